@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import planned as plans
 from hpcvirt.model import cpuset
-from hpcvirt.model import host as host_model
 
 #: ``/sys/kernel/mm/ksm/run``: ksmd stops, and merged pages are separated.
 KSM_STOPPED = '2'
@@ -60,8 +59,10 @@ class KernelSettings:
 
 def make_state(planned: plans.PlannedHost) -> KernelSettings:
     """Work out the state of a planned host."""
-    isolated = _with_siblings(planned.host, planned.settings.dedicated)
-    isolated -= planned.settings.shared
+    dedicated = planned.settings.dedicated
+    isolated = dedicated.union(*(
+        core for cell in planned.host.cells for core in cell.siblings
+        if core & dedicated)) - planned.settings.shared
     housekeeping = planned.host.cpus - isolated
     small = memory.small_page_kib(planned.host)
     sizes = sorted({size for pages in planned.settings.pages.values()
@@ -76,7 +77,7 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
         isolated, housekeeping, pages, default,
         (*_page_parameters(pages, used, default),
          *_cpu_parameters(isolated, housekeeping),
-         *_memory_parameters(planned.page_kib != small),
+         _join_small_pages(planned.page_kib != small),
          *_device_parameters(planned)),
         (Value('vm.swappiness', '1', 'The kernel swaps guests and programs '
                'of the host out only if nothing else helps.', 'Linux-Vm'),
@@ -85,12 +86,6 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
                'Linux-Kernel')),
         {'kvm_intel': _nested_paging('ept'),
          'kvm_amd': _nested_paging('npt')})
-
-
-def _with_siblings(host: host_model.Host,
-                   cpus: frozenset[int]) -> frozenset[int]:
-    return cpus.union(*(core for cell in host.cells for core in cell.siblings
-                        if core & cpus))
 
 
 def _page_parameters(pages: dict[int, dict[int, int]], used: list[int],
@@ -124,8 +119,8 @@ def _cpu_parameters(isolated: frozenset[int],
                 'to the CPUs of the host.', 'Linux-Parameters')
 
 
-def _memory_parameters(huge: bool) -> Iterator[Value]:
-    yield Value(
+def _join_small_pages(huge: bool) -> Value:
+    return Value(
         'transparent_hugepage', 'madvise' if huge else 'always',
         'Guests have huge pages of their own; nothing else on the host gets '
         'them unasked.' if huge else

@@ -104,13 +104,14 @@ def _keys(flavor: flavor_model.Flavor) -> Iterator[_Problem]:
     for key, value in flavor.extra_specs.items():
         row = vocabulary.find(key)
         if vocabulary.is_unknown(key):
-            yield ('unknown-key', _ERROR, key,
-                   'the extra spec is unknown: Nova ignores it, and its API '
-                   'refuses to set it from microversion 2.86 on',
-                   'correct or remove it')
+            yield 'unknown-key', _ERROR, key, (
+                'the extra spec is unknown: Nova ignores it, and its API '
+                'refuses to set it from microversion 2.86 on'), (
+                'correct or remove it')
         elif row is not None and not row.accepts(value):
-            yield ('bad-value', _ERROR, key, f'{value[:64]!r} is not one of '
-                   f'its values ({row.values})', 'correct the value')
+            yield 'bad-value', _ERROR, key, (
+                f'{value[:64]!r} is not one of its values ({row.values})'), (
+                'correct the value')
 
 
 def _unequal_cells(_flavor: flavor_model.Flavor,
@@ -145,9 +146,9 @@ def _several_devices(_flavor: flavor_model.Flavor,
             'several-required-devices',
             _ERROR if len(strict) > 1 else _WARNING,
             vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
-            f'the guest has several cells and {count} devices with the policy '
-            "required; Nova's claim pins CPUs of the wrong cell if the "
-            'devices belong to different host cells',
+            (f'the guest has several cells and {count} devices with the '
+             "policy required; Nova's claim pins CPUs of the wrong cell if the "
+             'devices belong to different host cells'),
             'use the policy preferred, or one device')
 
 
@@ -160,10 +161,10 @@ def _affinity_in_moves(_flavor: flavor_model.Flavor,
         yield (
             'affinity-in-moves', _NOTE,
             vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
-            'migrations, resizes and evacuations ignore this policy of the '
-            'flavor and apply that of the alias',
-            'set numa_policy in [pci]alias to the same policy for '
-            f'{" and ".join(aliases)}')
+            ('migrations, resizes and evacuations ignore this policy of the '
+             'flavor and apply that of the alias'),
+            ('set numa_policy in [pci]alias to the same policy for '
+             f'{" and ".join(aliases)}'))
 
 
 def _vgpus(flavor: flavor_model.Flavor,

@@ -171,8 +171,10 @@ def choose_page(partition: cpu_partition.Partition, profile: profiles.Profile,
         DEFAULT_PAGE_KIB, GIB_PAGE_KIB}, profile)
     if wanted in common:
         return wanted, ()
-    if not any(sizes - {small} for sizes in known) and _is_usual(small,
-                                                                 wanted):
+    # Machines with such small pages have such huge pages.
+    is_usual = small == host_model.SMALL_PAGE_KIB and wanted in (
+        DEFAULT_PAGE_KIB, GIB_PAGE_KIB)
+    if is_usual and not any(sizes - {small} for sizes in known):
         return wanted, (warning.PlanWarning(
             warning.WarningCode.HUGE_PAGES_UNKNOWN,
             f'the topology names no huge pages; pages of {page_name(wanted)} '
@@ -197,12 +199,6 @@ def _check_host_pages(host: host_model.Host, huge: set[int],
                 host.name, 'host_pages_per_cell asks for pages of '
                 f'{page_name(size)}; its cells have '
                 + ', '.join(page_name(known) for known in sorted(huge)))
-
-
-def _is_usual(small_kib: int, wanted_kib: int) -> bool:
-    """Tell whether machines with such small pages have such huge pages."""
-    return small_kib == host_model.SMALL_PAGE_KIB and wanted_kib in (
-        DEFAULT_PAGE_KIB, GIB_PAGE_KIB)
 
 
 def small_page_kib(host: host_model.Host) -> int:

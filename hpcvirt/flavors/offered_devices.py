@@ -12,6 +12,7 @@ cells, as with vGPUs, those of all cells are shared among all cells. Virtual
 functions are many, so that every size gets the same number.
 """
 
+import collections
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -117,10 +118,9 @@ def pools(found: Iterable[OfferedDevice], wanted: profiles.Devices | None,
 
 def count_per_cell(found: Iterable[OfferedDevice]) -> Mapping[int | None, int]:
     """Count what guests get by the cells of the devices."""
-    counts: dict[int | None, int] = {}
+    counts: collections.Counter[int | None] = collections.Counter()
     for item in found:
-        cell = item.device.cell
-        counts[cell] = counts.get(cell, 0) + item.count
+        counts[item.device.cell] += item.count
     return counts
 
 
@@ -144,7 +144,10 @@ def cell_portions(partition: cpu_partition.Partition,
         return ()
     by_cell = count_per_cell(found)
     cells = len(partition.cells)
-    loose = [] if _is_tied(wanted) else [
+    # Whether a guest gets only devices of its own cells.
+    is_tied = (wanted.kind is profiles.DeviceKind.WHOLE and wanted.affinity
+               is not shape_model.PCIAffinity.PREFERRED)
+    loose = [] if is_tied else [
         (-(-guests // cells), devices)
         for guests, devices in _guests_of_host(found, wanted)
         if guests >= cells and (wanted.per_instance or guests % cells == 0)]
@@ -228,9 +231,3 @@ def _guests_of_host(found: Sequence[OfferedDevice],
         yield sum(item.count // number for item in found), number
         return
     yield from _guests(sum(item.count for item in found), wanted)
-
-
-def _is_tied(wanted: profiles.Devices) -> bool:
-    """Whether a guest gets only devices of its own cells."""
-    return (wanted.kind is profiles.DeviceKind.WHOLE and wanted.affinity
-            is not shape_model.PCIAffinity.PREFERRED)

@@ -2,6 +2,7 @@
 
 """Plan the flavors of a fleet, how many each host takes, and its settings."""
 
+import collections
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -73,7 +74,8 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
     pieces = {piece for divided in divided_hosts for size in divided.sizes
               for piece in propose.memory_parts(size, profile)}
     warnings: list[warning.PlanWarning] = []
-    offers, host_pools = [], []
+    offers: list[catalogue.Offer] = []
+    host_pools = []
     for divided in divided_hosts:
         partition = divided.partition
         pools = memory.pools(partition, profile, pieces, divided.page_kib)
@@ -88,9 +90,7 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
                 plan_warnings.warn_not_shared(name, divided.devices)
                 if divided.devices else
                 plan_warnings.warn_missing(partition.host, profile.device))
-        offers += [
-            catalogue.Offer(item.guest, {partition.host.name: item.size.share})
-            for item in proposals]
+        offers += proposals
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
     warnings += catalogue.warn_reducing(
         offers, merged, profile.memory_tolerance_percent,
@@ -140,13 +140,11 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
 def _check_names(hosts: Sequence[host_model.Host]) -> None:
     if not hosts:
         raise exception.InvalidInput('hosts', 'none is given')
-    seen = set()
-    for host in hosts:
-        if host.name in seen:
-            raise exception.InvalidInput(
-                host.name, 'is the name of two hosts; give each host a '
-                'different name')
-        seen.add(host.name)
+    name, count = collections.Counter(
+        host.name for host in hosts).most_common(1)[0]
+    if count > 1:
+        raise exception.InvalidInput(
+            name, 'is the name of two hosts; give each host a different name')
 
 
 def _check_smallest(hosts: Sequence[_DividedHost],

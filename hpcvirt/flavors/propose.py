@@ -8,12 +8,12 @@ the tolerance, a size is proposed once for each level of memory at which it
 fits.
 """
 
-import dataclasses
 import itertools
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
@@ -21,17 +21,6 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Proposal:
-    """A guest for a host.
-
-    :ivar size: its cores
-    """
-
-    guest: shape_model.Shape
-    size: guest_sizes.GuestSize
 
 
 def memory_parts(size: guest_sizes.GuestSize,
@@ -47,7 +36,7 @@ def proposals(partition: cpu_partition.Partition,
               pools: Sequence[memory.CellPool],
               profile: profiles.Profile,
               given: Sequence[offered_devices.OfferedDevice] = (),
-              ) -> tuple[Proposal, ...]:
+              ) -> tuple[catalogue.Offer, ...]:
     """Propose guests for one host, smallest first.
 
     A size is left out if its memory rounds to nothing, or if isolated
@@ -67,7 +56,8 @@ def proposals(partition: cpu_partition.Partition,
                 guest = _guest(size, memory_mib, pools[0].page_kib, profile,
                                count)
                 if guest is not None:
-                    found.append(Proposal(guest, size))
+                    found.append(catalogue.Offer(
+                        guest, {partition.host.name: size.share}))
     return tuple(found)
 
 

@@ -148,6 +148,10 @@ def _find_faults(cell: CellFacts, may_lack_socket: bool) -> Iterator[str]:
     if not 0 <= cell.memory_kib <= MAX_MEMORY_KIB:
         yield (f'{cell.memory_kib} KiB of memory is not within 0 to '
                f'{MAX_MEMORY_KIB}')
+    yield from _find_faults_of_pages(cell)
+
+
+def _find_faults_of_pages(cell: CellFacts) -> Iterator[str]:
     sizes = set()
     for pool in cell.pages:
         if pool.size_kib < 1 or pool.size_kib & (pool.size_kib - 1):

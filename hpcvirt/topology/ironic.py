@@ -21,7 +21,6 @@ known to be in it.
 import dataclasses
 import re
 from typing import Annotated
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
@@ -108,7 +107,9 @@ def read(data: bytes, where: str, stem: str) -> host_model.Host:
     here = f'{where}: numa_topology'
     memory = records.read(_Memory, topology, 'ram', here)
     cores = records.read(_Core, topology, 'cpus', here)
-    processor = _processor(inventory, where)
+    plain_cpu = inventory.get('cpu')
+    processor = records.one(_Processor, {} if plain_cpu is None else plain_cpu,
+                            f'{where}: inventory.cpu')
     _check_cores(cores, processor, len({core.numa_node for core in cores}),
                  here)
     one_socket = processor.socket_count == 1
@@ -123,12 +124,6 @@ def read(data: bytes, where: str, stem: str) -> host_model.Host:
         caches={}, distances={},
         devices=ironic_devices.read(inventory, collected, topology, where),
         unknown=unknown, processor=processor.model_name)
-
-
-def _processor(inventory: dict[str, Any], where: str) -> _Processor:
-    plain = inventory.get('cpu')
-    return records.one(_Processor, {} if plain is None else plain,
-                       f'{where}: inventory.cpu')
 
 
 def _check_cores(cores: tuple[_Core, ...], processor: _Processor,

@@ -49,7 +49,9 @@ def read(root: ElementTree.Element, where: str, name: str) -> host_model.Host:
             where, 'has no host topology (<host><topology><cells><cell>)')
     siblings = _siblings(elements, where)
     known = frozenset().union(siblings, *siblings.values())
-    small_kib = _small_page_kib(root, where)
+    # For cells without <pages>.
+    small_kib = assemble.small_page_kib(
+        kib(pages, 'size', where) for pages in root.iterfind('host/cpu/pages'))
     cells = [_cell(element, where, siblings, small_kib)
              for element in elements]
     online = frozenset(siblings)
@@ -98,13 +100,6 @@ def _siblings(cells: Iterable[ElementTree.Element], where: str,
                     there, f'no core has {len(core)} threads')
             siblings[cpu_id] = core
     return siblings
-
-
-def _small_page_kib(root: ElementTree.Element, where: str) -> int:
-    """Find the size of a small page, for cells without ``<pages>``."""
-    sizes = [kib(element, 'size', where)
-             for element in root.iterfind('host/cpu/pages')]
-    return assemble.small_page_kib(sizes)
 
 
 def _cell(element: ElementTree.Element, where: str,

@@ -15,6 +15,15 @@ from hpcvirt.topology import snapshot
 
 TOPOLOGIES = pathlib.Path(__file__).parents[2] / 'etc/hpcvirt/topologies'
 
+#: The devices of the hosts that are built with GPUs.
+GPU = profiles.Devices(profiles.DeviceKind.WHOLE, alias='gpu',
+                       vendor_id='10de', product_id='20b0')
+VGPU = profiles.Devices(profiles.DeviceKind.VGPU, vendor_id='10de',
+                        product_id='20b0', mdev_type='nvidia-474',
+                        vgpus_per_device=4)
+#: Those of hosts with virtual functions.
+VFS = profiles.Devices(vendor_id='15b3', product_id='101e')
+
 HUGE_KIB = {4: (2048, 1048576), 64: (2048, 524288, 16777216)}
 
 

@@ -71,11 +71,6 @@ def label_width(host: host_model.Host) -> int:
                for cell in host.cells for core in cell.siblings)
 
 
-def _row_width(cores: int, label: int, gap: int) -> int:
-    """Return the width of a row: a bracket, a blank and the cores."""
-    return 2 + cores * (label + gap) - gap
-
-
 def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:
     """Draw the cores in rows.
 
@@ -88,8 +83,8 @@ def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:
         rows = [(' ' * gap).join(cpuset.render(core).rjust(label)
                                  for core in row)
                 for row in _cut(group, in_row)]
-        marks = (_brackets(len(rows)) if shares_caches(cell)
-                 else ' ' * len(rows))
+        marks = (' ' * len(rows) if not shares_caches(cell) else '['
+                 if len(rows) == 1 else f'┌{"│" * (len(rows) - 2)}└')
         blocks.append(boxes.block(
             f'{mark} {row}' for mark, row in zip(marks, rows, strict=True)))
     return boxes.side_by_side(blocks, inner, 3)
@@ -103,8 +98,9 @@ def _arrange(cores: int, inner: int, label: int) -> tuple[int, int]:
     """
     best = (cores + 1, 1, 2)
     for gap in (2, 1):
-        fit = max(count for count in range(1, _MAX_CORES_IN_ROW + 1)
-                  if count == 1 or _row_width(count, label, gap) <= inner)
+        # A row has a bracket, a blank and the cores.
+        fit = min(_MAX_CORES_IN_ROW,
+                  max(1, (inner - 2 + gap) // (label + gap)))
         in_row = _cores_in_row(cores, fit)
         best = min(best, (-(-cores // in_row), in_row, gap),
                    key=lambda choice: choice[0])
@@ -125,10 +121,6 @@ def _cut(cores: Sequence[frozenset[int]], count: int,
          ) -> list[Sequence[frozenset[int]]]:
     return [cores[start:start + count]
             for start in range(0, len(cores), count)]
-
-
-def _brackets(rows: int) -> str:
-    return '[' if rows == 1 else '┌' + '│' * (rows - 2) + '└'
 
 
 def pools(cell: host_model.Cell, inner: int) -> list[str]:

@@ -7,6 +7,7 @@
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 
 from hpcvirt import words
 from hpcvirt.model import cpuset
@@ -77,38 +78,36 @@ def _summary(host: host_model.Host, width: int) -> list[str]:
 
 def _sockets(host: host_model.Host, width: int) -> list[str]:
     if host_model.Unknown.SOCKETS in host.unknown:
-        return _cells_alone(host, width)
+        cells = [cell for cell in host.cells if cell.cpus]
+        return _cells(host, cells, _cell_width(host, len(cells), width), width)
     members = {socket: [cell for cell in host.cells
-                         if cell.socket == socket and cell.cpus]
+                        if cell.socket == socket and cell.cpus]
                for socket in host.sockets}
     members = {socket: cells for socket, cells in members.items() if cells}
     alone = all(len(cells) == 1 for cells in members.values())
     most = len(members) if alone else max(map(len, members.values()))
     room = width if alone else width - _FRAME
     outer = _cell_width(host, most, room)
-    drawn = []
-    for socket, cells in members.items():
-        inside = [cell_diagram.contents(host, cell, outer - _FRAME)
-                  for cell in cells]
-        if len(cells) == 1:
-            drawn.append(boxes.box(f'socket {socket} · cell {cells[0].id}',
-                                   inside[0], boxes.HEAVY, outer))
-            continue
-        drawn.append(boxes.box(f'socket {socket}', boxes.side_by_side(
-            [boxes.box(f'cell {cell.id}', lines, width=outer)
-             for cell, lines in zip(cells, inside, strict=True)],
-            room, _GAP), boxes.HEAVY))
-    return boxes.side_by_side(drawn, width, _GAP)
+    return boxes.side_by_side(
+        [boxes.box(f'socket {socket} · cell {cells[0].id}',
+                   cell_diagram.contents(host, cells[0], outer - _FRAME),
+                   boxes.HEAVY, outer) if len(cells) == 1 else
+         boxes.box(f'socket {socket}', _cells(host, cells, outer, room),
+                   boxes.HEAVY) for socket, cells in members.items()],
+        width, _GAP)
 
 
-def _cells_alone(host: host_model.Host, width: int) -> list[str]:
-    """Draw cells whose sockets are unknown."""
-    cells = [cell for cell in host.cells if cell.cpus]
-    outer = _cell_width(host, len(cells), width)
+def _cells(host: host_model.Host, cells: Sequence[host_model.Cell],
+           outer: int, room: int) -> list[str]:
+    """Draw the boxes of some cells side by side.
+
+    :param outer: the width of each box
+    :param room: the columns available to them
+    """
     return boxes.side_by_side(
         [boxes.box(f'cell {cell.id}', cell_diagram.contents(
             host, cell, outer - _FRAME), width=outer) for cell in cells],
-        width, _GAP)
+        room, _GAP)
 
 
 def _cell_width(host: host_model.Host, count: int, room: int) -> int:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import unittest
 
 from hpcvirt import exception
@@ -183,21 +184,17 @@ class LintHostsTest(unittest.TestCase):
         return self.found(hosts.build(gpus={0: 4, 1: 4}), specs, (wanted,))
 
     def test_devices_of_the_profile_are_counted(self):
-        gpu = profile.Devices(profile.DeviceKind.WHOLE, alias='gpu',
-                              vendor_id='10de', product_id='20b0')
         for count, expected in (
                 (1, {('strands-devices', 'warning')}), (2, set()),
                 (8, {('strands-cpus', 'warning')}),
                 (9, {('does-not-fit', 'error')})):
             self.assertEqual(expected, self.on_gpus(
-                gpu, {ALIAS: f'gpu:{count}'}))
-        self.assertEqual(set(), self.on_gpus(gpu, {ALIAS: 'other:9'}))
-        self.assertEqual(set(), self.on_gpus(gpu))
+                hosts.GPU, {ALIAS: f'gpu:{count}'}))
+        self.assertEqual(set(), self.on_gpus(hosts.GPU, {ALIAS: 'other:9'}))
+        self.assertEqual(set(), self.on_gpus(hosts.GPU))
 
     def test_vgpus_of_the_profile_are_counted(self):
-        vgpu = profile.Devices(
-            profile.DeviceKind.VGPU, vendor_id='10de', product_id='20b0',
-            mdev_type='nvidia-474', vgpus_per_device=2)
+        vgpu = dataclasses.replace(hosts.VGPU, vgpus_per_device=2)
         for count, expected in (
                 (1, {('strands-devices', 'warning')}),
                 (2, {('strands-devices', 'warning')}),
@@ -209,9 +206,8 @@ class LintHostsTest(unittest.TestCase):
 
     def test_planned_flavors_with_devices_have_no_findings(self):
         host = hosts.build(gpus={0: 4, 1: 4})
-        choices = profile.Profile(devices=(profile.Devices(
-            profile.DeviceKind.WHOLE, None, alias='gpu', vendor_id='10de',
-            product_id='20b0'),), all_host_steps=False)
+        choices = profile.Profile(devices=(dataclasses.replace(
+            hosts.GPU, per_instance=None),), all_host_steps=False)
         rows = planner.plan([host], choices).flavors
         self.assertGreater(len(rows), 2)
         for row in rows:

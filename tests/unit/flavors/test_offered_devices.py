@@ -14,11 +14,11 @@ from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from tests.builders import hosts
 
-GPU = profiles.Devices(profiles.DeviceKind.WHOLE, alias='gpu',
-                       vendor_id='10de', product_id='20b0')
-VGPU = profiles.Devices(profiles.DeviceKind.VGPU, 2, vendor_id='10de',
-                        product_id='20b0', mdev_type='nvidia-474',
-                        vgpus_per_device=5)
+GPU = hosts.GPU
+VGPU = dataclasses.replace(hosts.VGPU, per_instance=2, vgpus_per_device=5)
+SHARE = dataclasses.replace(GPU, per_instance=None,
+                            affinity=shape.PCIAffinity.REQUIRED)
+GRID = hosts.VGPU
 
 
 def device(address, total_vfs=0, product='20b0', vf_product=None):
@@ -97,14 +97,6 @@ class GivenDevicesTest(unittest.TestCase):
             offered_devices.choose_devices(host, wanted, 'type-VF')))
 
 
-SHARE = profiles.Devices(
-    profiles.DeviceKind.WHOLE, None, shape.PCIAffinity.REQUIRED, alias='gpu',
-    vendor_id='10de', product_id='20b0')
-GRID = profiles.Devices(
-    profiles.DeviceKind.VGPU, vendor_id='10de', product_id='20b0',
-    mdev_type='nvidia-474', vgpus_per_device=4)
-
-
 def parts(host, wanted):
     found = offered_devices.choose_devices(host, wanted, 'type-PCI')
     return offered_devices.cell_portions(
@@ -168,12 +160,11 @@ class DeviceSizesTest(unittest.TestCase):
         self.assertNotIn((4, 1), plan(host, SHARE, smallest_cores=5))
 
     def test_virtual_functions_make_no_sizes(self):
-        wanted = profiles.Devices(vendor_id='15b3', product_id='101e')
         host = hosts.build(vfs={0: 3})
-        self.assertEqual((), parts(host, wanted))
+        self.assertEqual((), parts(host, hosts.VFS))
         self.assertEqual({1: None}, offered_devices.device_numbers(
             cpu_partition.divide(host, profiles.DENSE),
-            sizes.GuestSize((7,), 1), (), wanted))
+            sizes.GuestSize((7,), 1), (), hosts.VFS))
 
     def test_no_guest_of_a_cell_could_have_more_cores(self):
         """Compare with every number of cores that a guest may have."""

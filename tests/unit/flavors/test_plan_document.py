@@ -15,14 +15,10 @@ from hpcvirt.model import shape
 from tests.builders import hosts
 
 CARD = host_model.Device('0000:41:00.0', '15b3', '101d', 0, 8)
-ALIAS = profiles.Devices(vendor_id='15b3', product_id='101e')
-GPU = profiles.Devices(
-    profiles.DeviceKind.WHOLE, None, shape.PCIAffinity.REQUIRED, alias='gpu',
-    vendor_id='10de', product_id='20b0')
-VGPU = profiles.Devices(
-    profiles.DeviceKind.VGPU, vendor_id='10de', product_id='20b0',
-    mdev_type='nvidia-474', vgpus_per_device=4,
-    resource_class='CUSTOM_VGPU_10C', traits=('CUSTOM_A100',))
+GPU = dataclasses.replace(hosts.GPU, per_instance=None,
+                          affinity=shape.PCIAffinity.REQUIRED)
+VGPU = dataclasses.replace(hosts.VGPU, resource_class='CUSTOM_VGPU_10C',
+                           traits=('CUSTOM_A100',))
 NEUTRON = profiles.Devices(ports=profiles.Ports.NEUTRON,
                            product_id='101e', physical_network='fast')
 
@@ -40,7 +36,7 @@ def stranded(flavor):
 
 class HostConfigTest(unittest.TestCase):
     def test_virtual_functions_are_matched_by_card_and_product(self):
-        found = config(hosts.build(vfs={0: 8}), ALIAS)
+        found = config(hosts.build(vfs={0: 8}), hosts.VFS)
         self.assertEqual([{'address': '0000:41:00.0', 'vendor_id': '15b3',
                            'product_id': '101e'}], found['pci_device_spec'])
         self.assertEqual([{'name': 'hpc-vf', 'vendor_id': '15b3',

@@ -67,20 +67,18 @@ class PlanWarningsTest(unittest.TestCase):
             plan(host, page_size=1 << 20)))
 
     def test_hosts_without_the_devices(self):
-        devices = profiles.Devices(vendor_id='15b3', product_id='101e')
         found = plan(hosts.build(name='with', vfs={0: 8}),
-                     hosts.build(name='without'), devices=(devices,))
+                     hosts.build(name='without'), devices=(hosts.VFS,))
         self.assertEqual(
             'without: the host has no device with virtual functions of '
             'vendor 15b3 and product 101e',
             message(found, warning.WarningCode.DEVICES_MISSING))
 
     def test_a_card_whose_vfs_are_of_another_product_promises_nothing(self):
-        devices = profiles.Devices(vendor_id='15b3', product_id='101e')
         for product, promised in ((None, True), ('101e', True),
                                   ('1017', False)):
             found = plan(hosts.build(name='with', vfs={0: 8}), with_vf_product(
-                hosts.build(vfs={0: 8}), product), devices=(devices,))
+                hosts.build(vfs={0: 8}), product), devices=(hosts.VFS,))
             with self.subTest(product):
                 self.assertEqual(promised,
                                  'devices-missing' not in codes(found))
@@ -112,11 +110,7 @@ class PlanWarningsTest(unittest.TestCase):
         self.assertNotIn('claim-too-long', codes(plan(host)))
 
 
-GPU = profiles.Devices(profiles.DeviceKind.WHOLE, alias='gpu',
-                       vendor_id='10de', product_id='20b0')
-VGPU = profiles.Devices(profiles.DeviceKind.VGPU, vendor_id='10de',
-                        product_id='20b0', mdev_type='nvidia-474',
-                        vgpus_per_device=4)
+GPU, VGPU = hosts.GPU, hosts.VGPU
 
 
 def warnings(*machines, wanted=GPU):

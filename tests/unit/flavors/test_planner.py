@@ -104,18 +104,16 @@ class FleetTest(unittest.TestCase):
 
     def test_virtual_functions_limit_the_count(self):
         host = hosts.build(cells=2, cores=16, vfs={0: 3})
-        devices = profiles.Devices(vendor_id='15b3', product_id='101e')
-        found = plan(host, devices=(devices,))
+        found = plan(host, devices=(hosts.VFS,))
         self.assertEqual((3, 8), by_vcpus(found, 'host')[8])
         required = plan(host, devices=(dataclasses.replace(
-            devices, affinity=shape_model.PCIAffinity.REQUIRED),))
+            hosts.VFS, affinity=shape_model.PCIAffinity.REQUIRED),))
         self.assertEqual((2, 16), by_vcpus(required, 'host')[8])
 
     def test_flavors_for_devices_that_no_host_has_are_an_error(self):
         with self.assertRaisesRegex(exception.InvalidInput,
                                     'no free PCI device'):
-            plan(hosts.build(), devices=(profiles.Devices(
-                vendor_id='15b3', product_id='101e'),))
+            plan(hosts.build(), devices=(hosts.VFS,))
 
     def test_neutron_ports_limit_the_count_and_are_not_in_the_flavor(self):
         found = plan(hosts.build(vfs={0: 1}), devices=(profiles.Devices(

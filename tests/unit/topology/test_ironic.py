@@ -174,14 +174,11 @@ class RefusalTest(Case):
         self.numa['nics'] = []
         self.numa['cpus'][0]['thread_siblings'] = [1, 0]
         self.refused('CPU 0 is in several cores')
-
-    def test_cells_without_memory_information(self) -> None:
-        self.numa['ram'].pop()
-        self.refused('no memory of cell 0')
-
-    def test_a_device_on_a_cell_that_does_not_exist(self) -> None:
+        self.numa['cpus'][0]['thread_siblings'] = [5, 1]
         self.data['pci_devices'][1]['numa_node_id'] = '7'
         self.refused('21:00.0: is on cell 7, which does not exist')
+        self.numa['ram'].pop()
+        self.refused('no memory of cell 0')
 
     def test_values_of_a_wrong_form_are_named(self) -> None:
         self.numa['ram'][1]['size_kb'] = '4014080'

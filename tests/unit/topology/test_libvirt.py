@@ -65,30 +65,23 @@ class LibvirtTest(Case):
                 inside=f'<memory unit="{unit}">4</memory>')),
                 'cell 0: .* is not a unit of memory')
 
-    def test_page_sizes_in_other_units(self) -> None:
-        host = read(capabilities(cell(0, CPU.format(0, 0), inside=MEMORY + (
-            '<pages size="4">1000</pages><pages unit="MiB" size="2">3</pages>'
-            '<pages unit="bytes" size="1073741824">1</pages>'))))
-        self.assertEqual(
-            (host_model.PagePool(4, 1000), host_model.PagePool(2048, 3),
-             host_model.PagePool(1048576, 1)), host.cells[0].pages)
-
-    def test_the_size_of_a_small_page_is_that_of_the_cpu(self) -> None:
-        host = read(capabilities(
-            cell(0, CPU.format(0, 0)),
-            cpu='<pages unit="KiB" size="524288"/>'
-                '<pages unit="KiB" size="64"/>'))
-        self.assertEqual((host_model.PagePool(64, 65536),),
-                         host.cells[0].pages)
-
-    def test_small_pages_are_added_if_only_huge_are_listed(self) -> None:
-        # libvirt 1.2.6 and 1.2.7 did not count small pages.
-        host = read(capabilities(cell(
-            0, CPU.format(0, 0),
-            inside=f'{MEMORY}<pages unit="KiB" size="2048">512</pages>')))
-        self.assertEqual(
-            (host_model.PagePool(4, 786432), host_model.PagePool(2048, 512)),
-            host.cells[0].pages)
+    def test_pages_have_any_unit_and_small_ones_are_added(self) -> None:
+        for pages, cpu, pools in (
+                (('<pages size="4">1000</pages><pages unit="MiB" size="2">3'
+                  '</pages><pages unit="bytes" size="1073741824">1</pages>'),
+                 '',
+                 ((4, 1000), (2048, 3), (1048576, 1))),
+                # The size of a small page is that of the CPU.
+                ('', ('<pages unit="KiB" size="524288"/>'
+                      '<pages unit="KiB" size="64"/>'), ((64, 65536),)),
+                # libvirt 1.2.6 and 1.2.7 did not count small pages.
+                ('<pages unit="KiB" size="2048">512</pages>', '',
+                 ((4, 786432), (2048, 512)))):
+            host = read(capabilities(
+                cell(0, CPU.format(0, 0), inside=MEMORY + pages), cpu=cpu))
+            self.assertEqual(
+                tuple(host_model.PagePool(*pool) for pool in pools),
+                host.cells[0].pages)
 
     def test_cells_may_lack_memory_or_cpus(self) -> None:
         host = read(capabilities(cell(0, CPU.format(0, 0), inside=''),
@@ -142,7 +135,6 @@ class LibvirtTest(Case):
 class ContradictionTest(Case):
     def test_each_is_refused_and_names_the_element(self) -> None:
         one = cell(0, CPU.format(0, '0-1'), CPU.format(1, '0-1'))
-        two = cell(1, CPU.format(2, 2), CPU.format(3, 3))
         bank = '<bank id="7" level="3" type="both" cpus="{}"/>'
         sibling = '<distances><sibling id="{}" value="{}"/></distances>'
         for pattern, xml in {
