@@ -147,8 +147,8 @@ def _several_devices(_flavor: flavor_model.Flavor,
             _ERROR if len(strict) > 1 else _WARNING,
             vocabulary.PCI_NUMA_AFFINITY_POLICY.name,
             (f'the guest has several cells and {count} devices with the '
-             "policy required; Nova's claim pins CPUs of the wrong cell if the "
-             'devices belong to different host cells'),
+             "policy required; Nova's claim pins CPUs of the wrong cell if "
+             'the devices belong to different host cells'),
             'use the policy preferred, or one device')
 
 

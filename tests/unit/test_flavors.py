@@ -121,8 +121,7 @@ class HostStateTest(unittest.TestCase):
     def test_the_iommu_is_for_devices_of_guests(self):
         self.assertNotIn('iommu=pt', words(states(hosts.build(vfs={1: 8}))))
         self.assertIn('iommu=pt', words(states(
-            hosts.build(vfs={1: 8}), devices=(profiles.Devices(
-                vendor_id='15b3', product_id='101e'),))))
+            hosts.build(vfs={1: 8}), devices=(hosts.VFS,))))
 
     def test_every_cpu_of_every_machine_has_one_place(self):
         for host in hosts.shipped():
@@ -495,15 +494,11 @@ def plan_class(name, **choices):
                         profiles.Profile(**choices))
 
 
-def vfs(**changes):
-    return (profiles.Devices(vendor_id='15b3', product_id='101e', **changes),)
-
-
 class MergeTest(unittest.TestCase):
 
     def test_classes_keep_their_settings_and_flavors(self):
         cpu, card = plan_class('a'), plan_class('b', name_prefix='io',
-                                                devices=vfs())
+                                                devices=(hosts.VFS,))
         both = planned.merge_plans({'cpu': cpu, 'io': card})
         self.assertEqual(['a', 'b'], [host.name for host in both.hosts])
         self.assertEqual(
@@ -523,9 +518,10 @@ class MergeTest(unittest.TestCase):
                 (plan_class('a'),
                  plan_class('b', name_prefix='b', pack_cells=True),
                  'class y: has pack_cells: true, unlike class x'),
-                (plan_class('a', devices=vfs()),
-                 plan_class('b', name_prefix='b', devices=vfs(
-                         affinity=shape.PCIAffinity.REQUIRED)),
+                (plan_class('a', devices=(hosts.VFS,)),
+                 plan_class('b', name_prefix='b', devices=(
+                     dataclasses.replace(
+                         hosts.VFS, affinity=shape.PCIAffinity.REQUIRED),)),
                  'class y: has a PCI alias hpc-vf')):
             with self.assertRaisesRegex(exception.InvalidInput, fault):
                 planned.merge_plans({'x': one, 'y': other})

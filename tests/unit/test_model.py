@@ -146,29 +146,18 @@ class QuarantineTest(unittest.TestCase):
                              quarantine.Hold('watch', 'b')]))
 
 
-def guest(*cells: tuple[int, int],
-          emulator: shape.EmulatorThreads | None = None) -> shape.Shape:
-    return shape.Shape(
-        tuple(shape.GuestCell(pcpus, vcpus, 512) for pcpus, vcpus in cells),
-        shape.CPUPolicy.MIXED, emulator_threads=emulator)
-
-
 class ShapeTest(unittest.TestCase):
     def test_cpus_and_memory_are_those_of_all_cells(self) -> None:
-        both = guest((4, 1), (2, 0))
-        self.assertEqual((7, 6, 1024), (both.cpus, both.pcpus,
-                                        both.memory_mib))
-
-    def test_isolated_emulator_threads_need_one_pcpu_for_the_guest(
-            self) -> None:
-        isolated = guest((4, 1), (2, 0),
-                         emulator=shape.EmulatorThreads.ISOLATE)
-        self.assertEqual((7, 7), (isolated.cpus, isolated.pcpus))
-
-    def test_shared_emulator_threads_need_no_pcpu(self) -> None:
-        self.assertEqual(4, guest(
-            (4, 0), emulator=shape.EmulatorThreads.SHARE).pcpus)
-
-    def test_guests_without_dedicated_vcpus_isolate_nothing(self) -> None:
-        self.assertEqual(0, guest(
-            (0, 4), emulator=shape.EmulatorThreads.ISOLATE).pcpus)
+        threads = shape.EmulatorThreads
+        for emulator, cells, numbers in (
+                (None, ((4, 1), (2, 0)), (7, 6, 1024)),
+                # Isolated emulator threads need one PCPU for the guest.
+                (threads.ISOLATE, ((4, 1), (2, 0)), (7, 7, 1024)),
+                (threads.SHARE, ((4, 0),), (4, 4, 512)),
+                # Without dedicated vCPUs they isolate nothing.
+                (threads.ISOLATE, ((0, 4),), (4, 0, 512))):
+            guest = shape.Shape(
+                tuple(shape.GuestCell(*cpus, 512) for cpus in cells),
+                shape.CPUPolicy.MIXED, emulator_threads=emulator)
+            self.assertEqual(
+                numbers, (guest.cpus, guest.pcpus, guest.memory_mib))

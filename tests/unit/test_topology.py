@@ -380,18 +380,14 @@ class SourceTest(unittest.TestCase):
         for source in ('libvirt', 'hwloc', 'snapshot'):
             self.refused(f'--source {source}: needs the PATH', None, source)
 
-    def test_xml_is_named_after_its_file(self) -> None:
-        path = self.write('node7.example.xml', writers.libvirt(self.host))
-        self.assertEqual('node7.example', topology.read(path).name)
-
-    def test_a_file_may_have_any_name(self) -> None:
-        path = self.write('a\nb\udcff.xml', writers.libvirt(self.host))
-        self.assertEqual('a b\\udcff', topology.read(path).name)
-
-    def test_a_snapshot_has_its_own_name(self) -> None:
-        plain = snapshot.make_json(self.host) | {'name': 'node9'}
-        path = self.write('node7.json', json.dumps(plain).encode())
-        self.assertEqual('node9', topology.read(path).name)
+    def test_xml_is_named_after_its_file_and_a_snapshot_is_not(self) -> None:
+        named = snapshot.make_json(self.host) | {'name': 'node9'}
+        for path, data, name in (
+                ('node7.example.xml', writers.libvirt(self.host),
+                 'node7.example'),
+                ('a\nb\udcff.xml', writers.libvirt(self.host), 'a b\\udcff'),
+                ('node7.json', json.dumps(named).encode(), 'node9')):
+            self.assertEqual(name, topology.read(self.write(path, data)).name)
 
     def test_a_source_is_added_by_one_entry(self) -> None:
         name_only = sources._Source(

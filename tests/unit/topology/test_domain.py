@@ -89,22 +89,18 @@ class DomainTest(unittest.TestCase):
         self.assertEqual([{4}, {9}], [found.pinned_of(cell)
                                       for cell in found.cells])
 
-    def test_memory_that_is_not_bound_strictly_shows(self):
-        text = TEXT.replace("cellid='1' mode='strict'",
-                            "cellid='1' mode='preferred'")
-        self.assertEqual([True, False],
-                         [cell.strict for cell in domain.read(text).cells])
-
-    def test_memory_from_several_host_cells_has_no_host_cell(self):
-        text = TEXT.replace("mode='strict' nodeset='1'",
-                            "mode='strict' nodeset='1-2'")
-        self.assertEqual((0, None), domain.read(text).host_cells)
-
-    def test_memory_that_is_not_bound_may_come_from_any_host_cell(self):
-        text = TEXT.replace(
-            "<memnode cellid='1' mode='strict' nodeset='1'/>", '')
-        cell = domain.read(text).cells[1]
-        self.assertEqual((frozenset(), False), (cell.host_cells, cell.strict))
+    def test_memory_may_be_bound_to_some_host_cells_or_to_none(self):
+        whole = "<memnode cellid='1' mode='strict' nodeset='1'/>"
+        for change, cells, strict in (
+                (whole.replace('strict', 'preferred'), {1}, False),
+                (whole.replace("nodeset='1'", "nodeset='1-2'"), {1, 2}, True),
+                ('', set(), False)):
+            found = domain.read(TEXT.replace(whole, change))
+            self.assertEqual((cells, strict), (found.cells[1].host_cells,
+                                               found.cells[1].strict))
+            # There is a host cell only if there is exactly one.
+            self.assertEqual((0, 1 if cells == {1} else None),
+                             found.host_cells)
 
     def test_guest_without_any_of_it_is_empty(self):
         found = domain.read('<domain><memory>1024</memory><vcpu>1</vcpu>'
