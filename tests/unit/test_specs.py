@@ -5,7 +5,6 @@ import re
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.model import cpuset
 from hpcvirt.model import shape
 from hpcvirt.specs import cells
 from hpcvirt.specs import codec
@@ -46,10 +45,6 @@ class ReadTest(unittest.TestCase):
                          read({}, SHARED, page_kib=2048, has_page=True))
         self.assertEqual((shape.GuestCell(8, 0, 8000),), read({}))
 
-    def test_a_flavor_is_split_evenly(self):
-        self.assertEqual((shape.GuestCell(4, 0, 4000),) * 2,
-                         read({'hw:numa_nodes': '2'}))
-
     def test_an_even_split_counts_the_shared_vcpus_of_each_cell(self):
         self.assertEqual(
             (shape.GuestCell(1, 1, 2000), shape.GuestCell(2, 0, 2000),
@@ -62,17 +57,6 @@ class ReadTest(unittest.TestCase):
         self.assertEqual((shape.GuestCell(4, 2, 6000),
                           shape.GuestCell(2, 0, 2000)),
                          read(TWO_CELLS, MIXED))
-
-    def test_a_cell_may_have_no_vcpus(self):
-        self.assertEqual(
-            (shape.GuestCell(8, 0, 6000), shape.GuestCell(0, 0, 2000)),
-            read({**TWO_CELLS, 'hw:numa_cpus.0': '0-7',
-                  'hw:numa_cpus.1': ''}))
-
-    def test_numbers_after_a_gap_are_ignored(self):
-        self.assertEqual(
-            read(TWO_CELLS),
-            read({**TWO_CELLS, 'hw:numa_cpus.3': 'x', 'hw:numa_mem.3': 'x'}))
 
     def test_what_does_not_divide_is_refused(self):
         self.assert_refused('8 vCPUs do not divide into 3',
@@ -138,18 +122,6 @@ class ReadListTest(unittest.TestCase):
                 (' 1 - 2 , 4', {1, 2, 4})):
             with self.subTest(text=text):
                 self.assertEqual(expected, cpu_mask.read_list(text, 'key'))
-
-    def test_numbers_are_those_of_int(self):
-        # Nova reads them with int(): signs, underscores, other digits.
-        self.assertEqual({10}, cpu_mask.read_list('1_0', 'key'))
-        self.assertEqual({3}, cpu_mask.read_list('+3', 'key'))
-        self.assertEqual({7}, cpu_mask.read_list('\N{FULLWIDTH DIGIT SEVEN}',
-                                                 'key'))
-
-    def test_an_excluded_vcpu_may_have_any_number(self):
-        self.assertEqual({0, 1}, cpu_mask.read_list('0-1,^99999999', 'key'))
-        with self.assertRaises(exception.InvalidInput):
-            cpu_mask.read_list(f'0-1,{cpuset.MAX_CPU + 1}', 'key')
 
     def test_anything_else_is_refused_and_named(self):
         for text in ('a', '1-', '-1', '3-1', '1;2', '^', '0-2-4', '1.5'):
@@ -256,19 +228,6 @@ class GuestTopologyReadTest(unittest.TestCase):
                 shape.GuestTopology(*parts),
                 guest_topology_read(vcpus,
                                     **dict(zip(NAMES, parts, strict=True))))
-
-    def test_the_rest_is_sockets_first_and_threads_last(self):
-        # The order of preference of Nova's get_best_cpu_topology.
-        self.assertEqual(shape.GuestTopology(4, 1, 2),
-                         guest_topology_read(8, threads=2))
-        self.assertEqual(shape.GuestTopology(2, 4, 1),
-                         guest_topology_read(8, cores=4))
-        self.assertEqual(shape.GuestTopology(2, 4, 1),
-                         guest_topology_read(8, max_sockets=2))
-
-    def test_requests_above_a_limit_are_ignored(self):
-        self.assertEqual(shape.GuestTopology(4, 2, 1),
-                         guest_topology_read(8, sockets=8, max_sockets=4))
 
     def test_limits_that_allow_no_arrangement(self):
         with self.assertRaisesRegex(exception.InvalidInput,
@@ -393,19 +352,6 @@ class PagesReadTest(unittest.TestCase):
         self.assertEqual((None, False), codec.read_page_size(
             {'hw:mem_page_size': ''}))
 
-    def test_less_than_one_kib_gives_a_topology_without_a_size(self):
-        self.assertEqual((None, True), codec.read_page_size(
-            {'hw:mem_page_size': '1B'}))
-        self.assertEqual((None, False), codec.read_page_size(
-            {'hw:mem_page_size': '0'}))
-
-    def test_locked_memory_needs_a_size(self):
-        with self.assertRaisesRegex(exception.InvalidInput,
-                                    'hw:locked_memory.*hw:mem_page_size'):
-            codec.read_page_size({'hw:locked_memory': 'true'})
-        self.assertEqual((4, True), codec.read_page_size(
-            {'hw:locked_memory': 'yes', 'hw:mem_page_size': '4'}))
-
     def test_anything_else_is_refused(self):
         for text in ('2M', 'huge', '-2048', '2048.5', '2 MB', '\xb2',
                      '2048kB', '-2MB', '1e3KB', 'large\n',
@@ -455,12 +401,6 @@ class PoliciesReadTest(unittest.TestCase):
             self.assertEqual(dedicated, policies.read(4, specs).dedicated,
                              specs)
 
-    def test_traits_set_the_thread_policy(self):
-        for trait, expected in (('required', shape.ThreadPolicy.REQUIRE),
-                                ('forbidden', shape.ThreadPolicy.ISOLATE)):
-            found = policies.read(4, {CPU: 'dedicated', SMT: trait})
-            self.assertIs(expected, found.thread)
-
     def test_combinations_that_nova_refuses(self):
         for specs, name in (
                 ({CPU: 'dedicated', 'resources:PCPU': '4'}, CPU),
@@ -482,12 +422,6 @@ class PoliciesReadTest(unittest.TestCase):
             with self.assertRaises(exception.InvalidInput) as caught:
                 policies.read(4, specs)
             self.assertEqual(name, caught.exception.where, specs)
-
-    def test_all_vcpus_may_be_real_time_if_emulator_threads_are_elsewhere(
-            self):
-        found = policies.read(4, {CPU: 'dedicated', EMULATOR: 'share',
-                                  **REALTIME})
-        self.assertIs(shape.EmulatorThreads.SHARE, found.emulator)
 
 
 class DedicatedRangeTest(unittest.TestCase):

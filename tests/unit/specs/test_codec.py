@@ -112,20 +112,6 @@ class DecodeTest(unittest.TestCase):
         self.assertEqual(shape.Shape(()), codec.decode(4, 4096, {
             'quota:cpu_shares': '1', 'rack': 'a', 'hw:boot_menu': 'x'}))
 
-    def test_pinning_alone_gives_one_cell(self):
-        self.assertEqual(
-            (shape.GuestCell(4, 0, 4096),),
-            codec.decode(4, 4096, {'hw:cpu_policy': 'dedicated'}).cells)
-
-    def test_cells_get_what_is_written_for_them(self):
-        found = codec.decode(4, 4096, {
-            'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '^0',
-            'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0,3',
-            'hw:numa_cpus.1': '1-2', 'hw:numa_mem.0': '1024',
-            'hw:numa_mem.1': '3072', 'hw:mem_page_size': '2MB'})
-        self.assertEqual((shape.GuestCell(1, 1, 1024, 2048),
-                          shape.GuestCell(2, 0, 3072, 2048)), found.cells)
-
     def test_refusals_name_the_key_at_fault(self):
         pinned = {'hw:cpu_policy': 'dedicated'}
         for where, specs in (
