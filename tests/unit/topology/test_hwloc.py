@@ -114,12 +114,6 @@ class GroupsTest(Case):
             group(node(1, 2), pus(1)), '</object>'))
         self.assertEqual([({0},), ({1},)], [cell.llc for cell in host.cells])
 
-    def test_cores_may_have_different_numbers_of_threads(self) -> None:
-        core = ('<object type="Core"><object type="PU" os_index="8"/>'
-                '<object type="PU" os_index="9"/></object>')
-        host = read(machine(node(0, 0x301), pus(0), core))
-        self.assertEqual(({0}, {8, 9}), host.cells[0].siblings)
-
     def test_a_pu_without_core_is_a_core(self) -> None:
         host = read(machine(node(0, 3), '<object type="PU" os_index="0"/>'
                             '<object type="PU" os_index="1"/>'))
@@ -319,12 +313,6 @@ class NodesTest(Case):
         self.assertEqual((host_model.PagePool(4, 262144),),
                          host.cells[0].pages)
 
-    def test_cells_may_lack_memory(self) -> None:
-        found = self.cells(machine(
-            group('<object type="NUMANode" os_index="0" cpuset="0x1"/>',
-                  pus(0)), group(node(1, 2), pus(1))))
-        self.assertEqual({0: ({0}, 0), 1: ({1}, 1024)}, found)
-
     def test_a_cell_may_span_several_sockets(self) -> None:
         socket = '<object type="Package" os_index="{}">{}</object>'
         host = read(machine(node(0, 0xf), socket.format(4, pus(0, 1)),
@@ -369,9 +357,3 @@ class UsableCPUsTest(Case):
                            'cpuset="0xf...f" allowed_cpuset="0x0,0x3"'):
             xml = machine(node(0, 7), pus(0, 1, 2), attributes=attributes)
             self.assertEqual({0: ({0, 1}, 1024)}, self.cells(xml))
-
-    def test_a_core_with_an_offline_thread_keeps_the_other(self) -> None:
-        core = ('<object type="Core" os_index="0"><object type="PU" '
-                'os_index="0"/><object type="PU" os_index="1"/></object>')
-        host = read(machine(node(0, 3), core, attributes='cpuset="0x1"'))
-        self.assertEqual(({0},), host.cells[0].siblings)
