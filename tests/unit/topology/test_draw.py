@@ -4,12 +4,12 @@ import pathlib
 import re
 import unittest
 
-from hpcvirt import topology
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import cell_diagram
 from hpcvirt.topology.draw import diagram
+from tests.builders import hosts
 from tests.builders import machines
 
 
@@ -74,17 +74,13 @@ class PlainTest(unittest.TestCase):
                          boxes.plain(drawn))
 
 
-SHIPPED = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
-
-
 class CoresTest(unittest.TestCase):
     """Every core is shown once, in the bracket of its cache."""
 
     def cells(self) -> list[host_model.Cell]:
-        hosts = [topology.read(str(path))
-                 for path in sorted(SHIPPED.glob('*.json'))]
-        hosts += [machines.invent(seed)[0] for seed in range(40)]
-        return [cell for host in hosts for cell in host.cells if cell.cpus]
+        every = [*hosts.shipped(),
+                 *(machines.invent(seed)[0] for seed in range(40))]
+        return [cell for host in every for cell in host.cells if cell.cpus]
 
     def test_each_core_is_shown_once_within_the_width(self) -> None:
         for cell in self.cells():
@@ -181,7 +177,7 @@ class DrawTest(unittest.TestCase):
         self.assertEqual(expected('one-socket'), diagram.draw(host, 80))
 
     def test_the_example_of_the_documentation_is_correct(self) -> None:
-        host = topology.read(str(SHIPPED / 'xeon-2s-24c-snc2-1g.json'))
+        host = hosts.named('xeon-2s-24c-snc2-1g')
         self.assertEqual(expected(host.name), diagram.draw(host, 80))
 
     def test_a_memory_only_cell_names_the_nearest_cells(self) -> None:
@@ -203,12 +199,11 @@ class DrawTest(unittest.TestCase):
                     self.assertIn(device.product_id, text)
 
     def test_shipped_machines_fit_into_the_width(self) -> None:
-        for path in sorted(SHIPPED.glob('*.json')):
-            host = topology.read(str(path))
+        for host in hosts.shipped():
             for width in (80, 100, 120, 140):
                 text = diagram.draw(host, width)
                 self.assertLessEqual(
-                    max(map(len, text.splitlines())), width, path.name)
+                    max(map(len, text.splitlines())), width, host.name)
 
     def test_boxes_of_any_machine_are_complete(self) -> None:
         for seed in range(60):

@@ -21,13 +21,14 @@ from hpcvirt import topology
 from hpcvirt.topology import document
 from hpcvirt.topology import snapshot
 from hpcvirt.topology.draw import diagram
+from tests.builders import hosts
 from tests.builders import sysfs_files
 
 FACTOR = float(os.environ.get('HPCVIRT_FUZZ', '1'))
 MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
 SYNTHETIC = sysfs_files.MACHINES / 'synthetic-2x2'
 INSPECTED = sysfs_files.HOSTS / 'intel-2s-smt.ironic.json'
-SHIPPED = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
+SHIPPED = hosts.TOPOLOGIES
 
 REAL = (MACHINE / 'capabilities.xml', MACHINE / 'lstopo.xml',
         SYNTHETIC / 'lstopo-v1.xml',

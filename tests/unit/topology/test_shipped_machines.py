@@ -2,26 +2,23 @@
 
 """The machines of etc/hpcvirt/topologies are as their names say."""
 
-import pathlib
 import unittest
 
 from hpcvirt import topology
 from hpcvirt.topology import snapshot
-
-SHIPPED = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
+from tests.builders import hosts
 
 
 class ShippedMachinesTest(unittest.TestCase):
     def test_files_are_as_hpcvirt_writes_them(self) -> None:
-        for path in SHIPPED.iterdir():
+        for path in hosts.TOPOLOGIES.iterdir():
             host = topology.read(str(path))
             self.assertEqual(path.read_text(), snapshot.dumps(host))
             self.assertEqual(path.stem, host.name)
 
     def test_each_machine_has_the_shape_of_its_name(self) -> None:
         found = {}
-        for path in SHIPPED.iterdir():
-            host = topology.read(str(path))
+        for host in hosts.shipped():
             found[host.name] = (
                 len(host.sockets), len(host.cells), len(host.cpus),
                 host.threads_per_core,
@@ -42,7 +39,7 @@ class ShippedMachinesTest(unittest.TestCase):
     def test_the_host_with_gpus_has_those_of_its_model(self) -> None:
         # "nvidia-smi topo -m" on a DGX-1 with V100: GPUs 0 to 3 belong to the
         # CPUs 0-19 and 40-59.
-        host = topology.read(str(SHIPPED / 'xeon-2s-20c-smt-8gpu.json'))
+        host = hosts.named('xeon-2s-20c-smt-8gpu')
         cells = [device.cell for device in host.devices
                  if device.vendor_id == '10de']
         self.assertEqual([0] * 4 + [1] * 4, cells)
@@ -50,5 +47,5 @@ class ShippedMachinesTest(unittest.TestCase):
 
     def test_the_host_of_the_hs06_study_has_its_memory(self) -> None:
         # "free -m" in [CERN-HEPiX-2015], Swapping Hosts Detour (2/4).
-        host = topology.read(str(SHIPPED / 'hs06-2s-16c.json'))
+        host = hosts.named('hs06-2s-16c')
         self.assertEqual(64160, sum(cell.memory_mib for cell in host.cells))

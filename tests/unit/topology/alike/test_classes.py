@@ -4,28 +4,20 @@
 
 import dataclasses
 import json
-import pathlib
 import random
 import unittest
 
-from hpcvirt import topology
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import classes
 from hpcvirt.topology.alike import differences
 from hpcvirt.topology.alike import report
+from tests.builders import hosts as shipped
 from tests.builders import machines
 
-SHIPPED = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt/topologies'
-
-
-def shipped(name: str) -> host_model.Host:
-    return dataclasses.replace(topology.read(str(SHIPPED / f'{name}.json')),
-                               processor='EPYC 7742')
-
-
-NPS1 = shipped('epyc-2s-64c-nps1')
-NPS4 = shipped('epyc-2s-64c-nps4')
-GPUS = shipped('xeon-2s-20c-smt-8gpu')
+NPS1, NPS4, GPUS = (
+    dataclasses.replace(shipped.named(name), processor='EPYC 7742')
+    for name in ('epyc-2s-64c-nps1', 'epyc-2s-64c-nps4',
+                 'xeon-2s-20c-smt-8gpu'))
 
 
 def fleet(host: host_model.Host, number: int = 10) -> list[host_model.Host]:
