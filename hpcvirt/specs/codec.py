@@ -148,11 +148,8 @@ def _refuse(what: str) -> NoReturn:
 
 
 #: The names of page classes in the extra spec.
-_CLASSES = {
-    'small': shape.PageClass.SMALL,
-    'large': shape.PageClass.LARGE,
-    'any': shape.PageClass.ANY,
-}
+_CLASSES = {page_class.name.lower(): page_class
+            for page_class in shape.PageClass}
 
 #: oslo.utils ``string_to_bytes`` in its IEC system: units are powers of 1024
 #: with or without the i, ``b`` and ``bit`` are bits, a unit must end in one.

@@ -147,17 +147,15 @@ def _realtime_cpus(vcpus: int, specs: Mapping[str, str],
 def _refuse_on_shared(thread: shape.ThreadPolicy | None,
                       emulator: shape.EmulatorThreads | None,
                       realtime: frozenset[int]) -> None:
-    at_fault = None
-    if thread is not None:
-        at_fault = vocabulary.CPU_THREAD_POLICY
-    elif emulator is shape.EmulatorThreads.ISOLATE:
-        at_fault = vocabulary.EMULATOR_THREADS_POLICY
-    elif realtime:
-        at_fault = vocabulary.CPU_REALTIME
-    if at_fault is not None:
-        raise exception.InvalidInput(
-            at_fault.name, 'needs dedicated CPUs '
-            f'({vocabulary.CPU_POLICY.name})')
+    for row, is_set in (
+            (vocabulary.CPU_THREAD_POLICY, thread is not None),
+            (vocabulary.EMULATOR_THREADS_POLICY,
+             emulator is shape.EmulatorThreads.ISOLATE),
+            (vocabulary.CPU_REALTIME, realtime)):
+        if is_set:
+            raise exception.InvalidInput(
+                row.name, 'needs dedicated CPUs '
+                f'({vocabulary.CPU_POLICY.name})')
 
 
 def _choice(specs: Mapping[str, str], row: key.ExtraSpecKey) -> str:

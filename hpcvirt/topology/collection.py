@@ -24,6 +24,7 @@ import tarfile
 import typing
 import zipfile
 import zlib
+from collections.abc import Callable
 from collections.abc import Iterator
 
 from hpcvirt import exception
@@ -31,6 +32,8 @@ from hpcvirt import input_file
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import document
 from hpcvirt.topology import source as sources
+
+T = typing.TypeVar('T')
 
 #: The most bytes of an archive, both as it is and expanded.
 MAX_BYTES = 512 * 1024 * 1024
@@ -66,7 +69,8 @@ def read(path: str,
             yield from _read_archive(path, kind, source)
             return
     elif source == 'auto' and os.path.isdir(path) and not _is_sysfs(path):
-        names = [f'{path.rstrip("/")}/{name}' for name in _list(path)
+        names = [f'{path.rstrip("/")}/{name}'
+                 for name in _ask(os.listdir, path)
                  if name.endswith(_SUFFIXES) and not name.startswith('.')]
         yield from _read_files(path, names, source)
         return
@@ -74,7 +78,7 @@ def read(path: str,
         yield from _read_files(path, glob.glob(path), source)
         return
     else:
-        _require(path)
+        _ask(os.stat, path)
     yield path, _read_one(path, source)
 
 
@@ -98,25 +102,14 @@ def _read_one(path: str, source: str) -> Topology:
         return exc
 
 
-def _list(path: str) -> list[str]:
+def _ask(system: Callable[[str], T], path: str) -> T:
+    """Ask the system about a path, which is not the fault of a host."""
     try:
-        return os.listdir(path)
-    except OSError as exc:
-        raise _unreadable(path, exc) from exc
-
-
-def _require(path: str) -> None:
-    """Check that a path exists, which is not the fault of a host."""
-    try:
-        os.stat(path)
+        return system(path)
     except (OSError, ValueError) as exc:
-        raise _unreadable(path, exc) from exc
-
-
-def _unreadable(path: str, exc: Exception) -> exception.InvalidInput:
-    return exception.InvalidInput(
-        input_file.name(path), 'cannot be read '
-        f'({getattr(exc, "strerror", None) or exc})')
+        raise exception.InvalidInput(
+            input_file.name(path), 'cannot be read '
+            f'({getattr(exc, "strerror", None) or exc})') from exc
 
 
 def _is_sysfs(path: str) -> bool:

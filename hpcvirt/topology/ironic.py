@@ -96,7 +96,8 @@ def read(data: bytes, where: str, stem: str) -> host_model.Host:
     """
     plain = serialization.json_value(data, where)
     inventory = records.mapping(plain, 'inventory', where)
-    collected = records.find_collected(plain, where)
+    # ironic-inspector has the results of collectors beside the inventory.
+    collected = records.mapping(plain, 'plugin_data', where) or plain
     if collected.get('numa_topology') is None:
         raise exception.InvalidInput(
             where, 'has no numa_topology: add numa-topology to the collectors '

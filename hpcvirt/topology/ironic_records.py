@@ -12,15 +12,6 @@ from hpcvirt import serialization
 T = TypeVar('T')
 
 
-def find_collected(plain: dict[str, Any], where: str) -> dict[str, Any]:
-    """Return the mapping with the results of the collectors.
-
-    Ironic keeps them in ``plugin_data``; ironic-inspector and the agent have
-    them beside the inventory.
-    """
-    return mapping(plain, 'plugin_data', where) or plain
-
-
 def mapping(plain: object, key: str, where: str) -> dict[str, Any]:
     """Return the mapping of a key; empty if it is missing or null.
 
