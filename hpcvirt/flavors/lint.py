@@ -73,9 +73,9 @@ MANY_CELLS = 6
 
 
 #: The code, the severity, the key, the problem and the advice of a finding.
-_Problem = tuple[str, LintSeverity, str, str, str]
+Problem = tuple[str, LintSeverity, str, str, str]
 
-Rule = Callable[[flavor_model.Flavor, shape_model.Shape], Iterator[_Problem]]
+Rule = Callable[[flavor_model.Flavor, shape_model.Shape], Iterator[Problem]]
 
 
 def lint(flavor: flavor_model.Flavor) -> tuple[LintFinding, ...]:
@@ -84,7 +84,7 @@ def lint(flavor: flavor_model.Flavor) -> tuple[LintFinding, ...]:
                  for code, severity, key, problem, advice in _check(flavor))
 
 
-def _check(flavor: flavor_model.Flavor) -> Iterator[_Problem]:
+def _check(flavor: flavor_model.Flavor) -> Iterator[Problem]:
     wrong_keys = list(_keys(flavor))
     yield from wrong_keys
     try:
@@ -99,7 +99,7 @@ def _check(flavor: flavor_model.Flavor) -> Iterator[_Problem]:
         yield from rule(flavor, guest)
 
 
-def _keys(flavor: flavor_model.Flavor) -> Iterator[_Problem]:
+def _keys(flavor: flavor_model.Flavor) -> Iterator[Problem]:
     """Find unknown keys, and values of the wrong type."""
     for key, value in flavor.extra_specs.items():
         row = vocabulary.find(key)
@@ -115,7 +115,7 @@ def _keys(flavor: flavor_model.Flavor) -> Iterator[_Problem]:
 
 
 def _unequal_cells(_flavor: flavor_model.Flavor,
-                   guest: shape_model.Shape) -> Iterator[_Problem]:
+                   guest: shape_model.Shape) -> Iterator[Problem]:
     """Find guest cells that differ (defect A)."""
     cells = [(cell.pcpus + cell.vcpus, cell.memory_mib)
              for cell in guest.cells]
@@ -136,7 +136,7 @@ def _unequal_cells(_flavor: flavor_model.Flavor,
 
 
 def _several_devices(_flavor: flavor_model.Flavor,
-                     guest: shape_model.Shape) -> Iterator[_Problem]:
+                     guest: shape_model.Shape) -> Iterator[Problem]:
     """Find several required devices of a guest with cells (defect B)."""
     strict = [device for device in guest.devices
               if device.affinity is shape_model.PCIAffinity.REQUIRED]
@@ -153,7 +153,7 @@ def _several_devices(_flavor: flavor_model.Flavor,
 
 
 def _affinity_in_moves(_flavor: flavor_model.Flavor,
-                       guest: shape_model.Shape) -> Iterator[_Problem]:
+                       guest: shape_model.Shape) -> Iterator[Problem]:
     """Find affinity policies that a move can lose (defect I)."""
     aliases = sorted({device.alias for device in guest.devices
                       if device.alias and device.affinity is not None})
@@ -168,7 +168,7 @@ def _affinity_in_moves(_flavor: flavor_model.Flavor,
 
 
 def _vgpus(flavor: flavor_model.Flavor,
-           guest: shape_model.Shape) -> Iterator[_Problem]:
+           guest: shape_model.Shape) -> Iterator[Problem]:
     """Find vGPUs of guests whose CPUs belong to certain cells."""
     found = [key for key in flavor.extra_specs
              if vocabulary.VGPU_RESOURCE.fullmatch(key)]
@@ -181,7 +181,7 @@ def _vgpus(flavor: flavor_model.Flavor,
 
 
 def _page_size(_flavor: flavor_model.Flavor,
-               guest: shape_model.Shape) -> Iterator[_Problem]:
+               guest: shape_model.Shape) -> Iterator[Problem]:
     """Find page sizes by class (defect C), and memory in parts of pages."""
     if not guest.cells:
         return
@@ -208,7 +208,7 @@ def _page_size(_flavor: flavor_model.Flavor,
 
 
 def _many_cells(_flavor: flavor_model.Flavor,
-                guest: shape_model.Shape) -> Iterator[_Problem]:
+                guest: shape_model.Shape) -> Iterator[Problem]:
     """Find guests with many cells (defect D)."""
     count = len(guest.cells)
     if count >= MANY_CELLS:
@@ -220,7 +220,7 @@ def _many_cells(_flavor: flavor_model.Flavor,
 
 
 def _threads(_flavor: flavor_model.Flavor,
-             guest: shape_model.Shape) -> Iterator[_Problem]:
+             guest: shape_model.Shape) -> Iterator[Problem]:
     """Find cells with parts of cores (defect E), and thread policies."""
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED or not guest.cells:
         return
@@ -251,7 +251,7 @@ def _threads(_flavor: flavor_model.Flavor,
 
 
 def _policies(_flavor: flavor_model.Flavor,
-              guest: shape_model.Shape) -> Iterator[_Problem]:
+              guest: shape_model.Shape) -> Iterator[Problem]:
     """Find CPUs that are not dedicated, and isolated emulator threads."""
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED:
         key = (vocabulary.NUMA_NODES.name if guest.cells
@@ -270,7 +270,7 @@ def _policies(_flavor: flavor_model.Flavor,
 
 
 def _guest_topology(flavor: flavor_model.Flavor,
-                    _guest: shape_model.Shape) -> Iterator[_Problem]:
+                    _guest: shape_model.Shape) -> Iterator[Problem]:
     """Find guest CPU topologies that do not match the vCPUs."""
     specs = flavor.extra_specs
     wanted = [(row.name, int(specs[row.name])) for row in (
@@ -287,7 +287,7 @@ def _guest_topology(flavor: flavor_model.Flavor,
 
 
 def _numbering(flavor: flavor_model.Flavor,
-               guest: shape_model.Shape) -> Iterator[_Problem]:
+               guest: shape_model.Shape) -> Iterator[Problem]:
     """Find extra specs of guest cells that do not exist."""
     count = len(guest.cells)
     for row in (vocabulary.NUMA_CPUS, vocabulary.NUMA_MEM):
@@ -300,7 +300,7 @@ def _numbering(flavor: flavor_model.Flavor,
 
 
 def _mark(flavor: flavor_model.Flavor,
-          _guest: shape_model.Shape) -> Iterator[_Problem]:
+          _guest: shape_model.Shape) -> Iterator[Problem]:
     """Find flavors that were changed after hpcvirt created them."""
     existing = diff.Existing('', flavor)
     if diff.is_ours(existing) and diff.is_edited(flavor):

@@ -46,16 +46,16 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     hosts = tuple(hosts)
     device_type = offered_devices.device_type(profile.device, hosts)
     return warning.gather((
-        dataclasses.replace(item, hosts=tuple(host.name for host in same))
+        lint.LintFinding(code, severity, flavor.name, key, problem, advice,
+                         tuple(host.name for host in same))
         for same in host_model.group_twins(hosts)
-        for item in _host(flavor, same[0], profile, part, device_type)),
-        'hosts')
+        for code, severity, key, problem, advice
+        in _check(flavor, same[0], profile, part, device_type)), 'hosts')
 
 
-def _host(flavor: flavor_model.Flavor, host: host_model.Host,
-          profile: profiles.Profile,
-          part: host_part.HostPart,
-          device_type: str) -> Iterator[lint.LintFinding]:
+def _check(flavor: flavor_model.Flavor, host: host_model.Host,
+           profile: profiles.Profile, part: host_part.HostPart,
+           device_type: str) -> Iterator[lint.Problem]:
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                              flavor.extra_specs)
@@ -66,8 +66,13 @@ def _host(flavor: flavor_model.Flavor, host: host_model.Host,
     host_part.check(host, part)
     profile = host_part.choices(profile, part)
     partition = cpu_partition.divide(host, profile, part)
-    yield from _page_sizes(flavor, guest, host)
-    yield from _threads(flavor, guest, host)
+    yield from _page_sizes(guest, host)
+    if (guest.thread_policy is shape_model.ThreadPolicy.ISOLATE
+            and host.threads_per_core > 1):
+        yield ('isolate-on-smt', lint.LintSeverity.ERROR,
+               vocabulary.CPU_THREAD_POLICY.name,
+               'the host has SMT, where Nova refuses isolate',
+               'use require with whole cores')
     devices = _counted(flavor, guest, profile.device)
     pools = offered_devices.pools(
         offered_devices.choose_devices(host, profile.device, device_type),
@@ -77,25 +82,22 @@ def _host(flavor: flavor_model.Flavor, host: host_model.Host,
     dedicated = len(partition.dedicated)
     if not filling.count:
         reason = filling.misfit.message if filling.misfit else ''
-        yield lint.LintFinding(
-            'does-not-fit', lint.LintSeverity.ERROR, flavor.name, 'vcpus',
-            f'no instance fits: {reason}',
-            'make the guest smaller, or give it more cells')
+        yield ('does-not-fit', lint.LintSeverity.ERROR, 'vcpus',
+               f'no instance fits: {reason}',
+               'make the guest smaller, or give it more cells')
     elif (guest.cpu_policy is not shape_model.CPUPolicy.SHARED
           and filling.free_pcpus):
-        yield lint.LintFinding(
-            'strands-cpus', lint.LintSeverity.WARNING, flavor.name, 'vcpus',
+        yield 'strands-cpus', lint.LintSeverity.WARNING, 'vcpus', (
             f'the {filling.count} instances that fit leave '
-            f'{filling.free_pcpus} of {dedicated} dedicated CPUs unused',
+            f'{filling.free_pcpus} of {dedicated} dedicated CPUs unused'), (
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
     left = sum(pool.free for pool in filling.supply.pools or ())
     if (filling.count and devices and left and profile.device
             and profile.device.kind is not profiles.DeviceKind.VF):
-        yield lint.LintFinding(
-            'strands-devices', lint.LintSeverity.WARNING, flavor.name,
-            'vcpus', f'the {filling.count} instances that fit leave {left} '
-            f'of {sum(pool.free for pool in pools)} devices unused',
+        yield 'strands-devices', lint.LintSeverity.WARNING, 'vcpus', (
+            f'the {filling.count} instances that fit leave {left} of '
+            f'{sum(pool.free for pool in pools)} devices unused'), (
             'give each instance the part of the cores that its devices are '
             'of those of the host')
 
@@ -121,30 +123,18 @@ def _counted(flavor: flavor_model.Flavor, guest: shape_model.Shape,
         if wanted.has_alias and device.alias == wanted.alias)
 
 
-def _threads(flavor: flavor_model.Flavor, guest: shape_model.Shape,
-             host: host_model.Host) -> Iterator[lint.LintFinding]:
-    if (guest.thread_policy is shape_model.ThreadPolicy.ISOLATE
-            and host.threads_per_core > 1):
-        yield lint.LintFinding(
-            'isolate-on-smt', lint.LintSeverity.ERROR, flavor.name,
-            vocabulary.CPU_THREAD_POLICY.name,
-            'the host has SMT, where Nova refuses isolate',
-            'use require with whole cores')
-
-
-def _page_sizes(flavor: flavor_model.Flavor, guest: shape_model.Shape,
-                host: host_model.Host) -> Iterator[lint.LintFinding]:
+def _page_sizes(guest: shape_model.Shape,
+                host: host_model.Host) -> Iterator[lint.Problem]:
     page_kib = guest.cells[0].page_kib
     if page_kib is None or page_kib < 0:
         return
     sizes = {pool.size_kib for cell in host.cells for pool in cell.pages}
     if len(sizes) > 1 and page_kib not in sizes:
-        yield lint.LintFinding(
-            'no-such-pages', lint.LintSeverity.ERROR, flavor.name,
-            vocabulary.MEM_PAGE_SIZE.name,
-            f'the host has no pages of {memory.page_name(page_kib)}',
-            'use one of ' + ', '.join(
-                memory.page_name(size) for size in sorted(sizes)))
+        yield ('no-such-pages', lint.LintSeverity.ERROR,
+               vocabulary.MEM_PAGE_SIZE.name,
+               f'the host has no pages of {memory.page_name(page_kib)}',
+               'use one of ' + ', '.join(
+                   memory.page_name(size) for size in sorted(sizes)))
 
 
 def _without_pages(guest: shape_model.Shape,
