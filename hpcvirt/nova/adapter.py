@@ -140,6 +140,12 @@ def check_record(host_state: typing.Any) -> None:
     check_rest(host_state)
 
 
+def is_whole(cell: typing.Any) -> bool:
+    """Tell whether a NUMACell lacks no field, by counting its attributes."""
+    own = vars(cell)
+    return len(own) - ('VERSION' in own) in _WHOLE_CELL
+
+
 def check_rest(host_state: typing.Any) -> None:
     """Check what a HostState has besides its NUMA topology.
 

@@ -148,13 +148,16 @@ def _make_rest_test(guest: demands.CellDemand) -> CellTest:
 
 
 def _make_core_test(guest: demands.CellDemand) -> RoomTest:
-    """Make a test of whether NUMACells have their free CPUs on cores."""
+    """Make a test of whether NUMACells have their free CPUs on cores.
+
+    These cells are examined each time, because they are read anyway.
+    """
     pcpus = _pcpus(guest)
 
     def has_cores(host_state: typing.Any, _cells: Sequence[typing.Any],
                   found: Sequence[typing.Any]) -> bool:
         for cell in found:
-            if not _has_sound_pages(cell):
+            if not (adapter.is_whole(cell) and _has_sound_pages(cell)):
                 return False
             dedicated, pinned = cell._obj_pcpuset, cell._obj_pinned_cpus
             missing = pcpus
