@@ -40,16 +40,29 @@ def count_noun(number: int, noun: str) -> str:
     return f'{number} {noun}' + ('' if number == 1 else 's')
 
 
-def join_names(names: Sequence[str], noun: str,
-               number: int | None = None) -> str:
-    """Write ``a, b, c``, or ``300 hosts (a, b, ...)`` for a long list.
+def shorten_names(names: Sequence[str], number: int | None = None) -> str:
+    """Write ``a, b, c``, or ``a, b, ...`` for a long list.
 
     :param number: how many there are, if not all of their names are given
     """
     count = len(names) if number is None else number
     if count <= min(_MAX_NAMES, len(names)):
         return ', '.join(names)
-    return f'{count} {noun} ({", ".join(names[:_EXAMPLES])}, ...)'
+    return f'{", ".join(names[:_EXAMPLES])}, ...'
+
+
+def join_names(names: Sequence[str], noun: str) -> str:
+    """Write ``a, b, c``, or ``300 hosts (a, b, ...)`` for a long list."""
+    shown = shorten_names(names)
+    return (shown if len(names) <= _MAX_NAMES
+            else f'{len(names)} {noun} ({shown})')
+
+
+def natural_order(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Sort names by this key, so that ``c-2`` comes before ``c-10``."""
+    return tuple((part.isdigit(), int(part[:18]) if part.isdigit() else 0,
+                  part)
+                 for part in re.split(r'([0-9]+)', name) if part)
 
 
 def suggest(word: str, known: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from nova import context as nova_context
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.controller import cell_hosts
 from hpcvirt.controller import cloud_flavors
 from hpcvirt.controller import masking
@@ -88,7 +89,7 @@ def _fleet(found: cell_hosts.CellHosts,
     translate = residents.Residents(groups)
     heeds = any(map(filters.enforces, found.manager.enabled_filters))
     hosts = []
-    for name in sorted(found.states):
+    for name in sorted(found.states, key=words.natural_order):
         host_state = found.states[name]
         try:
             if host_state.uuid not in own:

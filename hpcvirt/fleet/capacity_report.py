@@ -100,12 +100,12 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
                 fleet, found).values())), _ROOM_NUMBERS, room),
         _filled(_ROOM_LEGEND, room),
     ]
-    shut = list_closed(fleet)
-    if shut:
+    closed = list_closed(fleet)
+    if closed:
         blocks.append(_listed(
-            f'{words.count_noun(len(shut), "host")} counted as full, because '
+            f'{words.count_noun(len(closed), "host")} counted as full, because '
             'no new instance is sent there:',
-            {item['name']: item['reason'] for item in shut}, room))
+            {item['name']: item['reason'] for item in closed}, room))
     if fleet.broken:
         blocks.append(format_broken(fleet, room))
     return '\n'.join(blocks)
@@ -175,7 +175,8 @@ def row(item: counts.InstanceCount) -> tuple[str, ...]:
 
 def _where(per_host: Mapping[str, int]) -> str:
     roomy = sorted(((number, name) for name, number in per_host.items()
-                    if number), key=lambda pair: (-pair[0], pair[1]))
+                    if number), key=lambda pair: (
+                       -pair[0], words.natural_order(pair[1])))
     parts = [f'{name}: {number}' for number, name in roomy[:_MAX_HOSTS]]
     if len(roomy) > _MAX_HOSTS:
         parts.append(f'{len(roomy) - _MAX_HOSTS} more')

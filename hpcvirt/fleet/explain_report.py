@@ -8,7 +8,7 @@ from typing import Any
 
 from hpcvirt import text_table
 from hpcvirt import words
-from hpcvirt.fit import reasons as misfits
+from hpcvirt.fit import reasons as fit_reasons
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import verdict
 from hpcvirt.model import cpuset
@@ -56,7 +56,8 @@ def text(name: str, verdicts: Sequence[verdict.HostVerdict],
         text_table.draw(HEADINGS, [_row(group) for group
                                     in _alike(verdicts)], {'Hosts'}, room)]
     ranked = sorted((item for item in verdicts if item.scores),
-                    key=lambda item: (-item.weight, item.name))
+                    key=lambda item: (
+                        -item.weight, words.natural_order(item.name)))
     if ranked:
         blocks.append('nova-scheduler prefers:\n' + text_table.draw(
             _WEIGHTS, [_weight(item) for item in ranked[:_MAX_WEIGHED]],
@@ -94,10 +95,10 @@ def _row(group: Sequence[verdict.HostVerdict]) -> tuple[str, ...]:
     reasons = {(item.reason, item.cells, item.cpus) for item in group}
     why = first.reason or 'it fits'
     if first.cells:
-        why += f' on {misfits.cells(first.cells)}'
+        why += f' on {fit_reasons.cells(first.cells)}'
     if first.cpus:
         why += f', CPUs {cpuset.render(first.cpus)}'
     if len(reasons) > 1:
         why = f'for example {first.name}: {why}'
-    return (str(len(group)), words.join_names(names, 'hosts'),
+    return (str(len(group)), words.shorten_names(names),
             first.step or '-', why)

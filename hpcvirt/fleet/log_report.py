@@ -97,7 +97,7 @@ def _draw_refusal(groups: Sequence[decision_log.RefusedHosts],
 def _row(group: decision_log.RefusedHosts) -> tuple[str, ...]:
     names = group.examples.split(', ')
     example = f'for example {names[0]}: ' * (group.hosts > 1)
-    return (str(group.hosts), words.join_names(names, 'hosts', group.hosts),
+    return (str(group.hosts), words.shorten_names(names, group.hosts),
             verdict.step_of(group.code), example + group.reason)
 
 

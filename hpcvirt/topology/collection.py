@@ -29,6 +29,7 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import words
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import document
 from hpcvirt.topology import source as sources
@@ -91,7 +92,7 @@ def _read_files(path: str, names: list[str],
     if len(names) > MAX_FILES:
         raise exception.InvalidInput(
             path, f'has more than {MAX_FILES} files')
-    for name in sorted(names):
+    for name in sorted(names, key=words.natural_order):
         yield name, _read_one(name, source)
 
 
@@ -139,7 +140,7 @@ def _read_archive(path: str, kind: str,
     if not members:
         raise exception.InvalidInput(
             path, 'has no topology: no file *.json or *.xml')
-    for name in sorted(members):
+    for name in sorted(members, key=words.natural_order):
         where = f'{path}:{name}'
         try:
             found: Topology = sources.read_document(

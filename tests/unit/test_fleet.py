@@ -266,6 +266,13 @@ class ReportTest(unittest.TestCase):
         self.assertIn('1 host left out, because', text)
         self.assertIn('  h9: f: x x', text)
 
+    def test_hosts_with_equal_room_are_in_natural_order(self):
+        item = count.InstanceCount(
+            flavor_model.Flavor('x', 1, 64, 0, {}),
+            {'c-1': 1, 'c-10': 1, 'c-2': 1, 'c-3': 2}, 5)
+        self.assertEqual('c-3: 2, c-1: 1, c-2: 1, 1 more',
+                         capacity_report.row(item)[-1])
+
     def test_a_document_has_all_hosts(self):
         fleet, flavors = fleets.a_fleet(random.Random(9), 2)
         document = capacity_report.document(fleet, count.count(fleet, flavors))
@@ -350,7 +357,7 @@ class VerdictReportTest(unittest.TestCase):
         text = explain_report.text('x', found, (), 80)
         self.assertIn('x fits on 1 of 401 hosts.', text)
         self.assertRegex(text, r'\n +1  m +- +it fits on cells 3, 1\n'
-                         r' +400  400 hosts \(n0, n1, \.\.\.\)  filter +'
+                         r' +400  n0, n1, \.\.\.  filter +'
                          r'for example n0: reason 0\n')
         self.assertLess(len(text.splitlines()), 9)
         document = explain_report.document(found, ())

@@ -18,8 +18,13 @@ class WordsTest(unittest.TestCase):
                          words.join_names('abcdefg', 'hosts'))
 
     def test_names_that_are_not_known_are_counted(self):
-        self.assertEqual('9 hosts (a, b, ...)',
-                         words.join_names(['a', 'b'], 'hosts', 9))
+        self.assertEqual('a, b, ...', words.shorten_names(['a', 'b'], 9))
+
+    def test_numbers_in_names_are_in_the_order_of_their_values(self):
+        self.assertEqual(
+            ['c-1', 'c-2', 'c-10', 'c-10a', 'd'],
+            sorted(['c-10a', 'd', 'c-10', 'c-2', 'c-1'],
+                   key=words.natural_order))
 
 
 class SizeTest(unittest.TestCase):

@@ -15,7 +15,6 @@ import itertools
 import json
 import os
 import pathlib
-import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import serialization
+from hpcvirt import words
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -128,13 +128,6 @@ def run_of(native: SideOutputs, guest: SideOutputs, *, unpaired: bool,
         planned_warm_ups=warm_ups)
 
 
-def natural_order(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Sort key that puts ``run2`` before ``run10``."""
-    return tuple((part.isdigit(), int(part[:18]) if part.isdigit() else 0,
-                  part)
-                 for part in re.split(r'([0-9]+)', name) if part)
-
-
 def _files(path: str, benchmark: str | None) -> list[pathlib.Path]:
     if not os.path.exists(path) and any(mark in path for mark in '*?['):
         files = [pathlib.Path(name) for name in glob.glob(path)]
@@ -145,7 +138,7 @@ def _files(path: str, benchmark: str | None) -> list[pathlib.Path]:
         return [pathlib.Path(path)]
     if not files:
         raise exception.InvalidInput(path, 'has no outputs')
-    ordered = sorted(files, key=lambda child: natural_order(child.name))
+    ordered = sorted(files, key=lambda child: words.natural_order(child.name))
     return [_output(child, benchmark) if child.is_dir() else child
             for child in ordered]
 
@@ -166,10 +159,10 @@ def _output(folder: pathlib.Path, benchmark: str | None) -> pathlib.Path:
 
 def _json(raw: bytes) -> object | None:
     """Read a JSON document or one document per line; None if neither."""
-    words = raw.decode('utf-8', 'replace').strip()
-    if not words.startswith(('{', '[')):
+    content = raw.decode('utf-8', 'replace').strip()
+    if not content.startswith(('{', '[')):
         return None
-    for lines in ([words], words.splitlines()):
+    for lines in ([content], content.splitlines()):
         try:
             documents = [json.loads(line) for line in lines if line.strip()]
         except (ValueError, RecursionError):

@@ -15,6 +15,7 @@ from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt import words
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import differences
 from hpcvirt.topology.alike import hardware_features
@@ -108,7 +109,8 @@ def _of_equal_memory(candidates: list[host_model.Host],
         else:
             lists.append([host])
     for members in lists:
-        yield sorted(members, key=lambda host: host.name)
+        yield sorted(members, key=lambda host: words.natural_order(
+            host.name))
 
 
 def _nearest(members: Sequence[host_model.Host],
