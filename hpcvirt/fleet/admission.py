@@ -56,6 +56,19 @@ def take(guest: guests.Guest, host: state.FleetHostState,
         free=host.free.minus(guest.sums))
 
 
+def place_guests(guest: guests.Guest, host: state.FleetHostState,
+                 most: int) -> list[cell_assignments.CellAssignment]:
+    """Place at most this number of guests on a host, one after the other."""
+    found: list[cell_assignments.CellAssignment] = []
+    while len(found) < most:
+        placed = admit(guest, host)
+        if isinstance(placed, reasons.Misfit):
+            break
+        found.append(placed)
+        host = take(guest, host, placed)
+    return found
+
+
 def most_of_one_pool(request: devices.DeviceRequest,
                      host: supplies.Supply) -> int:
     """Count the free devices of the pool that has most for a request."""

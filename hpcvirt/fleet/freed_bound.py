@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say how many guests a host may take once some of its instances are gone.
+"""Say how many guests a host takes once some of its instances are gone.
 
-What is said here is never too few, and grows with who is gone: a host that
-takes more guests without some instances is found among the departures.
+For most guests the claim only counts cells with room. Then only the cells of
+the instances that are gone have to be looked at again, which is what makes
+the search of :mod:`hpcvirt.fleet.move_search` fast.
 """
 
 import itertools
@@ -14,14 +15,16 @@ from collections.abc import Sequence
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import claim
 from hpcvirt.fit import supply as supplies
+from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 
 
-class FreedBound:
-    """The instances of one host that may leave it for guests of one kind.
+class FreedHost:
+    """A host, the instances that may leave it, and guests of one kind.
 
+    :ivar name: the name of the host
     :ivar now: how many guests it takes as it is
     """
 
@@ -32,12 +35,16 @@ class FreedBound:
         :param most: the number of guests that are needed
         :param leavers: the instances that may leave
         """
+        self.name = host.name
         self.now = now
         self._guest = guest
         self._host = host
-        self._most = most
+        self._most = (most if admission.explain_closed(guest, host.state)
+                      is None else 0)
         self._leavers = leavers
         demand = guest.demand
+        #: Whether enough cells with room are enough.
+        self._counts = claim.counts_cells(demand, host.state.supply)
         self._width = (len(demand.cells) if demand.cells and
                        claim.is_immune(demand) else 0)
         self._takes = {cell.id: self._taken(cell)
@@ -45,14 +52,25 @@ class FreedBound:
         self._memo: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def bound(self, gone: Collection[state.Instance]) -> int:
-        """Compute how many guests it may take at most."""
+        """Compute how many guests it may take at most without these.
+
+        This is never too few, and grows with who is gone.
+        """
         most = self._by_sums(gone)
         # That of the cells takes longer to compute.
         return (most if most <= self.now else
                 min(most, self._by_cells(gone)))
 
-    def of(self, size: int) -> Iterator[tuple[state.Instance, ...]]:
-        """Yield sets of this size whose instances all have to leave."""
+    def gain(self, gone: Collection[state.Instance]) -> int:
+        """Count how many more guests it takes without these."""
+        most = self.bound(gone)
+        if most > 1 or (most > self.now and not self._counts):
+            most = len(admission.place_guests(
+                self._guest, moving.leave_all(gone, self._host).state, most))
+        return max(0, most - self.now)
+
+    def find_sets(self, size: int) -> Iterator[tuple[state.Instance, ...]]:
+        """Yield sets of this size whose instances may all have to leave."""
         if self._by_sums(self._leavers) <= self.now:
             return
         numbers = range(len(self._leavers))
@@ -60,9 +78,9 @@ class FreedBound:
                  in itertools.combinations(numbers, size - 1)}
         for chosen in itertools.combinations(numbers, size):
             count = self._bound_without(chosen)
-            if count > self.now and all(
+            if count > self.now and (not self._counts or all(
                     fewer[gone] < count for gone
-                    in itertools.combinations(chosen, size - 1)):
+                    in itertools.combinations(chosen, size - 1))):
                 yield tuple(self._leavers[number] for number in chosen)
 
     def _bound_without(self, gone: tuple[int, ...]) -> int:
@@ -96,9 +114,11 @@ class FreedBound:
         for needed, *free in zip(
                 self._guest.sums, self._host.state.free,
                 *(instance.guest.sums for instance in gone), strict=True):
+            if needed > sum(free):
+                return 0
             if needed:
                 most = min(most, sum(free) // needed)
-        return max(0, most)
+        return most
 
     def _by_cells(self, gone: Collection[state.Instance]) -> int:
         if not self._width:

@@ -2,10 +2,8 @@
 
 """Find the fewest moves after which a guest fits, or several of them.
 
-The search is exact: if it finds two moves, no single move is enough, and if
-it finds none, there are none. :mod:`hpcvirt.fleet.move_candidates` names the
-moves that may be enough; here they are carried out, which is the proof. Those
-for several guests are the :mod:`hpcvirt.fleet.move_chains`.
+If :mod:`hpcvirt.fleet.move_search` finds two moves, no single move is enough,
+and if it finds none, there are none.
 
 Room for several kinds of guests at once is made for one kind after the other,
 the largest first. Each kind gets the fewest moves after which all of its
@@ -21,8 +19,7 @@ from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import move_candidates
-from hpcvirt.fleet import move_chains
+from hpcvirt.fleet import move_search
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -42,48 +39,12 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
     :returns: None if no plan has so few moves
     """
     for most_cold in range(most + 1 if cold else 1):
-        chains = None
+        moves = move_search.MoveSearch(guest, hosts, count, most,
+                                       most_cold > 0)
         for number in range(most_cold, most + 1):
-            if count == 1:
-                plan = _one(guest, hosts, number, most_cold)
-            else:
-                chains = chains or move_chains.Chains(
-                    guest, hosts, count, most, most_cold > 0)
-                plan = chains.find(number, most_cold)
+            plan = moves.find(number, most_cold)
             if plan is not None:
                 return plan
-    return None
-
-
-def _one(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
-         number: int, most_cold: int) -> moving.MovePlan | None:
-    for steps in move_candidates.steps(guest, hosts, number, most_cold > 0):
-        if most_cold >= sum(moving.only_cold(instance) is not None
-                            for instance, _ in steps):
-            plan = _carried_out(guest, hosts, steps)
-            if plan is not None:
-                return plan
-    return None
-
-
-def _carried_out(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
-                 steps: move_candidates.Steps) -> moving.MovePlan | None:
-    """Make the moves; None if one is refused or the guest fits nowhere."""
-    by_name = {host.name: host for host in hosts}
-    moves: list[moving.Move] = []
-    for instance, target in steps:
-        again = moves and moves[-1].id == instance.id
-        move = moving.try_move(by_name, by_name[moves[-1].target].instances[-1]
-                               if again else instance, target)
-        if move is None:
-            return None
-        moves.append(move)
-    touched = {name for move in moves for name in (move.source, move.target)}
-    for name in sorted(touched) if moves else by_name:
-        host = by_name[name]
-        placed = admission.admit(guest, host.state)
-        if isinstance(placed, cell_assignments.CellAssignment):
-            return moving.MovePlan(tuple(moves), ((host.name, placed.cells),))
     return None
 
 

@@ -9,8 +9,10 @@ once for each kind of instance.
 """
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.fit import allocation
@@ -153,19 +155,21 @@ def try_move(hosts: dict[str, state.FleetHost], instance: state.Instance,
 
 def leave(instance: state.Instance, host: state.FleetHost) -> state.FleetHost:
     """Remove an instance from its host."""
+    before = host.state
     return dataclasses.replace(
-        host, state=release(instance, host.state),
+        host, state=dataclasses.replace(
+            before, supply=allocation.release(
+                instance.guest.demand, before.supply, instance.holding),
+            free=before.free.plus(instance.guest.sums)),
         instances=tuple(other for other in host.instances
                         if other.id != instance.id))
 
 
-def release(instance: state.Instance,
-            host: state.FleetHostState) -> state.FleetHostState:
-    """Compute what a host has left without an instance."""
-    return dataclasses.replace(
-        host, supply=allocation.release(instance.guest.demand, host.supply,
-                                        instance.holding),
-        free=host.free.plus(instance.guest.sums))
+def leave_all(instances: Iterable[state.Instance],
+              host: state.FleetHost) -> state.FleetHost:
+    """Remove several instances from their host."""
+    return functools.reduce(lambda left, instance: leave(instance, left),
+                            instances, host)
 
 
 def release_cell(instance: state.Instance,

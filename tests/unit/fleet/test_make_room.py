@@ -148,8 +148,8 @@ class MakeRoomTest(unittest.TestCase):
         self.assertGreater(found.count(2), 2)
 
     def test_room_for_several_guests_is_found(self):
-        found = self.roll(39, 25, (2, 3, 4), 2, ({},), constrained=True,
-                          counts=(2, 4))
+        found = self.roll(39, 25, (2, 3, 4), 2, (
+            {}, {'exclusive_cells': True}), constrained=True, counts=(2, 4))
         self.assertGreater(found.count(1), 2)
 
     def test_periodic_plans_for_six_hosts_are_the_fewest(self):

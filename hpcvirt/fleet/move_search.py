@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Find one or two moves after which a number of equal guests fit.
+
+Who has to leave for the guests decides: each of them lands on a host as it is,
+or on one that another instance leaves before. Of hosts and instances that are
+alike, and that no other move touches, any will do, so that a few of each kind
+are tried. Each plan is carried out, which is the proof.
+
+This finds any moves that make room by leaving. That a guest fits because
+another instance comes, as some of Nova's defects allow, is not looked for.
+"""
+
+import collections
+import itertools
+from collections.abc import Iterator
+
+from hpcvirt.fleet import admission
+from hpcvirt.fleet import freed_bound
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import moving
+from hpcvirt.fleet import state
+
+#: Instances and the hosts to which they have to go, None for any.
+_Todo = tuple[tuple[state.Instance, str | None], ...]
+
+
+class MoveSearch:
+    """The moves in one fleet for a number of equal guests."""
+
+    def __init__(self, guest: guests.Guest,
+                 hosts: tuple[state.FleetHost, ...], count: int,
+                 most: int, cold: bool) -> None:
+        """Look at a fleet.
+
+        :param count: how many guests must fit at once
+        :param most: the most moves, at most 2
+        :param cold: whether instances may be migrated cold
+        """
+        self._guest = guest
+        self._hosts = {host.name: host for host in hosts}
+        self._count = count
+        self._landings = moving.MoveTargets(hosts, cold)
+        self._now = {host.name: len(admission.place_guests(
+            guest, host.state, count)) for host in hosts}
+        self._missing = count - sum(self._now.values())
+        self._freed = [freed_bound.FreedHost(
+            guest, host, self._now[host.name], count,
+            self._landings.movable[host.name]) for host in hosts]
+        # An instance that moves to a host that takes guests may take their
+        # room.
+        self._may_lose = self._missing < count
+        # The other moves touch fewer hosts than these.
+        self._alike = 2 * most + 1
+        self._leaving: dict[tuple[str, int], list[tuple[
+            tuple[state.Instance, ...], int]]] = {}
+        self._known_sets: dict[object, collections.Counter[str]] = {}
+        self._known_openings: dict[
+            int, list[tuple[state.Instance, str]]] = {}
+
+    def find(self, number: int, most_cold: int) -> moving.MovePlan | None:
+        """Find a plan of this number of moves, with few enough cold ones.
+
+        :param number: no smaller number must be enough
+        """
+        if not number:
+            return self._done((), self._hosts)
+        for leaving, spare in self._sets(number):
+            for ordered in itertools.permutations(leaving):
+                found = self._carry(
+                    tuple((one, None) for one in ordered), spare,
+                    most_cold, (), self._hosts)
+                if found is not None:
+                    return found
+        return None
+
+    def _sets(self, number: int, gained: int = 0, after: str = '',
+              ) -> Iterator[tuple[tuple[state.Instance, ...], int]]:
+        """Yield sets of instances that leave for the missing guests.
+
+        :param number: of moves
+        :returns: each set with the number of moves that may make way for it
+        """
+        for freed in self._freed:
+            for own in range(number, 0, -1) if freed.name > after else ():
+                spare = number - own
+                for chosen, gain in self._leaving_one(freed, own):
+                    lands = all(map(self._lands, chosen))
+                    # Those who make way may make the rest of the room.
+                    if (all(map(self._openings, chosen)) if spare else
+                            lands and gained + gain >= self._missing):
+                        yield chosen, spare
+                    if spare and lands and (
+                            self._may_lose or gained + gain < self._missing):
+                        for others, left in self._sets(
+                                spare, gained + gain, freed.name):
+                            yield (*chosen, *others), left
+
+    def _leaving_one(self, freed: freed_bound.FreedHost, size: int,
+                     ) -> list[tuple[tuple[state.Instance, ...], int]]:
+        """Find sets of instances of one host after which it takes more."""
+        if (freed.name, size) not in self._leaving:
+            self._leaving[freed.name, size] = [
+                (chosen, gain) for chosen in freed.find_sets(size)
+                for gain in [freed.gain(chosen)]
+                if gain and self._is_new(
+                    self._known_sets, (freed.now, gain, *sorted(map(
+                        self._landings.kind, chosen))), freed.name)]
+        return self._leaving[freed.name, size]
+
+    def _is_new(self, known: dict[object, collections.Counter[str]],
+                key: object, host: str) -> bool:
+        """Count what is alike, and say whether it has to be tried."""
+        counts = known.setdefault(key, collections.Counter())
+        counts[host] += 1
+        return max(counts[host], len(counts)) <= self._alike
+
+    def _lands(self, instance: state.Instance) -> bool:
+        return any(name != instance.host
+                   for name in self._landings.of(instance))
+
+    def _carry(self, todo: _Todo, spare: int, most_cold: int,
+               moves: tuple[moving.Move, ...],
+               hosts: dict[str, state.FleetHost]) -> moving.MovePlan | None:
+        """Make the first move, and the others after it.
+
+        :param spare: how many other moves make way for the first one
+        """
+        if sum(move.cold for move in moves) > most_cold:
+            return None
+        if not todo:
+            return self._done(moves, hosts)
+        (instance, wanted), *rest = todo
+        if spare:
+            tries = (self._carry(((other, None), (instance, name)), 0,
+                                 most_cold, moves, hosts)
+                     for other, name in self._openings(instance)
+                     if name != instance.host)
+            return next(filter(None, tries), None)
+        # The host that the next one leaves is the last resort.
+        last = rest[0][0].host if rest else None
+        for name in [wanted] if wanted else sorted(
+                self._targets(instance, hosts), key=lambda name: name == last):
+            after = dict(hosts)
+            move = moving.try_move(after, instance, name)
+            if move is not None:
+                found = self._carry(tuple(rest), 0, most_cold, (*moves, move),
+                                    after)
+                if found is not None:
+                    return found
+        return None
+
+    def _done(self, moves: tuple[moving.Move, ...],
+              hosts: dict[str, state.FleetHost]) -> moving.MovePlan | None:
+        changed = [name for name in hosts if self._changed(name, hosts)]
+        takes = dict(self._now) | {
+            name: len(admission.place_guests(
+                self._guest, hosts[name].state, self._count))
+            for name in changed}
+        if sum(takes.values()) < self._count:
+            return None
+        taking = [name for name in (*changed, *takes) if takes[name]]
+        found = [(name, placed.cells) for name in dict.fromkeys(taking)
+                 for placed in admission.place_guests(
+                     self._guest, hosts[name].state, takes[name])]
+        return moving.MovePlan(moves, tuple(found[:self._count]))
+
+    def _changed(self, name: str, hosts: dict[str, state.FleetHost]) -> bool:
+        return hosts[name] is not self._hosts[name]
+
+    def _targets(self, instance: state.Instance,
+                 hosts: dict[str, state.FleetHost]) -> Iterator[str]:
+        """Yield hosts on which an instance may land now."""
+        alike = 0
+        for name in self._landings.of(instance):
+            if name == instance.host or self._changed(name, hosts):
+                continue
+            alike += not self._now[name]
+            if self._now[name] or alike <= self._alike:
+                yield name
+        for name in hosts:
+            if name != instance.host and self._changed(name, hosts):
+                yield name
+
+    def _openings(self, instance: state.Instance,
+                  ) -> list[tuple[state.Instance, str]]:
+        """Find who may leave a host so that an instance lands there."""
+        kind = self._landings.kind(instance)
+        if kind not in self._known_openings:
+            known: dict[object, collections.Counter[str]] = {}
+            landing = self._landings.of(instance)
+            self._known_openings[kind] = [
+                (other, freed.name) for freed in self._freed
+                if not (freed.name in landing and not freed.now)
+                for other in self._openings_on(
+                    instance, self._hosts[freed.name])
+                if self._is_new(
+                    known, (self._landings.kind(other),
+                            freed.now and freed.name,
+                            self._missing > 1 and freed.gain((other,))),
+                    freed.name)]
+        return self._known_openings[kind]
+
+    def _openings_on(self, instance: state.Instance,
+                     host: state.FleetHost) -> list[state.Instance]:
+        if instance.hosts is not None and host.name not in instance.hosts:
+            return []
+        leavers = self._landings.movable[host.name]
+        freed = freed_bound.FreedHost(instance.guest, host, 0, 1, leavers)
+        return [other for other in leavers
+                if moving.may_join(instance, host, (other,))
+                and freed.bound((other,)) and moving.land(
+                    instance, moving.leave_all((other,), host)) is not None]
