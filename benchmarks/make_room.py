@@ -16,9 +16,7 @@ import time
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import assemble
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
@@ -33,8 +31,7 @@ def a_fleet(dice, number):
     """Fill hosts until so few CPUs are free, with a history of departures."""
     machine = hosts.build(cells=8, cores=16, mib=65536, name='machine')
     document, flavors = fleets.plan_of([machine])
-    settings = plan_document.load(document, 'plan').host_config
-    (empty,) = assemble.fleet({'machine': machine}, settings, ()).hosts
+    (empty,) = fleets.fleet_of([machine], document).hosts
     return tuple(_fill(dice, state.FleetHost(f'n{index}', empty.state),
                        flavors) for index in range(number)), flavors
 

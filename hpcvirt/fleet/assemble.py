@@ -34,7 +34,7 @@ def make_fleet(document: documents.FleetDocument,
         instance on a host that is not given
     """
     document.check_names()
-    topologies: dict[str, host_model.Host] = {}
+    machines: list[host_model.Host] = []
     settings: dict[str, host_settings.HostSettings] = {}
     known: dict[str, state.FleetHostState] = {}
     broken: dict[str, str] = {}
@@ -42,7 +42,7 @@ def make_fleet(document: documents.FleetDocument,
     planned: dict[str, plans.Plan] = {}
     for name, own in document.classes.items():
         class_of |= dict.fromkeys(own.names, own)
-        machines: list[host_model.Host] = []
+        before = len(machines)
         for entry in own.hosts:
             if entry.fault is not None:
                 broken |= dict.fromkeys(entry.names, entry.fault)
@@ -51,9 +51,8 @@ def make_fleet(document: documents.FleetDocument,
             elif isinstance(entry.topology, host_model.Host):
                 machines += [dataclasses.replace(entry.topology, name=host)
                              for host in entry.names]
-        if machines:
-            planned[name] = _plan(document, name, machines)
-            topologies |= {host.name: host for host in machines}
+        if machines[before:]:
+            planned[name] = _plan(document, name, machines[before:])
             settings |= {host.name: host.settings
                          for host in planned[name].hosts}
     peers = {id(own): frozenset(own.names) for own in class_of.values()}
@@ -62,8 +61,8 @@ def make_fleet(document: documents.FleetDocument,
         else dataclasses.replace(
             instance, hosts=peers[id(class_of[instance.host])])
         for instance in document.instances), class_of)
-    built = fleet(topologies, settings, [
-        instance for name in topologies for instance in residents[name]])
+    built = fleet(machines, settings, [
+        instance for host in machines for instance in residents[host.name]])
     by_name = {host.name: host for host in built.hosts}
     if any(own.traits for own in document.classes.values()):
         by_name = {name: dataclasses.replace(host, state=dataclasses.replace(
@@ -102,43 +101,36 @@ def _group_by_host(instances: Iterable[state.Instance],
     return residents
 
 
-def fleet(topologies: state.Topologies,
+def fleet(machines: Sequence[host_model.Host],
           settings: Mapping[str, host_settings.HostSettings],
           instances: Iterable[state.Instance]) -> state.Fleet:
     """Build the hosts.
 
+    :param settings: those of each host
     :raises InvalidInput: for an instance on a host that is not given
     """
-    residents = _group_by_host(instances, topologies)
+    residents = _group_by_host(instances, [host.name for host in machines])
     hosts, broken = [], {}
-    empty = _EmptyHosts()
-    for name in topologies:
+    # The empty hosts of each kind, and the addresses behind their pools.
+    empty: dict[object, tuple[state.FleetHostState, list[str]]] = {}
+    for host in machines:
+        own = settings[host.name]
+        key = id(host.cells), id(host.devices), id(own)
         try:
-            hosts.append(_host(name, topologies, settings,
-                               residents[name], empty))
+            if key not in empty:
+                empty[key] = _make_empty(host, own), [
+                    address for address, _
+                    in host_settings.device_pools(host, own)]
+            bare, addresses = empty[key]
+            hosts.append(state.FleetHost(host.name, *occupancy.charge(
+                bare, residents[host.name], addresses)))
         except exception.InvalidInput as exc:
-            broken[name] = str(exc)
+            broken[host.name] = str(exc)
     return state.Fleet(tuple(hosts), broken)
 
 
-def _host(name: str, topologies: state.Topologies,
-          settings: Mapping[str, host_settings.HostSettings],
-          instances: list[state.Instance],
-          empty: '_EmptyHosts') -> state.FleetHost:
-    topology = topologies[name]
-    if isinstance(topology, exception.InvalidInput):
-        raise topology
-    if name not in settings:
-        raise exception.InvalidInput(name, 'the plan has no host_config of '
-                                     'this host')
-    own = settings[name]
-    bare, addresses = empty.of(topology, own)
-    return state.FleetHost(
-        name, *occupancy.charge(bare, instances, addresses))
-
-
-def make_state(host: host_model.Host, settings: host_settings.HostSettings,
-               ) -> state.FleetHostState:
+def _make_empty(host: host_model.Host, settings: host_settings.HostSettings,
+                ) -> state.FleetHostState:
     """Describe the empty host as nova-compute reports it with its settings.
 
     :raises InvalidInput: if host and settings contradict each other
@@ -149,20 +141,3 @@ def make_state(host: host_model.Host, settings: host_settings.HostSettings,
         guests.Resources(len(settings.dedicated), len(settings.shared),
                          memory_mib - settings.reserved_host_memory_mb,
                          guests.UNKNOWN_DISK_GIB))
-
-
-class _EmptyHosts:
-    """The empty hosts; each kind is built once."""
-
-    def __init__(self) -> None:
-        self._known: dict[object, tuple[state.FleetHostState, list[str]]] = {}
-
-    def of(self, host: host_model.Host, settings: host_settings.HostSettings,
-           ) -> tuple[state.FleetHostState, list[str]]:
-        """Return an empty host, and the addresses behind its pools."""
-        key = id(host.cells), id(host.devices), id(settings)
-        if key not in self._known:
-            self._known[key] = make_state(host, settings), [
-                address for address, _
-                in host_settings.device_pools(host, settings)]
-        return self._known[key]

@@ -7,13 +7,11 @@ import enum
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import warning
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
-from hpcvirt.model import host as host_model
 
 
 class Policy(enum.StrEnum):
@@ -109,10 +107,6 @@ class Fleet:
     hosts: tuple[FleetHost, ...]
     broken: Mapping[str, str]
     warnings: tuple[warning.PlanWarning, ...] = ()
-
-
-#: Host -> its topology, or why it cannot be used.
-Topologies = Mapping[str, host_model.Host | exception.InvalidInput]
 
 
 def group_alike(hosts: Iterable[FleetHost],

@@ -33,6 +33,12 @@ def plan_of(machines, profile=SMALL):
     return (plan_document.dump(plan), [row.flavor for row in plan.flavors])
 
 
+def fleet_of(machines, document, instances=()):
+    """Build the fleet of a plan."""
+    return assemble.fleet(
+        machines, plan_document.load(document, 'plan').host_config, instances)
+
+
 def read_instances(records):
     """Read instances as a fleet document has them."""
     return documents.read({'schema_version': 1, 'classes': {},
@@ -58,10 +64,9 @@ def a_fleet(dice, number, load=0.8, movable=1.0):
     except exception.InvalidInput:
         return None
     settings = plan_document.load(document, 'plan').host_config
-    topologies = {host.name: host for host in found}
     instances = []
     for index in range(dice.randrange(6 * number)):
-        fleet = assemble.fleet(topologies, settings, instances)
+        fleet = assemble.fleet(found, settings, instances)
         flavor = dice.choice(flavors)
         guest = guests.compile_flavor(flavor)
         host = dice.choice(fleet.hosts)
@@ -72,7 +77,7 @@ def a_fleet(dice, number, load=0.8, movable=1.0):
                 None if dice.random() < movable else 'stays'))
         elif dice.random() > load and instances:
             instances.remove(dice.choice(instances))
-    return assemble.fleet(topologies, settings, instances), flavors
+    return assemble.fleet(found, settings, instances), flavors
 
 
 def constrained(dice, fleet, cold=False):
@@ -136,9 +141,7 @@ def with_devices():
     resident = state.Instance(
         'a', 'a', 'h0', flavor, guests.compile_flavor(flavor),
         hold((0,), (0, 1)), ('0000:41:00.1',))
-    fleet = assemble.fleet(
-        {host.name: host for host in found},
-        plan_document.load(document, 'plan').host_config, [resident])
+    fleet = fleet_of(found, document, [resident])
     return fleet, guests.compile_flavor(dataclasses.replace(flavor, vcpus=4))
 
 

@@ -19,8 +19,6 @@ from nova.pci import whitelist
 from nova.scheduler import utils
 from nova.virt import hardware
 
-from hpcvirt.flavors import plan_document
-from hpcvirt.fleet import assemble
 from hpcvirt.model import cpuset
 from hpcvirt.nova import cell_order_by_release
 from tests.builders import fleets
@@ -331,12 +329,9 @@ def come_and_go(dice, nova, flavors, number, leaving=1.0):
 
 def read_fleet(machines, document, nova):
     """Read the hosts with what runs on them as hpcvirt does."""
-    return assemble.fleet(
-        {host.name: host for host in machines},
-        plan_document.load(document, 'plan').host_config,
-        fleets.read_instances(
-            claimed.record(name, host) for host in nova
-            for name, claimed in nova[host].running.items()))
+    return fleets.fleet_of(machines, document, fleets.read_instances(
+        claimed.record(name, host) for host in nova
+        for name, claimed in nova[host].running.items()))
 
 
 def read_topology(flavor):

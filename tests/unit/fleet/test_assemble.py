@@ -3,9 +3,7 @@
 import dataclasses
 import unittest
 
-from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
@@ -34,9 +32,7 @@ def planned(kind):
 
 
 def fleet_of(host, document, *instances):
-    return assemble.fleet({host.name: host},
-                          plan_document.load(document, 'plan').host_config,
-                          instances)
+    return fleets.fleet_of([host], document, instances)
 
 
 def an_instance(flavor, *devices):

@@ -6,9 +6,7 @@ import re
 import unittest
 
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import plan_document
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import assemble
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
@@ -103,9 +101,7 @@ class ChangesTest(unittest.TestCase):
         pages = document['host_config']['host']['pages']
         pages['0'] = {'4': 400000, '2048': 90}
         pages['1'] = {'4': 400000, '2048': 80}
-        (found,) = assemble.fleet(
-            {'host': host}, plan_document.load(document, 'plan').host_config,
-            ()).hosts
+        (found,) = fleets.fleet_of([host], document).hosts
         flavor = flavor_model.Flavor('x', 2, 200, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
         self.assertIn(
@@ -119,9 +115,7 @@ class ChangesTest(unittest.TestCase):
         document['host_config']['host']['pages'] = {
             str(cell): {'4': 400000, '2048': huge}
             for cell, huge in enumerate((256, 2048, 1024))}
-        (found,) = assemble.fleet(
-            {'host': host}, plan_document.load(document, 'plan').host_config,
-            ()).hosts
+        (found,) = fleets.fleet_of([host], document).hosts
         found = dataclasses.replace(found, state=dataclasses.replace(
             found.state, supply=dataclasses.replace(
                 found.state.supply, cells=tuple(
@@ -146,9 +140,7 @@ class ChangesTest(unittest.TestCase):
     def test_no_change_asks_for_a_flavor_that_cannot_be(self):
         host = hosts.build(cells=3, cores=1, mib=4096)
         document, _ = fleets.plan_of([host])
-        (found,) = assemble.fleet(
-            {'host': host}, plan_document.load(document, 'plan').host_config,
-            ()).hosts
+        (found,) = fleets.fleet_of([host], document).hosts
         flavor = flavor_model.Flavor('x', 6, 6, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
         for change in changes.nearest(guests.compile_flavor(flavor), (found,)):
@@ -161,9 +153,7 @@ class ChangesTest(unittest.TestCase):
         document, _ = fleets.plan_of([host], dataclasses.replace(
             fleets.SMALL, devices=(fleets.profiles.Devices(
                 vendor_id='15b3', product_id='101e'),)))
-        (found,) = assemble.fleet(
-            {'host': host}, plan_document.load(document, 'plan').host_config,
-            ()).hosts
+        (found,) = fleets.fleet_of([host], document).hosts
         common = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
         (alias,) = document['host_config']['host']['pci_alias']
         for specs, what in (

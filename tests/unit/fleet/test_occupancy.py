@@ -5,11 +5,9 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import admission
-from hpcvirt.fleet import assemble
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -30,9 +28,7 @@ class OccupancyTest(unittest.TestCase):
 
     def fleet(self, *instances):
         document, _ = fleets.plan_of([self.host], WITH_VFS)
-        return assemble.fleet(
-            {'host': self.host},
-            plan_document.load(document, 'plan').host_config, instances)
+        return fleets.fleet_of([self.host], document, instances)
 
     def instance(self, name='a', cells=(0,), cpus=(0, 1), pages_kib=2048,
                  devices=(), host='host'):
@@ -52,9 +48,7 @@ class OccupancyTest(unittest.TestCase):
         for _ in range(20):
             machines = fleets.machines(dice, 1)
             document, flavors = fleets.plan_of(machines)
-            settings = plan_document.load(document, 'plan').host_config
-            topologies = {host.name: host for host in machines}
-            (host,) = assemble.fleet(topologies, settings, []).hosts
+            (host,) = fleets.fleet_of(machines, document).hosts
             left = host.state
             instances = []
             for number in range(6):
@@ -67,7 +61,8 @@ class OccupancyTest(unittest.TestCase):
                     f'i{number}', flavor, state.FleetHost(host.name, left),
                     placed))
                 left = admission.take(guest, left, placed)
-                (host,) = assemble.fleet(topologies, settings, instances).hosts
+                (host,) = fleets.fleet_of(machines, document,
+                                          instances).hosts
                 self.assertEqual(left, host.state)
                 taken += 1
         self.assertGreater(taken, 30)
@@ -120,21 +115,13 @@ class EmptyHostTest(unittest.TestCase):
                   for profile in profiles.BUILT_IN.values()),
                 (hosts.build(vfs={0: 4, 1: 8}), WITH_VFS)):
             document, _ = fleets.plan_of([host], profile)
-            fleet = assemble.fleet(
-                {host.name: host},
-                plan_document.load(document, 'plan').host_config, [])
+            fleet = fleets.fleet_of([host], document)
             (planned,) = planner.plan([host], profile).hosts
             self.assertEqual({}, fleet.broken)
             self.assertEqual(planned.supply, fleet.hosts[0].state.supply)
 
     def test_a_host_that_is_not_that_of_the_plan_is_broken(self):
         document, _ = fleets.plan_of([hosts.build(cells=4, name='h')])
-        settings = plan_document.load(document, 'plan').host_config
-        small = hosts.build(cells=2, name='h')
-        for topologies, message in (
-                ({'h': small}, 'has no CPU 32-63'),
-                ({'other': small}, 'the plan has no host_config'),
-                ({'h': exception.InvalidInput('f', 'bad')}, 'f: bad')):
-            fleet = assemble.fleet(topologies, settings, [])
-            self.assertEqual((), fleet.hosts)
-            self.assertIn(message, *fleet.broken.values())
+        fleet = fleets.fleet_of([hosts.build(cells=2, name='h')], document)
+        self.assertEqual((), fleet.hosts)
+        self.assertIn('has no CPU 32-63', fleet.broken['h'])
