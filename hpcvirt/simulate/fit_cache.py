@@ -2,13 +2,11 @@
 
 """The answers of hosts to demands, computed once for each state of a host."""
 
-import typing
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
 
 import numpy as np
-from numpy import typing as npt
 
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import cell_assignment as cell_assignments
@@ -23,16 +21,12 @@ MAX_STATES = 100_000
 #: Likewise for rows, of all keys together.
 MAX_ROWS = 400_000
 
-_Kind = typing.TypeVar('_Kind', np.int8, np.int64, np.float64)
-
-_UNKNOWN, _REFUSED, _PLACED = map(np.int8, (-1, 0, 1))
-
 
 class Rows:
     """Rows of numbers, one for each state of a host."""
 
     def __init__(self, width: int) -> None:
-        self._places: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._places: host_table.Integers = np.empty(0, dtype=np.int64)
         self._rows: host_table.Floats = np.empty((0, width))
         self.used = 0
 
@@ -40,12 +34,15 @@ class Rows:
            compute: Callable[[int], Sequence[float]]) -> host_table.Floats:
         """Return the row of each state; compute a row once.
 
-        :param states: different states
         :param compute: computes a row, given the index of its state in these
         """
-        self._places = _long_enough(self._places, int(states.max()) + 1,
-                                    np.int64(-1))
+        size = int(states.max(initial=-1)) + 1
+        if size > len(self._places):
+            self._places = np.concatenate((self._places, np.full(
+                max(1024, 2 * size) - len(self._places), -1)))
         for index in np.flatnonzero(self._places[states] < 0).tolist():
+            if self._places[states[index]] >= 0:
+                continue
             if self.used == len(self._rows):
                 self._rows = np.concatenate((self._rows, np.empty(
                     (max(64, self.used), self._rows.shape[1]))))
@@ -74,10 +71,9 @@ class FitCache:
 
     def _forget(self) -> None:
         self._numbering = self.table.numbering
-        self._fits: dict[int, npt.NDArray[np.int8]] = {}
         self._placements: dict[int,
                                dict[int, cell_assignments.CellAssignment]] = {}
-        self._figures: dict[Hashable, host_table.Floats] = {}
+        self._figures: dict[Hashable, Rows] = {}
         self._of_cells: dict[Hashable, dict[int, int]] = {}
         self.forget_rows()
 
@@ -94,30 +90,18 @@ class FitCache:
     def fits(self, number: int,
              hosts: host_table.Integers) -> host_table.Booleans:
         """Tell for each of some hosts whether a guest can be placed on it."""
-        self._check()
-        known = self._fits[number] = _long_enough(
-            self._fits.get(number), self.table.number_of_states, _UNKNOWN)
-        states = self.table.states[hosts]
-        found = known[states]
-        unknown = np.flatnonzero(found == _UNKNOWN)
-        if len(unknown):
-            for place in unknown.tolist():
-                if known[states[place]] == _UNKNOWN:
-                    known[states[place]] = self._ask(number,
-                                                     int(hosts[place]))
-            found = known[states]
-        able: host_table.Booleans = found == _PLACED
-        return able
+        fits: host_table.Booleans = self.figures(
+            ('fits', number), hosts, lambda host: self._ask(number, host)) > 0
+        return fits
 
-    def _ask(self, number: int, host: int) -> np.int8:
+    def _ask(self, number: int, host: int) -> bool:
         demand, supply = self._demands[number], self.table.supplies[host]
-        if claim.counts_cells(demand, supply):
-            own = demand.cells[0]
-            able = self.of_cells(
-                ('fits', number), host, lambda cell: cells.obstacle(
-                    own, cell, supply.cpu_ratio, supply.ram_ratio) is None)
-            return _PLACED if able >= len(demand.cells) else _REFUSED
-        return _PLACED if self._predict(number, host) else _REFUSED
+        if not claim.counts_cells(demand, supply):
+            return self._predict(number, host) is not None
+        own = demand.cells[0]
+        return len(demand.cells) <= self.of_cells(
+            ('fits', number), host, lambda cell: cells.obstacle(
+                own, cell, supply.cpu_ratio, supply.ram_ratio) is None)
 
     def _predict(self, number: int,
                  host: int) -> cell_assignments.CellAssignment | None:
@@ -174,26 +158,6 @@ class FitCache:
         :param compute: computes the figure of one host
         """
         self._check()
-        known = self._figures[key] = _long_enough(
-            self._figures.get(key), self.table.number_of_states,
-            np.float64(np.nan))
-        states = self.table.states[hosts]
-        found: host_table.Floats = known[states]
-        unknown = np.flatnonzero(np.isnan(found))
-        if len(unknown):
-            for place in unknown.tolist():
-                if np.isnan(known[states[place]]):
-                    known[states[place]] = compute(int(hosts[place]))
-            found = known[states]
-        return found
-
-
-def _long_enough(known: npt.NDArray[_Kind] | None, size: int,
-                 unknown: _Kind) -> npt.NDArray[_Kind]:
-    """Return an array that has a place for each state."""
-    if known is not None and len(known) >= size:
-        return known
-    longer = np.full(max(1024, 2 * size), unknown)
-    if known is not None:
-        longer[:len(known)] = known
-    return longer
+        return self._figures.setdefault(key, Rows(1)).of(
+            self.table.states[hosts],
+            lambda index: (compute(int(hosts[index])),))[:, 0]
