@@ -8,7 +8,6 @@ that had to refuse a large guest may lose less for it.
 """
 
 import collections
-import dataclasses
 import heapq
 import time
 from collections.abc import Callable
@@ -38,8 +37,7 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
         that are done, and of all
     """
     start = time.perf_counter()
-    sums = add_up(fleet, requests.flavors)
-    free = dict(sums.free)
+    free, needs = _add_up(fleet, requests.flavors)
     leaving: list[tuple[float, int, Mapping[Hashable, float]]] = []
     fates: list[outcome.Cause | None] = []
     for order, arrival in enumerate(requests.arrivals):
@@ -47,7 +45,7 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
             for resource, amount in heapq.heappop(leaving)[2].items():
                 free[resource] += amount
         wanted = {resource: amount * arrival.count for resource, amount
-                  in sums.needs[arrival.flavor].items()}
+                  in needs[arrival.flavor].items()}
         lacking = next((resource for resource, amount in wanted.items()
                         if free[resource] < amount), None)
         if lacking is None:
@@ -55,39 +53,30 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
                 free[resource] -= amount
             heapq.heappush(leaving, (arrival.time + arrival.duration, order,
                                      wanted))
-        fates.append(None if lacking is None else sums.cause(lacking))
+        fates.append(None if lacking is None else _cause(lacking))
         if on_progress is not None:
             on_progress(order + 1, len(requests.arrivals))
     return outcome.ReplayOutcome('pool', tuple(fates),
                                  seconds=time.perf_counter() - start)
 
 
-@dataclasses.dataclass(frozen=True)
-class SummedFleet:
-    """What the hosts of a fleet have in total, and what guests need of it.
+def _cause(resource: Hashable) -> outcome.Cause:
+    """Say why a request was refused that lacked a resource."""
+    if isinstance(resource, frozenset):
+        return outcome.Cause.DEVICES
+    return (outcome.Cause.PAGES if isinstance(resource, int)
+            else outcome.Cause.CAPACITY)
+
+
+def _add_up(fleet: Sequence[supplies.Supply],
+            flavors: Sequence[request_model.RequestedFlavor],
+            ) -> tuple[dict[Hashable, float],
+                       list[Mapping[Hashable, float]]]:
+    """Add up what a fleet has, and what a guest of each flavor needs of it.
 
     Devices are counted for each request that flavors make, by the pools that
     serve it, and pages in MiB for each size that flavors name.
-
-    :ivar free: what the fleet has
-    :ivar needs: what a guest of each flavor needs
     """
-
-    free: Mapping[Hashable, float]
-    needs: Sequence[Mapping[Hashable, float]]
-
-    @staticmethod
-    def cause(resource: Hashable) -> outcome.Cause:
-        """Say why a request was refused that lacked a resource."""
-        if isinstance(resource, frozenset):
-            return outcome.Cause.DEVICES
-        return (outcome.Cause.PAGES if isinstance(resource, int)
-                else outcome.Cause.CAPACITY)
-
-
-def add_up(fleet: Sequence[supplies.Supply],
-           flavors: Sequence[request_model.RequestedFlavor]) -> SummedFleet:
-    """Add up what a fleet has of everything that flavors need."""
     kinds: list[devices.Pool] = []
     counts: collections.Counter[int] = collections.Counter()
     for supply in fleet:
@@ -96,25 +85,24 @@ def add_up(fleet: Sequence[supplies.Supply],
             if kind not in kinds:
                 kinds.append(kind)
             counts[kinds.index(kind)] += pool.free
-    needs = [_needs(flavor.guest, kinds) for flavor in flavors]
+    needs: list[Mapping[Hashable, float]] = [
+        _needs(flavor.guest, kinds) for flavor in flavors]
+    cells = [(cell, supply) for supply in fleet for cell in supply.cells]
     free: dict[Hashable, float] = {
-        _PCPUS: sum(len(cell.free) for supply in fleet
-                    for cell in supply.cells),
-        _VCPUS: sum(
-            len(cell.shared) * supply.cpu_ratio - cell.cpu_usage
-            for supply in fleet for cell in supply.cells),
+        _PCPUS: sum(len(cell.free) for cell, _ in cells),
+        _VCPUS: sum(len(cell.shared) * supply.cpu_ratio - cell.cpu_usage
+                    for cell, supply in cells),
         _MEMORY: sum(
             cell.memory_mib * supply.ram_ratio - cell.memory_used_mib
-            for supply in fleet for cell in supply.cells)}
+            for cell, supply in cells)}
     for resource in {each for need in needs for each in need}:
         if isinstance(resource, frozenset):
             free[resource] = sum(counts[place] for place in resource)
         elif isinstance(resource, int):
             free[resource] = sum(
-                pool.free for supply in fleet for cell in supply.cells
-                for pool in cell.pages
+                pool.free for cell, _ in cells for pool in cell.pages
                 if pool.size_kib == resource) * resource / 1024
-    return SummedFleet(free, needs)
+    return free, needs
 
 
 def _needs(guest: guests.Guest,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import itertools
 import random
 import unittest
 import unittest.mock
@@ -22,7 +23,7 @@ from hpcvirt.simulate import strategy
 from tests.unit.simulate import small
 
 NAMES = 'nova', 'packing', 'best-fit', 'hpcvirt', 'hpcvirt+fullest'
-CAPACITY, FRAGMENTATION, DEVICES, PAGES = outcome.Cause
+CAPACITY, FRAGMENTATION, *_ = outcome.Cause
 
 
 def parse(name):
@@ -106,39 +107,39 @@ class ReplayTest(unittest.TestCase):
         self.assertEqual([(1, 3), (2, 3), (3, 3)], told)
 
 
-class CauseTest(unittest.TestCase):
-    """The last request of each test is refused."""
+class BruteForceTest(unittest.TestCase):
+    """No strategy loses less than the best of all choices."""
 
-    def cause(self, fleet, flavors, *arrivals):
-        *placed, cause = play(fleet, flavors, *arrivals).fates
-        self.assertEqual([None] * len(placed), placed)
-        return cause
+    def test_nothing_beats_the_best_choice(self):
+        dice = random.Random(2)
+        fleet = [small.host(small.cell(0, 4), small.cell(1, 4))]
+        flavors = tuple(map(small.flavor, (1, 2, 3, 4)))
+        worse = 0
+        for _ in range(30):
+            arrivals = [(time, dice.randrange(1, 6), dice.randrange(4))
+                        for time in range(6)]
+            least = self.least(arrivals)
+            for name in NAMES:
+                found = self.lost(arrivals, play(
+                    fleet, flavors, *arrivals, name=name).fates)
+                self.assertLessEqual(least, found)
+                worse += found > least
+        self.assertGreater(worse, 5)
 
-    def test_capacity_is_a_lack_of_cpus_or_memory_in_sum(self):
-        fleet = [small.host(small.cell(0))] * 2
-        for flavor, count in ((small.flavor(6), 3),
-                              (small.flavor(1, memory_mib=7000), 3)):
-            self.assertEqual(CAPACITY, self.cause(
-                fleet, (flavor,), (0, 1, 0, count)))
+    def lost(self, arrivals, fates):
+        return sum(duration * (flavor + 1) for (_, duration, flavor), fate
+                   in zip(arrivals, fates, strict=True) if fate is not None)
 
-    def test_devices_lack_in_sum_or_next_to_the_cpus(self):
-        wanted = small.flavor(
-            4, vfs=2, affinity=shape_model.PCIAffinity.REQUIRED)
-        for vfs in (((0, 1),), ((0, 1), (1, 1))):
-            fleet = [small.host(small.cell(0), small.cell(1), vfs=vfs)]
-            self.assertEqual(DEVICES, self.cause(fleet, (wanted,),
-                                                 (0, 1, 0)))
-
-    def test_pages_lack_in_sum_or_next_to_the_cpus(self):
-        wanted = small.flavor(4, memory_mib=2048, page_kib=small.HUGE)
-        for huge in (0, 512, 1023):
-            fleet = [small.host(small.cell(0, huge=huge))] * 2
-            self.assertEqual(PAGES, self.cause(fleet, (wanted,), (0, 1, 0)))
-
-    def test_what_is_free_but_apart_is_fragmented(self):
-        fleet = [small.host(small.cell(0), small.cell(1))]
-        self.assertEqual(FRAGMENTATION, self.cause(
-            fleet, (small.flavor(9),), (0, 1, 0)))
+    def least(self, arrivals):
+        """Try to refuse each request, or to place it on each cell."""
+        return min(
+            self.lost(arrivals, [None if cell is not None else CAPACITY
+                                 for cell in where])
+            for where in itertools.product((None, 0, 1), repeat=6)
+            if all(sum(flavor + 1 for (begin, duration, flavor), its
+                       in zip(arrivals, where, strict=True)
+                       if its == cell and begin <= time < begin + duration)
+                   <= 4 for cell in (0, 1) for time, _, _ in arrivals))
 
 
 def some_fleet(dice):
