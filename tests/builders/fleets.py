@@ -111,9 +111,9 @@ def hold(cells, cpus, page_kib=2048):
         frozenset(cpus))
 
 
-def an_instance(name, flavor, host, placed, stays=None):
+def an_instance(name, flavor, host, placed, stays=None, guest=None):
     """Write down an instance where the claim places it."""
-    guest = guests.compile_flavor(flavor)
+    guest = guest or guests.compile_flavor(flavor)
     cells = {cell.id: cell for cell in host.state.supply.cells}
     cpus = frozenset().union(*(
         pins.choose(demand, cells[number]).taken for number, demand

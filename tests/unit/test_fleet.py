@@ -17,7 +17,6 @@ from hpcvirt.fleet import drawing
 from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import make_room
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
@@ -47,55 +46,6 @@ class DrawingTest(unittest.TestCase):
         fleet, _ = fleets.a_fleet(random.Random(4), 1)
         self.assertIn('2m', drawing.host(fleet.hosts[0], {2048}))
         self.assertNotIn('2m', drawing.host(fleet.hosts[0], {4}))
-
-
-class StandingTest(unittest.TestCase):
-    def test_all_kinds_fit_at_once_after_the_moves(self):
-        dice = random.Random(3)
-        moves = several = 0
-        for _ in range(25):
-            fleet, flavors = fleets.a_fleet(dice, 3)
-            wanted = [make_room.Wanted(flavor, dice.choice((1, 1, 2)))
-                      for flavor in dice.sample(flavors, min(
-                          3, len(flavors)))]
-            found = make_room.keep_room(wanted, fleet.hosts, 1)
-            self.assertEqual(
-                sorted((one.flavor.vcpus for one in wanted), reverse=True),
-                [kept.wanted.flavor.vcpus for kept in found])
-            self.assertEqual(found[0].plan, make_room.search(
-                guests.compile_flavor(found[0].wanted.flavor), fleet.hosts, 1,
-                found[0].wanted.count))
-            hosts = {host.name: host for host in fleet.hosts}
-            fits = [kept for kept in found if kept.plan]
-            several += len(fits) > 1
-            for kept in fits:
-                moves += len(kept.plan.moves)
-                self.carry_out(kept, hosts)
-        self.assertGreater(moves, 2)
-        self.assertGreater(several, 5)
-
-    def carry_out(self, kept, hosts):
-        """Make the moves and claim the places, on hosts built anew."""
-        for move in kept.plan.moves:
-            source, target = hosts[move.source], hosts[move.target]
-            (instance,) = (item for item in source.instances
-                           if item.id == move.id)
-            placed = admission.admit(instance.guest, target.state)
-            self.assertEqual(move.cells, placed.cells)
-            hosts[move.target] = fleets.rebuilt(target, (
-                *target.instances, fleets.an_instance(
-                    move.id, instance.flavor, target, placed)))
-            hosts[move.source] = fleets.rebuilt(source, tuple(
-                item for item in source.instances if item is not instance))
-        flavor = kept.wanted.flavor
-        self.assertEqual(kept.wanted.count, len(kept.plan.places))
-        for name, cells in kept.plan.places:
-            host = hosts[name]
-            placed = admission.admit(guests.compile_flavor(flavor), host.state)
-            self.assertEqual(cells, placed.cells)
-            hosts[name] = fleets.rebuilt(host, (
-                *host.instances, fleets.an_instance(
-                    f'new{len(host.instances)}', flavor, host, placed)))
 
 
 class MetricsTest(unittest.TestCase):
@@ -160,17 +110,6 @@ class MetricsTest(unittest.TestCase):
                          self.samples['hpcvirt_hypervisor_broken'])
 
 
-def taken(host, flavor):
-    """Ask the host for one instance after the other."""
-    guest, left, number = guests.compile_flavor(flavor), host.state, 0
-    while True:
-        placed = admission.admit(guest, left)
-        if isinstance(placed, reasons.Misfit):
-            return number
-        left = admission.take(guest, left, placed)
-        number += 1
-
-
 class CountTest(unittest.TestCase):
     def test_hosts_without_the_devices_promise_nothing(self):
         with_gpus, plain = (
@@ -197,9 +136,11 @@ class CountTest(unittest.TestCase):
         for _ in range(25):
             fleet, flavors = fleets.a_fleet(dice, 3)
             for item in count.count(fleet, flavors):
+                guest = guests.compile_flavor(item.flavor)
                 self.assertEqual(
-                    {host.name: taken(host, item.flavor)
-                     for host in fleet.hosts}, item.per_host)
+                    {host.name: len(admission.place_guests(
+                        guest, host.state, 999)) for host in fleet.hosts},
+                    item.per_host)
                 self.assertGreaterEqual(item.by_sums, item.total)
                 lost += item.by_sums - item.total
         self.assertGreater(lost, 9)

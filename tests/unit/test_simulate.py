@@ -15,8 +15,6 @@ from hpcvirt import exception
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import devices
-from hpcvirt.fleet import guest
-from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
@@ -223,13 +221,9 @@ class ThinnedTest(unittest.TestCase):
 def requests(*arrivals):
     """Requests of (time, duration, CPUs, count)."""
     sizes = sorted({arrival[2] for arrival in arrivals})
-    flavors = tuple(
-        requests_model.RequestedFlavor(flavor, guest.compile_flavor(flavor))
-        for flavor in (flavor_model.Flavor(f'f{size}', size, 1024, 0, {})
-                       for size in sizes))
-    return requests_model.Requests(flavors, tuple(
-        requests_model.Arrival(time, duration, sizes.index(cpus), count)
-        for time, duration, cpus, count in arrivals), ('first',))
+    return dataclasses.replace(replayed.requested(sizes, *(
+        (time, duration / 3600, sizes.index(cpus), count)
+        for time, duration, cpus, count in arrivals)), rule=('first',))
 
 
 class ScalingTest(unittest.TestCase):

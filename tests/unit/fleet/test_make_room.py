@@ -4,7 +4,7 @@ import dataclasses
 import random
 import unittest
 
-from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import reasons
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
@@ -14,19 +14,9 @@ from hpcvirt.fleet import state
 from tests.builders import fleets
 
 
-def taken(guest, host, most):
-    """Count the guests that a host takes."""
-    left = host.state
-    for number in range(most):
-        placed = admission.admit(guest, left)
-        if not isinstance(placed, cell_assignments.CellAssignment):
-            return number
-        left = admission.take(guest, left, placed)
-    return most
-
-
 def fits(guest, hosts, count=1):
-    return count <= sum(taken(guest, host, count) for host in hosts)
+    return count <= sum(len(admission.place_guests(guest, host.state, count))
+                        for host in hosts)
 
 
 def allowed(instance, target):
@@ -54,7 +44,7 @@ def after_any_move(hosts, cold=True):
                         instance.only_cold and not cold):
                     continue
                 placed = admission.admit(instance.guest, target.state)
-                if isinstance(placed, cell_assignments.CellAssignment):
+                if not isinstance(placed, reasons.Misfit):
                     by_name = {host.name: host for host in hosts}
                     by_name[target.name] = moving.arrive(instance, target,
                                                          placed)
@@ -76,41 +66,44 @@ def fewest(guest, hosts, most, count=1, most_cold=0):
     return None, None
 
 
-class MakeRoomTest(unittest.TestCase):
-    def assert_fewest(self, guest, fleet, most, count=1, cold=False):
+class PlanTestCase(unittest.TestCase):
+    def carry_out(self, plan, flavor, hosts):
+        """Make the moves and claim the places, on hosts built anew."""
+        for move in plan.moves:
+            source, target = hosts[move.source], hosts[move.target]
+            (instance,) = (item for item in source.instances
+                           if item.id == move.id)
+            self.assertTrue(allowed(instance, target))
+            self.assertEqual(bool(instance.only_cold), move.cold)
+            landed = self.claim(move.id, instance.flavor, instance.guest,
+                                target, move.cells)
+            hosts[move.target] = fleets.rebuilt(
+                target, (*target.instances, dataclasses.replace(
+                    landed, hosts=instance.hosts, group=instance.group)))
+            hosts[move.source] = fleets.rebuilt(source, tuple(
+                item for item in source.instances if item is not instance))
+        for name, cells in plan.places:
+            host = hosts[name]
+            hosts[name] = fleets.rebuilt(host, (*host.instances, self.claim(
+                f'new{len(host.instances)}', *flavor, host, cells)))
+
+    def claim(self, name, flavor, guest, host, cells):
+        placed = admission.admit(guest, host.state)
+        self.assertEqual(cells, placed.cells)
+        return fleets.an_instance(name, flavor, host, placed, guest=guest)
+
+
+class MakeRoomTest(PlanTestCase):
+    def assert_fewest(self, flavor, guest, fleet, most, count, cold):
         plan = make_room.search(guest, fleet.hosts, most, count, cold)
         number = None if plan is None else len(plan.moves)
         used = plan and sum(move.cold for move in plan.moves)
         self.assertEqual(fewest(guest, fleet.hosts, most, count, cold * most),
                          (number, used))
         if plan is not None:
-            self.assert_valid(guest, fleet, plan)
+            self.carry_out(plan, (flavor, guest), {
+                host.name: host for host in fleet.hosts})
         return number
-
-    def assert_valid(self, guest, fleet, plan):
-        """Make the moves on a fleet that is built anew after each."""
-        hosts = {host.name: host for host in fleet.hosts}
-        for move in plan.moves:
-            source, target = hosts[move.source], hosts[move.target]
-            (instance,) = (item for item in source.instances
-                           if item.id == move.id)
-            self.assertTrue(allowed(instance, target))
-            placed = admission.admit(instance.guest, target.state)
-            self.assertEqual(move.cells, placed.cells)
-            self.assertEqual(bool(instance.only_cold), move.cold)
-            landed = dataclasses.replace(
-                fleets.an_instance(move.id, instance.flavor, target, placed),
-                hosts=instance.hosts, group=instance.group)
-            hosts[move.target] = fleets.rebuilt(
-                target, (*target.instances, landed))
-            hosts[move.source] = fleets.rebuilt(source, tuple(
-                item for item in source.instances if item is not instance))
-        for name, cells in plan.places:
-            placed = admission.admit(guest, hosts[name].state)
-            self.assertEqual(cells, placed.cells)
-            hosts[name] = dataclasses.replace(
-                hosts[name], state=admission.take(guest, hosts[name].state,
-                                                  placed))
 
     def roll(self, seed, rounds, number, most, variants, constrained=False,
              counts=(1,), cold=False):
@@ -125,7 +118,7 @@ class MakeRoomTest(unittest.TestCase):
                 fleet = fleets.constrained(dice, fleet, cold)
             for flavor in flavors:
                 guest = guests.compile_flavor(flavor)
-                found += [self.assert_fewest(guests.compile_shape(
+                found += [self.assert_fewest(flavor, guests.compile_shape(
                     dataclasses.replace(guest.shape, **change),
                     flavor.vcpus, flavor.ram_mib), fleet, most, count,
                     cold)
@@ -206,6 +199,35 @@ class MakeRoomTest(unittest.TestCase):
                         there.instances[-1], there))
                     count += 1
         self.assertGreater(count, 3)
+
+
+class StandingTest(PlanTestCase):
+    def test_all_kinds_fit_at_once_after_the_moves(self):
+        dice = random.Random(3)
+        moves = several = 0
+        for _ in range(25):
+            fleet, flavors = fleets.a_fleet(dice, 3)
+            wanted = [make_room.Wanted(flavor, dice.choice((1, 1, 2)))
+                      for flavor in dice.sample(flavors, min(
+                          3, len(flavors)))]
+            found = make_room.keep_room(wanted, fleet.hosts, 1)
+            self.assertEqual(
+                sorted((one.flavor.vcpus for one in wanted), reverse=True),
+                [kept.wanted.flavor.vcpus for kept in found])
+            self.assertEqual(found[0].plan, make_room.search(
+                guests.compile_flavor(found[0].wanted.flavor), fleet.hosts, 1,
+                found[0].wanted.count))
+            hosts = {host.name: host for host in fleet.hosts}
+            fits = [kept for kept in found if kept.plan]
+            several += len(fits) > 1
+            for kept in fits:
+                moves += len(kept.plan.moves)
+                self.assertEqual(kept.wanted.count, len(kept.plan.places))
+                flavor = kept.wanted.flavor
+                self.carry_out(kept.plan, (
+                    flavor, guests.compile_flavor(flavor)), hosts)
+        self.assertGreater(moves, 2)
+        self.assertGreater(several, 5)
 
 
 class ReportTest(unittest.TestCase):
