@@ -103,8 +103,8 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     closed = list_closed(fleet)
     if closed:
         blocks.append(_listed(
-            f'{words.count_noun(len(closed), "host")} counted as full, because '
-            'no new instance is sent there:',
+            f'{words.count_noun(len(closed), "host")} counted as full, '
+            'because no new instance is sent there:',
             {item['name']: item['reason'] for item in closed}, room))
     if fleet.broken:
         blocks.append(format_broken(fleet, room))

@@ -10,7 +10,6 @@ once for each kind of instance.
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -82,13 +81,6 @@ def only_cold(instance: state.Instance) -> str | None:
     if instance.devices or instance.guest.demand.requests:
         return 'has PCI devices'
     return instance.only_cold
-
-
-def list_movable(host: state.FleetHost,
-                 cold: bool = False) -> tuple[state.Instance, ...]:
-    """Return the instances of a host that may move."""
-    return tuple(instance for instance in host.instances
-                 if stays(instance, cold) is None)
 
 
 def may_join(instance: state.Instance, host: state.FleetHost,
@@ -186,7 +178,6 @@ class MoveTargets:
     """The instances of a fleet that may move, and where they land.
 
     :ivar movable: host -> its instances that may move
-    :ivar kinds: the instances of each kind; a kind decides where one lands
     """
 
     def __init__(self, hosts: Sequence[state.FleetHost], cold: bool) -> None:
@@ -194,45 +185,37 @@ class MoveTargets:
 
         :param cold: whether instances may be migrated cold
         """
-        self.movable = {host.name: list_movable(host, cold)
-                        for host in hosts}
-        self.kinds: list[list[state.Instance]] = []
+        self.movable = {host.name: [
+            instance for instance in host.instances
+            if stays(instance, cold) is None] for host in hosts}
         self._hosts = hosts
-        self._kind: dict[str, int] = {}
-        self._size: dict[str, int] = {}
-        numbers: dict[object, int] = {}
-        sizes: dict[object, int] = {}
-        for instance in itertools.chain(*self.movable.values()):
-            # Requests for devices cannot be hashed.
-            demand: object = (id(instance.guest)
-                              if instance.guest.demand.requests
-                              else instance.guest.demand)
-            size = self._size[instance.id] = sizes.setdefault(
-                (demand, instance.guest.sums,
-                 instance.holding.placement.pages_kib), len(sizes))
-            number = self._kind[instance.id] = numbers.setdefault(
-                (size, instance.hosts, instance.group,
-                 only_cold(instance)), len(numbers))
-            if number == len(self.kinds):
-                self.kinds.append([])
-            self.kinds[number].append(instance)
-        self._roomy: dict[int, tuple[state.FleetHost, ...]] = {}
+        self._kinds: dict[str, tuple[object, int]] = {}
+        self._numbers: dict[object, int] = {}
+        self._roomy: dict[object, list[state.FleetHost]] = {}
         self._landings: dict[int, dict[str, None]] = {}
 
-    def kind(self, instance: state.Instance) -> int:
-        return self._kind[instance.id]
+    def _describe(self, instance: state.Instance) -> tuple[object, int]:
+        """Return what decides where an instance has room, and its kind."""
+        if instance.id not in self._kinds:
+            guest = instance.guest
+            # Requests for devices cannot be hashed.
+            size = (id(guest) if guest.demand.requests else guest.demand,
+                    guest.sums, instance.holding.placement.pages_kib)
+            self._kinds[instance.id] = size, self._numbers.setdefault(
+                (size, instance.hosts, instance.group, only_cold(instance)),
+                len(self._numbers))
+        return self._kinds[instance.id]
 
-    def size(self, instance: state.Instance) -> int:
-        """Return what decides where an instance has room."""
-        return self._size[instance.id]
+    def kind(self, instance: state.Instance) -> int:
+        """Number what decides where an instance lands."""
+        return self._describe(instance)[1]
 
     def of(self, instance: state.Instance) -> dict[str, None]:
         """Find the hosts on which an instance lands as they are."""
-        size, kind = self._size[instance.id], self._kind[instance.id]
+        size, kind = self._describe(instance)
         if size not in self._roomy:
-            self._roomy[size] = tuple(
-                host for host in self._hosts
-                if place(instance, host) is not None)
+            self._roomy[size] = [host for host in self._hosts
+                                 if place(instance, host) is not None]
         if kind not in self._landings:
             self._landings[kind] = {
                 host.name: None for host in self._roomy[size]

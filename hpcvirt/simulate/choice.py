@@ -9,7 +9,6 @@ the next one finds the hosts in the order of the sums of the one before.
 """
 
 import dataclasses
-import typing
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -59,66 +58,40 @@ class Look:
                 self.known.placement(self.number, host)))
 
 
-class Weigher(typing.Protocol):
-    """Weigh hosts.
-
-    :ivar from_zero: whether its range begins at 0, as with ``minval = 0``
-    """
-
-    from_zero: bool
-
-    def weigh(self, look: Look) -> host_table.Floats | None:
-        """Weigh the hosts; None if they are all equal."""
+#: Weighs hosts; returns None if they are all equal.
+Weigh = Callable[[Look], host_table.Floats | None]
 
 
-class _Column:
-    """Weigh hosts by a column of the table."""
-
-    from_zero = True
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def weigh(self, look: Look) -> host_table.Floats:
-        column: host_table.Floats = getattr(look.table, self._name)
-        return column[look.hosts]
-
-
-class _IoOps:
+def _weigh_io_ops(look: Look) -> host_table.Floats | None:
     """Weigh hosts by the guests of this request, which are starting."""
-
-    from_zero = True
-
-    def weigh(self, look: Look) -> host_table.Floats | None:
-        if not look.picks:
-            return None
-        return np.array([look.picks.get(host, 0)
-                         for host in look.hosts.tolist()], dtype=np.float64)
+    if not look.picks:
+        return None
+    return np.array([look.picks.get(host, 0) for host in look.hosts.tolist()],
+                    dtype=np.float64)
 
 
-class _Pci:
+def _weigh_pci(look: Look) -> host_table.Floats:
     """Spare hosts with many devices."""
-
-    from_zero = False
-
-    def weigh(self, look: Look) -> host_table.Floats:
-        free = look.table.free_devices[look.hosts]
-        return 1.0 + _MAX_DEVICES - np.minimum(free, _MAX_DEVICES)
+    free = look.table.free_devices[look.hosts]
+    return 1.0 + _MAX_DEVICES - np.minimum(free, _MAX_DEVICES)
 
 
-class _CpusLeft:
+def _weigh_cpus_left(look: Look) -> host_table.Floats:
     """Weigh hosts by their free CPUs of the kinds that the guest needs."""
+    cells = look.demand.cells
+    left = np.zeros(len(look.hosts))
+    if any(cell.pcpus for cell in cells):
+        left += look.table.free_pcpus[look.hosts]
+    if not cells or any(cell.vcpus for cell in cells):
+        left += look.table.shared_left[look.hosts]
+    return left
 
-    from_zero = False
 
-    def weigh(self, look: Look) -> host_table.Floats:
-        cells = look.demand.cells
-        left = np.zeros(len(look.hosts))
-        if any(cell.pcpus for cell in cells):
-            left += look.table.free_pcpus[look.hosts]
-        if not cells or any(cell.vcpus for cell in cells):
-            left += look.table.shared_left[look.hosts]
-        return left
+def _weigh_locality(look: Look) -> host_table.Floats | None:
+    """Weigh hosts as DeviceLocalityWeigher does."""
+    if not score.has_choice(look.demand):
+        return None
+    return look.figures('locality', score.locality)
 
 
 class _Fragmentation:
@@ -127,8 +100,6 @@ class _Fragmentation:
     The numbers are those of :mod:`hpcvirt.fit.scarcity`, for all hosts at
     once. What a guest takes from a host is counted once for each state.
     """
-
-    from_zero = False
 
     def __init__(self) -> None:
         self._mix = scarcity.Mix()
@@ -177,37 +148,40 @@ def _by_place(losses: host_table.Floats,
     return weights
 
 
-class _Locality:
-    """Weigh hosts as DeviceLocalityWeigher does."""
-
-    from_zero = False
-
-    def weigh(self, look: Look) -> host_table.Floats | None:
-        if not score.has_choice(look.demand):
-            return None
-        return look.figures('locality', score.locality)
-
-
 #: The weighers by the names that strategies give them. DiskWeigher is not
 #: among them: guests boot from volumes, so that all hosts have the same disk.
-WEIGHERS: Mapping[str, Callable[[], Weigher]] = {
-    'ram': lambda: _Column('free_ram'),
-    'cpu': lambda: _Column('free_vcpus'), 'pci': _Pci, 'io-ops': _IoOps,
-    'cpus-left': _CpusLeft, 'fragmentation': _Fragmentation,
-    'locality': _Locality}
+_WEIGHERS: Mapping[str, Weigh] = {
+    'ram': lambda look: look.table.free_ram[look.hosts],
+    'cpu': lambda look: look.table.free_vcpus[look.hosts],
+    'pci': _weigh_pci, 'io-ops': _weigh_io_ops,
+    'cpus-left': _weigh_cpus_left, 'locality': _weigh_locality}
+#: Those whose range begins at 0, as with ``minval = 0``.
+_FROM_ZERO = frozenset({'ram', 'cpu', 'io-ops'})
 
 
-def sums(look: Look, weighers: Sequence[tuple[Weigher, float]],
+def make_weighers(multipliers: Mapping[str, float],
+                  ) -> list[tuple[Weigh, float, bool]]:
+    """Make the weighers of a strategy.
+
+    :returns: each with its multiplier, and whether its range begins at 0
+    """
+    known = {**_WEIGHERS, 'fragmentation': _Fragmentation().weigh}
+    return [(known[name], multiplier, name in _FROM_ZERO)
+            for name, multiplier in multipliers.items()
+            if multiplier and name in known]
+
+
+def sums(look: Look, weighers: Sequence[tuple[Weigh, float, bool]],
          ) -> host_table.Floats:
     """Add up the weights of hosts."""
     totals = np.zeros(len(look.hosts))
-    for weigher, multiplier in weighers:
-        weights = weigher.weigh(look)
+    for weigh, multiplier, from_zero in weighers:
+        weights = weigh(look)
         if weights is None:
             continue
-        if weigher.from_zero:
+        if from_zero:
             weights = np.maximum(weights, 0.0)
-        low = 0.0 if weigher.from_zero else weights.min()
+        low = 0.0 if from_zero else weights.min()
         span = weights.max() - low
         if span:
             totals += multiplier * ((weights - low) / span)

@@ -36,10 +36,7 @@ class Scheduler:
         table.set_packing(self.packing)
         self.known = fit_cache.FitCache(table, self._demands)
         self._everywhere: host_table.Integers = np.arange(len(table))
-        self._weighers = [
-            (choice.WEIGHERS[name](), multiplier)
-            for name, multiplier in strategy.multipliers.items()
-            if multiplier and name in choice.WEIGHERS]
+        self._weighers = choice.make_weighers(strategy.multipliers)
 
     def place(self, number: int, count: int) -> list[host_table.Running]:
         """Place all guests of a request, or none.

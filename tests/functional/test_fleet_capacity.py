@@ -5,39 +5,12 @@
 import random
 import unittest
 
-from hpcvirt.fleet import count
-from tests.builders import fleets
-from tests.functional import planned_nova
 from tests.functional import random_capacity
 
 SEED = 20261123
 
 
 class FleetCapacityTest(unittest.TestCase):
-    def test_a_host_in_use_takes_what_nova_takes_until_it_refuses(self):
-        dice = random.Random(SEED)
-        lost = tried = 0
-        # More hosts are tried until sums are wrong often enough for the
-        # agreement to mean something.
-        while tried < 25 or (lost < 5 and tried < 250):
-            tried += 1
-            (host,) = fleets.machines(dice, 1)
-            document, flavors = fleets.plan_of([host])
-            shown = {flavor['name']: flavor for flavor in document['flavors']}
-            hosts = planned_nova.compute_hosts([host], document)
-            planned_nova.come_and_go(dice, hosts, document['flavors'],
-                                     dice.randrange(4, 20))
-            fleet = planned_nova.read_fleet([host], document, hosts)
-            self.assertEqual({}, fleet.broken)
-            (nova,) = hosts.values()
-            before = nova.snapshot()
-            for item in count.count(fleet, flavors):
-                nova.restore(before)
-                self.assertEqual(nova.fill(shown[item.flavor.name]),
-                                 item.total, item.flavor.name)
-                lost += item.by_sums > item.total
-        self.assertGreaterEqual(lost, 5)
-
     def check_random_hosts(self, number, seed):
         """Compare flavors of all policies, with devices, pages and SMT."""
         dice = random.Random(seed)
