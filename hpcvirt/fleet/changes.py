@@ -226,28 +226,28 @@ def _other_pages(guest: guests.Guest, hosts: Sequence[state.FleetHost],
 
 def _policies(guest: guests.Guest, hosts: Sequence[state.FleetHost],
               ) -> Iterator[Change | None]:
+    """Ask for less strict policies, one at a time."""
     shape = guest.shape
     prefer = shape_model.ThreadPolicy.PREFER
-    if shape.thread_policy not in (None, prefer):
-        yield _try(f'the thread policy prefer instead of '
-                   f'{shape.thread_policy}',
-                   _with(guest, thread_policy=prefer), hosts)
-    isolate = shape_model.EmulatorThreads.ISOLATE
-    if shape.emulator_threads is isolate:
-        yield _try('emulator threads that are not isolated',
-                   _with(guest, emulator_threads=None), hosts)
-    if shape.numa_scope is not shape_model.NUMAScope.HOST:
-        yield _try('cells of several sockets',
-                   _with(guest, numa_scope=shape_model.NUMAScope.HOST), hosts)
-    if shape.exclusive_cells:
-        yield _try('cells that other instances use too',
-                   _with(guest, exclusive_cells=False), hosts)
     preferred = shape_model.PCIAffinity.PREFERRED
-    if any(item.affinity is not preferred for item in shape.devices):
-        yield _try('the affinity policy preferred for its devices',
-                   _with(guest, devices=tuple(
-                       dataclasses.replace(item, affinity=preferred)
-                       for item in shape.devices)), hosts)
+    for is_strict, what, change in (
+            (shape.thread_policy not in (None, prefer),
+             f'the thread policy prefer instead of {shape.thread_policy}',
+             {'thread_policy': prefer}),
+            (shape.emulator_threads is shape_model.EmulatorThreads.ISOLATE,
+             'emulator threads that are not isolated',
+             {'emulator_threads': None}),
+            (shape.numa_scope is not shape_model.NUMAScope.HOST,
+             'cells of several sockets',
+             {'numa_scope': shape_model.NUMAScope.HOST}),
+            (shape.exclusive_cells, 'cells that other instances use too',
+             {'exclusive_cells': False}),
+            (any(item.affinity is not preferred for item in shape.devices),
+             'the affinity policy preferred for its devices',
+             {'devices': tuple(dataclasses.replace(item, affinity=preferred)
+                               for item in shape.devices)})):
+        if is_strict:
+            yield _try(what, _with(guest, **change), hosts)
 
 
 def _more_pages(guest: guests.Guest,

@@ -68,12 +68,9 @@ def describe_hosts(fleet: state.Fleet,
     compiled = [(item, guests.compile_flavor(item.flavor)) for item in found]
     wanted = {cell.page_kib for _, guest in compiled
               for cell in guest.demand.cells}
-    left = {host.name: _Left(host, wanted) for host in fleet.hosts}
-    for item, guest in compiled:
-        for name, number in item.per_host.items():
-            if number:
-                left[name].fill(guest, number)
-    return {name: each.room() for name, each in left.items()}
+    return {host.name: _describe(host, wanted, [
+        (guest, item.per_host[host.name]) for item, guest in compiled
+        if item.per_host[host.name]]) for host in fleet.hosts}
 
 
 def total(rooms: Iterable[FreeResources]) -> FreeResources:
@@ -97,72 +94,60 @@ def _sum(amounts: Iterable[Amount]) -> Amount:
         0, 0, 0)
 
 
-class _Left:
-    """The least that any flavor has left of a host so far."""
+def _describe(host: state.FleetHost, wanted: Collection[int | None],
+              fillings: Sequence[tuple[guests.Guest, int]]) -> FreeResources:
+    """Describe a host.
 
-    def __init__(self, host: state.FleetHost,
-                 wanted: Collection[int | None]) -> None:
-        """Begin with all that is free.
+    :param wanted: the page sizes and classes that flavors ask for
+    :param fillings: the guests that it is filled with, one kind at a time
+    """
+    supply = host.state.supply
+    is_open = host.state.closed is None
+    free_pcpus = max(0, host.state.free.pcpus)
+    free = _free_pages(supply) if is_open else dict.fromkeys(
+        _free_pages(supply), 0)
+    smallest = min(free, default=0)
+    if not any(size is not None and size < 0 for size in wanted):
+        free = {size: number for size, number in free.items()
+                if size in wanted or (size == smallest and None in wanted)}
+    pcpus, pages = free_pcpus, dict(free)
+    for guest, number in fillings:
+        pcpus = min(pcpus, free_pcpus - number * guest.sums.pcpus)
+        left = _pages_after(guest, number, supply, free, smallest)
+        pages = {size: min(most, left.get(size, most))
+                 for size, most in pages.items()}
+    cells = [cell for cell in supply.cells if cell.dedicated]
+    sockets: dict[int, bool] = {}
+    for cell in cells:
+        if cell.socket is not None:
+            sockets[cell.socket] = (sockets.get(cell.socket, True)
+                                    and cell.empty)
+    totals: collections.Counter[int] = collections.Counter()
+    for cell in supply.cells:
+        for pool in cell.pages:
+            totals[pool.size_kib] += pool.used + pool.free
+    return FreeResources(
+        Amount(sum(len(cell.dedicated) for cell in cells), free_pcpus,
+               max(0, pcpus)),
+        {size: Amount(totals[size], number, max(0, pages[size]))
+         for size, number in free.items() if totals[size]},
+        Whole(len(cells), is_open * sum(cell.empty for cell in cells)),
+        Whole(len(sockets), is_open * sum(sockets.values())),
+        Whole(1, int(is_open and not host.instances)))
 
-        :param wanted: the page sizes and classes that flavors ask for
-        """
-        self._host = host
-        self._free_pcpus = max(0, host.state.free.pcpus)
-        self._open = host.state.closed is None
-        free = {size: number if self._open else 0 for size, number
-                in _free_pages(host.state.supply).items()}
-        self._smallest = min(free, default=0)
-        by_class = any(size is not None and size < 0 for size in wanted)
-        self._free_pages = {
-            size: number for size, number in free.items()
-            if by_class or size in wanted
-            or (size == self._smallest and None in wanted)}
-        self._pcpus = self._free_pcpus
-        self._pages = dict(self._free_pages)
 
-    def fill(self, guest: guests.Guest, number: int) -> None:
-        """Take note of what a number of guests leave."""
-        self._pcpus = min(self._pcpus,
-                          self._free_pcpus - number * guest.sums.pcpus)
-        for size, left in self._pages_after(guest, number).items():
-            if size in self._pages:
-                self._pages[size] = min(self._pages[size], left)
-
-    def _pages_after(self, guest: guests.Guest,
-                     number: int) -> Mapping[int, int]:
-        demand = guest.demand
-        if demand.pages_by_class:
-            # Only the claim says which size it gets.
-            return _free_pages(capacity.fill(
-                guest.shape, self._host.state.supply, number).supply)
-        left = dict(self._free_pages)
-        for cell in demand.cells:
-            size = cell.page_kib or self._smallest
-            if size in left:
-                left[size] -= number * (cell.memory_mib * 1024 // size)
-        return left
-
-    def room(self) -> FreeResources:
-        host = self._host
-        cells = [cell for cell in host.state.supply.cells if cell.dedicated]
-        sockets: dict[int, bool] = {}
-        for cell in cells:
-            if cell.socket is not None:
-                sockets[cell.socket] = (sockets.get(cell.socket, True)
-                                          and cell.empty)
-        totals: collections.Counter[int] = collections.Counter()
-        for cell in host.state.supply.cells:
-            for pool in cell.pages:
-                totals[pool.size_kib] += pool.used + pool.free
-        return FreeResources(
-            Amount(sum(len(cell.dedicated) for cell in cells),
-                   self._free_pcpus, max(0, self._pcpus)),
-            {size: Amount(totals[size], free, max(0, self._pages[size]))
-             for size, free in self._free_pages.items() if totals[size]},
-            Whole(len(cells), self._open * sum(
-                cell.empty for cell in cells)),
-            Whole(len(sockets), self._open * sum(sockets.values())),
-            Whole(1, int(self._open and not host.instances)))
+def _pages_after(guest: guests.Guest, number: int, supply: supplies.Supply,
+                 free: Mapping[int, int], smallest: int) -> dict[int, int]:
+    """Compute the pages that a number of guests leave."""
+    if guest.demand.pages_by_class:
+        # Only the claim says which size it gets.
+        return _free_pages(capacity.fill(guest.shape, supply, number).supply)
+    left = dict(free)
+    for cell in guest.demand.cells:
+        size = cell.page_kib or smallest
+        if size in left:
+            left[size] -= number * (cell.memory_mib * 1024 // size)
+    return left
 
 
 def _free_pages(supply: supplies.Supply) -> dict[int, int]:

@@ -81,16 +81,13 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
         found.append(Kept(one, plan))
         if plan is not None:
             for move in plan.moves:
-                _move(move, by_name)
+                (instance,) = (
+                    instance for instance in by_name[move.source].instances
+                    if instance.id == move.id)
+                moving.try_move(by_name, instance, move.target)
             for name, _ in plan.places:
                 by_name[name] = _held(guest, one.flavor, by_name[name])
     return found
-
-
-def _move(move: moving.Move, hosts: dict[str, state.FleetHost]) -> None:
-    instance = next(instance for instance in hosts[move.source].instances
-                    if instance.id == move.id)
-    moving.try_move(hosts, instance, move.target)
 
 
 def _held(guest: guests.Guest, flavor: flavor_model.Flavor,

@@ -79,26 +79,12 @@ class HostTable:
             by_identity.setdefault(id(supply), kinds.setdefault(
                 _kind(supply), len(kinds)))
             for supply in self.supplies]
-        self.numbering = 0
+        self.numbering = -1
         self._numbers: dict[Hashable, int] = {}
         self._cell_numbers: dict[Hashable, int] = {}
-        cell_kinds: dict[Hashable, int] = {}
-        of_kinds: dict[int, tuple[int, ...]] = {}
-        for kind, supply in zip(self._kinds, self.supplies, strict=True):
-            if kind not in of_kinds:
-                of_kinds[kind] = tuple(
-                    cell_kinds.setdefault(
-                        (supply.cpu_ratio, supply.ram_ratio,
-                         _cell_kind(cell)), len(cell_kinds))
-                    for cell in supply.cells)
-        self._cell_kinds = [of_kinds[kind] for kind in self._kinds]
-        self.cells = [
-            [self._cell_number(host, index)
-             for index in range(len(supply.cells))]
-            for host, supply in enumerate(self.supplies)]
-        self.states: Integers = np.array(
-            [self._state(host) for host in range(len(self.supplies))],
-            dtype=np.int64)
+        self.cells: list[list[int]] = [[] for _ in self.supplies]
+        self.states: Integers = np.zeros(len(self.supplies), dtype=np.int64)
+        self.forget_states()
         self.free_ram = self._array(lambda cell, _: cell.memory_free_mib)
         self.memory_left = self._array(lambda cell, supply: (
             cell.memory_mib * supply.ram_ratio - cell.memory_used_mib))
@@ -204,7 +190,7 @@ class HostTable:
             # cores come first.
             cores = (tuple(counts) if self._cores_in_order
                      else frozenset(collections.Counter(counts).items()))
-        key = (self._cell_kinds[host][index], len(cell.free), cores,
+        key = (self._kinds[host], index, len(cell.free), cores,
                cell.cpu_usage, cell.memory_used_mib,
                tuple((pool.used, pool.free) for pool in cell.pages))
         return self._cell_numbers.setdefault(key, len(self._cell_numbers))
