@@ -145,6 +145,15 @@ def with_devices():
     return fleet, guests.compile_flavor(dataclasses.replace(flavor, vcpus=4))
 
 
+def changed(host, cells=None, **left):
+    """Change what a host has left, of some cells and in total."""
+    if cells is not None:
+        left['supply'] = dataclasses.replace(host.state.supply,
+                                             cells=tuple(cells))
+    return dataclasses.replace(
+        host, state=dataclasses.replace(host.state, **left))
+
+
 def rebuilt(host, instances):
     """Build a host anew, with other instances."""
     empty = host

@@ -18,7 +18,6 @@ from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import metrics
-from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.topology import snapshot
@@ -166,11 +165,9 @@ class CountTest(unittest.TestCase):
         fleet, _ = fleets.a_fleet(random.Random(5), 1)
         (host,) = fleet.hosts
         first, *others = host.state.supply.cells
-        supply = dataclasses.replace(host.state.supply, cells=(
+        host = fleets.changed(host, (
             first._replace(shared=frozenset(range(900, 900 + number))),
-            *others))
-        host = dataclasses.replace(host, state=dataclasses.replace(
-            host.state, supply=supply, free=guests.Resources(0, 6, 100)))
+            *others), free=guests.Resources(0, 6, 100))
         return dataclasses.replace(fleet, hosts=(host,)), host
 
     def test_memory_that_the_host_keeps_is_not_counted(self):
@@ -178,8 +175,8 @@ class CountTest(unittest.TestCase):
         (host,) = fleet.hosts
         flavor = flavor_model.Flavor('x', 1, 64, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': 'large'})
-        full = dataclasses.replace(host, state=dataclasses.replace(
-            host.state, free=host.state.free._replace(memory_mib=63)))
+        full = fleets.changed(
+            host, free=host.state.free._replace(memory_mib=63))
         (item,) = count.count(dataclasses.replace(fleet, hosts=(full,)),
                               [flavor])
         self.assertEqual(0, item.total)
@@ -262,15 +259,14 @@ class VerdictTest(unittest.TestCase):
             'hw:mem_page_size': '2048'})
         steps = set()
         for free in ((1, 2), (2, 1), (2, 1, 1), (1, 2, 1)):
-            cells = tuple(
+            cells = (
                 host.state.supply.cells[0]._replace(
                     id=number, dedicated=frozenset(range(8)),
                     free=frozenset(range(count)),
                     siblings=tuple(frozenset([cpu]) for cpu in range(8)))
                 for number, count in enumerate(free))
-            odd = dataclasses.replace(host, state=state.FleetHostState(
-                dataclasses.replace(host.state.supply, cells=cells),
-                guests.Resources(8, 8, 1 << 20)))
+            odd = fleets.changed(
+                host, cells, free=guests.Resources(8, 8, 1 << 20))
             (found,) = verdict.judge(
                 guests.compile_flavor(flavor),
                 dataclasses.replace(fleet, hosts=(odd,)))
@@ -362,10 +358,8 @@ class FreeRoomTest(unittest.TestCase):
         fleet, flavors = fleets.a_fleet(random.Random(1), 1)
         (host,) = fleet.hosts
         empty = fleets.rebuilt(host, ())
-        closed = dataclasses.replace(fleet, hosts=(dataclasses.replace(
-            empty, state=dataclasses.replace(
-                empty.state, closed='it is disabled',
-                free=guests.Resources(0, 0, 0))),))
+        closed = dataclasses.replace(fleet, hosts=(fleets.changed(
+            empty, closed='it is disabled', free=guests.Resources(0, 0, 0)),))
         room = free_resources.describe_hosts(
             closed, count.count(closed, flavors))[host.name]
         self.assertEqual([0] * 5, [part.free for part in (

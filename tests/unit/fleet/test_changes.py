@@ -116,12 +116,10 @@ class ChangesTest(unittest.TestCase):
             str(cell): {'4': 400000, '2048': huge}
             for cell, huge in enumerate((256, 2048, 1024))}
         (found,) = fleets.fleet_of([host], document).hosts
-        found = dataclasses.replace(found, state=dataclasses.replace(
-            found.state, supply=dataclasses.replace(
-                found.state.supply, cells=tuple(
-                    cell._replace(free=frozenset(sorted(cell.free)[:free]))
-                    for cell, free in zip(found.state.supply.cells,
-                                          (2, 4, 2), strict=True)))))
+        found = fleets.changed(found, (
+            cell._replace(free=frozenset(sorted(cell.free)[:free]))
+            for cell, free in zip(found.state.supply.cells, (2, 4, 2),
+                                  strict=True)))
         flavor = flavor_model.Flavor('x', 6, 6144, 0, {
             'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
             'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0-1',
@@ -166,12 +164,9 @@ class ChangesTest(unittest.TestCase):
             flavor = flavor_model.Flavor('x', 8, 1024, 0, {**common, **specs})
             self.assertIn(what, [change.what for change in changes.nearest(
                 guests.compile_flavor(flavor), (found,))])
-        busy = dataclasses.replace(found, state=dataclasses.replace(
-            found.state, supply=dataclasses.replace(
-                found.state.supply, cells=tuple(
-                    cell if cell.id == 0 else
-                    cell._replace(free=frozenset())
-                    for cell in found.state.supply.cells))))
+        busy = fleets.changed(found, (
+            cell if cell.id == 0 else cell._replace(free=frozenset())
+            for cell in found.state.supply.cells))
         flavor = flavor_model.Flavor('x', 2, 64, 0, {
             **common, 'pci_passthrough:alias': f'{alias["name"]}:1',
             'hw:pci_numa_affinity_policy':

@@ -47,12 +47,23 @@ class DocumentationTest(unittest.TestCase):
         self.fleet.write_text(json.dumps(self.document))
         return run(*words, '--fleet', self.fleet)
 
+    def answer(self, *words, status=0):
+        """Return the standard output of a command with this status."""
+        found, text, _ = self.ask(*words)
+        self.assertEqual(status, found)
+        return text
+
+    def document_shown(self, first, after=''):
+        """Return the JSON of the page that begins in a way."""
+        return json.loads(re.search(
+            r'::\n\n( +\{"schema_version": 1,' + first + r'.*?)\n\n|\Z',
+            PAGE[PAGE.index(after):] + '\n', re.DOTALL)[1])
+
     def assert_shown(self, text):
         self.assertIn(textwrap.indent(text, '   '), PAGE)
 
     def test_the_capacity_of_the_example_is_shown(self):
-        status, text, _ = self.ask('capacity')
-        self.assertEqual(0, status)
+        text = self.answer('capacity')
         self.assert_shown(text)
 
     def test_what_the_log_of_the_scheduler_says_is_shown(self):
@@ -64,41 +75,32 @@ class DocumentationTest(unittest.TestCase):
                       FILTER_PAGE)
 
     def test_the_document_has_what_is_shown(self):
-        status, text, _ = self.ask('capacity', '--format', 'json')
-        self.assertEqual(0, status)
+        text = self.answer('capacity', '--format', 'json')
         document = json.loads(text)
-        shown = json.loads(re.search(r'::\n\n( +\{"schema_version": 1,\n'
-                                     r' +"flavors".*?)\n\n|\Z',
-                                     PAGE + '\n', re.DOTALL)[1])
+        shown = self.document_shown(r'\n +"flavors"')
         self.assertEqual(shown.keys(), document.keys())
         self.assertIn(*shown['flavors'], document['flavors'])
         self.assertIn(*shown['hosts'], document['hosts'])
         self.assertEqual(shown['free'], document['free'])
 
     def test_the_moves_of_the_example_are_shown(self):
-        status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m')
-        self.assertEqual(0, status)
+        text = self.answer('make-room', '--flavor', 'hpc.16c1n.2m')
         self.assert_shown(text)
-        status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m',
-                                   '--format', 'json')
-        shown = re.search(
-            r'::\n\n( +\{"schema_version": 1, "fits": true.*?\})\n\n',
-            PAGE + '\n', re.DOTALL)[1]
-        self.assertEqual(json.loads(shown), json.loads(text))
+        text = self.answer('make-room', '--flavor', 'hpc.16c1n.2m',
+                           '--format', 'json')
+        self.assertEqual(self.document_shown(' "fits": true'),
+                         json.loads(text))
 
     def test_the_room_that_is_kept_is_shown(self):
         words = ('make-room', '--standing', 'hpc.16c1n.2m=1',
                  '--standing', 'hpc.8c1n.2m=2')
-        status, text, _ = self.ask(*words)
-        self.assertEqual(0, status)
+        text = self.answer(*words)
         self.assert_shown(text)
-        status, text, _ = self.ask(*words, '--format', 'json')
-        shown = re.search(
-            r'::\n\n( +\{"schema_version": 1, "fits": true,'
-            r'\n +"moves": .*?\})\n\n',
-            PAGE[PAGE.index('The document of ``--standing``'):] + '\n',
-            re.DOTALL)[1]
-        self.assertEqual(json.loads(shown), json.loads(text))
+        text = self.answer(*words, '--format', 'json')
+        self.assertEqual(
+            self.document_shown(r' "fits": true,\n +"moves": ',
+                                'The document of ``--standing``'),
+            json.loads(text))
 
     def test_without_a_cloud_nothing_is_applied(self):
         self.enterContext(mock.patch.dict(
@@ -141,29 +143,24 @@ class DocumentationTest(unittest.TestCase):
                                    self.ask('make-room', *words))
 
     def test_the_explanation_of_the_example_is_shown(self):
-        status, text, _ = self.ask('explain', '--flavor', 'hpc.16c1n.2m')
-        self.assertEqual(1, status)
+        text = self.answer('explain', '--flavor', 'hpc.16c1n.2m', status=1)
         self.assert_shown(text)
-        status, text, _ = self.ask('explain', '--flavor', 'hpc.16c1n.2m',
-                                   '--format', 'json')
+        text = self.answer('explain', '--flavor', 'hpc.16c1n.2m',
+                           '--format', 'json', status=1)
         document = json.loads(text)
-        shown = json.loads(re.search(
-            r'::\n\n( +\{"schema_version": 1, "fits": false.*?\})\n\n', PAGE,
-            re.DOTALL)[1])
+        shown = self.document_shown(' "fits": false')
         self.assertEqual(shown.keys(), document.keys())
         self.assertIn(*shown['hosts'], document['hosts'])
         self.assertIn(*shown['nearest'], document['nearest'])
 
     def test_a_flavor_that_fits_needs_no_change(self):
-        status, text, _ = self.ask('explain', '--flavor', 'hpc.8c1n.2m')
-        self.assertEqual(0, status)
+        text = self.answer('explain', '--flavor', 'hpc.8c1n.2m')
         self.assertIn('fits on 2 of 3 hosts', text)
         self.assertNotIn('change', text)
 
     def test_no_moves_are_the_answer_no(self):
-        status, text, _ = self.ask('make-room', '--flavor', 'hpc.16c1n.2m',
-                                   '--moves', '0')
-        self.assertEqual(1, status)
+        text = self.answer('make-room', '--flavor', 'hpc.16c1n.2m',
+                           '--moves', '0', status=1)
         self.assertEqual('hpc.16c1n.2m does not fit, and would not after '
                          '0 moves either.\n0 of 6 instances cannot move.\n',
                          text)
@@ -175,9 +172,8 @@ class DocumentationTest(unittest.TestCase):
                          r'.*, nor a file; there are hpc.8c1n.2m, .*\n$')
 
     def test_only_the_hosts_that_are_asked_for_are_explained(self):
-        status, text, _ = self.ask('explain', '--flavor', 'hpc.8c1n.2m',
-                                   '--hosts', 'n1, n2', '--format', 'json')
-        self.assertEqual(0, status)
+        text = self.answer('explain', '--flavor', 'hpc.8c1n.2m',
+                           '--hosts', 'n1, n2', '--format', 'json')
         found = {host['name']: host for host in json.loads(text)['hosts']}
         self.assertEqual(['n1', 'n2'], list(found))
         self.assertEqual(8, len(found['n1']['cpus']))
@@ -210,8 +206,7 @@ class DocumentationTest(unittest.TestCase):
         bad = self.folder / 'n4.json'
         bad.write_text('{')
         self.hosts.append(f'n4={bad}')
-        status, text, _ = self.ask('capacity')
-        self.assertEqual(0, status)
+        text = self.answer('capacity')
         self.assertIn('hpc.8c1n.2m       8   14    4        4', text)
         self.assertRegex(text, r'left out.*:\n  n4: .*n4.json: is not valid')
 

@@ -7,7 +7,9 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
+from hpcvirt.simulate import replay
 from hpcvirt.simulate import requests
+from hpcvirt.simulate import strategy
 
 SMALL, HUGE = 4, 2048
 
@@ -55,3 +57,15 @@ def flavor(*cells, memory_mib=1024, page_kib=None, vfs=0, affinity=None,
     return requests.RequestedFlavor(
         flavor_model.Flavor('x', sum(cells), memory_mib * len(cells), 0, {}),
         guests.compile_shape(shape, sum(cells), memory_mib * len(cells)))
+
+
+def asked(flavors, *arrivals):
+    """Make requests, each a time, a duration, a flavor and a count."""
+    return requests.Requests(
+        flavors, tuple(requests.Arrival(*each) for each in arrivals))
+
+
+def play(fleet, flavors, *arrivals, name='hpcvirt', moves=1):
+    """Replay requests with a strategy; see :func:`asked`."""
+    return replay.replay(fleet, asked(flavors, *arrivals),
+                         strategy.parse(name, moves)[0])

@@ -4,21 +4,15 @@ import unittest
 
 from hpcvirt.simulate import bounds
 from hpcvirt.simulate import outcome
-from hpcvirt.simulate import requests
 from tests.unit.simulate import small
 
-CAPACITY, FRAGMENTATION, DEVICES, PAGES = outcome.Cause
-
-
-def asked(flavors, *arrivals):
-    return requests.Requests(
-        flavors, tuple(requests.Arrival(*each) for each in arrivals))
+CAPACITY, _, DEVICES, PAGES = outcome.Cause
 
 
 class BoundsOneBinTest(unittest.TestCase):
     def fates(self, fleet, flavors, *arrivals):
-        return bounds.replay_as_one_host(fleet,
-                                         asked(flavors, *arrivals)).fates
+        return bounds.replay_as_one_host(
+            fleet, small.asked(flavors, *arrivals)).fates
 
     def test_nothing_is_fragmented(self):
         fleet = [small.host(small.cell(0))] * 3
@@ -39,8 +33,8 @@ class BoundsOneBinTest(unittest.TestCase):
 
     def test_progress_is_told(self):
         told = []
-        bounds.replay_as_one_host([small.host(small.cell(0))],
-                                  asked((small.flavor(2),), (0, 1, 0),
-                                        (0, 1, 0)),
-                                  lambda *numbers: told.append(numbers))
+        bounds.replay_as_one_host(
+            [small.host(small.cell(0))],
+            small.asked((small.flavor(2),), (0, 1, 0), (0, 1, 0)),
+            lambda *numbers: told.append(numbers))
         self.assertEqual([(1, 2), (2, 2)], told)

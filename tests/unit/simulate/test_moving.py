@@ -7,17 +7,9 @@ from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
 from hpcvirt.simulate import outcome
-from hpcvirt.simulate import replay
-from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler
 from hpcvirt.simulate import strategy
 from tests.unit.simulate import small
-
-
-def play(fleet, flavors, *arrivals, moves=1):
-    return replay.replay(fleet, requests.Requests(
-        flavors, tuple(requests.Arrival(*each) for each in arrivals)),
-        strategy.parse('nova+moves' if moves else 'nova', moves)[0])
 
 
 class MovingTest(unittest.TestCase):
@@ -28,8 +20,8 @@ class MovingTest(unittest.TestCase):
         arrivals = (0, 9, 0), (1, 9, 0), (2, 7, 1), (10, 9, 1, 2)
         self.assertEqual(
             (None, None, outcome.Cause.FRAGMENTATION, None),
-            play(fleet, flavors, *arrivals, moves=0).fates)
-        found = play(fleet, flavors, *arrivals)
+            small.play(fleet, flavors, *arrivals, name='nova').fates)
+        found = small.play(fleet, flavors, *arrivals, name='nova+moves')
         self.assertEqual((None,) * 4, found.fates)
         self.assertEqual(1, found.moves)
 
@@ -37,9 +29,11 @@ class MovingTest(unittest.TestCase):
         fleet = [small.host(small.cell(0))] * 3
         flavors = small.flavor(3), small.flavor(8)
         start = [(0, 9, 0)] * 3
-        found = play(fleet, flavors, *start, (1, 9, 1, 2))
+        found = small.play(fleet, flavors, *start, (1, 9, 1, 2),
+                           name='nova+moves')
         self.assertEqual(outcome.Cause.CAPACITY, found.fates[-1])
-        found = play(fleet, flavors, *start, (0, 9, 0), (0, 9, 0), (1, 9, 1))
+        found = small.play(fleet, flavors, *start, (0, 9, 0), (0, 9, 0),
+                           (1, 9, 1), name='nova+moves')
         self.assertEqual(outcome.Cause.FRAGMENTATION, found.fates[-1])
         self.assertEqual(0, found.moves)
 

@@ -30,26 +30,19 @@ def parse(name):
     return strategy.parse(name, 1)[0]
 
 
-def play(fleet, flavors, *arrivals, name='hpcvirt'):
-    """Replay arrivals, each a time, a duration, a flavor and a count."""
-    return replay.replay(fleet, requests.Requests(
-        flavors, tuple(requests.Arrival(*each) for each in arrivals)),
-        parse(name))
-
-
 class ReplayTest(unittest.TestCase):
 
     def test_guests_end_when_their_time_is_up(self):
         flavors = (small.flavor(8),)
-        found = play([small.host(small.cell(0))], flavors,
+        found = small.play([small.host(small.cell(0))], flavors,
                      (0, 10, 0), (5, 10, 0), (10, 10, 0), (19, 1, 0))
         self.assertEqual((None, CAPACITY, None, CAPACITY), found.fates)
 
     def test_all_guests_of_a_request_are_placed_or_none(self):
         flavors = (small.flavor(4),)
         fleet = [small.host(small.cell(0)), small.host(small.cell(0))]
-        found = play(fleet, flavors, (0, 9, 0), (1, 1, 0, 4), (2, 9, 0, 3),
-                     (3, 9, 0))
+        found = small.play(fleet, flavors, (0, 9, 0), (1, 1, 0, 4),
+                           (2, 9, 0, 3), (3, 9, 0))
         self.assertEqual((None, CAPACITY, None, CAPACITY), found.fates)
 
     def test_upstream_spreads_and_packing_packs(self):
@@ -59,7 +52,7 @@ class ReplayTest(unittest.TestCase):
         for name, last in (('nova', FRAGMENTATION), ('packing', None),
                            ('best-fit', None), ('hpcvirt', None)):
             with self.subTest(strategy=name):
-                found = play(fleet, flavors, *arrivals, name=name)
+                found = small.play(fleet, flavors, *arrivals, name=name)
                 self.assertEqual((None, None, last), found.fates)
 
     def test_memory_limits_guests_without_numa_topology(self):
@@ -71,14 +64,14 @@ class ReplayTest(unittest.TestCase):
                 flavors[0].guest, sums=flavors[0].guest.sums._replace(
                     vcpus=2, memory_mib=5000))),)
         fleet = [small.host(small.cell(0, shared=8))]
-        found = play(fleet, flavors, (0, 9, 0), (1, 9, 0))
+        found = small.play(fleet, flavors, (0, 9, 0), (1, 9, 0))
         self.assertEqual((None, CAPACITY), found.fates)
 
     def test_samples_are_evenly_spread(self):
         fleet = [small.host(small.cell(0, socket=0),
                             small.cell(1, socket=1))]
         flavors = small.flavor(3), small.flavor(4, 4)
-        found = play(fleet, flavors, (0, 50, 0), (0, 70, 1), (100, 1, 0))
+        found = small.play(fleet, flavors, (0, 50, 0), (0, 70, 1), (100, 1, 0))
         self.assertEqual(500, len(found.samples))
         self.assertEqual(100 * 250 / 499, found.samples[250].time)
         before, between, after = (next(
@@ -95,7 +88,7 @@ class ReplayTest(unittest.TestCase):
     def test_pages_next_to_no_free_cpu_are_stranded(self):
         fleet = [small.host(small.cell(0, huge=2048))]
         flavors = (small.flavor(6, memory_mib=1024, page_kib=small.HUGE),)
-        found = play(fleet, flavors, (0, 50, 0), (100, 1, 0))
+        found = small.play(fleet, flavors, (0, 50, 0), (100, 1, 0))
         self.assertEqual(2, found.samples[100].stranded_cpus)
         self.assertEqual(3072, found.samples[100].stranded_pages_mib)
 
@@ -120,7 +113,7 @@ class BruteForceTest(unittest.TestCase):
                         for time in range(6)]
             least = self.least(arrivals)
             for name in NAMES:
-                found = self.lost(arrivals, play(
+                found = self.lost(arrivals, small.play(
                     fleet, flavors, *arrivals, name=name).fates)
                 self.assertLessEqual(least, found)
                 worse += found > least
@@ -305,9 +298,9 @@ class AgreementTest(unittest.TestCase):
         arrivals = [(time, dice.uniform(1, 30), dice.randrange(5))
                     for time in range(150)]
         for name in 'hpcvirt', 'nova+moves':
-            usual = play(fleet, flavors, *arrivals, name=name)
+            usual = small.play(fleet, flavors, *arrivals, name=name)
             with unittest.mock.patch.object(fit_cache, 'MAX_STATES', 1):
-                forgetful = play(fleet, flavors, *arrivals, name=name)
+                forgetful = small.play(fleet, flavors, *arrivals, name=name)
             self.assertEqual(dataclasses.replace(usual, seconds=0),
                              dataclasses.replace(forgetful, seconds=0))
             self.assertIn(None, usual.fates)

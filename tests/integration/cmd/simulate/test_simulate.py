@@ -105,15 +105,6 @@ class SimulateTest(unittest.TestCase):
         first, again = (self.run_command(*words)[1] for _ in range(2))
         self.assertEqual(first, again)
 
-    def test_more_hosts_lose_less(self):
-        lost = []
-        for count in (1, 2, 4):
-            found = self.document(f'n={SMALL}*{count}',
-                                  '--compare', 'packing')
-            lost.append(found['strategies'][0]['lost_percent'])
-        self.assertEqual(sorted(lost, reverse=True), lost)
-        self.assertGreater(lost[0], lost[-1])
-
     def test_the_flavors_of_a_file_are_requested(self):
         plan = self.folder / 'plan.json'
         plan.write_text(commands.run(
