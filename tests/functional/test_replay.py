@@ -107,8 +107,8 @@ class SameDecisionsTest(ReplayTestCase):
 
     def test_of_small_fleets(self):
         placed = sum(self.assert_same(seed, STRATEGIES[seed % 3], seed > 2,
-                                      count=12) for seed in range(6))
-        self.assertGreater(placed, 30)
+                                      count=24) for seed in range(6))
+        self.assertGreater(placed, 70)
 
     def test_the_claim_knows_no_vgpus(self):
         # The second request is for vGPUs; other devices are on some cells.

@@ -211,14 +211,6 @@ class ReportTest(unittest.TestCase):
         self.assertEqual('c-3: 2, c-1: 1, c-2: 1, 1 more',
                          capacity_report.row(item)[-1])
 
-    def test_a_document_has_all_hosts(self):
-        fleet, flavors = fleets.a_fleet(random.Random(9), 2)
-        document = capacity_report.document(fleet, count.count(fleet, flavors))
-        self.assertEqual(1, document['schema_version'])
-        for item in document['flavors']:
-            self.assertEqual(['h0', 'h1'], [*item['per_host']])
-            self.assertEqual(item['total'], sum(item['per_host'].values()))
-
 
 class VerdictTest(unittest.TestCase):
     def test_each_host_has_the_verdict_of_placement_and_claim(self):
