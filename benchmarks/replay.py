@@ -34,8 +34,12 @@ from scipy import special
 from hpcvirt import exception
 from hpcvirt import output_file
 from hpcvirt import text_table
+from hpcvirt.flavors import planned
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import state
+from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from hpcvirt.simulate import read
 from hpcvirt.simulate import report
@@ -87,28 +91,35 @@ class Row:
     lost: Mapping[str, Mapping[str, Any]]
 
 
-def build(name: str) -> scenarios.ScenarioFleet:
+def build(name: str) -> state.Fleet:
     """Plan flavors for the hosts of a fleet."""
-    counts = FLEETS[name]
-    hosts = [source.read(str(TOPOLOGIES / f'{kind}.json'))
-             for kind in counts]
-    plan = planner.plan(hosts, profiles.DENSE)
+    machines = [source.read(str(TOPOLOGIES / f'{kind}.json'))
+                for kind in FLEETS[name]]
+    plan = planner.plan(machines, profiles.DENSE)
     flavors = [item.flavor for item in plan.flavors]
-    kinds = [scenarios.HostKind(planned.name, counts[planned.name],
-                                planned.supply) for planned in plan.hosts]
+    kinds = _empty_hosts(machines, plan)
     if name == 'VFs':
-        wanted = planner.plan(hosts, dataclasses.replace(
+        wanted = planner.plan(machines, dataclasses.replace(
             profiles.DENSE, devices=(profiles.Devices(
                 affinity=shape.PCIAffinity.REQUIRED),)))
         flavors += [item.flavor for item in wanted.flavors
                     if len(item.guest.cells) == 1]
-        # One by one, so that every second host has some.
-        kinds = [scenarios.HostKind(
-            f'{kind.name}-{number}', 1, supply)
-            for kind, planned in zip(kinds, wanted.hosts, strict=True)
-            for number in range(kind.count)
-            for supply in [(planned.supply, kind.supply)[number % 2]]]
-    return scenarios.ScenarioFleet(tuple(kinds), tuple(flavors))
+        # Every second host has some.
+        pairs = zip(_empty_hosts(machines, wanted), kinds, strict=True)
+    else:
+        pairs = zip(kinds, kinds, strict=True)
+    return state.Fleet(tuple(
+        dataclasses.replace(
+            pair[number % 2],
+            name=f'{pair[0].name}-{number}' if count > 1 else pair[0].name)
+        for pair, count in zip(pairs, FLEETS[name].values(), strict=True)
+        for number in range(count)), {}, flavors=tuple(flavors))
+
+
+def _empty_hosts(machines: Sequence[host_model.Host],
+                 plan: planned.Plan) -> Sequence[state.FleetHost]:
+    return assemble.fleet(machines, {
+        host.name: host.settings for host in plan.hosts}, ()).hosts
 
 
 def scenario(log: str, name: str, load: float) -> scenarios.Scenario:

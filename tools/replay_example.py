@@ -8,6 +8,7 @@ import random
 from hpcvirt.cmd.simulate import page as pages
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from hpcvirt.simulate import outcome
@@ -36,10 +37,13 @@ def page() -> str:
     cell = supplies.CellSupply(
         0, 0, frozenset(), frozenset(), frozenset(range(_CPUS)),
         (), 0, 1024, 0, ())
+    empty = state.FleetHostState(supplies.Supply((cell,)),
+                                 guests.Resources(0, _CPUS, 1024))
     described = scenario.Scenario(
         'log<1>.swf', ('3 jobs that never ran are left out.',),
-        scenario.ScenarioFleet((scenario.HostKind(
-            report_example.LONG_HOST, 24, supplies.Supply((cell,))),), ()),
+        state.Fleet(tuple(state.FleetHost(
+            f'{report_example.LONG_HOST}-{number}', empty)
+            for number in range(1, 25)), {}),
         0.9, (asked,))
     names = [base + ending for base, ending in itertools.product(
         ('nova', 'packing', 'best-fit', 'hpcvirt'), ('', '+fullest+moves'))]

@@ -102,11 +102,13 @@ class Fleet:
 
     :ivar broken: host -> why its record cannot be used
     :ivar warnings: those of the plans that its settings are from
+    :ivar flavors: those that are offered, where they matter
     """
 
     hosts: tuple[FleetHost, ...]
     broken: Mapping[str, str]
     warnings: tuple[warning.PlanWarning, ...] = ()
+    flavors: tuple[flavor_model.Flavor, ...] = ()
 
 
 def group_alike(hosts: Iterable[FleetHost],

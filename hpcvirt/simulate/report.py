@@ -64,9 +64,10 @@ def document(result: scenarios.ScenarioResult) -> dict[str, Any]:
         },
         'fleet': {
             'cpus': scenario.cpus,
-            'hosts': [{'name': kind.name, 'count': kind.count,
-                       'cpus': kind.cpus(scenario.flavors)}
-                      for kind in fleet.kinds],
+            'hosts': [{'name': name, 'count': len(group),
+                       'cpus': scenarios.count_cpus(group[0],
+                                                    scenario.flavors)}
+                      for name, group in scenarios.group_hosts(fleet)],
         },
         'flavors': [{
             'name': each.flavor.name, 'vcpus': each.flavor.vcpus,

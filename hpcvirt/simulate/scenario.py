@@ -3,51 +3,43 @@
 """What is replayed, and what came of it."""
 
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from hpcvirt.fit import supply as supplies
-from hpcvirt.model import flavor as flavor_model
+from hpcvirt.fleet import state
 from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import totals
 
 
-@dataclasses.dataclass(frozen=True)
-class HostKind:
-    """Hosts that are alike.
+def group_hosts(fleet: state.Fleet,
+                ) -> list[tuple[str, list[state.FleetHost]]]:
+    """Group neighboring hosts that share what they have.
 
-    :ivar supply: what each of them has for guests when it is empty
+    :returns: each group with its name, NAME for NAME-1, NAME-2 and so on
     """
-
-    name: str
-    count: int
-    supply: supplies.Supply
-
-    def cpus(self, flavors: Iterable[request_model.RequestedFlavor]) -> int:
-        """Count the CPUs of each host that flavors use."""
-        used = [flavor.guest.sums for flavor in flavors]
-        return sum(
-            len(cell.dedicated) * any(sums.pcpus for sums in used)
-            + len(cell.shared) * any(sums.vcpus for sums in used)
-            for cell in self.supply.cells)
+    groups = [list(group) for _, group in itertools.groupby(
+        fleet.hosts, lambda host: id(host.state))]
+    return [(group[0].name.rpartition('-')[0] if len(group) > 1
+             else group[0].name, group) for group in groups]
 
 
-@dataclasses.dataclass(frozen=True)
-class ScenarioFleet:
-    """Empty hosts, and the flavors that may be requested of them."""
+def count_cpus(host: state.FleetHost,
+               flavors: Iterable[request_model.RequestedFlavor]) -> int:
+    """Count the CPUs of a host that flavors use."""
+    used = [flavor.guest.sums for flavor in flavors]
+    return sum(
+        len(cell.dedicated) * any(sums.pcpus for sums in used)
+        + len(cell.shared) * any(sums.vcpus for sums in used)
+        for cell in host.state.supply.cells)
 
-    kinds: tuple[HostKind, ...]
-    flavors: tuple[flavor_model.Flavor, ...]
 
-    @property
-    def hosts(self) -> tuple[supplies.Supply, ...]:
-        return tuple(kind.supply for kind in self.kinds
-                     for _ in range(kind.count))
-
-    def cpus(self, flavors: Iterable[request_model.RequestedFlavor]) -> int:
-        """Count the CPUs of all hosts that flavors use."""
-        used = tuple(flavors)
-        return sum(kind.count * kind.cpus(used) for kind in self.kinds)
+def count_all_cpus(fleet: state.Fleet,
+                   flavors: Iterable[request_model.RequestedFlavor]) -> int:
+    """Count the CPUs of all hosts that flavors use."""
+    used = tuple(flavors)
+    return sum(len(group) * count_cpus(group[0], used)
+               for _, group in group_hosts(fleet))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +48,7 @@ class Scenario:
 
     :ivar workload: its name
     :ivar notes: what the reader left out or assumed
+    :ivar fleet: empty hosts; equal ones share their state
     :ivar load: CPUs requested / CPUs of the fleet; None if the time of the
         log is kept
     :ivar requests: those of a log, or those of each seed of a model
@@ -63,7 +56,7 @@ class Scenario:
 
     workload: str
     notes: tuple[str, ...]
-    fleet: ScenarioFleet
+    fleet: state.Fleet
     load: float | None
     requests: tuple[request_model.Requests, ...]
 
@@ -74,7 +67,7 @@ class Scenario:
     @property
     def cpus(self) -> int:
         """The CPUs of the fleet that can be requested."""
-        return self.fleet.cpus(self.flavors)
+        return count_all_cpus(self.fleet, self.flavors)
 
 
 @dataclasses.dataclass(frozen=True)

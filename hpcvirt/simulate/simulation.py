@@ -20,6 +20,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.fit import supply as supplies
+from hpcvirt.fleet import state
 from hpcvirt.simulate import bounds
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import outcome as outcomes
@@ -151,7 +152,7 @@ ShowBars = Callable[[Sequence[str]],
 
 
 def make_scenario(name: str, found: Sequence[workloads.Workload],
-                  fleet: scenarios.ScenarioFleet, load: float | None, *,
+                  fleet: state.Fleet, load: float | None, *,
                   own: bool = True,
                   vf_share: float = 0.0) -> scenarios.Scenario:
     """Let workloads request the flavors of a fleet.
@@ -169,7 +170,8 @@ def make_scenario(name: str, found: Sequence[workloads.Workload],
         totals.check(requests, workload.name)
         if load is not None:
             requests = request_model.scale_to_load(
-                requests, fleet.cpus(requests.flavors), load)
+                requests,
+                scenarios.count_all_cpus(fleet, requests.flavors), load)
         requested.append(requests)
     return scenarios.Scenario(name, found[0].notes, fleet, load,
                               tuple(requested))
@@ -187,7 +189,7 @@ def simulate(scenario: scenarios.Scenario,
     engines: dict[str, Engine] = {
         **{each.name: functools.partial(_replay, each) for each in compared},
         **(others or {}), report.BOUND: bounds.replay_as_one_host}
-    fleet = scenario.fleet.hosts
+    fleet = tuple(host.state.supply for host in scenario.fleet.hosts)
     pairs = [(name, requests) for name in engines
              for requests in scenario.requests]
     with (show_bars or _show_nothing)([name for name, _ in pairs]) as show:

@@ -12,11 +12,11 @@ from hpcvirt.flavors import planner
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import document as documents
 from hpcvirt.fleet import moving
+from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
-from hpcvirt.simulate import scenario
 
 
-def read(args: argparse.Namespace) -> tuple[scenario.ScenarioFleet, bool]:
+def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
     """Read the hosts, and read or plan the flavors.
 
     :returns: the fleet, and whether its flavors are given rather than planned
@@ -37,33 +37,31 @@ def read(args: argparse.Namespace) -> tuple[scenario.ScenarioFleet, bool]:
                 '--fleet; its profiles say what guests may have')
         document = dataclasses.replace(document, flavors=tuple(
             given.values()) or document.flavors)
-        return _empty(document), bool(document.flavors)
+        fleet, flavors = assemble.make_fleet(document)
+        hosts.warn(fleet.warnings)
+        for name, why in fleet.broken.items():
+            raise exception.InvalidInput(name, why)
+        return _empty(document, fleet, flavors), bool(document.flavors)
     (own,) = document.classes.values()
-    plan = planner.plan(
-        own.list_topologies(), own.read_profile(document.where),
-        host_part.build(args.cpus, args.pages))
+    topologies = own.list_topologies()
+    plan = planner.plan(topologies, own.read_profile(document.where),
+                        host_part.build(args.cpus, args.pages))
     hosts.warn(plan.warnings)
-    supplies = {each.name: each.supply for each in plan.hosts}
-    return scenario.ScenarioFleet(tuple(
-        scenario.HostKind(entry.name, entry.count, supplies[entry.names[0]])
-        for entry in own.hosts),
+    return _empty(
+        document, assemble.fleet(topologies, {
+            host.name: host.settings for host in plan.hosts}, ()),
         tuple(given.values()) or tuple(
             item.flavor for item in plan.flavors)), bool(given)
 
 
-def _empty(document: documents.FleetDocument) -> scenario.ScenarioFleet:
-    """Let all instances leave the fleet of a document."""
-    fleet, flavors = assemble.make_fleet(document)
-    hosts.warn(fleet.warnings)
-    for name, why in fleet.broken.items():
-        raise exception.InvalidInput(name, why)
+def _empty(document: documents.FleetDocument, fleet: state.Fleet,
+           flavors: tuple[flavor_model.Flavor, ...]) -> state.Fleet:
+    """Let all instances leave; the hosts of an entry then are alike."""
     by_name = {host.name: host for host in fleet.hosts}
-    kinds = []
+    found: list[state.FleetHost] = []
     for own in document.classes.values():
         for entry in own.hosts:
             host = by_name[entry.names[0]]
-            for instance in host.instances:
-                host = moving.leave(instance, host)
-            kinds.append(scenario.HostKind(entry.name, entry.count,
-                                           host.state.supply))
-    return scenario.ScenarioFleet(tuple(kinds), flavors)
+            empty = moving.leave_all(host.instances, host).state
+            found += [state.FleetHost(name, empty) for name in entry.names]
+    return state.Fleet(tuple(found), {}, flavors=flavors)
