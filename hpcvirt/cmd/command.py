@@ -187,6 +187,11 @@ class Report(lister.Lister, Command):
         """Find the answer; None if it is written already."""
 
     def act(self, parsed_args: argparse.Namespace) -> int:
+        headings = list(map(_make_heading, self.fields))
+        for name in ('columns', 'sort_columns'):
+            setattr(parsed_args, name, [
+                _find_heading(column, headings)
+                for column in getattr(parsed_args, name)])
         found = self.answer(parsed_args)
         if found is not None:
             self.print_answer(found, parsed_args)
@@ -227,10 +232,6 @@ class Report(lister.Lister, Command):
     def _print_rows(self, found: CommandResult,
                     parsed_args: argparse.Namespace) -> None:
         headings, rows = self._make_table(found.document)
-        for name in ('columns', 'sort_columns'):
-            setattr(parsed_args, name, [
-                _find_heading(column, headings)
-                for column in getattr(parsed_args, name)])
         formatter = self._formatter_plugins[parsed_args.formatter].obj
         assert formatter is not None  # noqa: S101
         self.formatter = formatter

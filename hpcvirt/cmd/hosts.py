@@ -29,6 +29,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import words
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import flavor_files
@@ -115,21 +116,21 @@ def read(args: argparse.Namespace) -> documents.FleetDocument:
     :raises InvalidInput: for a file or an argument that cannot be used, and
         for two hosts of one name
     """
-    words = getattr(args, 'path', [])
+    paths = getattr(args, 'path', [])
     profile = getattr(args, 'profile', None)
     path = getattr(args, 'fleet', None)
     if path is not None:
-        for name, given in ((METAVAR, words), ('--profile', profile)):
+        for name, given in ((METAVAR, paths), ('--profile', profile)):
             if given:
                 raise exception.InvalidInput(
                     name, 'cannot be used with --fleet, which has it')
         return read_fleet(path)
-    if not words:
+    if not paths:
         raise exception.InvalidInput(
             'hosts', 'are missing: name them by --fleet FILE'
             + (f', or by {METAVAR}' if hasattr(args, 'path') else ''))
     own = fleet_classes.FleetClass(
-        hosts=tuple(read_entries(words, getattr(args, 'source', 'auto'))),
+        hosts=tuple(read_entries(paths, getattr(args, 'source', 'auto'))),
         profile=_read_profile_content(profile or 'default'))
     document = documents.FleetDocument('hosts', {CLASS: own})
     document.check_names()
@@ -171,20 +172,20 @@ def read_fleet(path: str) -> documents.FleetDocument:
     return document
 
 
-def read_hosts(words: Sequence[str],
+def read_hosts(paths: Sequence[str],
                kind: str = 'auto') -> list[host_model.Host]:
     """Read single hosts.
 
     :raises InvalidInput: if one cannot be used, or two have one name
     """
-    own = fleet_classes.FleetClass(hosts=tuple(read_entries(words, kind)))
+    own = fleet_classes.FleetClass(hosts=tuple(read_entries(paths, kind)))
     document = documents.FleetDocument('hosts', {CLASS: own})
     hosts = document.list_topologies()
     document.check_names()
     return list(hosts)
 
 
-def read_entries(words: Sequence[str], kind: str = 'auto', folder: str = '',
+def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
                  known: _Topologies | None = None,
                  ) -> Iterator[fleet_classes.HostEntry]:
     """Read words of the form [NAME=]PATH[*COUNT].
@@ -198,7 +199,7 @@ def read_entries(words: Sequence[str], kind: str = 'auto', folder: str = '',
         read
     """
     known = {} if known is None else known
-    for word in words:
+    for word in paths:
         name, path, count = split(word, folder)
         if path not in known:
             known[path] = list(collection.read(path, kind))
@@ -263,6 +264,10 @@ def _read_profile_content(path: str, folder: str = '',
         return path
     if path != input_file.STDIN:
         path = os.path.join(folder, path)
+        if not os.path.lexists(path):
+            raise exception.InvalidInput(
+                path, 'is neither a file nor a built-in profile'
+                + words.suggest(path, profiles.BUILT_IN))
     where = input_file.name(path)
     content: dict[str, object] = yaml_file.read(path, MAX_PROFILE_BYTES) or {}
     profile = profiles.build(content, where)

@@ -7,7 +7,6 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import serialization
-from hpcvirt import yaml_document
 
 
 def read(path: str, most_bytes: int) -> Any:
@@ -27,4 +26,6 @@ def read(path: str, most_bytes: int) -> Any:
     except UnicodeDecodeError as exc:
         raise exception.InvalidInput(
             path, f'is not UTF-8 (byte {exc.start})') from exc
+    # YAML takes a while to load.
+    from hpcvirt import yaml_document
     return yaml_document.value(text, path)

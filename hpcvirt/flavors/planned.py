@@ -213,7 +213,8 @@ def merge_plans(planned: Mapping[str, Plan]) -> Plan:
                 f'class {name[:64]}', f'has pack_cells: '
                 f'{str(plan.packing).lower()}, unlike class {first[:64]}; '
                 'packing_host_numa_cells_allocation_strategy must be the '
-                'same on nova-scheduler and on all compute hosts')
+                'same on nova-scheduler and on all compute hosts, so set '
+                'pack_cells alike in the profiles')
         for item in (each for host in plan.hosts
                      for each in host.settings.pci_alias):
             kind = item['device_type'], item['numa_policy']

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt import words
 
 #: The multipliers of nova-scheduler by default. Its weighers that are not
 #: named weigh all hosts of a replay equally.
@@ -57,7 +58,8 @@ def parse(text: str, moves: int) -> tuple[Strategy, ...]:
                 [], ['fullest'], ['moves'], ['fullest', 'moves']):
             raise exception.InvalidInput(
                 '--compare', f'{name!r} is not a strategy; expected one of '
-                f'{", ".join(_BASES)}, with +moves or +fullest')
+                f'{", ".join(_BASES)}, with +moves or +fullest'
+                + words.nearest(base, _BASES))
         if any(each.name == name for each in strategies):
             raise exception.InvalidInput('--compare', f'{name} is repeated')
         strategies.append(Strategy(

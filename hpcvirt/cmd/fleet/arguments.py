@@ -13,6 +13,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import words
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
@@ -56,8 +57,9 @@ def add_flavor(parser: argparse.ArgumentParser) -> None:
 
 
 def find_flavor(name: str, flavors: Sequence[flavor_model.Flavor],
-                fleet: str | None = None) -> flavor_model.Flavor:
-    """Find the flavor that --flavor names.
+                fleet: str | None = None,
+                option: str = '--flavor') -> flavor_model.Flavor:
+    """Find the flavor that an option names.
 
     :param fleet: the file of the fleet, for errors; None for the cloud
     :raises InvalidInput: if it is neither a flavor nor a file with one
@@ -69,14 +71,15 @@ def find_flavor(name: str, flavors: Sequence[flavor_model.Flavor],
         found = hosts.read_flavors(name)
         if len(found) != 1:
             raise exception.InvalidInput(
-                name, f'has {len(found)} flavors; --flavor needs a file with '
+                name, f'has {len(found)} flavors; {option} needs a file with '
                 'one, or a name')
         return found[0]
+    names = [flavor.name for flavor in flavors]
     where = 'the cloud' if fleet is None else input_file.name(fleet)
     raise exception.InvalidInput(
-        '--flavor', f'{name[:64]!r} is not a flavor of {where}, nor a '
-        'file; there are ' + (', '.join(
-            flavor.name for flavor in flavors[:20]) or 'no flavors'))
+        option, f'{name[:64]!r} is not a flavor of {where}, nor a '
+        'file; there are ' + (', '.join(names[:20]) or 'no flavors')
+        + words.nearest(name, names))
 
 
 def read(args: argparse.Namespace,

@@ -104,7 +104,9 @@ def _explain(args: argparse.Namespace) -> verdict.Explanation:
     unknown = wanted - {item.name for item in found.verdicts}
     if unknown:
         raise exception.InvalidInput(
-            '--hosts', f'{min(unknown)[:64]!r} is not a host')
+            '--hosts', f'{min(unknown)[:64]!r} is not a host'
+            + words.nearest(min(unknown), [
+                item.name for item in found.verdicts]))
     return dataclasses.replace(
         found,
         verdicts=tuple(item for item in found.verdicts

@@ -133,7 +133,8 @@ def _wanted(word: str, args: argparse.Namespace,
             '--standing', f'{word[:64]!r} is not NAME=N, such as '
             'hpc.16c1n.2m=2')
     return make_room.Wanted(
-        arguments.find_flavor(name, flavors, args.fleet), count)
+        arguments.find_flavor(name, flavors, args.fleet, '--standing'),
+        count)
 
 
 def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],

@@ -203,7 +203,8 @@ class HostsTest(unittest.TestCase):
                  r"fleet.yaml: classes\['c'\].hosts\[0\]: .*absent.json: ca"),
                 ({'hosts': ['n1.json'], 'profile': 'p.yaml'},
                  'p.yaml: smt: must be'),
-                ({'hosts': ['n1.json'], 'profile': 'dens'}, 'dens: '),
+                ({'hosts': ['n1.json'], 'profile': 'dens'},
+                 'dens: is neither .*did you mean dense'),
                 ({'hosts': ['n1.json', 'n1.json']},
                  r"classes\['c'\]: 'n1' is the name of two hosts")):
             with self.assertRaisesRegex(exception.InvalidInput, message):

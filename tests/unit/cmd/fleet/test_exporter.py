@@ -155,6 +155,7 @@ class CommandTest(unittest.TestCase):
                 ((':0', '--format=json'), '--format: is not for --serve'),
                 ((':0', '--max-age=-1'), '--max-age: must not be negative'),
                 ((':0', '--flavor=x'), "--flavor: 'x' is not a flavor"),
+                ((':0', '--column=nme'), 'nme: is no column: choose from '),
                 ((':0', '--fleet=-'), '--serve: reads files again and')):
             commands.check_refused(self, expected, commands.run(
                 'capacity', '--fleet', fleet, '--serve', *words))
