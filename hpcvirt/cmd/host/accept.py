@@ -19,7 +19,6 @@ from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import records
-from hpcvirt.acceptance import report
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -30,7 +29,6 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
-from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.host import audit
@@ -133,6 +131,7 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
             sys.stdout.flush()
         if not args.apply:
             return command.CommandResult(serialization.dump(asked), str)
+        from hpcvirt.acceptance import report
         found, path = _accept(args, host, asked, wanted, own_bounds)
         text = report.render(found, args.data)
         if args.report is not None:
@@ -153,6 +152,7 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
     from hpcvirt.cloud import benchmark_instances
+    from hpcvirt.cmd.bench import progress
     kept = records.Records(args.data)
     store = store_arguments.open_store(args)
     try:

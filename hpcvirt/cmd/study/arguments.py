@@ -3,14 +3,16 @@
 """Arguments that several verbs of ``hpcvirt study`` share."""
 
 import argparse
+import typing
 from collections.abc import Iterable
 
-from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.studies import catalogue as study_catalogue
-from hpcvirt.bench.studies import scaling
 from hpcvirt.bench.studies import study
 from hpcvirt.cmd import hosts
-from hpcvirt.flavors import profile as profiles
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.acceptance import case_plan
+    from hpcvirt.bench.studies import scaling
 
 
 def add_study(parser: argparse.ArgumentParser) -> None:
@@ -42,19 +44,19 @@ def find_study(args: argparse.Namespace) -> study.Study:
     return study_ if args.case is None else study_.limited_to(args.case)
 
 
-def planner(args: argparse.Namespace) -> case_plan.CasePlanner:
+def planner(args: argparse.Namespace) -> 'case_plan.CasePlanner':
     """Return the planner of cases for the hosts that the arguments name.
 
     :raises InvalidInput: for a file that cannot be used
     """
-    profile = (profiles.DENSE if args.profile is None
-               else hosts.read_profile(args.profile))
+    # It loads all that plans a host, and the lists of studies do not need it.
+    from hpcvirt.acceptance import case_plan
     return case_plan.CasePlanner(hosts.read_hosts(args.path, args.source),
-                                 profile)
+                                 hosts.read_profile(args.profile or 'dense'))
 
 
-def warn(planned: Iterable[case_plan.CasePlan | scaling.CaseRefusal]) -> None:
-    """Print the warnings of the plans of cases, each once."""
-    hosts.warn(dict.fromkeys(
-        item for each in planned if isinstance(each, case_plan.CasePlan)
-        for item in each.warnings))
+def warn(planned: 'Iterable[case_plan.CasePlan | scaling.CaseRefusal]',
+         ) -> None:
+    """Print the warnings of the plans of cases."""
+    hosts.warn(item for each in planned
+               for item in getattr(each, 'warnings', ()))

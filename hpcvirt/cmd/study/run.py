@@ -13,7 +13,6 @@ from hpcvirt import printable
 from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
-from hpcvirt.bench.report import text
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
@@ -26,7 +25,6 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
-from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
@@ -98,6 +96,7 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
         if not args.apply:
             return command.CommandResult(
                 {**case_plan.document(planned), 'runs': []}, str)
+        from hpcvirt.bench.report import text
         judged = verdict.judge_result(
             _measure(args, planned, chosen, settings))
         return command.CommandResult(
@@ -148,6 +147,7 @@ def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
     with extras.bench():
         from hpcvirt.acceptance import measurement
         from hpcvirt.cloud import case_instances
+        from hpcvirt.cmd.bench import progress
     name = f'{chosen.study.id}-{chosen.case.id}'.lower()
     hosts = [host for host in planned.scaled.hosts
              for _ in range(planned.scaled.per_host)]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import study_text
 from hpcvirt.bench.results import location
@@ -76,6 +75,7 @@ class ScaleStudy(command.Report):
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Plan the cases."""
+        from hpcvirt.acceptance import case_plan
         study_ = arguments.find_study(args)
         planner = arguments.planner(args)
         plans = [planner.plan(study_, case) for case in study_.cases]
