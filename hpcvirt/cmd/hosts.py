@@ -22,6 +22,7 @@ import dataclasses
 import importlib
 import os
 import re
+import typing
 import warnings
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -33,15 +34,17 @@ from hpcvirt import words
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import flavor_files
-from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import warning
 from hpcvirt.fleet import classes as fleet_classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import collection
 from hpcvirt.topology import source
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.flavors import plan_document
+    from hpcvirt.flavors import warning
 
 METAVAR = '[NAME=]PATH[*COUNT]'
 
@@ -300,11 +303,12 @@ def read_flavors(path: str) -> list[flavor_model.Flavor]:
     where = input_file.name(path)
     found = flavor_files.flavors(content, where)
     if isinstance(content, dict) and 'host_config' in content:
+        from hpcvirt.flavors import plan_document
         warn(plan_document.load(content, where).warnings)
     return found
 
 
-def warn(found: Iterable[warning.PlanWarning | plan_document.WarningSummary],
+def warn(found: 'Iterable[warning.PlanWarning | plan_document.WarningSummary]',
          ) -> None:
     """Print the warnings of a plan on standard error."""
     for item in found:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import study
-from hpcvirt.cmd import hosts
 
 if typing.TYPE_CHECKING:
     from hpcvirt.acceptance import case_plan
@@ -28,6 +27,8 @@ def add_case(parser: argparse.ArgumentParser) -> None:
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add the hosts of the site; a case may span several."""
+    # It loads all that reads a host, which lists of studies do not need.
+    from hpcvirt.cmd import hosts
     hosts.add_hosts(parser, '+')
     parser.add_argument(
         '--profile', metavar='NAME|FILE',
@@ -49,8 +50,8 @@ def planner(args: argparse.Namespace) -> 'case_plan.CasePlanner':
 
     :raises InvalidInput: for a file that cannot be used
     """
-    # It loads all that plans a host, and the lists of studies do not need it.
     from hpcvirt.acceptance import case_plan
+    from hpcvirt.cmd import hosts
     return case_plan.CasePlanner(hosts.read_hosts(args.path, args.source),
                                  hosts.read_profile(args.profile or 'dense'))
 
@@ -58,5 +59,6 @@ def planner(args: argparse.Namespace) -> 'case_plan.CasePlanner':
 def warn(planned: 'Iterable[case_plan.CasePlan | scaling.CaseRefusal]',
          ) -> None:
     """Print the warnings of the plans of cases."""
+    from hpcvirt.cmd import hosts
     hosts.warn(item for each in planned
                for item in getattr(each, 'warnings', ()))

@@ -15,7 +15,6 @@ from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import document
 from hpcvirt.cmd import command
-from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.study import arguments
@@ -65,8 +64,12 @@ class ScaleStudy(command.Report):
     run. The exit status is 1 if they can run none of them.
     """
 
-    epilog = hosts.EPILOG
     fields = ('case', 'hosts', 'per_host', 'launch', 'reason')
+
+    def get_epilog(self) -> str:
+        """Return the description of hosts."""
+        from hpcvirt.cmd import hosts
+        return hosts.EPILOG
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_study(parser)
