@@ -270,7 +270,8 @@ def _read_profile_content(path: str, folder: str = '',
         if not os.path.lexists(path):
             raise exception.InvalidInput(
                 path, 'is neither a file nor a built-in profile'
-                + words.suggest(path, profiles.BUILT_IN))
+                + words.suggest(os.path.basename(path),
+                                profiles.BUILT_IN))
     where = input_file.name(path)
     content: dict[str, object] = yaml_file.read(path, MAX_PROFILE_BYTES) or {}
     profile = profiles.build(content, where)

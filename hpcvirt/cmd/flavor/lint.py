@@ -5,6 +5,7 @@
 import argparse
 import os
 import textwrap
+from collections.abc import Iterable
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -64,9 +65,14 @@ class LintFlavors(command.Report):
         findings: list[lint.LintFinding] = []
         for flavor in flavors:
             findings += lint.lint(flavor)
-            for machines, profile in classes:
-                findings += lint_hosts.check_hosts(flavor, machines, profile,
-                                                   part)
+            found = [lint_hosts.check_hosts(flavor, machines, profile, part)
+                     for machines, profile in classes]
+            # A flavor of one class of a fleet is none of the others.
+            own = [each for each, (machines, _) in zip(
+                found, classes, strict=True) if not _fits_nowhere(
+                    each, len(machines))]
+            for each in own or found:
+                findings += each
         return command.CommandResult(
             {'schema_version': 1, 'flavors': [item.name for item in flavors],
              'findings': [_plain(item) for item in findings],
@@ -74,6 +80,12 @@ class LintFlavors(command.Report):
             lambda: _text(flavors, findings),
             status=int(any(item.severity is lint.LintSeverity.ERROR
                            for item in findings)))
+
+
+def _fits_nowhere(findings: Iterable[lint.LintFinding], hosts: int) -> bool:
+    """Whether no host of a class takes the flavor."""
+    return hosts == sum(len(item.hosts) for item in findings
+                        if item.code == 'does-not-fit')
 
 
 def _plain(item: lint.LintFinding) -> dict[str, object]:

@@ -352,6 +352,21 @@ class LintTest(CommandTest):
                       'leave 8 of 32', out)
         self.assertNotIn('b: the', out)
 
+    def test_a_flavor_is_checked_against_the_classes_that_take_it(self):
+        small, large = self.host(cores=2), self.host('b')
+        fleet = self.write('fleet.yaml', json.dumps({
+            'schema_version': 1, 'classes': {
+                'small': {'hosts': [small]}, 'large': {'hosts': [large]}}}))
+        path = self.write('f.json', self.GOOD)
+        self.assertEqual(1, self.run_command('lint', path, '--host', small,
+                                             '--host', large)[0])
+        self.assertEqual(0, commands.run('flavor', 'lint', path, '--fleet',
+                                         fleet)[0])
+        path = self.write('f.json', self.GOOD.replace('8,', '800,'))
+        status, out, _ = commands.run('flavor', 'lint', path, '--fleet',
+                                      fleet)
+        self.assertEqual((1, 2), (status, out.count('does-not-fit')))
+
     def test_the_document(self):
         path = self.write('f.json', self.GOOD.replace('2048', 'any'))
         _, out, _ = self.run_command('lint', path, '--format', 'json')
