@@ -27,6 +27,7 @@ from novaclient import exceptions as nova_exceptions
 
 from hpcvirt import exception
 from hpcvirt import waiting
+from hpcvirt import words
 from hpcvirt.cloud import flavors as cloud_flavors
 from hpcvirt.cloud import session
 from hpcvirt.flavors import diff
@@ -114,7 +115,8 @@ class BenchmarkInstances:
                 if server.metadata.get(self.mark) != self.owner]
         if others:
             raise exception.InvalidInput(
-                f'host {host}', f'has {len(others)} instances of others, such '
+                f'host {host}', 'has '
+                f'{words.count_noun(len(others), "instance")} of others, such '
                 f'as {others[0]}; benchmarks need the whole host')
 
     def use(self, image: str, networks: Iterable[str]) -> Self:

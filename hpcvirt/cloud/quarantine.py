@@ -12,6 +12,7 @@ separately, so that several programs can write different keys at the same time.
 import contextlib
 import dataclasses
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
@@ -24,16 +25,6 @@ from hpcvirt.model import quarantine
 
 #: How often the trait is compared with aggregates that others change.
 _MAX_CHANGES = 10
-
-
-@dataclasses.dataclass(frozen=True)
-class Aggregate:
-    """A host aggregate."""
-
-    id: int
-    name: str
-    hosts: frozenset[str]
-    metadata: Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +71,7 @@ class Quarantine:
         _set_metadata(self.nova, aggregate, {
             quarantine.MARK: hold.holder,
             quarantine.key(host): quarantine.entry(hold)})
-        _add_host(self.nova, aggregate, host)
+        _place_host(self.nova, aggregate, host, True)
         self._mark(host, nodes)
 
     def release(self, host: str, holder: str) -> None:
@@ -93,7 +84,7 @@ class Quarantine:
         nodes = compute_hosts.nodes(self.nova, host)
         for aggregate in _read_aggregates(self.nova):
             if aggregate.metadata.get(quarantine.MARK) == holder:
-                _remove_host(self.nova, aggregate, host)
+                _place_host(self.nova, aggregate, host, False)
                 _set_metadata(
                     self.nova, aggregate, {quarantine.key(host): None})
         self._mark(host, nodes)
@@ -121,29 +112,27 @@ class Quarantine:
             f'the quarantine of {host} is changed by others all the time')
 
 
-def _read_aggregates(nova: Any) -> tuple[Aggregate, ...]:
-    """Read all aggregates."""
+def _read_aggregates(nova: Any) -> Sequence[Any]:
+    """Read all aggregates, as novaclient has them."""
     with session.one_line_errors():
-        return tuple(map(_make_aggregate, nova.aggregates.list()))
+        return tuple(nova.aggregates.list())
 
 
-def _ensure_aggregate(nova: Any, name: str) -> Aggregate:
+def _ensure_aggregate(nova: Any, name: str) -> Any:
     """Look up an aggregate, and create it if there is none."""
-    found = _find_aggregate(nova, name)
-    if found is not None:
-        return found
-    # If there is a conflict, another program was faster.
-    with (session.one_line_errors(),
-          contextlib.suppress(nova_exceptions.Conflict)):
-        nova.aggregates.create(name, None)
-    found = _find_aggregate(nova, name)
-    if found is None:
-        raise exception.Unreachable(
-            f'the aggregate {name} is gone as soon as it was created')
-    return found
+    for _ in range(2):
+        for found in _read_aggregates(nova):
+            if found.name == name:
+                return found
+        # If there is a conflict, another program was faster.
+        with (session.one_line_errors(),
+              contextlib.suppress(nova_exceptions.Conflict)):
+            nova.aggregates.create(name, None)
+    raise exception.Unreachable(
+        f'the aggregate {name} is gone as soon as it was created')
 
 
-def _set_metadata(nova: Any, aggregate: Aggregate,
+def _set_metadata(nova: Any, aggregate: Any,
                   changes: Mapping[str, str | None]) -> None:
     """Set keys of the metadata; a key with None is deleted."""
     needed = {key: value for key, value in changes.items()
@@ -153,39 +142,17 @@ def _set_metadata(nova: Any, aggregate: Aggregate,
             nova.aggregates.set_metadata(aggregate.id, needed)
 
 
-def _add_host(nova: Any, aggregate: Aggregate, host: str) -> None:
-    """Add a host to an aggregate, unless it is in it."""
-    if host in aggregate.hosts:
+def _place_host(nova: Any, aggregate: Any, host: str, is_in: bool) -> None:
+    """Add a host to an aggregate or remove it, unless it is so already."""
+    if (host in aggregate.hosts) is is_in:
         return
+    change = (nova.aggregates.add_host if is_in
+              else nova.aggregates.remove_host)
     with session.one_line_errors():
         try:
-            nova.aggregates.add_host(aggregate.id, host)
-        except nova_exceptions.Conflict:
-            if host not in _get_aggregate(nova, aggregate).hosts:
+            change(aggregate.id, host)
+        except (nova_exceptions.Conflict, nova_exceptions.NotFound):
+            # Another program may have been faster.
+            now = nova.aggregates.get(aggregate.id).hosts
+            if (host in now) is not is_in:
                 raise
-
-
-def _remove_host(nova: Any, aggregate: Aggregate, host: str) -> None:
-    """Remove a host from an aggregate, if it is in it."""
-    if host not in aggregate.hosts:
-        return
-    with session.one_line_errors():
-        try:
-            nova.aggregates.remove_host(aggregate.id, host)
-        except nova_exceptions.NotFound:
-            if host in _get_aggregate(nova, aggregate).hosts:
-                raise
-
-
-def _find_aggregate(nova: Any, name: str) -> Aggregate | None:
-    return next((each for each in _read_aggregates(nova)
-                 if each.name == name), None)
-
-
-def _get_aggregate(nova: Any, aggregate: Aggregate) -> Aggregate:
-    return _make_aggregate(nova.aggregates.get(aggregate.id))
-
-
-def _make_aggregate(found: Any) -> Aggregate:
-    return Aggregate(found.id, found.name, frozenset(found.hosts),
-                     dict(found.metadata))

@@ -238,7 +238,7 @@ class AcceptTest(base.HPCNova):
         self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
         status, out, err = self.accept('--apply')
         self.assertEqual((2, ''), (status, out))
-        self.assertIn('has 1 instances of others', err)
+        self.assertIn('has 1 instance of others', err)
         self.assertEqual([], self.holders())
 
     def test_periodic_a_slow_host_fails_and_stays_in_quarantine(self):

@@ -61,7 +61,7 @@ class CaseInstancesTest(base.HPCNova):
         left = other.left()
         error = self.assertRaises(exception.InvalidInput, self.find().start,
                                   self.key)
-        self.assertIn('instances of others', str(error))
+        self.assertIn('1 instance of others', str(error))
         self.find().clear()
         self.assertEqual(left, other.left())
         self.assertEqual(list(ids), [
