@@ -17,6 +17,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(connect=None)
 
 
+def add_apply(parser: argparse.ArgumentParser, what: str = 'steps') -> None:
+    """Add --os-cloud and --apply.
+
+    :param what: what the command prints
+    """
+    add(parser)
+    parser.add_argument('--apply', action='store_true',
+                        help=f'change the cloud; without it the {what} are '
+                        'only printed')
+
+
 def connect(args: argparse.Namespace) -> Any:
     """Create a novaclient for the cloud.
 

@@ -86,6 +86,17 @@ class CommandParser(argparse.ArgumentParser):
                                                          action.choices))
 
 
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Make the type of an argument that is a whole number."""
+    def read(word: str) -> int:
+        if not (word.isascii() and word.isdecimal()
+                and least <= int(word[:20]) <= most):
+            raise argparse.ArgumentTypeError(
+                f'must be a number from {least} to {most}, not {word[:20]!r}')
+        return int(word)
+    return read
+
+
 class Command(command.Command):
     """A command without a table or a document.
 

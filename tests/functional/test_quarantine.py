@@ -328,9 +328,9 @@ class QuarantineStateTest(QuarantineNova):
                 (('host', 'quarantine', 'node9', '--reason', 'x'),
                  'no compute host'),
                 (('host', 'release', 'node'), 'no compute host'),
-                (('host', 'quarantine', 'node1', '--reason', ' '), 'empty'),
+                (('host', 'quarantine', 'node1', '--reason', ' '), '1 to 150'),
                 (('host', 'quarantine', 'node1', '--reason', 'x' * 151),
-                 'at most 150')):
+                 '1 to 150')):
             status, text = self.hpcvirt(*words, '--apply')
             self.assertEqual(2, status)
             self.assertIn(pattern, text)

@@ -48,10 +48,7 @@ class ApplyFlavors(command.Report):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         planning.add_arguments(parser)
-        cloud_arguments.add(parser)
-        parser.add_argument('--apply', action='store_true',
-                            help='change the cloud; without it the steps are '
-                            'only printed')
+        cloud_arguments.add_apply(parser)
         parser.add_argument(
             '--replace', action='store_true',
             help='also change flavors that hpcvirt created and that differ '

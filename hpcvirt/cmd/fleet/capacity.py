@@ -18,6 +18,9 @@ from hpcvirt.fleet import count
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 
+#: The longest time for which figures may be served: a day.
+MAX_AGE_S = 24 * 60 * 60
+
 
 class CountCapacity(command.Report):
     """Count what a fleet still takes.
@@ -47,8 +50,8 @@ class CountCapacity(command.Report):
             '%(const)s if none is given; there is neither encryption nor a '
             'password')
         serve.add_argument(
-            '--max-age', metavar='SECONDS', type=int, default=60,
-            help='read the fleet again at a scrape if the last reading is '
+            '--max-age', metavar='SECONDS', default=60,
+            type=command.whole_number(0, MAX_AGE_S), help='read the fleet again at a scrape if the last reading is '
             'older (%(default)s by default)')
 
     def answer(self, parsed_args: argparse.Namespace,
@@ -84,9 +87,6 @@ def _serve(args: argparse.Namespace) -> None:
         from hpcvirt.cmd.fleet import exporter
     if args.html is not None:
         raise exception.InvalidInput('--html', 'is not for --serve')
-    if args.max_age < 0:
-        raise exception.InvalidInput(
-            '--max-age', f'must not be negative, as {args.max_age} is')
     if args.fleet == input_file.STDIN:
         raise exception.InvalidInput(
             '--serve', 'reads files again and again, which standard input '

@@ -113,12 +113,7 @@ def _search(args: argparse.Namespace) -> tuple[
         fleet, flavor.name, plan, asked, terminal.width())
 
 
-def _count(word: str) -> int:
-    if not word.isdecimal() or not 1 <= int(word) <= MAX_INSTANCES:
-        raise argparse.ArgumentTypeError(
-            f'must be a number from 1 to {MAX_INSTANCES}, not '
-            f'{word[:20]!r}')
-    return int(word)
+_count = command.whole_number(1, MAX_INSTANCES)
 
 
 def _wanted(word: str, args: argparse.Namespace,

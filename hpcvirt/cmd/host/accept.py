@@ -9,7 +9,6 @@ import os
 import shlex
 import sys
 import typing
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -84,8 +83,8 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
         parser.add_argument('--native', metavar='TARGET',
                             help='the host itself; without it, the host is '
                             'compared with its class')
-        parser.add_argument('--pairs', type=_whole(_MAX_PAIRS), default=10,
-                            metavar='N', help='pairs, or without --native '
+        parser.add_argument('--pairs', type=command.whole_number(1, _MAX_PAIRS),
+                            default=10, metavar='N', help='pairs, or without --native '
                             'samples, that count (default: %(default)s; fewer '
                             'than 5 never pass)')
         parser.add_argument('--bound', action='append', default=[],
@@ -100,10 +99,9 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
                             help='what was changed on the host since it was '
                             'measured before; without it, what was measured '
                             'before counts as well')
-        parser.add_argument('--time-limit', type=_whole(_MAX_MINUTES),
-                            default=480, metavar='MINUTES',
-                            help='stop measuring '
-                            'after this time (default: %(default)s)')
+        parser.add_argument('--time-limit', default=480, metavar='MINUTES',
+                            type=command.whole_number(1, _MAX_MINUTES),
+                            help='stop measuring after this time (default: %(default)s)')
         parser.add_argument('--report', metavar='FILE',
                             help='write the report to a file, which must not '
                             'exist yet, as well')
@@ -266,12 +264,3 @@ def _names(word: str) -> list[str]:
     if not all(names):
         raise argparse.ArgumentTypeError('has an empty name')
     return names
-
-
-def _whole(most: int) -> Callable[[str], int]:
-    def read(word: str) -> int:
-        if not word.isdecimal() or not 1 <= int(word) <= most:
-            raise argparse.ArgumentTypeError(
-                f'must be a number from 1 to {most}, not {word[:20]!r}')
-        return int(word)
-    return read

@@ -2,12 +2,14 @@
 
 """``hpcvirt host quarantine`` and ``release``: keep new instances away."""
 
+import abc
 import argparse
 import contextlib
 import datetime
 import getpass
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from hpcvirt import exception
@@ -27,7 +29,52 @@ cannot be used. What was done until then stays: repeat the command.
 _MAX_CHARACTERS = 150
 
 
-class QuarantineHost(command.Command):
+class _HostCommand(command.Command):
+    """A command that shows the quarantine of a host, and changes it."""
+
+    epilog = _EPILOG
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('host', metavar='HOST', help='a compute host, as '
+                            '"openstack compute service list" names it')
+        cloud_arguments.add_apply(parser)
+
+    @abc.abstractmethod
+    def plan(self, args: argparse.Namespace,
+             holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
+             ) -> tuple[list[str], Callable[[Any], None]]:
+        """Plan the change.
+
+        :param holds: those on the host now
+        :param is_marked: whether the host has the trait, None if unknown
+        :returns: the steps, and what takes them in a quarantine of a cloud
+        """
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Print the state and the steps, and with --apply take them."""
+        args = parsed_args
+        cloud = cloud_arguments.connect_quarantine(args)
+        is_marked = None
+        holds = cloud.holds(args.host)
+        # Without Placement the trait is not known, but Nova can be told.
+        with contextlib.suppress(exception.Unreachable):
+            is_marked = cloud.is_marked(args.host)
+        steps, change = self.plan(args, holds, is_marked)
+        lines = [_state(args.host, holds)]
+        lines += [f'  to do: {step}' for step in steps]
+        if not steps:
+            lines.append('Nothing is to be done.')
+        elif not args.apply:
+            lines.append('Nothing was changed; use --apply to do it.')
+        sys.stdout.write(printable.lines(lines))
+        sys.stdout.flush()
+        if args.apply and steps:
+            change(cloud)
+            sys.stdout.write(printable.lines([
+                f'Done. {_state(args.host, cloud.holds(args.host))}']))
+
+
+class QuarantineHost(_HostCommand):
     """Keep new instances away from a host.
 
     Put a compute host in quarantine: HPCTopologyFilter sends no new instance
@@ -36,66 +83,51 @@ class QuarantineHost(command.Command):
     why.
     """
 
-    epilog = _EPILOG
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_arguments(parser)
+        super().add_arguments(parser)
         parser.add_argument('--reason', required=True, metavar='TEXT',
-                            help='why, in at most '
+                            type=_reason, help='why, in at most '
                             f'{_MAX_CHARACTERS} characters')
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def plan(self, args: argparse.Namespace,
+             holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
+             ) -> tuple[list[str], Callable[[Any], None]]:
         """Put a host in quarantine."""
-        args = parsed_args
-        reason = printable.one_line(args.reason).strip()
-        if not reason:
-            raise exception.InvalidInput('--reason', 'is empty')
-        if len(reason) > _MAX_CHARACTERS:
-            raise exception.InvalidInput(
-                '--reason', f'has {len(reason)} characters, at most '
-                f'{_MAX_CHARACTERS} are possible')
-        cloud, holds, is_marked = _look(args)
         own = next((hold for hold in holds
                     if hold.holder == quarantine.OPERATOR), None)
         hold = quarantine.Hold(
-            quarantine.OPERATOR, reason,
+            quarantine.OPERATOR, args.reason,
             own.since if own is not None and own.since else _now(), _who())
         steps = []
         if own is None:
             steps.append('add the host to the aggregate '
                          + quarantine.aggregate_name(quarantine.OPERATOR))
-        if own is None or own.reason != reason:
-            steps.append(f'note the reason: {reason}')
+        if own is None or own.reason != args.reason:
+            steps.append(f'note the reason: {args.reason}')
         if not is_marked:
             steps.append(f'set the trait {quarantine.TRAIT}')
-        _print(args, holds, steps)
-        if args.apply and steps:
-            cloud.hold(args.host, hold)
-            _print_end(args, cloud)
-        return 0
+        return steps, lambda cloud: cloud.hold(args.host, hold)
 
 
-class ReleaseHost(command.Command):
+class ReleaseHost(_HostCommand):
     """Let new instances on a host again.
 
     Release a compute host from the quarantine that "hpcvirt host quarantine"
     has put it in. It stays in quarantine as long as somebody else holds it.
     """
 
-    epilog = _EPILOG
-
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add_arguments(parser)
+        super().add_arguments(parser)
         parser.add_argument(
             '--holder', choices=quarantine.HOLDERS,
             default=quarantine.OPERATOR,
             help='whose quarantine ends (default: %(default)s, that of '
             '"hpcvirt host quarantine")')
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def plan(self, args: argparse.Namespace,
+             holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
+             ) -> tuple[list[str], Callable[[Any], None]]:
         """Release a host."""
-        args = parsed_args
-        cloud, holds, is_marked = _look(args)
         others = [hold for hold in holds if hold.holder != args.holder]
         steps = []
         if len(others) < len(holds):
@@ -103,52 +135,16 @@ class ReleaseHost(command.Command):
                          + quarantine.aggregate_name(args.holder))
         if is_marked is not False and not others:
             steps.append(f'remove the trait {quarantine.TRAIT}')
-        _print(args, holds, steps)
-        if args.apply and steps:
-            cloud.release(args.host, args.holder)
-            _print_end(args, cloud)
-        return 0
+        return steps, lambda cloud: cloud.release(args.host, args.holder)
 
 
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('host', metavar='HOST', help='a compute host, as '
-                        '"openstack compute service list" names it')
-    cloud_arguments.add(parser)
-    parser.add_argument('--apply', action='store_true',
-                        help='change the cloud; without it the steps are only '
-                        'printed')
-
-
-def _look(args: argparse.Namespace,
-          ) -> tuple[Any, tuple[quarantine.Hold, ...], bool | None]:
-    """Connect to the cloud and read the state of the host.
-
-    Without Placement it is not known whether the host has the trait, but Nova
-    can be told already.
-    """
-    cloud = cloud_arguments.connect_quarantine(args)
-    is_marked = None
-    holds = cloud.holds(args.host)
-    with contextlib.suppress(exception.Unreachable):
-        is_marked = cloud.is_marked(args.host)
-    return cloud, holds, is_marked
-
-
-def _print(args: argparse.Namespace, holds: tuple[quarantine.Hold, ...],
-           steps: list[str]) -> None:
-    lines = [_state(args.host, holds)]
-    lines += [f'  to do: {step}' for step in steps]
-    if not steps:
-        lines.append('Nothing is to be done.')
-    elif not args.apply:
-        lines.append('Nothing was changed; use --apply to do it.')
-    sys.stdout.write(printable.lines(lines))
-    sys.stdout.flush()
-
-
-def _print_end(args: argparse.Namespace, cloud: Any) -> None:
-    sys.stdout.write(printable.lines([
-        f'Done. {_state(args.host, cloud.holds(args.host))}']))
+def _reason(word: str) -> str:
+    reason = printable.one_line(word).strip()
+    if not 1 <= len(reason) <= _MAX_CHARACTERS:
+        raise argparse.ArgumentTypeError(
+            f'has {len(reason)} characters; 1 to {_MAX_CHARACTERS} are '
+            'possible')
+    return reason
 
 
 def _state(host: str, holds: tuple[quarantine.Hold, ...]) -> str:

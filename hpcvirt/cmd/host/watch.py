@@ -51,7 +51,8 @@ class WatchHost(command.Command):
             dest='host',
             help='what nova-compute calls this host (default: its host name)')
         parser.add_argument(
-            '--interval', type=int, default=60, metavar='SECONDS',
+            '--interval', default=60, metavar='SECONDS',
+            type=command.whole_number(1, _LONGEST_INTERVAL_S),
             help='between two samples (default: %(default)s)')
         parser.add_argument(
             '--dedicated', metavar='CPUS',
@@ -75,17 +76,11 @@ class WatchHost(command.Command):
             '--serve', metavar='ADDRESS', nargs='?', const='127.0.0.1:9835',
             help='serve metrics to Prometheus on this host and port, '
             '%(const)s if none is given')
-        cloud_arguments.add(parser)
-        parser.add_argument(
-            '--apply', action='store_true',
-            help='change the cloud; without it the decisions are only printed')
+        cloud_arguments.add_apply(parser, 'decisions')
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Watch this host, or replay a recording."""
         args = parsed_args
-        if not 1 <= args.interval <= _LONGEST_INTERVAL_S:
-            raise exception.InvalidInput(
-                '--interval', f'must be from 1 to {_LONGEST_INTERVAL_S}')
         if args.replay is not None and args.record is not None:
             raise exception.InvalidInput('--record', 'is not for --replay')
         watch = _make_watch(args)

@@ -84,11 +84,11 @@ made in a second is printed on standard error.
             help='the most moves of other guests for a request, 1 or 2, in a '
             'strategy with +moves (%(default)s by default)')
         parser.add_argument(
-            '--windows', metavar='N', type=_count, default=10,
+            '--windows', metavar='N', type=command.whole_number(1, 1000), default=10,
             help='the parts of one replay that intervals are computed over '
             '(%(default)s by default)')
         parser.add_argument(
-            '--seeds', metavar='N', type=_count, default=1,
+            '--seeds', metavar='N', type=command.whole_number(1, 1000), default=1,
             help='the replays of a model, each with a seed of its own, that '
             'intervals are computed over (1 by default)')
         parser.add_argument(
@@ -140,13 +140,6 @@ def _number(word: str, most: float, words: str,
         raise argparse.ArgumentTypeError(
             f'must be a number {words}, not {word[:20]!r}')
     return value
-
-
-def _count(word: str) -> int:
-    if not (word.isascii() and word.isdecimal() and 1 <= int(word) <= 1000):
-        raise argparse.ArgumentTypeError(
-            f'must be a whole number from 1 to 1000, not {word[:20]!r}')
-    return int(word)
 
 
 def _make_scenario(args: argparse.Namespace) -> 'scenarios.Scenario':

@@ -68,7 +68,8 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
         parser.add_argument('--instead', metavar='NAME',
                             help='a free benchmark to run instead of one of '
                             'the case, where the study allows it')
-        parser.add_argument('--pairs', type=int, default=10, metavar='N',
+        parser.add_argument('--pairs', type=command.whole_number(1, 1000),
+                            default=10, metavar='N',
                             help='pairs that count (default: %(default)s)')
         targets.add_instances(parser)
 
@@ -106,8 +107,6 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
 
 
 def _check(args: argparse.Namespace, networks: int) -> None:
-    if not 1 <= args.pairs <= 1000:
-        raise exception.InvalidInput('--pairs', 'must be from 1 to 1000')
     if args.apply and args.image is None:
         raise exception.InvalidInput('--image', 'is missing')
     if (args.apply or args.networks) and len(args.networks) != networks:
