@@ -233,13 +233,6 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.assertEqual(0, self.hpcvirt('apply', path, '--apply')[0])
         self.assertEqual(whole, self.flavors())
 
-    def test_flavors_of_the_cloud_are_linted_by_name(self):
-        self.create_flavor(8, 1024, {'hw:cpu_policy': 'dedicated',
-                                     'hw:mem_page_size': 'any'}, name='poor')
-        status, text = self.hpcvirt('lint', 'poor')
-        self.assertEqual(1, status)
-        self.assertIn('page-size-class', text)
-
     def test_a_flavor_that_the_api_refuses_is_not_created(self):
         # This API has the validators of hpcvirt's extra specs.
         path = self.write(hosts.build(cells=2, cores=16))

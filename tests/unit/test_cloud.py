@@ -20,8 +20,8 @@ class Manager:
         self.ids = [str(number) for number in range(count)]
         self.heeds_marker = heeds_marker
 
-    def list(self, marker, limit, first=0):
-        start = first
+    def list(self, marker, limit):
+        start = 0
         if marker is not None and self.heeds_marker:
             start = self.ids.index(marker) + 1
         return [types.SimpleNamespace(id=each)
@@ -34,11 +34,6 @@ class TestEvery(unittest.TestCase):
             self.assertEqual(
                 [str(number) for number in range(count)],
                 [item.id for item in session.list_all(Manager(count))])
-
-    def test_filters(self):
-        self.assertEqual(
-            ['5', '6'],
-            [item.id for item in session.list_all(Manager(7), first=5)])
 
     def test_ends_if_the_marker_is_ignored(self):
         found = [item.id for item in session.list_all(Manager(7, False))]

@@ -244,7 +244,9 @@ class ProgramTest(unittest.TestCase):
                       ('topology', 'show', '/none', '--debug')):
             status, _, err = run(*words)
             self.assertEqual(2, status)
-            self.assertIn('Traceback', err)
+            self.assertRegex(err, r'^Traceback \(most recent call last\)')
+            self.assertEqual(run('topology', 'show', '/none')[2],
+                             err.splitlines(True)[-1])
         self.assertNotIn('Traceback', run(
             'topology', 'show', '--', '--debug')[2])
 

@@ -2,7 +2,6 @@
 
 """``openstack hpc ...`` in the real OpenStackClient, without any cloud."""
 
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -99,11 +98,6 @@ class OpenStackClientTest(unittest.TestCase):
 
     def assert_not_taken(self, usual):
         """No option is one of OpenStackClient, or short for one."""
-        found = importlib.metadata.entry_points(group='openstack.hpc.v1')
-        self.assertEqual({f'hpc_{name.replace(" ", "_")}': value
-                          for name, value in main.COMMANDS.items()
-                          if name != 'complete'},
-                         {entry.name: entry.value for entry in found})
         for name in main.COMMANDS:
             parser = main.build_parser(name)
             for option in parser._option_string_actions:

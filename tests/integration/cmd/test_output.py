@@ -86,19 +86,11 @@ class OutputTest(unittest.TestCase):
 
 
 class ErrorTest(unittest.TestCase):
-    def test_the_version_is_that_of_the_socket(self) -> None:
+    def test_the_version_is_that_of_the_package(self) -> None:
         done = shell('hpcvirt --version')
         self.assertEqual(
             (0, f'hpcvirt {importlib.metadata.version("hpcvirt")}\n', ''),
             (done.returncode, done.stdout, done.stderr))
-
-    def test_a_traceback_is_shown_on_request(self) -> None:
-        plain = shell('hpcvirt flavor plan /nobody')
-        self.assertRegex(plain.stderr, r'^hpcvirt: [^\n]*\n$')
-        debug = shell('hpcvirt --debug flavor plan /nobody')
-        self.assertRegex(debug.stderr, r'^Traceback \(most recent call last\)')
-        self.assertEqual(plain.stderr, debug.stderr.splitlines(True)[-1])
-        self.assertEqual((2, 2), (plain.returncode, debug.returncode))
 
     def test_a_defect_is_one_line_that_says_so(self) -> None:
         broken = ('import sys; from hpcvirt import topology; '
