@@ -4,10 +4,11 @@
 
 Exit status: 0 if the command is done, 1 if the answer is no (a lint finding,
 a verdict FAIL), 2 if there is no answer (bad input, a service that cannot be
-reached).
+reached), 3 if a move of "make-room --apply" failed.
 """
 
 import argparse
+import contextlib
 import importlib.metadata
 import os
 import sys
@@ -138,7 +139,7 @@ class HpcvirtApp(app.App):
             self.parser.print_help()
             return 0
         try:
-            factory, name, rest = self.command_manager.find_command(rest)
+            factory, name, rest = self._find_command(rest)
         except ValueError:
             if help_words and len(nouns) == 1 and nouns[0] in NOUNS:
                 self._print_verbs(nouns[0])
@@ -147,6 +148,22 @@ class HpcvirtApp(app.App):
         chosen = factory(self, self.options)
         parser = chosen.get_parser(f'{self.NAME} {name}')
         return chosen.run(parser.parse_args(rest))
+
+    def _find_command(self, given: Sequence[str]) -> tuple[Any, str,
+                                                           list[str]]:
+        """Find the command; its options may stand before its noun.
+
+        :raises ValueError: if there is none
+        """
+        for place, word in enumerate(given):
+            if not word.startswith('-'):
+                with contextlib.suppress(ValueError):
+                    factory, name, rest = self.command_manager.find_command(
+                        list(given[place:]))
+                    return factory, name, [*given[:place], *rest]
+            if not given[0].startswith('-'):
+                break
+        raise ValueError(given)
 
     def _print_verbs(self, noun: str) -> None:
         print(f'usage: hpcvirt {noun} VERB ...\n\n{NOUNS[noun]}\n')

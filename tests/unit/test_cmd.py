@@ -250,6 +250,19 @@ class ProgramTest(unittest.TestCase):
         self.assertNotIn('Traceback', run(
             'topology', 'show', '--', '--debug')[2])
 
+    def test_options_of_a_command_may_stand_before_its_noun(self) -> None:
+        path = str(ROOT / 'etc/hpcvirt/topologies/hs06-2s-16c.json')
+        expected = run('topology', 'show', path, '-f', 'json')
+        self.assertEqual(0, expected[0])
+        for words in (('-f', 'json', 'topology', 'show', path),
+                      ('--format=json', 'topology', 'show', path)):
+            self.assertEqual(expected, run(*words))
+        self.assertIn('nowhere', self.refuse(
+            '--os-cloud', 'nowhere', 'flavor', 'apply', path))
+        self.assertIn('--os-cloud', self.refuse(
+            '--os-cloud', 'x', 'topology', 'show', path))
+        self.assertIn('a command is missing', self.refuse('-f', 'json'))
+
     def test_help_of_a_noun_lists_its_commands(self) -> None:
         status, out, _ = run('topology', '--help')
         self.assertEqual(0, status)
