@@ -14,6 +14,7 @@ from novaclient import exceptions as nova_exceptions
 
 from hpcvirt import exception
 from hpcvirt import waiting
+from hpcvirt.cloud import servers
 from hpcvirt.cloud import session
 from hpcvirt.fleet import moving
 
@@ -51,7 +52,7 @@ class Migrator:
             why = _obstacle(server, move)
             if why is not None:
                 return why
-            if _host(server) != move.target:
+            if servers.get_host(server) != move.target:
                 try:
                     self._start(server, move)
                 except (nova_exceptions.BadRequest,
@@ -64,10 +65,10 @@ class Migrator:
             if server.status == _MOVED:
                 self.nova.servers.confirm_resize(move.id)
                 server = self._ended(move, also_not=_MOVED)
-                if server.status not in _COLD or _task(server):
+                if server.status not in _COLD or servers.get_task(server):
                     return (f'it is {server.status} with the task '
-                            f'{_task(server)} after the migration was '
-                            'confirmed')
+                            f'{servers.get_task(server)} after the migration '
+                            'was confirmed')
             return self._misplaced(server, move)
 
     def _server(self, move: moving.Move) -> Any:
@@ -87,8 +88,8 @@ class Migrator:
         """Wait for the end of the task, and of what follows on the source."""
         return waiting.poll(
             lambda: self.nova.servers.get(move.id),
-            lambda server: _task(server) is None and server.status not in (
-                'MIGRATING', 'RESIZE', also_not)
+            lambda server: servers.get_task(server) is None
+            and server.status not in ('MIGRATING', 'RESIZE', also_not)
             and not self._leaves(server),
             self.patience_s, self.pause_s)
 
@@ -101,14 +102,14 @@ class Migrator:
 
     def _outcome(self, server: Any, move: moving.Move) -> str | None:
         """Describe the failure of a migration."""
-        if _task(server):
-            return (f'it still has the task {_task(server)} after '
+        if servers.get_task(server):
+            return (f'it still has the task {servers.get_task(server)} after '
                     f'{self.patience_s:.0f} s')
-        if _host(server) == move.target and server.status in (
+        if servers.get_host(server) == move.target and server.status in (
                 _MOVED, *_LIVE, *_COLD):
             return None
         why = self._why(move)
-        return (f'it is {server.status} on {_host(server)}'
+        return (f'it is {server.status} on {servers.get_host(server)}'
                 + (f': {why}' if why else ''))
 
     def _why(self, move: moving.Move) -> str:
@@ -141,23 +142,15 @@ def _obstacle(server: Any, move: moving.Move) -> str | None:
     """Say why an instance must be left alone."""
     if server.locked:
         return 'it is locked'
-    if _task(server):
-        return f'it has the task {_task(server)}'
-    if _host(server) not in (move.source, move.target):
-        return f'it is on {_host(server)}, not on {move.source}'
+    if servers.get_task(server):
+        return f'it has the task {servers.get_task(server)}'
+    if servers.get_host(server) not in (move.source, move.target):
+        return f'it is on {servers.get_host(server)}, not on {move.source}'
     if server.status in (_COLD if move.cold else _LIVE) or (
             server.status == _MOVED and move.cold
-            and _host(server) == move.target):
+            and servers.get_host(server) == move.target):
         return None
     return f'it is {server.status}'
-
-
-def _host(server: Any) -> str | None:
-    return getattr(server, 'OS-EXT-SRV-ATTR:host', None)
-
-
-def _task(server: Any) -> Any:
-    return getattr(server, 'OS-EXT-STS:task_state', None)
 
 
 def _cells(cells: Sequence[int]) -> str:

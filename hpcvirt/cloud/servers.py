@@ -61,7 +61,7 @@ def find(nova: Any, name: str) -> Server:
         address, inner = _addresses(found, name)
         return Server(
             id=found.id, name=found.name, address=address, inner=inner,
-            host=getattr(found, 'OS-EXT-SRV-ATTR:host', None),
+            host=get_host(found),
             flavor=found.flavor['original_name'], host_cpus=cpus,
             page_kib=pages)
 
@@ -101,14 +101,20 @@ class ServerRebooter:
         if not _is_ready(server):
             raise exception.Unreachable(
                 f'server {server.name}: is {server.status} after a hard '
-                f'reboot, task {_task(server)}')
+                f'reboot, task {get_task(server)}')
 
 
 def _is_ready(server: Any) -> bool:
-    return server.status == 'ACTIVE' and _task(server) is None
+    return server.status == 'ACTIVE' and get_task(server) is None
 
 
-def _task(server: Any) -> Any:
+def get_host(server: Any) -> str | None:
+    """Return the host of a server; None if it is not shown to the user."""
+    return getattr(server, 'OS-EXT-SRV-ATTR:host', None)
+
+
+def get_task(server: Any) -> Any:
+    """Return the task of a server of novaclient; None if it has none."""
     return getattr(server, 'OS-EXT-STS:task_state', None)
 
 

@@ -262,14 +262,14 @@ def get_summary(command_class: type[command.Command]) -> str:
     return text.partition('\n')[0].rstrip('.')
 
 
-class _ListCell(columns.FormattableColumn[Sequence[Any]]):
-    def human_readable(self) -> str:
-        return ', '.join(map(str, self._value))
+class _Cell(columns.FormattableColumn[Any]):
+    """A list or a mapping, which people read in one line."""
 
-
-class _MappingCell(columns.FormattableColumn[Mapping[str, Any]]):
     def human_readable(self) -> str:
-        return ', '.join(f'{key}={item}' for key, item in self._value.items())
+        return ', '.join(
+            f'{key}={item}' for key, item in self._value.items()
+        ) if isinstance(self._value, Mapping) else ', '.join(
+            map(str, self._value))
 
 
 def _make_plain(document: Any) -> Any:
@@ -278,10 +278,7 @@ def _make_plain(document: Any) -> Any:
 
 
 def _make_cell(item: Any) -> Any:
-    """Let formatters for people write lists and mappings in one line."""
-    if isinstance(item, (list, tuple)):
-        return _ListCell(item)
-    return _MappingCell(item) if isinstance(item, Mapping) else item
+    return _Cell(item) if isinstance(item, (list, tuple, Mapping)) else item
 
 
 def _make_heading(field: str) -> str:

@@ -132,12 +132,8 @@ def read(args: argparse.Namespace) -> documents.FleetDocument:
         raise exception.InvalidInput(
             'hosts', 'are missing: name them by --fleet FILE'
             + (f', or by {METAVAR}' if hasattr(args, 'path') else ''))
-    own = fleet_classes.FleetClass(
-        hosts=tuple(read_entries(paths, getattr(args, 'source', 'auto'))),
-        profile=_read_profile_content(profile or 'default'))
-    document = documents.FleetDocument('hosts', {CLASS: own})
-    document.check_names()
-    return document
+    return _read_class(paths, getattr(args, 'source', 'auto'),
+                       _read_profile_content(profile or 'default'))
 
 
 def read_fleet(path: str) -> documents.FleetDocument:
@@ -181,11 +177,17 @@ def read_hosts(paths: Sequence[str],
 
     :raises InvalidInput: if one cannot be used, or two have one name
     """
-    own = fleet_classes.FleetClass(hosts=tuple(read_entries(paths, kind)))
-    document = documents.FleetDocument('hosts', {CLASS: own})
-    hosts = document.list_topologies()
+    return list(_read_class(paths, kind).list_topologies())
+
+
+def _read_class(paths: Sequence[str], kind: str,
+                profile: str | dict[str, object] = 'default',
+                ) -> documents.FleetDocument:
+    document = documents.FleetDocument('hosts', {
+        CLASS: fleet_classes.FleetClass(
+            hosts=tuple(read_entries(paths, kind)), profile=profile)})
     document.check_names()
-    return list(hosts)
+    return document
 
 
 def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',

@@ -8,6 +8,7 @@ Only GET requests are sent, with Nova's own client and the section
 
 import dataclasses
 import typing
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -55,10 +56,8 @@ def get(placement: typing.Any, url: str,
     :param missing: what to return if it does not exist
     :raises Unreachable: if Placement does not answer
     """
-    try:
-        response = placement.get(url, version=MICROVERSION)
-    except report.ks_exc.ClientException as exc:
-        raise _unreachable(exc) from None
+    response = _send('Placement', lambda: placement.get(
+        url, version=MICROVERSION))
     if response.status_code == 404:
         return missing
     if response.status_code != 200:
@@ -71,11 +70,10 @@ def refusal(placement: typing.Any, url: str) -> str:
 
     :raises Unreachable: if that is not its answer
     """
+    response = _send('Placement', lambda: placement.get(
+        url, version=MICROVERSION))
     try:
-        response = placement.get(url, version=MICROVERSION)
         detail = response.json()['errors'][0]['detail']
-    except report.ks_exc.ClientException as exc:
-        raise _unreachable(exc) from None
     except (LookupError, TypeError, ValueError):
         raise _unreachable(response.status_code) from None
     if response.status_code != 400:
@@ -93,23 +91,17 @@ def get_of(service: str, url: str) -> typing.Any:
     :raises Unreachable: if the service does not answer
     """
     session = client()._client.session
-    try:
-        response = session.get(
-            url, endpoint_filter={
-                'service_type': service,
-                'interface': nova.conf.CONF.placement.valid_interfaces,
-                'region_name': nova.conf.CONF.placement.region_name},
-            raise_exc=False, headers={'Accept': 'application/json'})
-    except report.ks_exc.ClientException as exc:
-        raise exception.Unreachable(
-            f'the service {service} cannot be used: '
-            f'{masking.mask(exc)}') from None
+    where = f'the service {service}'
+    response = _send(where, lambda: session.get(
+        url, endpoint_filter={
+            'service_type': service,
+            'interface': nova.conf.CONF.placement.valid_interfaces,
+            'region_name': nova.conf.CONF.placement.region_name},
+        raise_exc=False, headers={'Accept': 'application/json'}))
     if response.status_code == 404:
         return None
     if response.status_code != 200:
-        raise exception.Unreachable(
-            f'the service {service} cannot be used: '
-            f'{response.status_code}')
+        raise _unreachable(response.status_code, where)
     return response.json()
 
 
@@ -164,6 +156,14 @@ def _ask(placement: typing.Any, uuid: str) -> Provider | None:
         frozenset(traits['traits']))
 
 
-def _unreachable(why: object) -> exception.Unreachable:
+def _send(service: str, send: Callable[[], typing.Any]) -> typing.Any:
+    try:
+        return send()
+    except report.ks_exc.ClientException as exc:
+        raise _unreachable(exc, service) from None
+
+
+def _unreachable(why: object, service: str = 'Placement',
+                 ) -> exception.Unreachable:
     return exception.Unreachable(
-        f'Placement cannot be used: {masking.mask(why)}')
+        f'{service} cannot be used: {masking.mask(why)}')

@@ -51,7 +51,8 @@ class CountCapacity(command.Report):
             'password')
         serve.add_argument(
             '--max-age', metavar='SECONDS', default=60,
-            type=command.whole_number(0, MAX_AGE_S), help='read the fleet again at a scrape if the last reading is '
+            type=command.whole_number(0, MAX_AGE_S),
+            help='read the fleet again at a scrape if the last reading is '
             'older (%(default)s by default)')
 
     def answer(self, parsed_args: argparse.Namespace,

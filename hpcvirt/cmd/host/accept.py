@@ -83,8 +83,9 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
         parser.add_argument('--native', metavar='TARGET',
                             help='the host itself; without it, the host is '
                             'compared with its class')
-        parser.add_argument('--pairs', type=command.whole_number(1, _MAX_PAIRS),
-                            default=10, metavar='N', help='pairs, or without --native '
+        parser.add_argument('--pairs', default=10, metavar='N',
+                            type=command.whole_number(1, _MAX_PAIRS),
+                            help='pairs, or without --native '
                             'samples, that count (default: %(default)s; fewer '
                             'than 5 never pass)')
         parser.add_argument('--bound', action='append', default=[],
@@ -101,7 +102,8 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
                             'before counts as well')
         parser.add_argument('--time-limit', default=480, metavar='MINUTES',
                             type=command.whole_number(1, _MAX_MINUTES),
-                            help='stop measuring after this time (default: %(default)s)')
+                            help='stop measuring after this time '
+                            '(default: %(default)s)')
         parser.add_argument('--report', metavar='FILE',
                             help='write the report to a file, which must not '
                             'exist yet, as well')

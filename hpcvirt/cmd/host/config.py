@@ -3,11 +3,11 @@
 """``hpcvirt host config``: the configuration that the flavors need."""
 
 import argparse
+import collections
 import pathlib
 import re
 import sys
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -192,17 +192,10 @@ def _report(found: Sequence[step_model.FileChange], root: pathlib.Path,
     if not changed:
         print(f'{len(found)} files in {root}: nothing to change')
         return
-    words = ', '.join(f'{number} {change}'
-                      for change, number in _counts(found))
+    counts = collections.Counter(step.change for step in found)
+    words = ', '.join(f'{counts[change]} {change}'
+                      for change in step_model.FileStatus if counts[change])
     print(f'{len(changed)} of {len(found)} files {done} in {root}: {words}')
-
-
-def _counts(found: Iterable[step_model.FileChange],
-            ) -> Iterator[tuple[step_model.FileStatus, int]]:
-    changes = [step.change for step in found]
-    for change in step_model.FileStatus:
-        if number := changes.count(change):
-            yield change, number
 
 
 def _to_do(found: Iterable[step_model.FileChange],

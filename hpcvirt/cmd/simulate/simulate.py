@@ -84,11 +84,13 @@ made in a second is printed on standard error.
             help='the most moves of other guests for a request, 1 or 2, in a '
             'strategy with +moves (%(default)s by default)')
         parser.add_argument(
-            '--windows', metavar='N', type=command.whole_number(1, 1000), default=10,
+            '--windows', metavar='N', default=10,
+            type=command.whole_number(1, 1000),
             help='the parts of one replay that intervals are computed over '
             '(%(default)s by default)')
         parser.add_argument(
-            '--seeds', metavar='N', type=command.whole_number(1, 1000), default=1,
+            '--seeds', metavar='N', default=1,
+            type=command.whole_number(1, 1000),
             help='the replays of a model, each with a seed of its own, that '
             'intervals are computed over (1 by default)')
         parser.add_argument(

@@ -153,7 +153,7 @@ class CommandTest(unittest.TestCase):
                 (('a:b',), "--serve: 'a:b' is not an address"),
                 (('192.0.2.1:1',), '--serve: 192.0.2.1:1 cannot be used '),
                 ((':0', '--format=json'), '--format: is not for --serve'),
-                ((':0', '--max-age=-1'), '--max-age: must be a number from 0 to '),
+                ((':0', '--max-age=-1'), '--max-age: must be a number from 0'),
                 ((':0', '--flavor=x'), "--flavor: 'x' is not a flavor"),
                 ((':0', '--column=nme'), 'nme: is no column: choose from '),
                 ((':0', '--fleet=-'), '--serve: reads files again and')):
