@@ -88,7 +88,7 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
     elif (guest.cpu_policy is not shape_model.CPUPolicy.SHARED
           and filling.free_pcpus):
         yield 'strands-cpus', lint.LintSeverity.WARNING, 'vcpus', (
-            f'the {filling.count} instances that fit leave '
+            f'{_fitting(filling.count)} '
             f'{filling.free_pcpus} of {dedicated} dedicated CPUs unused'), (
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
@@ -96,10 +96,15 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
     if (filling.count and devices and left and profile.device
             and profile.device.kind is not profiles.DeviceKind.VF):
         yield 'strands-devices', lint.LintSeverity.WARNING, 'vcpus', (
-            f'the {filling.count} instances that fit leave {left} of '
+            f'{_fitting(filling.count)} {left} of '
             f'{sum(pool.free for pool in pools)} devices unused'), (
             'give each instance the part of the cores that its devices are '
             'of those of the host')
+
+
+def _fitting(count: int) -> str:
+    return ('the one instance that fits leaves' if count == 1
+            else f'the {count} instances that fit leave')
 
 
 def _counted(flavor: flavor_model.Flavor, guest: shape_model.Shape,

@@ -9,8 +9,6 @@ import tempfile
 import unittest
 from unittest import mock
 
-import yaml
-
 from hpcvirt.cmd import main
 from hpcvirt.topology import snapshot
 from tests.builders import commands
@@ -110,10 +108,6 @@ class RefusalTest(unittest.TestCase):
             self.assertIn('is larger than 65536 KiB',
                           self.expect_refusal(stream.name))
 
-    def test_line_breaks_in_names_stay_out_of_the_error(self) -> None:
-        self.expect_refusal('a\nb')
-        self.expect_refusal('a\x1b[31mb')
-
     def test_sources_of_files_need_a_path(self) -> None:
         self.expect_refusal('--source', 'hwloc')
 
@@ -171,11 +165,6 @@ class RowsTest(unittest.TestCase):
             status, out, _ = run(BOX, '-f', 'json', '-c', 'id', '-c', name)
             self.assertEqual(0, status)
             self.assertEqual([{'Id': 0, 'Memory Mib': 32224}], json.loads(out))
-
-    def test_yaml_is_the_document(self) -> None:
-        _, text, _ = run(BOX, '-f', 'yaml')
-        self.assertEqual(json.loads(run(BOX, '-f', 'json')[1]),
-                         yaml.safe_load(text))
 
     def test_rows_are_sorted(self) -> None:
         path = str(ROOT / 'etc/hpcvirt/topologies/hs06-2s-16c.json')

@@ -234,6 +234,10 @@ class LintHostsTest(unittest.TestCase):
             '300 hosts (node-001, node-003, ...): the 4 instances that fit '
             'leave 8 of 32 dedicated CPUs unused', found[0].message)
         self.assertEqual({host.name for host in fleet}, set(found[0].hosts))
+        (found,) = lint_hosts.check_hosts(
+            flavor(vcpus=12), [hosts.build(cells=1)], profile.Profile())
+        self.assertIn('the one instance that fits leaves 4 of 16 dedicated',
+                      found.message)
 
     def test_only_the_part_for_guests_counts(self):
         host = hosts.build(cells=2, cores=16)
