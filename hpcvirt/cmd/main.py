@@ -149,8 +149,9 @@ class HpcvirtApp(app.App):
         parser = chosen.get_parser(f'{self.NAME} {name}')
         return chosen.run(parser.parse_args(rest))
 
-    def _find_command(self, given: Sequence[str]) -> tuple[Any, str,
-                                                           list[str]]:
+    def _find_command(
+            self, given: Sequence[str],
+    ) -> tuple[type[cliff_command.Command], str, list[str]]:
         """Find the command; its options may stand before its noun.
 
         :raises ValueError: if there is none
