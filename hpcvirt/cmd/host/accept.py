@@ -16,8 +16,6 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import printable
 from hpcvirt import serialization
-from hpcvirt.acceptance import acceptance
-from hpcvirt.acceptance import records
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -26,14 +24,12 @@ from hpcvirt.bench.run import run_request as requests
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
-from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
-from hpcvirt.cmd.host import audit
-from hpcvirt.flavors import plan_document
 
 if typing.TYPE_CHECKING:
+    from hpcvirt.acceptance import acceptance
     from hpcvirt.cloud import accepted_host
 
 _MAX_BYTES = 64 * 1024 * 1024
@@ -114,6 +110,7 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
         """Print what is to be done, and with --apply do it."""
         # The client libraries take half a second to load.
         with extras.bench():
+            from hpcvirt.acceptance import records
             from hpcvirt.cloud import accepted_host
             from hpcvirt.cloud import placement
             from hpcvirt.cloud import session
@@ -144,13 +141,14 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
 
 
 def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
-            asked: acceptance.Acceptance,
+            asked: 'acceptance.Acceptance',
             wanted: Sequence[requests.RunRequest],
             own_bounds: Mapping[str, judgement.Bound],
-            ) -> tuple[acceptance.Acceptance, str]:
+            ) -> tuple['acceptance.Acceptance', str]:
     """Accept the host; return what was decided, and the file with it."""
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
+    from hpcvirt.acceptance import records
     from hpcvirt.cloud import benchmark_instances
     from hpcvirt.cmd.bench import progress
     kept = records.Records(args.data)
@@ -176,9 +174,14 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
 
 
 def _read(args: argparse.Namespace) -> tuple[
-        acceptance.Acceptance, tuple[requests.RunRequest, ...],
+        'acceptance.Acceptance', tuple[requests.RunRequest, ...],
         dict[str, judgement.Bound]]:
     """Read what is asked for."""
+    # They load all that plans a host.
+    from hpcvirt.acceptance import acceptance
+    from hpcvirt.cmd import hosts
+    from hpcvirt.cmd.host import audit
+    from hpcvirt.flavors import plan_document
     if args.report is not None:
         _check_report(args.report)
     own_bounds = dict(bounds.parse(word) for word in args.bounds)
@@ -225,7 +228,7 @@ def _command(args: argparse.Namespace) -> str:
     return shlex.join([*words, '--apply'])
 
 
-def _steps(args: argparse.Namespace, asked: acceptance.Acceptance,
+def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
            left: tuple[str, ...]) -> list[str]:
     """Say what is to be done."""
     lines = [f'An acceptance that was interrupted left {what}'
