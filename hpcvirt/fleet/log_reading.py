@@ -8,11 +8,17 @@ oslo.log, syslog, journalctl, a container or grep writes at the beginning of a
 line. The line may also be a JSON object: of the formatter of oslo.log, of
 ``journalctl --output json`` or of a container, which have the line in one of
 their fields. Text that another logger quotes does not count, because a user
-of the cloud may have chosen it. Only a line break in such text, in a file of
-plain text, cannot be told from the end of a line.
+of the cloud may have chosen it.
+
+In a file of plain text, a line break in such text begins a line as well. Nova
+quotes text of users in the lines of filters at DEBUG level, so behind one no
+line counts but those of the same request, until that request has a line
+elsewhere. A user cannot write such a line: nova-api makes the id of a request
+after it has received all that the user can choose.
 """
 
 import collections
+import dataclasses
 import json
 import re
 from collections.abc import Iterable
@@ -31,6 +37,10 @@ MAX_DIFFERENCES = 1000
 
 #: The loggers of the filter.
 _LOGGERS = ('hpcvirt.nova.no_valid_host_log', 'hpcvirt.nova.shadow')
+#: What the names of loggers have in common that quote text of users.
+_QUOTING = '.filters.'
+#: The lines after which a quotation has ended, if its request was killed.
+_LONGEST_QUOTATION = 10_000
 _COLOR = re.compile(r'\x1b\[[\d;]{0,9}m')
 
 #: Times as syslog, ISO 8601 and journalctl write them.
@@ -48,8 +58,9 @@ _LINE = re.compile(
     r'(?:[\w.-]{1,255} [\w.@/-]{1,255}(?:\[\d{1,9}\])?: '  # host program[7]:
     r'|std(?:out|err) [FP] )?)?'  # a container
     r'(?:(?:[\d-]{10} [\d:.,]{8,15} )?(?:\d{1,20} )?'
-    r'[A-Z]{4,8} (?P<logger>[\w.]{1,255}) '
-    r'(?:\[[^\]]*+\] )?(?P<message>.*)|(?P<object>\{.*))',
+    r'(?P<level>[A-Z]{4,8}) (?P<logger>[\w.]{1,255}) '
+    r'(?:\[(?P<context>[^\]]{0,2000}+)\](?: |$))?(?P<message>.*)'
+    r'|(?P<object>\{.*))',
     re.ASCII | re.DOTALL)
 
 #: The longest text in a line: JSON writes one character as two escapes of
@@ -73,7 +84,8 @@ class Found:
     :ivar error: why a comparison failed
     :ivar differences: requests and hosts of each kind of difference, by the
         direction, the code and the flavor, and the first record
-    :ivar unreadable: lines that are cut or of another form
+    :ivar unreadable: lines that are cut or of another form, or that a user
+        may have written
     :ivar others: lines about other requests than the wanted one
     """
 
@@ -123,6 +135,21 @@ class Found:
         self.error = self.error or item.error
 
 
+@dataclasses.dataclass(frozen=True)
+class _Line:
+    """What oslo.log has written for a logger.
+
+    :ivar context: the ids of the request and its user; None in a JSON object,
+        in which no line break begins a line
+    :ivar quotes: whether it may quote text of users
+    """
+
+    logger: str
+    message: str
+    context: str | None
+    quotes: bool
+
+
 def read(lines: Iterable[bytes], request: str | None) -> Found:
     """Read a log.
 
@@ -131,12 +158,29 @@ def read(lines: Iterable[bytes], request: str | None) -> Found:
         instance; the others are counted
     """
     found = Found()
-    for line in lines:
-        if not any(logger.encode() in line for logger in _LOGGERS):
+    # The contexts of lines that may quote line breaks, and the number of the
+    # last such line of each.
+    quoting: dict[str, int] = {}
+    known = tuple(name.encode() for name in (*_LOGGERS, _QUOTING))
+    for number, text in enumerate(lines):
+        if not quoting and not any(name in text for name in known):
             continue
-        message = _find_message(line.decode(errors='replace').rstrip())
+        line = _find_line(text.decode(errors='replace').rstrip())
+        for context, last in tuple(quoting.items()):
+            if last + _LONGEST_QUOTATION < number:
+                del quoting[context]
+        if line is None:
+            continue
+        if line.logger not in _LOGGERS:
+            if line.context is not None:
+                quoting.pop(line.context, None)
+                if line.quotes:
+                    quoting[line.context] = number
+            continue
         try:
-            record = None if message is None else read_message(message)
+            record = read_message(line.message)
+            if record is not None and quoting:
+                _require_own_line(record, line.context, quoting)
         except (ValueError, exception.InvalidInput):
             found.unreadable += 1
             continue
@@ -148,6 +192,13 @@ def read(lines: Iterable[bytes], request: str | None) -> Found:
         else:
             found.others += 1
     return found
+
+
+def _require_own_line(record: decision_log.Record, context: str | None,
+                      quoting: Iterable[str]) -> None:
+    if (not record.request_id or any(other != context for other in quoting)
+            or record.request_id not in (context or '')):
+        raise ValueError('another request may quote the line')
 
 
 def read_message(message: str) -> decision_log.Record | None:
@@ -172,13 +223,15 @@ def _read_fields(text: str) -> dict[str, object]:
     return fields
 
 
-def _find_message(line: str, level: int = 0) -> str | None:
-    """Return the message of a line, None if another logger has written it."""
+def _find_line(line: str, level: int = 0) -> _Line | None:
+    """Return what oslo.log has written, None if the line has another form."""
     match = _LINE.match(_COLOR.sub('', line))
     if match is None:
         return None
     if match['logger']:
-        return match['message'] if match['logger'] in _LOGGERS else None
+        return _Line(
+            match['logger'], match['message'], match['context'] or '',
+            match['level'] == 'DEBUG' and _QUOTING in match['logger'])
     if level == _MAX_LEVELS:
         return None
     try:
@@ -186,9 +239,10 @@ def _find_message(line: str, level: int = 0) -> str | None:
     except (ValueError, RecursionError):
         return None
     if 'name' in plain:
-        message = plain.get('message') if plain['name'] in _LOGGERS else None
-        return message if isinstance(message, str) else None
+        name, message = plain['name'], plain.get('message')
+        return (_Line(name, message, None, False)
+                if name in _LOGGERS and isinstance(message, str) else None)
     for field in _LINES:
         if isinstance(plain.get(field), str):
-            return _find_message(plain[field].rstrip(), level + 1)
+            return _find_line(plain[field].rstrip(), level + 1)
     return None

@@ -70,7 +70,8 @@ def text(found: log_reading.Found, width: int | None = None) -> str:
         blocks += _draw_shadow(found, room)
     if found.unreadable:
         blocks.append(f'{words.count_noun(found.unreadable, "line")} of '
-                      'hpcvirt cannot be read; a line may be cut.\n')
+                      'hpcvirt cannot be read: cut, or perhaps made up by a '
+                      'user.\n')
     return '\n'.join(blocks)
 
 

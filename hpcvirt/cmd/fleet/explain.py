@@ -181,7 +181,8 @@ def _lines(path: str) -> Iterator[bytes]:
 
 def _nothing(found: log_reading.Found, request: str | None) -> str:
     cut = (f'; {words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
-           'be read, and may be cut' if found.unreadable else '')
+           'be read: cut, or perhaps made up by a user'
+           if found.unreadable else '')
     if request is None:
         return ('has no refused request and no comparison of '
                 f'HPCTopologyFilter, which logs them at INFO level{cut}')
