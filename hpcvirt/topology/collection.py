@@ -17,6 +17,7 @@ import contextlib
 import glob
 import gzip
 import io
+import lzma
 import os
 import pathlib
 import struct
@@ -48,8 +49,8 @@ MAX_FILES = 100_000
 _SUFFIXES = ('.json', '.xml')
 
 #: What the libraries raise for an archive that is damaged or encrypted.
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, OSError,
-            EOFError, RuntimeError, NotImplementedError, ValueError,
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+            OSError, EOFError, RuntimeError, NotImplementedError, ValueError,
             LookupError, ArithmeticError, struct.error)
 
 #: The topology of a host, or the reason why it cannot be used.
@@ -200,6 +201,8 @@ def _is_wanted(path: str, number: int, name: str, is_file: bool,
     if name.startswith('/') or '..' in parts:
         raise exception.InvalidInput(
             path, f'has a file {name[:64]!r}, which is outside of it')
+    if size > MAX_BYTES:  # tarfile would look for the end of it, for hours.
+        raise _make_too_large(path)
     if not is_file or not name.endswith(_SUFFIXES) or any(
             part.startswith(('.', '__MACOSX')) for part in parts):
         return False
