@@ -17,7 +17,6 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
-import itertools
 import json
 import logging
 import os
@@ -27,6 +26,7 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 from typing import TypeVar
 
@@ -95,6 +95,9 @@ class Store:
             location.make_directory(raw)
         self._engine = database.connect(self._url)
         self._attempts: dict[tuple[str, int], record.Attempt] = {}
+        # Runs in whose documents the host or benchmark beside them is not
+        # found: the columns are damaged, or have characters that JSON escapes.
+        self._misplaced: Sequence[str] | None = None
         if create:
             with self._errors():
                 self._create()
@@ -244,18 +247,46 @@ class Store:
     def _runs(self, connection: sqlalchemy.Connection,
               entry_id: str) -> Iterator[record.Run]:
         """Read the runs of an invocation, with their earlier attempts."""
-        query = sqlalchemy.select(
-            tables.RUNS.c.document, tables.RUNS.c.id).where(
+        query = sqlalchemy.select(tables.RUNS).where(
             tables.RUNS.c.result_id == entry_id).order_by(tables.RUNS.c.number)
-        for document, run_id in connection.execute(query).all():
-            bare = json_format.load_run(document, run_id)
-            before = _before(connection, bare)
+        for row in connection.execute(query).mappings().all():
+            bare = _load_run(row)
+            before = self._before(connection, bare)
             known = before[-record.KNOWN_ATTEMPTS:]
             yield dataclasses.replace(
                 bare, samples=_samples(connection, bare.id),
                 earlier=tuple(self._attempt(connection, other)
                               for other in known),
                 omitted=len(before) - len(known))
+
+    def _before(self, connection: sqlalchemy.Connection,
+                run: record.Run) -> list[record.Run]:
+        """Read the runs on the subject of a run before it, oldest first.
+
+        :raises InvalidInput: if damaged columns could hide one
+        """
+        if not run.subject:
+            return []
+        columns = tables.RUNS.c
+        if self._misplaced is None:
+            self._misplaced = connection.execute(sqlalchemy.select(
+                columns.id).where(sqlalchemy.or_(*(
+                    sqlalchemy.func.replace(
+                        columns.document,
+                        f'"{name}": "' + sqlalchemy.func.coalesce(
+                            columns[name], '') + '"', '') == columns.document
+                    for name in ('benchmark', 'host'))))).scalars().all()
+        query = sqlalchemy.select(tables.RUNS).where(
+            columns.document.contains(run.subject), sqlalchemy.or_(
+                columns.id.in_(self._misplaced), sqlalchemy.and_(
+                    columns.benchmark == run.benchmark,
+                    columns.host == run.host)))
+        found = [other for other in map(
+            _load_run, connection.execute(query).mappings())
+            if other.subject == run.subject
+            and other.benchmark == run.benchmark and other.host == run.host
+            and (other.started_at, other.id) < (run.started_at, run.id)]
+        return sorted(found, key=lambda one: (one.started_at, one.id))
 
     def _attempt(self, connection: sqlalchemy.Connection,
                  run: record.Run) -> record.Attempt:
@@ -323,21 +354,15 @@ def _entry(row: Any) -> Entry:
         f'result {row["id"]}')
 
 
-def _before(connection: sqlalchemy.Connection,
-            run: record.Run) -> list[record.Run]:
-    """Read the runs on the subject of a run before it, oldest first."""
-    if not run.subject:
-        return []
-    query = sqlalchemy.select(
-        tables.RUNS.c.document, tables.RUNS.c.id).where(
-        tables.RUNS.c.benchmark == run.benchmark,
-        tables.RUNS.c.host == run.host,
-        tables.RUNS.c.document.contains(run.subject))
-    found = [other for other in itertools.starmap(
-        json_format.load_run, connection.execute(query))
-        if other.subject == run.subject
-        and (other.started_at, other.id) < (run.started_at, run.id)]
-    return sorted(found, key=lambda one: (one.started_at, one.id))
+def _load_run(row: Any) -> record.Run:
+    """Read a run, whose columns say what its document says."""
+    run = json_format.load_run(row['document'], row['id'])
+    for name in ('benchmark', 'host'):
+        if getattr(run, name) != row[name]:
+            raise exception.InvalidInput(
+                f'run {run.id}: {name}', f'is {str(row[name])[:64]!r} and '
+                f'{getattr(run, name)[:64]!r}')
+    return run
 
 
 def _samples(connection: sqlalchemy.Connection,

@@ -177,3 +177,21 @@ class DamagedStoreTest(unittest.TestCase):
         ended = self.run_command('bench', 'report')
         self.assertRegex(ended.err, r'\Arun re3: [^\n]*e3 is left out\n\Z')
         self.assertIn('e1', ended.out)
+
+    def test_no_column_hides_an_earlier_attempt(self):
+        for column, value in (('host', 'n18'), ('host', ''), ('host', None),
+                              ('benchmark', 'osu_latency'), ('host', 'n_7'),
+                              ('benchmark', 7)):
+            self.file.write_bytes(self.sound)
+            self.damage(_First(), 'hpcvirt_runs', column, lambda _: value)
+            for words in (('bench', 'report'), ('bench', 'report', 'e2')):
+                with self.subTest(column=column, value=value, words=words):
+                    self.assertIn(f'run re1: {column}: is ',
+                                  self.run_command(*words).err)
+
+
+class _First:
+    """Choose the first row of a table."""
+
+    def choice(self, items):
+        return items[0]
