@@ -97,6 +97,22 @@ class StrangerTest(unittest.TestCase):
                 self.assertEqual(user == 0, self.program.name
                                  in host.read().kernel.programs)
 
+    def test_a_program_that_became_root_for_a_stranger_does_not_count(self):
+        before = self.found()
+        self.program.unlink()
+        self.program.symlink_to('/bin/su')
+        with subprocess.Popen(
+                [self.program, '--', 'root',
+                 f'--config-file={self.own(0)}'], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                user=strangers.SOMEBODY, group=strangers.SOMEBODY,
+                extra_groups=[]) as process:
+            try:
+                self.assertIn(b'Password', process.stdout.read(9))
+                self.assertEqual(before, self.found())
+            finally:
+                process.kill()
+
     def test_that_of_root_counts(self):
         with self.process(self.own(0), 0):
             self.assertEqual('4-7', self.found())
