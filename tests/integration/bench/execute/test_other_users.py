@@ -52,6 +52,18 @@ class StopTest(unittest.TestCase):
         self.job.stop()
         self.assertEqual((None, None), (victim.poll(), stranger.poll()))
 
+    def test_folders_that_have_gone_name_no_directory(self):
+        # The kernel writes " (deleted)" behind the path of such a folder.
+        self.job.prepare(['true'], {}, {})
+        directory = pathlib.Path(self.job.directory)
+        beside = [self.start(directory.parent / name)
+                  for name in ('1x', '1 (deleted)')]
+        own = self.start(directory / 'sub')
+        (directory / 'sub').rmdir()
+        self.job.stop()
+        self.assertEqual([None, None], [each.poll() for each in beside])
+        self.assertIsNotNone(own.wait(10))
+
     def test_a_process_of_another_user_in_the_directory_gets_no_signal(self):
         # A user can give any name to a folder in a mount namespace of his.
         self.job.prepare(['true'], {}, {})
