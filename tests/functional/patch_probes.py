@@ -24,10 +24,8 @@ from nova.objects import pci_device_pool
 from nova.pci import stats
 from nova.pci import whitelist
 from nova.scheduler import host_manager
+from nova.scheduler.filters import numa_topology_filter
 from nova.virt import hardware
-
-from hpcvirt.nova import cell_order_by_release
-from hpcvirt.nova import filters
 
 objects.register_all()
 
@@ -289,8 +287,6 @@ def topologies_read():
         filter, and the hosts that pass
     """
     read = []
-    # This reads one to find out about the release.
-    cell_order_by_release.spares_devices(types.SimpleNamespace())
     from_json = objects.NUMATopology.obj_from_db_obj
     with mock.patch.object(
             objects.NUMATopology, 'obj_from_db_obj', new=staticmethod(
@@ -305,7 +301,8 @@ def topologies_read():
 def _filtered(read, request):
     states = [_host_state(number) for number in range(10)]
     before = len(read)
-    passed = list(filters.HPCTopologyFilter().filter_all(states, request))
+    passed = list(numa_topology_filter.NUMATopologyFilter().filter_all(
+        states, request))
     after = len(read)
     del read[:]
     return {'before': before, 'after': after,
@@ -340,7 +337,6 @@ def topologies_kept():
 
 def _ask(manager, nodes, counts):
     read = []
-    cell_order_by_release.spares_devices(types.SimpleNamespace())
     from_json = objects.NUMATopology.obj_from_db_obj
     with mock.patch.object(
             objects.NUMATopology, 'obj_from_db_obj', new=staticmethod(
@@ -352,8 +348,9 @@ def _ask(manager, nodes, counts):
         for state in states:
             state.service = {}
             state.allocation_candidates = [{'mappings': {}}]
-        passed = filters.HPCTopologyFilter().filter_all(states, _dedicated())
-        passed = [state.host for state in passed]
+        passed = [state.host for state in
+                  numa_topology_filter.NUMATopologyFilter().filter_all(
+                      states, _dedicated())]
     counts.append(len(read))
     return states, passed
 
@@ -385,7 +382,7 @@ def _compute_node(number):
 
 def _request(of, pci_requests=None):
     return objects.RequestSpec(
-        flavor=of, image=IMAGE, numa_topology=hardware.numa_get_constraints(
+        instance_uuid=str(uuid.UUID(int=1)), flavor=of, image=IMAGE, numa_topology=hardware.numa_get_constraints(
             of, IMAGE), pci_requests=pci_requests)
 
 
