@@ -41,7 +41,7 @@ from tests.functional import test_nova_patches as patches
 #: Cells and VFs of the guests.
 GUESTS = {'usual': (2, 0), 'one VF': (2, 1), 'no NUMA topology': (0, 0)}
 SIZES = 1000, 5000
-#: One in so many hosts has changed before a request; 0 is none.
+#: One of this number of hosts has changed before a request; 0 is none.
 CHANGED = {'0 %': 0, '1 %': 100, '10 %': 10}
 #: The patches that concern the select path, as far as they can be alone.
 SETS = {'none': (), '0003': (3,), '0004': (4,), '0004, 0005': (4, 5),

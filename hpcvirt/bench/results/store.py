@@ -41,6 +41,7 @@ from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import database
+from hpcvirt.bench.results import earlier_runs
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import location
 from hpcvirt.bench.results import tables
@@ -95,8 +96,6 @@ class Store:
             location.make_directory(raw)
         self._engine = database.connect(self._url)
         self._attempts: dict[tuple[str, int], record.Attempt] = {}
-        # Runs in whose documents the host or benchmark beside them is not
-        # found: the columns are damaged, or have characters that JSON escapes.
         self._misplaced: Sequence[str] | None = None
         if create:
             with self._errors():
@@ -249,44 +248,17 @@ class Store:
         """Read the runs of an invocation, with their earlier attempts."""
         query = sqlalchemy.select(tables.RUNS).where(
             tables.RUNS.c.result_id == entry_id).order_by(tables.RUNS.c.number)
+        if self._misplaced is None:
+            self._misplaced = earlier_runs.find_misplaced(connection)
         for row in connection.execute(query).mappings().all():
-            bare = _load_run(row)
-            before = self._before(connection, bare)
+            bare = earlier_runs.load(row)
+            before = earlier_runs.read(connection, bare, self._misplaced)
             known = before[-record.KNOWN_ATTEMPTS:]
             yield dataclasses.replace(
                 bare, samples=_samples(connection, bare.id),
                 earlier=tuple(self._attempt(connection, other)
                               for other in known),
                 omitted=len(before) - len(known))
-
-    def _before(self, connection: sqlalchemy.Connection,
-                run: record.Run) -> list[record.Run]:
-        """Read the runs on the subject of a run before it, oldest first.
-
-        :raises InvalidInput: if damaged columns could hide one
-        """
-        if not run.subject:
-            return []
-        columns = tables.RUNS.c
-        if self._misplaced is None:
-            self._misplaced = connection.execute(sqlalchemy.select(
-                columns.id).where(sqlalchemy.or_(*(
-                    sqlalchemy.func.replace(
-                        columns.document,
-                        f'"{name}": "' + sqlalchemy.func.coalesce(
-                            columns[name], '') + '"', '') == columns.document
-                    for name in ('benchmark', 'host'))))).scalars().all()
-        query = sqlalchemy.select(tables.RUNS).where(
-            columns.document.contains(run.subject), sqlalchemy.or_(
-                columns.id.in_(self._misplaced), sqlalchemy.and_(
-                    columns.benchmark == run.benchmark,
-                    columns.host == run.host)))
-        found = [other for other in map(
-            _load_run, connection.execute(query).mappings())
-            if other.subject == run.subject
-            and other.benchmark == run.benchmark and other.host == run.host
-            and (other.started_at, other.id) < (run.started_at, run.id)]
-        return sorted(found, key=lambda one: (one.started_at, one.id))
 
     def _attempt(self, connection: sqlalchemy.Connection,
                  run: record.Run) -> record.Attempt:
@@ -352,17 +324,6 @@ def _entry(row: Any) -> Entry:
     return serialization.load(Entry, {
         field.name: row[field.name] for field in dataclasses.fields(Entry)},
         f'result {row["id"]}')
-
-
-def _load_run(row: Any) -> record.Run:
-    """Read a run, whose columns say what its document says."""
-    run = json_format.load_run(row['document'], row['id'])
-    for name in ('benchmark', 'host'):
-        if getattr(run, name) != row[name]:
-            raise exception.InvalidInput(
-                f'run {run.id}: {name}', f'is {str(row[name])[:64]!r} and '
-                f'{getattr(run, name)[:64]!r}')
-    return run
 
 
 def _samples(connection: sqlalchemy.Connection,
