@@ -106,7 +106,7 @@ def _sized(count: int, name: str, value: Callable[[float], float], unit: str,
 
 
 def _shown(number: int, *, benchmark: str, variant: str = 'mpi',
-           figures: _Figures | None = None, pairs: int = 6,
+           figures: _Figures | None = None, pairs: int = 12,
            planned: int | None = None, noise: float = 0.004,
            host: str = HOST, flavor: str = 'hpc.24c',
            purpose: record.Purpose = record.Purpose.COMPARE,

@@ -27,9 +27,11 @@ from hpcvirt.bench.model import record
 
 PILOT_BOOTS = 3
 PILOT_PAIRS = 2
-#: A run has at least this number of boots; one of twice as many pairs as
-#: signed ranks need has enough boots for these.
+#: A run has at least this number of boots, and one of at least
+#: :data:`LONG` pairs has LONG_BOOTS.
 MIN_BOOTS = sample_pairs.MIN_PAIRS
+LONG = 16
+LONG_BOOTS = 8
 #: Runs of fewer pairs have no pilot: each pair has a boot of its own.
 MIN_PAIRS_WITH_PILOT = PILOT_BOOTS * PILOT_PAIRS + MIN_BOOTS - PILOT_BOOTS
 
@@ -45,11 +47,11 @@ def sizes(run: record.Run) -> tuple[int, ...]:
     if run.planned_pairs < MIN_PAIRS_WITH_PILOT:
         return (1,) * run.planned_pairs
     rest = run.planned_pairs - PILOT_BOOTS * PILOT_PAIRS
-    least = (signed_rank.MIN_PAIRS
-             if run.planned_pairs >= 2 * signed_rank.MIN_PAIRS
-             else MIN_BOOTS)
-    most = rest // (least - PILOT_BOOTS)
-    boots = math.ceil(rest / max(1, min(_wanted(run), most)))
+    wanted, figures = _from_pilot(run)
+    least = max(MIN_BOOTS if run.planned_pairs < LONG else LONG_BOOTS,
+                signed_rank.find_least(1 / figures))
+    most = max(1, rest // (least - PILOT_BOOTS))
+    boots = math.ceil(rest / max(1, min(wanted, most)))
     # As even as possible.
     return (*(PILOT_PAIRS,) * PILOT_BOOTS, *(
         rest * (boot + 1) // boots - rest * boot // boots
@@ -72,28 +74,29 @@ def pairs_per_boot(boots: Sequence[Sequence[float]],
     return max(1, math.ceil(math.sqrt(cost_ratio * within / between)))
 
 
-def _wanted(run: record.Run) -> float:
+def _from_pilot(run: record.Run) -> tuple[float, int]:
     """Return the number that suits the figure that differs most by boot.
 
-    :returns: 1 before the end of the pilot
+    :returns: 1 before the end of the pilot; and how many figures are judged
     """
     count = PILOT_BOOTS * PILOT_PAIRS
     of_pilot = [sample.position for sample in run.samples
                 if sample.pair < count and not sample.warm_up
                 and not sample.control]
     if len(of_pilot) < 2 * count:
-        return 1
+        return 1, 1
     # What follows the pilot must not change what the pilot says.
     pilot = dataclasses.replace(run, samples=tuple(
         sample for sample in run.samples
         if sample.position <= max(of_pilot)))
     cost_ratio = _cost_ratio(pilot)
     if cost_ratio is None or sample_pairs.explain_invalid(pilot) is not None:
-        return 1
-    metrics = {**bounds.find_bounds(pilot), **run.bounds}
-    return min((_of_metric(pilot, metric, cost_ratio)
-                for metric in sample_pairs.metrics(pilot)
-                if metric in metrics), default=1)
+        return 1, 1
+    judged = {**bounds.find_bounds(pilot), **run.bounds}
+    metrics = [metric for metric in sample_pairs.metrics(pilot)
+               if metric in judged]
+    return min((_of_metric(pilot, metric, cost_ratio) for metric in metrics),
+               default=1), max(1, len(metrics))
 
 
 def _of_metric(pilot: record.Run, metric: str, cost_ratio: float) -> float:

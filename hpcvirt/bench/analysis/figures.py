@@ -40,6 +40,7 @@ class Figure:
     :ivar step: losses that differ by less cannot be told apart
     :ivar machine: the loss of native against native, None if not measured
     :ivar control: the same from the controls of the run itself
+    :ivar together: number of figures that are judged together
     """
 
     judgement: judgement.Judgement
@@ -48,6 +49,7 @@ class Figure:
     step: float = 0.0
     machine: stats.Estimate | None = None
     control: stats.Estimate | None = None
+    together: int = 1
 
 
 def estimate_run(run: record.Run,
@@ -127,8 +129,13 @@ def estimate_metric(found: attempts.Evidence, metric: str,
             reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = _units(values, of_launch=run.of_launch)
-    estimate = _of_looks(found, values, direction, units) or _estimate(
-        values, direction, units)
+    spent = _spend(found, done, units)
+    estimate = _estimate(values, direction, units) if not any(
+        spent) else interim_analyses.Sequential(*zip(*(
+            (_estimate(interim_analyses.first(values, pairs), direction,
+                       units[:pairs]), share)
+            for pairs, share in zip(done, spent, strict=True) if share),
+            strict=True))
     limit = None if bound is None else bound.limit(direction)
     slow = stragglers.find(*(
         [stats.loss_of_ratio(value, direction) for value in side]
@@ -149,6 +156,12 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     if too_few is not None:
         return Figure(dataclasses.replace(
             estimated, reason=too_few, remedy=judgement.Remedy.LAUNCHES))
+    if done and not any(spent):
+        return Figure(dataclasses.replace(
+            estimated, reason=f'{len(set(units)) or done[-1]} '
+            f'{"boots" if units else "pairs"} are too few for the part of '
+            'the errors that they may spend: go on',
+            remedy=judgement.Remedy.PAIRS))
     return Figure(estimated, estimate, worst,
                   evidence.step(values.native, values.guest),
                   _machine(run, metric, machines, direction),
@@ -171,28 +184,14 @@ def _units(values: sample_pairs.MetricValues, *,
     return values.boots if enough else ()
 
 
-def _of_looks(gathered: attempts.Evidence, values: sample_pairs.MetricValues,
-              direction: outcome.Direction,
-              units: Sequence[str]) -> stats.Estimate | None:
-    """Estimate the loss from all looks so far that had enough launches.
-
-    :returns: None if there were none
-    """
-    run = gathered.run
-    if not run.interim_analyses:
-        return None
-    found = [(_estimate(interim_analyses.first(values, pairs), direction,
-                        units[:pairs]),
-              gathered.share * share)
-             for pairs,
-             share in zip(run.interim_analyses,
-                          interim_analyses.shares(run.interim_analyses),
-                                     strict=True)
-             if pairs <= len(values.pairs) and (
-                 not units or len(set(units[:pairs]))
-                 >= sample_pairs.MIN_PAIRS)]
-    return interim_analyses.Sequential(*zip(*found,
-                                            strict=True)) if found else None
+def _spend(gathered: attempts.Evidence, done: Sequence[int],
+           units: Sequence[str]) -> tuple[float, ...]:
+    """Return the share of the chance of an error that each look spends."""
+    looks = gathered.run.interim_analyses
+    counts = [len(set(units[:look])) if units else look for look in done]
+    return interim_analyses.shares(looks, [
+        count if count >= sample_pairs.MIN_PAIRS else 0 for count in counts],
+        gathered.share)
 
 
 def _estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,

@@ -18,12 +18,14 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: Pairs before the first look, and their growth until the next one.
-MIN_PAIRS = 6
+#: Pairs before the first look, and their growth until the next one. With
+#: fewer than 8 of 40 pairs, no loss is large enough for a decision.
+MIN_PAIRS = 8
 _GROWTH = 1.5
 
 
@@ -77,11 +79,27 @@ def plan(most: int, first: int = MIN_PAIRS) -> tuple[int, ...]:
     return (*found, most)
 
 
-def shares(looks: Sequence[int]) -> tuple[float, ...]:
-    """Divide the chance of an error by the pairs that each look adds."""
-    before = (0, *looks[:-1])
-    return tuple((pairs - last) / looks[-1]
-                 for pairs, last in zip(looks, before, strict=True))
+def shares(looks: Sequence[int], units: Sequence[int],
+           share: float = 1.0) -> tuple[float, ...]:
+    """Divide the chance of an error by the pairs that each look adds.
+
+    A look with too few units for a decision spends nothing, and leaves its
+    part to the next one.
+
+    :param units: how many losses each look has that was reached
+    :param share: of the chance of an error that there is to divide
+    :returns: the share of each look that was reached, 0 if it spends nothing
+    """
+    found = []
+    spent = 0
+    for pairs, count in zip(looks, units, strict=False):
+        part = share * (pairs - spent) / looks[-1]
+        if signed_rank.find_least(part) > count:
+            part = 0.0
+        else:
+            spent = pairs
+        found.append(part)
+    return tuple(found)
 
 
 def find_reached(looks: Sequence[int], pairs: int) -> tuple[int, ...]:
@@ -134,7 +152,9 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     if distance <= stats.EQUAL:
         return None
     further = attempts.share(len(judged.earlier) + 2) if run.subject else 1.0
-    wanted = (_quantile(further / max(1, figures))
+    further /= max(1, figures)
+    least = max(least, signed_rank.find_least(further))
+    wanted = (_quantile(further)
               + statistics.NormalDist().inv_cdf(POWER)) / _quantile(
                   _share(judged, run))
     pairs = max(least, judged.pairs * (
@@ -149,11 +169,10 @@ def _share(judged: judgement.Judgement, run: record.Run) -> float:
     evidence = attempts.gather(run)
     done = find_reached(evidence.run.interim_analyses,
                         judged.pairs)
-    if not done:
-        return evidence.share
-    return evidence.share * shares(
-        evidence.run.interim_analyses)[
-        len(done) - 1]
+    units = [look * (judged.launches or judged.pairs) // judged.pairs
+             for look in done]
+    spent = shares(evidence.run.interim_analyses, units, evidence.share)
+    return next(filter(None, reversed(spent)), evidence.share)
 
 
 def _quantile(share: float) -> float:

@@ -88,12 +88,15 @@ class Normal:
 
     :ivar error: standard error of the mean; 0 if nothing varied
     :ivar freedom: degrees of freedom
+    :ivar least_p: no p-value is smaller: that of ranks if the sides do not
+        overlap, since t has none of its own for noise that is not normal
     :raises Unreachable: by each method, if scipy is not installed
     """
 
     loss: float
     error: float
     freedom: float
+    least_p: float = 0.0
 
     def ends(self, level: float = LEVEL) -> tuple[float, float]:
         if self.error == 0:
@@ -102,13 +105,16 @@ class Normal:
         return self.loss - reach, self.loss + reach
 
     def p_beyond(self, limit: float) -> float:
+        return max(self.least_p, self._below(limit))
+
+    def p_within(self, limit: float) -> float:
+        return max(self.least_p, 1 - self._below(limit))
+
+    def _below(self, limit: float) -> float:
         if self.error == 0:
             return 0.0 if self.loss <= limit + EQUAL else 1.0
         return float(_special().stdtr(
             self.freedom, (self.loss - limit) / self.error))
-
-    def p_within(self, limit: float) -> float:
-        return 1 - self.p_beyond(limit)
 
 
 def loss(native: float, guest: float,
@@ -132,14 +138,6 @@ def ratio_of_loss(value: float, direction: outcome.Direction) -> float:
     return math.exp(max(-EXTREME, min(exponent, EXTREME)))
 
 
-def estimate_normal(losses: Sequence[float]) -> Normal:
-    """Estimate the mean loss of at least two pairs."""
-    spread = statistics.stdev(losses)
-    return Normal(statistics.fmean(losses),
-                  spread / math.sqrt(len(losses)) if spread > EQUAL else 0.0,
-                  len(losses) - 1)
-
-
 def estimate_unpaired(native: Sequence[float], guest: Sequence[float],
                       direction: outcome.Direction) -> Normal:
     """Estimate the mean loss from at least two values in each side.
@@ -160,12 +158,13 @@ def estimate_unpaired(native: Sequence[float], guest: Sequence[float],
     shares = [statistics.variance(side) * runs_as_one / len(side)
               for side in sides]
     total = sum(shares)
+    least_p = 1 / math.comb(len(native) + len(guest), len(guest))
     if math.sqrt(total) <= EQUAL:
-        return Normal(mean, 0.0, len(native) + len(guest) - 2)
+        return Normal(mean, 0.0, len(native) + len(guest) - 2, least_p)
     freedom = total ** 2 / sum(
         share ** 2 / (count - 1)
         for share, count in zip(shares, counts, strict=True))
-    return Normal(mean, math.sqrt(total), freedom)
+    return Normal(mean, math.sqrt(total), freedom, least_p)
 
 
 def _correlation(values: Sequence[float]) -> float:

@@ -29,6 +29,7 @@ from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import confounders
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
@@ -224,7 +225,8 @@ def settle(pending: Iterable[figures.Figure],
     adjusted = zip(stats.holm(p_pass), stats.holm(p_fail),
                    map(min, p_pass, p_fail), strict=True)
     return [figure.judgement if figure.estimate is None
-            else decide(figure, figure.estimate, *next(adjusted))
+            else decide(dataclasses.replace(figure, together=len(judged)),
+                        figure.estimate, *next(adjusted))
             for figure in pending]
 
 
@@ -244,8 +246,9 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
         word, remedy = Word.FAIL, None
         reason = 'the loss is beyond the bound'
     elif p_alone <= stats.ALPHA:
-        reason = ('decided if it were judged alone, but not among all figures '
-                  'that are judged together (Holm)')
+        reason = _too_many(figure) or (
+            'decided if it were judged alone, but not among all figures '
+            'that are judged together (Holm)')
     elif figure.step:
         remedy = judgement.Remedy.LONGER_RUNS
         reason = (f'figures that differ by less than {figure.step:.1%} cannot '
@@ -261,6 +264,18 @@ def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     if figure.machine is None:
         return _as_controls_allow(judged, figure, low)
     return _as_machine_allows(judged, figure.machine, figure.limit, low)
+
+
+def _too_many(figure: figures.Figure) -> str | None:
+    """Say that there are too many figures for any decision; None if not."""
+    judged = figure.judgement
+    least = signed_rank.find_least(1 / figure.together)
+    count = judged.launches or judged.pairs
+    if not judged.paired or count >= least:
+        return None
+    return (f'{count} {"boots" if judged.launches else "pairs"} cannot decide '
+            f'among {figure.together} figures that are judged together, at '
+            f'least {least} are needed')
 
 
 def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:

@@ -82,16 +82,16 @@ class RunCommandTest(run_case.RunCase):
         result = self.result(*self.words(pairs=20), '--until-decided',
                              status=1)
         self.assertEqual('FAIL', result['verdict']['word'])
-        # A warm-up, six pairs, five of them with a control.
-        self.assertEqual(19, len(result['runs'][0]['samples']))
-        self.assertEqual(19, self.runs())
+        # A warm-up, eight pairs, five of them with a control.
+        self.assertEqual(22, len(result['runs'][0]['samples']))
+        self.assertEqual(22, self.runs())
         (figure,) = result['verdict']['judgements']
         self.assertAlmostEqual(1, figure['machine']['ratio'], places=1)
         _, out, _ = self.run_('bench', 'report', '--data',
                               str(self.scratch / 'data'))
         self.assertIn('native against native in the same run, 5 pairs',
                       ' '.join(out.split()))
-        self.assertEqual([6, 9, 14, 20], result['runs'][0]['looks'])
+        self.assertEqual([8, 12, 18, 20], result['runs'][0]['looks'])
         self.assertIsNotNone(self.store().entries()[0].finished_at)
 
     def test_an_interrupted_run_says_what_goes_on(self):

@@ -7,6 +7,7 @@ import statistics
 import testtools
 
 from hpcvirt.bench.analysis import boots
+from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from tests.builders import runs
 
@@ -90,6 +91,18 @@ class TestSizes(testtools.TestCase):
     def test_what_follows_the_pilot_does_not_change_it(self):
         self.assertEqual(boots.sizes(piloted(40, (0, 0.02, 0.04))),
                          boots.sizes(piloted(40, (0, 0.02, 0.04), after=5)))
+
+    def test_many_figures_need_more_boots(self):
+        run = piloted(16)
+        several = dataclasses.replace(run, bounds={
+            f'{number}': judgement.Bound(0.95) for number in range(23)},
+            samples=tuple(dataclasses.replace(
+                sample, outcome=dataclasses.replace(sample.outcome, metrics={
+                    f'{number}': value for number in range(23)
+                    for value in sample.outcome.metrics.values()}))
+                for sample in run.samples))
+        self.assertEqual([8, 13], [len(boots.sizes(each))
+                                   for each in (run, several)])
 
     def test_few_pairs_have_a_boot_each(self):
         for pairs in (1, 5, 7):

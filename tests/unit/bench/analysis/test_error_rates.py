@@ -7,12 +7,12 @@ Noise is log-normal, both sides alike, with seeded dice; other noise comes from
 simulates it again.
 """
 
+import csv
 import functools
 import importlib.util
 import math
 import pathlib
 import random
-import re
 
 import testtools
 from scipy import stats as reference
@@ -23,11 +23,8 @@ from hpcvirt.bench.model import judgement
 from tests.builders import runs
 
 Word = judgement.VerdictResult
-#: Kinds of noise that take long to simulate.
-LONG = (', 5 attempts', ', 10 attempts')
 TIMES = 600
 ROOT = pathlib.Path(__file__).parents[4]
-DOCS = ROOT / 'docs' / 'source' / 'benchmarks.rst'
 
 _spec = importlib.util.spec_from_file_location(
     'simulation', ROOT / 'benchmarks' / 'verdict.py')
@@ -65,7 +62,7 @@ def tolerance(rate, times=TIMES):
 
 
 def power(pairs, cv, ratio, bound):
-    """Chance of PASS (ratio above the bound) or FAIL, worked out."""
+    """Chance of PASS (ratio above the bound) or FAIL of Student's t."""
     sigma = math.sqrt(2 * math.log(1 + cv ** 2))
     shift = abs(math.log(ratio / bound)) * math.sqrt(pairs) / sigma
     return float(reference.nct.sf(reference.t.ppf(0.95, pairs - 1),
@@ -171,27 +168,43 @@ class TestDocumentedRates(testtools.TestCase):
 
     def rows(self):
         """Noise, pairs and the five rates of each row of the table."""
-        text = DOCS.read_text(encoding='utf-8')
-        rate = r'     - ([\d.]+)\n'
-        return re.findall(
-            rf'^   \* - (.*)\n     - (\d+)\n{rate * 5}', text, re.MULTILINE)
+        with simulation.CSV.open(newline='') as file:
+            header, *rows = csv.reader(file)
+        self.assertEqual(simulation.COLUMNS, tuple(header))
+        return [(noise, int(pairs), rates[:5], before)
+                for noise, pairs, *rates, before in rows]
 
     def test_no_rate_of_error_is_above_5_percent(self):
-        beyond = 0.05 + 3 * math.sqrt(0.05 * 0.95 / 2000)
-        for noise, pairs, *rates in self.rows():
+        for noise, pairs, rates, _ in self.rows():
+            trials = 400 if simulation.CASES[noise].figures == 1 else 100
+            beyond = 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)
             for rate in rates[:3]:
                 self.assertLessEqual(float(rate), 100 * beyond,
                                      f'{noise} {pairs}')
 
+    def test_the_table_has_all_that_is_simulated(self):
+        self.assertEqual(
+            [(name, pairs, simulation.BEFORE[name, pairs])
+             for name, case in simulation.CASES.items()
+             for pairs in case.pairs],
+            [(noise, pairs, before)
+             for noise, pairs, _, before in self.rows()])
+
+    def test_many_figures_of_few_pairs_are_not_decided(self):
+        # Student's t was wrong in half of all cases here.
+        for pairs in (5, 7):
+            found, *_ = simulation.rates(
+                '23 figures, guest with two levels', pairs, 10)
+            self.assertEqual((0.0, 0.0),
+                             (found[Word.PASS], found[Word.FAIL]))
+
     def test_periodic_the_table_is_what_the_script_prints(self):
-        rows = self.rows()
-        self.assertEqual([*simulation.NOISE, *simulation.BOOTS],
-                         list(dict.fromkeys(row[0] for row in rows)))
-        for noise, pairs, *rates in rows:
-            if int(pairs) > 10 or noise.endswith(LONG):
+        for noise, pairs, rates, _ in self.rows():
+            case = simulation.CASES[noise]
+            if pairs > 10 or case.attempts > 1 or case.figures > 1:
                 continue
             at_bound, equal, slow = simulation.rates(
-                noise, int(pairs), self.TRIALS)
+                noise, pairs, self.TRIALS)
             for found, printed in zip(
                     (at_bound[Word.PASS], at_bound[Word.FAIL],
                      equal[Word.FAIL], equal[Word.PASS], slow[Word.FAIL]),
@@ -199,7 +212,7 @@ class TestDocumentedRates(testtools.TestCase):
                 share = float(printed) / 100
                 for rate, expected in ((found, share), (1 - found, 1 - share)):
                     self.assertLessEqual(
-                        rate, tolerance(min(1.0, expected + 0.01),
+                        rate, tolerance(min(1.0, expected + 0.02),
                                         self.TRIALS),
                         f'{noise} {pairs}')
 

@@ -41,11 +41,16 @@ class TestLoss(testtools.TestCase):
 
 
 class TestNormal(testtools.TestCase):
+    @staticmethod
+    def estimate(losses):
+        error = statistics.stdev(losses) / math.sqrt(len(losses))
+        return stats.Normal(statistics.fmean(losses), error, len(losses) - 1)
+
     @SETTINGS
     @hypothesis.given(VALUES)
-    def test_paired_ends_are_those_of_the_t_test(self, losses):
+    def test_the_ends_are_those_of_the_t_test(self, losses):
         hypothesis.assume(statistics.stdev(losses) > 1e-6)
-        low, high = stats.estimate_normal(losses).ends(0.95)
+        low, high = self.estimate(losses).ends(0.95)
         expected = reference.ttest_1samp(losses, 0).confidence_interval(0.90)
         self.assertTrue(math.isclose(expected.low, low, abs_tol=1e-9))
         self.assertTrue(math.isclose(expected.high, high, abs_tol=1e-9))
@@ -53,14 +58,15 @@ class TestNormal(testtools.TestCase):
     @SETTINGS
     @hypothesis.given(VALUES, strategies.floats(-3, 3))
     def test_the_p_values_and_the_ends_say_the_same(self, losses, limit):
-        estimate = stats.estimate_normal(losses)
+        hypothesis.assume(statistics.stdev(losses) > 1e-6)
+        estimate = self.estimate(losses)
         low, high = estimate.ends()
         hypothesis.assume(min(abs(high - limit), abs(low - limit)) > 1e-9)
         self.assertEqual(high < limit, estimate.p_beyond(limit) < stats.ALPHA)
         self.assertEqual(low > limit, estimate.p_within(limit) < stats.ALPHA)
 
     def test_without_variation_the_interval_is_a_point(self):
-        estimate = stats.estimate_normal([0.05] * 6)
+        estimate = stats.Normal(0.05, 0.0, 5)
         low, high = estimate.ends()
         self.assertEqual(low, high)
         self.assertAlmostEqual(0.05, low)
@@ -105,6 +111,14 @@ class TestUnpaired(testtools.TestCase):
         self.assertGreater(estimate.error, 0)
         level = stats.estimate_unpaired([2.0] * 5, [2.0] * 6, UP)
         self.assertEqual((0.0, 0.0), level.ends())
+
+
+    def test_sides_that_do_not_overlap_have_the_p_value_of_ranks(self):
+        # Of all ways to choose 5 of 10 runs, one has the 5 slowest.
+        found = stats.estimate_unpaired([100, 104, 99, 103, 98],
+                                        [10, 10.4, 9.9, 10.3, 9.8], UP)
+        self.assertAlmostEqual(1 / 252, found.p_within(math.log(1.05)))
+        self.assertAlmostEqual(1 / 252, found.p_beyond(math.log(1000)))
 
 
 class TestAlpha(testtools.TestCase):

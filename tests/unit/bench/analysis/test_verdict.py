@@ -80,7 +80,7 @@ class TestWords(VerdictTestCase):
     def test_an_emulated_guest_fails_by_far(self):
         result, figure = self.judge(runs.run(NATIVE, scaled(1 / 360)))
         self.assertEqual(Word.FAIL, result.result)
-        self.assertLess(figure.p_fail, 1e-6)
+        self.assertEqual(2.0 ** -10, figure.p_fail)
 
     def test_a_margin_lets_a_demand_of_equality_pass(self):
         bounds = {'mops_total': judgement.Bound(1.0, margin=0.03)}
@@ -526,6 +526,15 @@ class TestTogether(VerdictTestCase):
             for number in range(8)])
         self.assertEqual(Word.INCONCLUSIVE, many.result)
         self.assertIn('Holm', many.reason)
+
+    def test_too_few_pairs_for_so_many_figures_are_named(self):
+        few = [runs.run(NATIVE[:6], scaled(0.98)[:6], id=f'r{number}',
+                        case=f'c{number}') for number in range(3)]
+        self.assertEqual(Word.PASS, verdict.judge(few[:2]).result)
+        found = verdict.judge(few)
+        self.assertEqual(Word.INCONCLUSIVE, found.result)
+        self.assertIn('6 pairs cannot decide among 3 figures that are judged '
+                      'together, at least 7 are needed', found.reason)
 
     def test_metrics_of_one_run_are_judged_together_too(self):
         found = [outcome.Outcome(True, None, {

@@ -91,7 +91,7 @@ class TestPage(testtools.TestCase):
         self.assertIn('more message sizes', lines['osu-latency mpi'])
         self.assertIn('Less noise', lines['npb-cg mpi'])
         self.assertIn('--pairs 10', lines['npb-ft mpi'])
-        self.assertIn('1 of 12 samples failed', lines['npb-sp mpi'])
+        self.assertIn('1 of 24 samples failed', lines['npb-sp mpi'])
         self.assertIn('mend the cause', lines['npb-sp mpi'])
         self.assertIn('--native TARGET', lines['npb-ep mpi'])
 
@@ -139,7 +139,7 @@ class TestPage(testtools.TestCase):
         section = self.result('osu-bandwidth')
         self.assertEqual([], section.findall('.//figure/svg'))
         self.assertIn('INVALID', words(section.find('table')))
-        self.assertIn('(23 figures): 1 of 12 samples failed', words(section))
+        self.assertIn('(23 figures): 1 of 24 samples failed', words(section))
 
     def test_a_row_of_sizes_shows_the_worst(self):
         rows = self.result('osu-latency').find('table').findall('.//tbody/tr')
