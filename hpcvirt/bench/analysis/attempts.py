@@ -42,10 +42,13 @@ class Evidence:
 
     :ivar run: with the pairs of the earlier attempts before its own
     :ivar share: of the chance of an error of a single run
+    :ivar failed: number of native samples and of samples of the guest that
+        failed in the earlier attempts, which are in no pair
     """
 
     run: record.Run
     share: float = 1.0
+    failed: tuple[int, int] = (0, 0)
 
 
 def gather(run: record.Run) -> Evidence:
@@ -53,7 +56,9 @@ def gather(run: record.Run) -> Evidence:
 
     Only complete and valid pairs count, and only those of attempts that ran
     the same as this one by their own outputs; if the verdict is to speak of
-    one launch of the guest, only those of that launch. An attempt after which
+    one launch of the guest, only those of that launch. Samples that failed
+    count as stragglers: otherwise a guest of which some jobs hang would only
+    have to be measured until none does. An attempt after which
     there were enough pairs for a verdict has taken its part of the errors,
     even if it was interrupted.
     """
@@ -72,8 +77,11 @@ def gather(run: record.Run) -> Evidence:
                         for sample in both]
         pairs += len(found)
         verdicts += bool(found) and pairs >= sample_pairs.MIN_PAIRS
+    native, guest = (
+        sum(_failed(attempt, side, boots) for attempt in run.earlier[-MAX_ATTEMPTS:])
+        for side in (record.Side.NATIVE, record.Side.GUEST))
     if not pairs:
-        return Evidence(run)
+        return Evidence(run, failed=(native, guest))
     samples += [sample if sample.warm_up else
                 dataclasses.replace(sample, pair=pairs + sample.pair)
                 for sample in run.samples]
@@ -85,7 +93,7 @@ def gather(run: record.Run) -> Evidence:
         dataclasses.replace(run, samples=tuple(samples), earlier=(),
                             planned_pairs=planned,
                             interim_analyses=looks),
-        share(verdicts + 1))
+        share(verdicts + 1), (native, guest))
 
 
 def share(number: int) -> float:
@@ -142,6 +150,18 @@ def name(earlier: int) -> str:
 def _boot(sample: record.Sample) -> str:
     return (sample_pairs.boot(sample.environment)
             if sample.side is record.Side.GUEST else '')
+
+
+def _failed(attempt: record.Attempt, side: record.Side,
+            boots: set[str]) -> int:
+    """Count the samples of a side that failed.
+
+    :param boots: those of the guest that count, empty for all
+    """
+    return sum(sample.side is side and not sample.outcome.valid
+               and (side is record.Side.NATIVE or not boots
+                    or _boot(sample) in boots)
+               for sample in attempt.samples)
 
 
 def _pairs(attempt: record.Attempt,

@@ -53,17 +53,19 @@ class Figure:
 
 
 def estimate_run(run: record.Run,
-                 machines: Iterable[record.Run]) -> list[Figure]:
+                 machines: Iterable[record.Run],
+                 together: int = 1) -> list[Figure]:
     """Estimate all figures of a run that have a bound.
 
     :param run: with its earlier attempts, whose pairs count as well
     :param machines: A/A runs
+    :param together: number of figures that are judged together
     :raises InvalidInput: if a pair has two samples in the same side
     """
     found = attempts.gather(run)
     return estimate_each(
         found.run, found.run.bounds, lambda metric, bound: estimate_metric(
-            found, metric, bound, machines))
+            found, metric, bound, machines, together))
 
 
 def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
@@ -97,9 +99,11 @@ def _unmeasured(run: record.Run, metric: str, word: judgement.VerdictResult,
 
 def estimate_metric(found: attempts.Evidence, metric: str,
                     bound: judgement.Bound | None,
-                    machines: Iterable[record.Run]) -> Figure:
+                    machines: Iterable[record.Run],
+                    together: int = 1) -> Figure:
     """Estimate one figure of a valid run.
 
+    :param together: number of figures that are judged together
     :raises InvalidInput: if a pair has two samples in the same side
     """
     run = found.run
@@ -139,19 +143,19 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     limit = None if bound is None else bound.limit(direction)
     slow = stragglers.find(*(
         [stats.loss_of_ratio(value, direction) for value in side]
-        for side in (values.native, values.guest)))
+        for side in (values.native, values.guest)), found.failed)
     estimated = dataclasses.replace(
         blank, limit=limit, launches=len(set(units)),
         boots=len(set(values.launches or values.boots)),
         interim_analyses=len(done),
         interval=interval(estimate, direction),
-        remarks=tuple(_remarks(values, slow)))
+        remarks=tuple(_remarks(values, slow, found.failed)))
     if limit is None:
         return Figure(estimated)
     worst = stats.loss_of_ratio(limit, direction)
     estimated = dataclasses.replace(estimated, tail=judgement.Tail(
-        slow.word(worst, found.share), slow.native, slow.guest,
-        stats.ratio_of_loss(slow.mean_loss, direction)))
+        slow.word(worst, found.share, together), slow.native, slow.guest,
+        stats.ratio_of_loss(slow.mean_loss, direction), slow.most))
     too_few = None if run.of_launch else _too_few_launches(values.launches)
     if too_few is not None:
         return Figure(dataclasses.replace(
@@ -276,14 +280,18 @@ def make_blank(run: record.Run, metric: str,
 
 
 def _remarks(values: sample_pairs.MetricValues,
-             found: stragglers.Stragglers) -> Iterator[str]:
+             found: stragglers.Stragglers,
+             failed: tuple[int, int]) -> Iterator[str]:
     for name, side in (('native', values.native), ('guest', values.guest)):
         if len(set(side)) == 1:
             yield f'all {name} values are equal: a coarse clock'
     if found.native or found.guest:
-        yield (f'{found.guest} of {len(values.guest)} guest runs and '
-               f'{found.native} of {len(values.native)} native runs are much '
-               'slower than the others')
+        yield (f'{found.guest} of {found.runs} guest runs and '
+               f'{found.native} of {len(values.native) + failed[0]} native '
+               'runs are much slower than the others')
+    if any(failed):
+        yield (f'of these, {failed[1]} guest runs and {failed[0]} native runs '
+               'failed in earlier attempts')
 
 
 def _losses(values: sample_pairs.MetricValues,

@@ -102,13 +102,20 @@ def judge(runs: Sequence[record.Run], *,
     """
     machines = [run for run in runs if run.purpose is record.Purpose.AA]
     judged = [run for run in runs if run.purpose is not record.Purpose.AA]
-    pending = [figures.estimate_run(run, machines) for run in judged]
+    pending = [figures.estimate_run(run, machines, count_figures(judged))
+               for run in judged]
     settled = iter(settle(itertools.chain.from_iterable(pending)))
     return dataclasses.replace(verdict_of(tuple(
         figure for run, found in zip(judged, pending, strict=True)
         for figure in _after_attempts(
             run, list(itertools.islice(settled, len(found))), tell=tell))),
         differences=confounders.format_differences(judged))
+
+
+def count_figures(runs: Iterable[record.Run]) -> int:
+    """Count the figures of some runs that have a bound."""
+    return max(1, sum(metric in run.bounds for run in runs
+                      for metric in sample_pairs.metrics(run)))
 
 
 def verdict_of(judgements: tuple[judgement.Judgement, ...]
@@ -140,13 +147,20 @@ def _scope(judgements: Sequence[judgement.Judgement]) -> str:
         return ''
     launches = min(figure.launches for figure in estimated)
     if launches:
-        return ('it speaks of the launches of the guest; '
-                f'{launches} were measured')
-    if all(figure.boots == 1 for figure in estimated):
-        return ('it speaks of this boot of the guest alone, and the next boot '
-                'may differ')
-    return ('it speaks of the launches of the guest that were measured, and '
-            'not of the next one')
+        scope = ('it speaks of the launches of the guest; '
+                 f'{launches} were measured')
+    elif all(figure.boots == 1 for figure in estimated):
+        scope = ('it speaks of this boot of the guest alone, and the next '
+                 'boot may differ')
+    else:
+        scope = ('it speaks of the launches of the guest that were measured, '
+                 'and not of the next one')
+    most = max((figure.tail.most for figure in estimated if figure.tail),
+               default=1.0)
+    if most < 1:
+        scope += (f'; of the runs of the guest, up to {most:.0%} may be much '
+                  'slower than the others')
+    return scope
 
 
 def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:
@@ -287,14 +301,14 @@ def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
     if tail.result is Word.FAIL:
         return dataclasses.replace(
             judged, result=Word.FAIL, remedy=None, reason='the guest has more '
-            'runs that are much slower than the others')
+            'or longer runs that are much slower than the others')
     if judged.result is Word.INCONCLUSIVE:
         return judged
     return dataclasses.replace(
         judged, result=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
-        reason='a typical run is within the '
-        'bound, but with the runs of the guest that are much slower the mean '
-        'is not; more pairs show whether native has them as well')
+        reason='a typical run is within the bound, but with the runs of the '
+        'guest that are much slower or failed the mean is not; more pairs '
+        'show whether native has them as well')
 
 
 def _as_controls_allow(judged: judgement.Judgement, figure: figures.Figure,

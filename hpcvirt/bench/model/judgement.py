@@ -104,6 +104,8 @@ class Tail:
     :ivar guest: number of stragglers of the guest
     :ivar ratio: guest / native of the means, in which stragglers count in
         full
+    :ivar most: the largest part of all runs of the guest that may be
+        stragglers, with a confidence of 95 %
     """
 
     result: VerdictResult = dataclasses.field(
@@ -111,6 +113,7 @@ class Tail:
     native: int
     guest: int
     ratio: float
+    most: float = 1.0
 
 
 @dataclasses.dataclass(frozen=True)

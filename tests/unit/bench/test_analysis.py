@@ -584,6 +584,41 @@ class TestStragglers(testtools.TestCase):
         self.assertEqual(Word.PASS, slight.word(LIMIT))
         self.assertEqual(Word.PASS, self.found(0, 12).word(math.log(10)))
 
+    def test_what_native_has_excuses_no_longer_ones(self):
+        native, guest = side(1, 40, 2.0, 1), side(1, 40, 10.0, 2)
+        found = stragglers.find(native, guest)
+        self.assertEqual((1, 1, True),
+                         (found.native, found.guest, found.is_longer))
+        self.assertEqual(Word.INCONCLUSIVE, found.word(LIMIT))
+        self.assertEqual(Word.PASS, stragglers.find(guest, native).word(LIMIT))
+
+    def test_longer_ones_fail_by_the_chance_that_all_are_of_the_guest(self):
+        found = stragglers.find(side(12, 40, 2.0, 1), side(12, 40, 10.0, 2))
+        self.assertAlmostEqual(math.comb(40, 12) / math.comb(80, 12),
+                               found.p_length)
+        self.assertGreater(found.p, 0.5)
+        self.assertEqual(Word.FAIL, found.word(LIMIT))
+
+    def test_a_failed_run_is_a_straggler_of_any_length(self):
+        found = stragglers.find(side(0, seed=1), side(0, seed=2), (0, 1))
+        self.assertEqual((0, 1, 31, math.inf), (
+            found.native, found.guest, found.runs, found.mean_loss))
+        self.assertEqual(Word.INCONCLUSIVE, found.word(math.log(100)))
+        both = stragglers.find(side(0, seed=1), side(0, seed=2), (1, 1))
+        self.assertEqual(Word.PASS, both.word(LIMIT))
+
+    def test_among_many_figures_each_has_a_part_of_the_errors(self):
+        found = self.found(0, 12)
+        self.assertEqual(Word.INCONCLUSIVE,
+                         found.word(LIMIT, figures=1000))
+
+    def test_what_tail_is_excluded(self):
+        for slow, count in ((0, 10), (0, 60), (2, 30)):
+            found = stragglers.find(side(0, count, seed=1),
+                                    side(slow, count, seed=2))
+            self.assertAlmostEqual(
+                reference.beta.ppf(0.95, slow + 1, count - slow), found.most)
+
     def test_a_guest_as_good_as_native_hardly_ever_fails(self):
         dice = random.Random(5)
         words = []

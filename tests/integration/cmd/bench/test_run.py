@@ -82,9 +82,9 @@ class RunCommandTest(run_case.RunCase):
         result = self.result(*self.words(pairs=20), '--until-decided',
                              status=1)
         self.assertEqual('FAIL', result['verdict']['word'])
-        # A warm-up, eight pairs, five of them with a control.
-        self.assertEqual(22, len(result['runs'][0]['samples']))
-        self.assertEqual(22, self.runs())
+        # Two warm-ups, eight pairs, five of them with a control.
+        self.assertEqual(23, len(result['runs'][0]['samples']))
+        self.assertEqual(23, self.runs())
         (figure,) = result['verdict']['judgements']
         self.assertAlmostEqual(1, figure['machine']['ratio'], places=1)
         _, out, _ = self.run_('bench', 'report', '--data',

@@ -53,6 +53,30 @@ class TestGather(testtools.TestCase):
         self.assertEqual(13, judged.pairs)
         self.assertIsNot(Word.INVALID, judged.result)
 
+    def test_what_failed_before_is_a_straggler(self):
+        native, guest = noisy(6)
+        for side, number in (((native, [*guest[:5], runs.bad()]), (0, 1)),
+                             (([*native[:4], *[runs.bad()] * 2], guest),
+                              (2, 0))):
+            run = after([side])
+            self.assertEqual(number, attempts.gather(run).failed)
+            (judged,) = verdict.judge([run]).judgements
+            self.assertEqual(number, (judged.tail.native, judged.tail.guest))
+            self.assertEqual(Word.INCONCLUSIVE if number[1] else Word.PASS,
+                             judged.result)
+            self.assertIn(f'of these, {number[1]} guest runs and {number[0]} '
+                          'native runs failed in earlier attempts',
+                          judged.remarks)
+
+    def test_a_guest_whose_jobs_hang_does_not_pass_at_last(self):
+        # Each attempt is measured again because it is not welcome.
+        native, guest = noisy(10)
+        hung = (native, [*guest[:9], runs.bad('stopped at its time limit')])
+        for earlier in ([hung], [hung, noisy(10, seed=2), noisy(10, seed=3)]):
+            judged = verdict.judge([after(earlier)])
+            self.assertEqual(Word.INCONCLUSIVE, judged.result)
+            self.assertIn('much slower or failed', judged.reason)
+
     def test_attempts_at_something_else_do_not_count(self):
         native, guest = ([runs.good(value, **{'class': 'D'}) for value in side]
                          for side in noisy(6))

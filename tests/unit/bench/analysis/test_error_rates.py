@@ -178,7 +178,7 @@ class TestDocumentedRates(testtools.TestCase):
         for noise, pairs, rates, _ in self.rows():
             trials = 400 if simulation.CASES[noise].figures == 1 else 100
             beyond = 0.05 + 3 * math.sqrt(0.05 * 0.95 / trials)
-            for rate in rates[:3]:
+            for rate in filter(None, rates[:3]):
                 self.assertLessEqual(float(rate), 100 * beyond,
                                      f'{noise} {pairs}')
 
@@ -201,7 +201,8 @@ class TestDocumentedRates(testtools.TestCase):
     def test_periodic_the_table_is_what_the_script_prints(self):
         for noise, pairs, rates, _ in self.rows():
             case = simulation.CASES[noise]
-            if pairs > 10 or case.attempts > 1 or case.figures > 1:
+            if pairs > 10 or case.attempts > 1 or (
+                    case.figures > 1 or case.is_bad):
                 continue
             at_bound, equal, slow = simulation.rates(
                 noise, pairs, self.TRIALS)
