@@ -78,7 +78,8 @@ def gather(run: record.Run) -> Evidence:
         pairs += len(found)
         verdicts += bool(found) and pairs >= sample_pairs.MIN_PAIRS
     native, guest = (
-        sum(_failed(attempt, side, boots) for attempt in run.earlier[-MAX_ATTEMPTS:])
+        sum(_failed(attempt, side, boots)
+            for attempt in run.earlier[-MAX_ATTEMPTS:])
         for side in (record.Side.NATIVE, record.Side.GUEST))
     if not pairs:
         return Evidence(run, failed=(native, guest))

@@ -52,6 +52,12 @@ class Figure:
     together: int = 1
 
 
+def count(runs: Iterable[record.Run]) -> int:
+    """Count the figures of some runs that have a bound, at least 1."""
+    return max(1, sum(metric in run.bounds for run in runs
+                      for metric in sample_pairs.metrics(run)))
+
+
 def estimate_run(run: record.Run,
                  machines: Iterable[record.Run],
                  together: int = 1) -> list[Figure]:
@@ -141,9 +147,10 @@ def estimate_metric(found: attempts.Evidence, metric: str,
             for pairs, share in zip(done, spent, strict=True) if share),
             strict=True))
     limit = None if bound is None else bound.limit(direction)
-    slow = stragglers.find(*(
+    native, guest = (
         [stats.loss_of_ratio(value, direction) for value in side]
-        for side in (values.native, values.guest)), found.failed)
+        for side in (values.native, values.guest))
+    slow = stragglers.find(native, guest, found.failed)
     estimated = dataclasses.replace(
         blank, limit=limit, launches=len(set(units)),
         boots=len(set(values.launches or values.boots)),

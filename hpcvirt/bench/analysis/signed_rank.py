@@ -11,8 +11,8 @@ runs that are several times slower widen the interval little, whereas they
 make a t interval useless.
 
 Even losses that are all on one side of a bound are no better evidence than
-their number: 5 losses have a p-value of 1 / 32 however far away they are. So
-many figures that are judged together need more pairs than one
+their number: 5 losses have a p-value of 1 / 32 however far away they are.
+Hence several figures that are judged together need more pairs than one
 (:func:`find_least`). No other distribution decides in their place: one that
 looks at how far away the losses are is wrong in half of all cases if 5 pairs
 of 23 figures have noise of two levels.

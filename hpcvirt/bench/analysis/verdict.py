@@ -102,7 +102,8 @@ def judge(runs: Sequence[record.Run], *,
     """
     machines = [run for run in runs if run.purpose is record.Purpose.AA]
     judged = [run for run in runs if run.purpose is not record.Purpose.AA]
-    pending = [figures.estimate_run(run, machines, count_figures(judged))
+    together = figures.count(judged)
+    pending = [figures.estimate_run(run, machines, together)
                for run in judged]
     settled = iter(settle(itertools.chain.from_iterable(pending)))
     return dataclasses.replace(verdict_of(tuple(
@@ -110,12 +111,6 @@ def judge(runs: Sequence[record.Run], *,
         for figure in _after_attempts(
             run, list(itertools.islice(settled, len(found))), tell=tell))),
         differences=confounders.format_differences(judged))
-
-
-def count_figures(runs: Iterable[record.Run]) -> int:
-    """Count the figures of some runs that have a bound."""
-    return max(1, sum(metric in run.bounds for run in runs
-                      for metric in sample_pairs.metrics(run)))
 
 
 def verdict_of(judgements: tuple[judgement.Judgement, ...]

@@ -249,7 +249,8 @@ class TestTail(VerdictTestCase):
         for slow in (1, 2, 3):
             result, figure = self.stragglers(0, slow)
             self.assertEqual(Word.INCONCLUSIVE, result.result)
-            self.assertIn('much slower or failed the mean is not', figure.reason)
+            self.assertIn('much slower or failed the mean is not',
+                          figure.reason)
             self.assertEqual((Word.INCONCLUSIVE, 0, slow), (
                 figure.tail.result, figure.tail.native, figure.tail.guest))
             self.assertIn(f'{slow} of 30 guest runs and 0 of 30 native',
