@@ -88,7 +88,7 @@ class RunBenchmarks(command.Report):
         parser.add_argument(
             '--pairs', type=_pair_count, default=10, metavar='N',
             help='pairs that count, fixed in advance (default: %(default)s; '
-            'fewer than 5 never pass)')
+            'fewer than 5 never decide, and several figures need more)')
         parser.add_argument(
             '--until-decided', action='store_true',
             help='stop at one of several numbers of pairs if they decide; '

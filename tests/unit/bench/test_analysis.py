@@ -519,10 +519,10 @@ class TestSignedRank(testtools.TestCase):
                 self.assertEqual(2.0 ** -count, found.p_within(0.05))
 
     def test_the_least_number_that_decides(self):
-        for figures in (1, 2, 3, 23, 200):
-            least = signed_rank.find_least(1 / figures)
-            self.assertLessEqual(figures * 2.0 ** -least, stats.ALPHA)
-            self.assertGreater(figures * 2.0 ** (1 - least), stats.ALPHA)
+        for count in (1, 2, 3, 23, 200):
+            least = signed_rank.find_least(1 / count)
+            self.assertLessEqual(count * 2.0 ** -least, stats.ALPHA)
+            self.assertGreater(count * 2.0 ** (1 - least), stats.ALPHA)
 
     def test_too_few_losses_have_no_ends(self):
         self.assertEqual((-math.inf, math.inf), signed_rank.estimate(
