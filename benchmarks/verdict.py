@@ -379,7 +379,7 @@ def run(dice: random.Random, case: Case, pairs: int, loss: float,
                 time = max(math.floor(time * 100), 1) / 100
             done = outcome.Outcome(True, None, {'wall_s': outcome.Metric(
                 time, 's', outcome.Direction.DOWN)})
-            if guest and dice.random() < case.hangs:
+            if case.hangs and guest and dice.random() < case.hangs:
                 done = outcome.Outcome(False, 'stopped at its time limit')
             samples.append(record.Sample(
                 side, pair, 2 * pair + guest, done,
