@@ -6,9 +6,9 @@ Each kind of noise gets guests exactly at the bound, where PASS and FAIL are
 both wrong, guests that are as good as native, where FAIL is wrong, and guests
 that lose twice as much as allowed. The verdicts are those of the program. With
 ``--csv`` the table goes to docs/source/verdict_rates.csv as well, which is
-shown in docs/source/benchmarks.rst. Beside it are the rates of version 0.9 of
-the method, in which Student's t decided where signed ranks could not. The exit
-status is 1 if a rate is above 5 % by more than three standard errors.
+shown in docs/source/benchmarks.rst. Beside it are the rates of the previous
+rules, by which Student's t decided where signed ranks could not, failed runs
+did not count, and stragglers had no length. The exit status is 1 if a rate is above 5 % by more than three standard errors.
 """
 
 import argparse
@@ -192,7 +192,7 @@ CASES: dict[str, Case] = {
     'boots differ by 1 %, pilot': Case(_LOG_NORMAL, _SEVERAL, spread=0.01),
     'boots differ by 5 %, pilot': Case(_LOG_NORMAL, _SEVERAL, spread=0.05),
 }
-#: The same simulated with version 0.9 of the method: false PASS, false FAIL
+#: The same simulated with the previous rules: false PASS, false FAIL
 #: and PASS of equal guests, in percent.
 BEFORE: dict[tuple[str, int], str] = {
     ('log-normal, CV 2 %', 5): '5.8 / 3.2 / 91',
