@@ -8,7 +8,8 @@ that lose twice as much as allowed. The verdicts are those of the program. With
 ``--csv`` the table goes to docs/source/verdict_rates.csv as well, which is
 shown in docs/source/benchmarks.rst. Beside it are the rates of the previous
 rules, by which Student's t decided where signed ranks could not, failed runs
-did not count, and stragglers had no length. The exit status is 1 if a rate is above 5 % by more than three standard errors.
+did not count, and stragglers had no length. The exit status is 1 if a rate is
+above 5 % by more than three standard errors.
 """
 
 import argparse
