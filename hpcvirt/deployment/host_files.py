@@ -213,7 +213,7 @@ def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
     if rules:
         yield tree.File(VFS, tree.text(
             'Create the virtual functions when the driver of a device is '
-            'bound. SR-IOVVirtualFunctions= of systemd.link or a profile of '
+            'bound, or at boot if the initramfs has bound it. SR-IOVVirtualFunctions= of systemd.link or a profile of '
             'NetworkManager do the same; use only one of them.',
             rules, source='Nova-Devices'), ('reboot',))
 
@@ -223,7 +223,5 @@ def vf_rules(planned: plans.PlannedHost) -> Iterator[str]:
     wanted = planned.profile.device
     if wanted and wanted.kind is profiles.DeviceKind.VF:
         for item in planned.offered:
-            # Only a bound driver can create virtual functions.
-            yield (f'ACTION=="bind", SUBSYSTEM=="pci", '
-                   f'KERNEL=="{item.device.address}", '
-                   f'ATTR{{sriov_numvfs}}="{item.count}"')
+            yield kernel_settings.format_vf_rule(item.device.address,
+                                                 item.count)

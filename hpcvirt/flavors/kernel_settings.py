@@ -88,6 +88,17 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
          'kvm_amd': _nested_paging('npt')})
 
 
+def format_vf_rule(address: str, count: int) -> str:
+    """Write the udev rule that creates the virtual functions of a device.
+
+    Only a bound driver can create them. Where the initramfs has bound it, udev
+    of the root sees only that the device is added; where it has not, the
+    driver refuses them then, and they are created when it is bound.
+    """
+    return (f'ACTION=="add|bind", SUBSYSTEM=="pci", KERNEL=="{address}", '
+            f'ATTR{{sriov_numvfs}}="{count}"')
+
+
 def _page_parameters(pages: dict[int, dict[int, int]], used: list[int],
                      default: int | None) -> Iterator[Value]:
     if default is None:

@@ -207,7 +207,7 @@ class HostFilesTest(unittest.TestCase):
         self.assertNotIn(host_files.VFS,
                          host_files_files(hosts.build(vfs={1: 8})))
         self.assertIn(
-            'ACTION=="bind", SUBSYSTEM=="pci", KERNEL=="0000:41:00.0", '
+            'ACTION=="add|bind", SUBSYSTEM=="pci", KERNEL=="0000:41:00.0", '
             'ATTR{sriov_numvfs}="8"',
             host_files_files(hosts.build(vfs={1: 8}),
                              devices=(VF,))[host_files.VFS])

@@ -9,6 +9,7 @@ from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import profile as profiles
 
 _ERROR = finding.Severity.ERROR
@@ -96,9 +97,7 @@ def _persistent(subject: AuditSubject) -> Iterator[Violation]:
                 f'nothing creates the {item.count} virtual functions of '
                 f'{item.address} at boot', 'a rule that does',
                 (f'# {rule}',
-                 ('ACTION=="bind", SUBSYSTEM=="pci", '
-                 f'KERNEL=="{item.address}", '
-                 f'ATTR{{sriov_numvfs}}="{item.count}"')))
+                 kernel_settings.format_vf_rule(item.address, item.count)))
 
 
 RULES = (

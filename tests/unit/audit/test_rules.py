@@ -3,11 +3,13 @@
 import dataclasses
 import unittest
 
+from hpcvirt.audit import audit
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.rules import cpu
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import memory
+from hpcvirt.deployment import host_files
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from tests.builders import audited
@@ -182,6 +184,11 @@ class DevicesTest(audited.Case):
 
     def test_functions_are_created_at_boot(self):
         self.check('persistent-functions', 2, devices={'creators': {}})
+        text = audited.tree()[host_files.VFS]
+        lost = audit.audit(self.but(devices={'creators': {}}))
+        for item in lost.findings:
+            if item.code == 'persistent-functions':
+                self.assertIn(item.change[-1], text)
         self.check('persistent-functions', 1,
                    devices={'creators': {ADDRESS: ('/etc/rc.local',)}})
         self.check('persistent-functions', 0,
