@@ -2,12 +2,15 @@
 
 """Write what EDPM node sets of Red Hat OpenStack Services on OpenShift need.
 
-``edpm_kernel_hugepages`` has one number of pages for the whole host, which the
-kernel divides evenly among all cells with memory. It is used where that is
-what the plan says. Otherwise the pages of each cell are on the kernel command
-line, which the kernel of the hosts must understand (Linux 5.16).
+The pages are in ``edpm_kernel_args``. The role turns the sizes of
+``edpm_kernel_hugepages``, which are in KiB, into parameters without a unit,
+and the kernel reserves no page for ``hugepagesz=2048``. Where all cells have
+the same pages, their sum is written, which every kernel divides evenly;
+otherwise those of each cell, which the kernel of the hosts must understand
+(Linux 5.16).
 """
 
+import dataclasses
 from typing import Any
 
 from hpcvirt.deployment import ansible
@@ -50,27 +53,30 @@ def _node_set(group: ansible.HostGroup,
 
 def variables(state: kernel_settings.KernelSettings) -> dict[str, Any]:
     """Write the variables of the roles edpm_kernel and edpm_tuned."""
-    # The profile cpu-partitioning adds its parameters itself.
-    elsewhere = {'Tuned-Partitioning'}
     if _even(state):
-        elsewhere.add(host_files.PAGES_SOURCE)
+        state = dataclasses.replace(state, parameters=tuple(
+            dataclasses.replace(item, value=_sum(item.value))
+            if item.name == 'hugepages' else item
+            for item in state.parameters))
     found: dict[str, Any] = {
-        'edpm_kernel_args': host_files.command_line(state, elsewhere)}
-    if _even(state):
-        cells = list(state.pages.values())
-        found['edpm_kernel_hugepages'] = {
-            str(size): {'count': cells[0][size] * len(cells),
-                        'default': size == state.default_page_kib}
-            for size in cells[0] if cells[0][size]}
-    found['edpm_kernel_enable_ksm'] = False
-    found['edpm_kernel_sysctl_extra_settings'] = {
-        item.name: {'value': int(item.value)} for item in state.sysctls}
+        # The profile cpu-partitioning adds its parameters itself.
+        'edpm_kernel_args': host_files.command_line(
+            state, {'Tuned-Partitioning'}),
+        'edpm_kernel_enable_ksm': False,
+        'edpm_kernel_sysctl_extra_settings': {
+            item.name: {'value': int(item.value)} for item in state.sysctls}}
     if state.housekeeping:
         found['edpm_tuned_profile'] = 'cpu-partitioning'
         found['edpm_tuned_isolated_cores'] = cpuset.render(state.isolated)
     else:
         found['edpm_tuned_profile'] = 'virtual-host'
     return found
+
+
+def _sum(counts: str) -> str:
+    """Add the pages of all cells: ``0:2,1:2`` becomes ``4``."""
+    return str(sum(int(item.partition(':')[2])
+                   for item in counts.split(',')))
 
 
 def _even(state: kernel_settings.KernelSettings) -> bool:
@@ -83,13 +89,14 @@ def _even(state: kernel_settings.KernelSettings) -> bool:
 def _about_pages(state: kernel_settings.KernelSettings) -> str:
     if state.default_page_kib is None:
         return 'Guests have normal pages.'
+    words = ('Do not set edpm_kernel_hugepages: the role gives the kernel '
+             'its sizes without a unit, for which it reserves no page. ')
     if _even(state):
-        return ('edpm_kernel_hugepages has the pages of all cells together, '
-                'which the kernel divides evenly, as the plan does.')
-    return ('Cells have different numbers of pages, which '
-            'edpm_kernel_hugepages cannot say: do not set it beside '
-            'edpm_kernel_args. The kernel must be 5.16 or newer, or know '
-            'hugepages=CELL:NUMBER; an older one reserves none.')
+        return words + ('hugepages= has the pages of all cells together, '
+                        'which the kernel divides evenly, as the plan does.')
+    return words + ('Cells have different numbers of pages: the kernel must '
+                    'be 5.16 or newer, or know hugepages=CELL:NUMBER; an '
+                    'older one reserves none.')
 
 
 def _about_rest(planned: plans.PlannedHost) -> str:

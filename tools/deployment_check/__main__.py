@@ -5,9 +5,9 @@
 ``python -m tools.deployment_check``, as root on Debian, plans every shipped
 machine with every shipped profile, and gives what ``hpcvirt host config``
 writes to systemd, systemd-tmpfiles, sysctl, modprobe, udev, TuneD, the shell
-that reads GRUB's files, Ansible, kolla-ansible, kolla-build and the templates
-of kayobe. Each must understand it as the plan means it, and refuse a damaged
-file. The last line counts the checks.
+that reads GRUB's files, Ansible, kolla-ansible, kolla-build, the templates of
+kayobe and the tasks of edpm-ansible. Each must understand it as the plan means
+it, and refuse a damaged file. The last line counts the checks.
 """
 
 import dataclasses

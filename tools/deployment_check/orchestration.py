@@ -3,11 +3,13 @@
 """The deployment tools that read the configuration."""
 
 import json
+import os
 import pathlib
 import re
 import sysconfig
 from collections.abc import Iterator
 from collections.abc import Sequence
+from typing import Any
 
 import yaml
 
@@ -23,6 +25,10 @@ ROLES = ROOT / 'ansible' / 'roles'
 _DATA = pathlib.Path(sysconfig.get_path('data')) / 'share'
 KOLLA_ANSIBLE = _DATA / 'kolla-ansible' / 'ansible'
 KAYOBE = ROOT / 'constraints' / 'kayobe.txt'
+#: Tasks of edpm-ansible, which no package index has.
+EDPM = ROOT / 'tests' / 'data' / 'edpm'
+PAGE_SIZES_KIB = (2048, 1048576)
+UNITS_BYTES = {'': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
 
 #: What a site may have in nova.conf of all services.
 SITE = """[DEFAULT]
@@ -239,5 +245,70 @@ def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     return f'{number + 1} hosts'
 
 
+def edpm(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let the tasks of EDPM write the command line, and count its pages."""
+    tasks = folder / 'tasks'
+    tasks.mkdir()
+    for path in EDPM.glob('*.y*ml'):
+        (tasks / path.name).write_text(re.sub(
+            '(?<=[ "(])/(?=etc/)', f'{folder}/', path.read_text()))
+    # The task that loads a module is in another role.
+    module = folder / ('collections/ansible_collections/osp/edpm/roles/'
+                       'edpm_module_load/tasks/main.yml')
+    module.parent.mkdir(parents=True)
+    module.write_text('[]\n')
+    (folder / 'bin').mkdir()
+    mkconfig = folder / 'bin/grub2-mkconfig'
+    mkconfig.write_text('#!/bin/sh\n')
+    mkconfig.chmod(0o755)
+    number = 0
+    for _, plan in _one_of_each_profile(found):
+        (text,) = (file.text for file in formats.FORMATS['edpm'](plan))
+        node_set = next(yaml.safe_load_all(text))
+        wanted = {size: sum(pages.get(size, 0) for pages
+                            in plan.hosts[0].settings.pages.values())
+                  for size in PAGE_SIZES_KIB}
+        readers.equal(wanted, _edpm_pages(folder, node_set['spec'][
+            'nodeTemplate']['ansible']['ansibleVars']), 'pages')
+        number += 1
+    readers.equal(
+        dict.fromkeys(PAGE_SIZES_KIB, 0), _edpm_pages(folder, {
+            'edpm_kernel_args': 'quiet', 'edpm_kernel_hugepages': {
+                '2048': {'count': 8, 'default': True}}}),
+        'pages of edpm_kernel_hugepages, which the kernel does not reserve')
+    return f'{number} hosts'
+
+
+def _edpm_pages(folder: pathlib.Path,
+                variables: dict[str, Any]) -> dict[int, int]:
+    """Run the tasks; return the pages of each size that Linux reserves."""
+    grub = folder / 'etc/default/grub'
+    grub.parent.mkdir(parents=True, exist_ok=True)
+    grub.write_text('GRUB_CMDLINE_LINUX="quiet"\n')
+    (folder / 'edpm.yml').write_text(yaml.safe_dump([{
+        'hosts': 'localhost', 'gather_facts': False, 'vars': {
+            'edpm_kernel_hugepages_remove': False, 'ansible_local': {},
+            'edpm_kernel_defer_reboot': True, **variables},
+        'tasks': [{'import_tasks': str(folder / 'tasks/kernelargs.yml')}]}]))
+    readers.run('ansible-playbook', '-i', 'localhost,', folder / 'edpm.yml',
+                *LOCAL, env={
+                    **FAST, 'ANSIBLE_HOME': str(folder / 'home'),
+                    'ANSIBLE_COLLECTIONS_PATH': str(folder / 'collections'),
+                    'PATH': f'{folder / "bin"}:{os.environ["PATH"]}'})
+    words = readers.run('sh', '-euc', '. "$0"; echo "$GRUB_CMDLINE_LINUX"',
+                        grub).split()
+    found = dict.fromkeys(PAGE_SIZES_KIB, 0)
+    size = 0
+    for name, _, value in (word.partition('=') for word in words):
+        if name == 'hugepagesz':
+            # As memparse() reads it: bytes without a unit.
+            number, unit = value.rstrip('KMG'), value.lstrip('0123456789')
+            size = int(number) * UNITS_BYTES[unit] // 1024
+        elif name == 'hugepages' and size in found:
+            found[size] += sum(int(count.rpartition(':')[2])
+                               for count in value.split(','))
+    return found
+
+
 CHECKS: tuple[system.Check, ...] = (
-    lint, role, kolla_ansible, kolla_build, kayobe)
+    lint, role, kolla_ansible, kolla_build, kayobe, edpm)
