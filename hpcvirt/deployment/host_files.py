@@ -213,7 +213,8 @@ def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
     if rules:
         yield tree.File(VFS, tree.text(
             'Create the virtual functions when the driver of a device is '
-            'bound, or at boot if the initramfs has bound it. SR-IOVVirtualFunctions= of systemd.link or a profile of '
+            'bound, or at boot if the initramfs has bound it. '
+            'SR-IOVVirtualFunctions= of systemd.link or a profile of '
             'NetworkManager do the same; use only one of them.',
             rules, source='Nova-Devices'), ('reboot',))
 

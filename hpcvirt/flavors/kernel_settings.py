@@ -7,6 +7,7 @@
 """
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 from hpcvirt.flavors import memory
@@ -15,6 +16,10 @@ from hpcvirt.model import cpuset
 
 #: ``/sys/kernel/mm/ksm/run``: ksmd stops, and merged pages are separated.
 KSM_STOPPED = '2'
+
+#: The parameter with which the IOMMU does not translate the DMA of the host
+#: itself. ``iommu=pt`` means the same, but only on x86.
+HOST_DMA = 'iommu.passthrough=1'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -140,11 +145,16 @@ def _join_small_pages(huge: bool) -> Value:
 
 
 def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
-    if planned.settings.pci_device_spec:
+    if not planned.settings.pci_device_spec:
+        return
+    processor = planned.host.processor
+    if processor is None or re.search('Intel|Xeon', processor):
         yield Value('intel_iommu', 'on', 'Guests get devices of the host; '
-                    'on AMD the IOMMU is always on.', 'Nova-Devices')
-        yield Value('iommu', 'pt', 'Devices of the host itself are not '
-                    'slowed by the translation.', 'Linux-Parameters')
+                    'other IOMMUs than that of Intel are always on.',
+                    'Nova-Devices')
+    name, value = HOST_DMA.split('=')
+    yield Value(name, value, 'Devices of the host itself are not slowed by '
+                'the translation.', 'Linux-Parameters')
 
 
 def _nested_paging(option: str) -> Value:

@@ -58,10 +58,16 @@ def read(root: pathlib.Path) -> host_model.Host:
 
 
 def _processor(tree: sysfs_tree.SysfsTree) -> str | None:
-    """Return the name of the first processor; ARM's kernel has none."""
-    match = re.search('^model name[ \t]*:(.*)$', tree.beginning(
-        'proc/cpuinfo', _CPUINFO_BYTES) or '', re.MULTILINE)
-    return printable.one_line(match[1])[:255] if match else None
+    """Return the name of the first processor; Arm's has only numbers."""
+    text = tree.beginning('proc/cpuinfo', _CPUINFO_BYTES) or ''
+    match = re.search('^model name[ \t]*:(.*)$', text, re.MULTILINE)
+    if match:
+        return printable.one_line(match[1])[:255]
+    numbers = re.search(
+        r'^CPU implementer\s*:\s*(\w{1,9})$.*?^CPU part\s*:\s*(\w{1,9})$',
+        text, re.MULTILINE | re.DOTALL)
+    return (f'Arm, implementer {numbers[1]}, part {numbers[2]}' if numbers
+            else None)
 
 
 def _nodes(tree: sysfs_tree.SysfsTree) -> list[int]:

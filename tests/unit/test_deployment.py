@@ -214,6 +214,17 @@ class HostFilesTest(unittest.TestCase):
             host_files_files(hosts.build(vfs={1: 8}),
                              devices=(VF,))[host_files.VFS])
 
+    def test_the_iommu_is_switched_by_what_each_architecture_knows(self):
+        for processor, intel in ((None, True), ('Intel(R) Xeon(R)', True),
+                                 ('AMD EPYC 9554', False),
+                                 ('Arm, implementer 0x41, part 0xd0c', False)):
+            host = dataclasses.replace(hosts.build(vfs={1: 8}),
+                                       processor=processor)
+            text = host_files_files(host, devices=(VF,))[
+                host_files.COMMAND_LINE]
+            self.assertRegex(text, r'\n.* iommu\.passthrough=1"')
+            self.assertEqual(intel, 'intel_iommu=on' in text)
+
     def test_guests_with_all_cpus_leave_services_everywhere(self):
         path = 'etc/systemd/system.conf.d/90-hpcvirt.conf'
         self.assertIn('CPUAffinity=\nCPUAffinity=0,16\n',

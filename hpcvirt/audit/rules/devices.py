@@ -32,7 +32,8 @@ def _iommu(subject: AuditSubject) -> Iterator[Violation]:
     yield Violation(
         'no IOMMU is on, and guests get devices', 'IOMMU on',
         (('# on in the firmware (VT-d, AMD-Vi, SMMU), and on the kernel '
-         'command line'), 'intel_iommu=on iommu=pt' if intel else 'iommu=pt'))
+         'command line'), ('intel_iommu=on ' if intel else '')
+         + kernel_settings.HOST_DMA))
 
 
 def _translation(subject: AuditSubject) -> Iterator[Violation]:
@@ -42,7 +43,7 @@ def _translation(subject: AuditSubject) -> Iterator[Violation]:
             'the IOMMU translates the DMA of the host itself '
             f'({", ".join(sorted(types))})',
             'only that of guests (identity for the host)',
-            ('# on the kernel command line', 'iommu=pt'))
+            ('# on the kernel command line', kernel_settings.HOST_DMA))
 
 
 def _present(subject: AuditSubject) -> Iterator[Violation]:

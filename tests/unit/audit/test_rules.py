@@ -156,6 +156,18 @@ class DevicesTest(audited.Case):
             self.check('iommu-passthrough', expected,
                        devices={'iommu_types': frozenset(types)})
 
+    def test_no_parameter_of_x86_is_recommended_to_arm(self):
+        for vendor, expected in (
+                ('GenuineIntel', 'intel_iommu=on iommu.passthrough=1'),
+                ('AuthenticAMD', 'iommu.passthrough=1'),
+                (None, 'iommu.passthrough=1')):
+            facts = self.but(cpu={'vendor': vendor}, devices={
+                'iommus': (), 'iommu_types': frozenset({'DMA'})})
+            self.assertEqual(
+                [expected, 'iommu.passthrough=1'],
+                [item.change[-1] for item in audit.audit(facts).findings
+                 if item.code.startswith('iommu')])
+
     def test_as_many_functions_as_the_flavors_need(self):
         self.assertEqual([('error', f'{ADDRESS} has 1 virtual functions')],
                          self.found('virtual-functions', self.but(
