@@ -138,7 +138,7 @@ def service_files(
             '[Service]\nExecStartPost=-/bin/sh -c '
             f"'echo {kernel_settings.KSM_STOPPED} > /sys/kernel/mm/ksm/run'"),
         (_RELOAD,))
-    profile = _tuned(state)
+    profile = tuned_profile(state)
     for path in TUNED:
         yield tree.File(path, profile, (f'tuned-adm profile {PROFILE}',))
     if not state.housekeeping:
@@ -151,11 +151,13 @@ def service_files(
         source='Systemd-Manager'), ('reboot',))
 
 
-def _tuned(state: kernel_settings.KernelSettings) -> str:
+def tuned_profile(state: kernel_settings.KernelSettings) -> str:
+    """Write the profile of TuneD."""
     isolated = cpuset.render(state.isolated)
     return tree.text(
-        'Profile of TuneD: virtual-host, which sets the governor, turbo and '
-        'C-states, with the CPUs of guests as cpu-partitioning has them. Its '
+        'Profile of TuneD: virtual-host, which sets the governor and turbo, '
+        'without its third C-state, which is C6 on servers of Intel, and with '
+        'the CPUs of guests as cpu-partitioning has them. Its '
         'parameters of the kernel, CPUAffinity and KSM are in files of their '
         'own. Its [scheduler] is left out, because it moves the threads of '
         'QEMU where that is not called qemu-kvm. TuneD reads '
@@ -163,6 +165,7 @@ def _tuned(state: kernel_settings.KernelSettings) -> str:
         '[main]\n'
         'summary=Hosts of HPC guests with dedicated CPUs\n'
         'include=virtual-host',
+        f'[cpu]\nforce_latency={kernel_settings.MAX_LATENCY_US}',
         f'[variables]\nisolated_cores={isolated}\n\n'
         '[irqbalance]\nbanned_cpus=${isolated_cores}'
         if state.housekeeping else '',

@@ -17,6 +17,12 @@ from hpcvirt.model import cpuset
 #: ``/sys/kernel/mm/ksm/run``: ksmd stops, and merged pages are separated.
 KSM_STOPPED = '2'
 
+#: The longest time that an idle CPU may take to wake up: what the profile
+#: virtual-host of TuneD allows where the processor has no third state
+#: (cstate.id_no_zero:3|70). Its third state is C6 on servers of Intel, which
+#: takes 133 to 290 us.
+MAX_LATENCY_US = 70
+
 #: The parameter with which the IOMMU does not translate the DMA of the host
 #: itself. ``iommu=pt`` means the same, but only on x86.
 HOST_DMA = 'iommu.passthrough=1'

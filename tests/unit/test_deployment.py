@@ -156,7 +156,9 @@ class EdpmTest(unittest.TestCase):
             found['edpm_tuned_profile'], found['edpm_tuned_isolated_cores']))
         self.assertNotIn('nohz_full', found['edpm_kernel_args'])
         found = self.variables(hosts.build(), base=profiles.DENSE)
-        self.assertEqual('virtual-host', found['edpm_tuned_profile'])
+        self.assertEqual('hpcvirt', found['edpm_tuned_profile'])
+        self.assertIn('\ninclude=virtual-host\n',
+                      found['edpm_tuned_custom_profile'])
         self.assertNotIn('edpm_tuned_isolated_cores', found)
 
     def test_the_map_has_files_that_the_role_copies(self):

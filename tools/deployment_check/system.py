@@ -193,6 +193,8 @@ def tuned(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
                 SYSTEM_PYTHON, '-c', TUNED, place).splitlines()[-1])
             readers.equal('performance', profile['cpu']['governor'],
                           'governor')
+            readers.equal(str(kernel_settings.MAX_LATENCY_US),
+                          profile['cpu']['force_latency'], 'latency')
             banned = profile.get('irqbalance', {}).get('banned_cpus', '')
             readers.equal(
                 state.isolated if state.housekeeping else frozenset(),

@@ -13,13 +13,10 @@ from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors.kernel_settings import MAX_LATENCY_US
 
 _WARNING = finding.Severity.WARNING
 _NOTE = finding.Severity.NOTE
-
-#: The longest exit latency that the profile virtual-host of TuneD allows
-#: where the processor has no third state: cstate.id_no_zero:3|70.
-MAX_LATENCY_US = 70
 
 #: If the memory of cells differs by more than both of these, the cells have
 #: different modules; firmware and kernel alone take less from one cell.
@@ -119,9 +116,7 @@ def _idle(subject: AuditSubject) -> Iterator[Violation]:
         f'{worst.latency_us} us to leave',
         f'no state that takes more than {MAX_LATENCY_US} us to leave',
         (f'cpupower idle-set -D {MAX_LATENCY_US}',
-         ('# lasting: a tuned profile with '
-         f'force_latency={MAX_LATENCY_US}, such as one that includes '
-         'virtual-host')))
+         f'# lasting: a tuned profile with force_latency={MAX_LATENCY_US}'))
 
 
 def _microcode(subject: AuditSubject) -> Iterator[Violation]:

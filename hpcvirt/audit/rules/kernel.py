@@ -64,6 +64,12 @@ def _nested(subject: AuditSubject) -> Iterator[Violation]:
              f'modprobe -r {module} && modprobe {module}'))
 
 
+_FIT_PROFILES = ('hpcvirt of host config, cpu-partitioning or one of your own '
+                 'for guests')
+_SELECT = ('# after hpcvirt host config --apply /',
+           'tuned-adm profile hpcvirt')
+
+
 def _tuned(subject: AuditSubject) -> Iterator[Violation]:
     kernel = subject.facts.kernel
     if not unwrap(kernel.has_tuned):
@@ -72,13 +78,11 @@ def _tuned(subject: AuditSubject) -> Iterator[Violation]:
     unfit = UNFIT_PROFILES.intersection(names)
     if not names:
         yield Violation('tuned is installed without an active profile',
-                        'virtual-host, cpu-partitioning or one of your own',
-                        ('tuned-adm profile virtual-host',))
+                        _FIT_PROFILES, _SELECT)
     elif unfit:
         yield Violation(
             f'the tuned profile is {" ".join(names)}',
-            'virtual-host, cpu-partitioning or one of your own',
-            ('tuned-adm profile virtual-host',))
+            _FIT_PROFILES, _SELECT)
     elif 'tuned' not in unwrap(kernel.programs):
         yield Violation(
             f'the tuned profile is {" ".join(names)}, but tuned does not run',

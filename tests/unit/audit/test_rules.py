@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import re
 import unittest
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
-from hpcvirt.audit.rules import cpu
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import memory
 from hpcvirt.deployment import host_files
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from tests.builders import audited
@@ -83,13 +84,25 @@ class CpuTest(audited.Case):
             self.check('turbo', expected, cpu=fields)
 
     def test_idle_states(self):
-        most = cpu.MAX_LATENCY_US
+        most = kernel_settings.MAX_LATENCY_US
         for latency, limit, expected in (
                 (most, None, 0), (most + 1, None, 1), (most + 1, most, 0),
                 (most + 1, most + 1, 1)):
             states = (facts_module.IdleState('C6', latency, CPUS),)
             self.check('c-states', expected,
                        cpu={'idle_states': states, 'wake_limit_us': limit})
+
+    def test_the_profile_of_host_config_allows_no_state_that_is_too_deep(self):
+        text = audited.tree()[host_files.TUNED[0]]
+        limit = int(re.search('^force_latency=(.*)$', text, re.M)[1])
+        server = tuple(
+            facts_module.IdleState(name, latency, CPUS) for name, latency
+            in (('POLL', 0), ('C1', 2), ('C1E', 10), ('C6', 133)))
+        self.check('c-states', [], cpu={'idle_states': server,
+                                        'wake_limit_us': limit})
+        # What virtual-host alone allows there.
+        self.check('c-states', ['warning'], cpu={'idle_states': server,
+                                                 'wake_limit_us': 133})
 
     def test_microcode(self):
         two = {'1': frozenset({0}), '2': CPUS - {0}}
