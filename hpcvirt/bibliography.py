@@ -155,6 +155,11 @@ DOCUMENTS = (
         'configuration files', 'manual page', 'systemd 252',
         'freedesktop.org/software/systemd/man/systemd-system.conf.html'),
     Publication(
+        'Systemd-Issue-23748', 'The systemd developers',
+        'Starting a unit with a cpuset resets CPUAffinity of all others',
+        'issue 23748 of github.com/systemd/systemd', '2022',
+        'github.com/systemd/systemd/issues/23748'),
+    Publication(
         'Nova-Cpus', 'The Nova developers', 'CPU topologies',
         'documentation of Nova, admin/cpu-topologies', 'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/cpu-topologies.html'),

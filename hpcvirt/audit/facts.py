@@ -142,6 +142,20 @@ class Interrupt:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Program:
+    """A program that runs beside the guests.
+
+    :ivar cpus: the CPUs on which any of its threads may run
+    :ivar unit: the uppermost control group, such as ``system.slice``; empty
+        if it has none
+    """
+
+    name: str
+    cpus: Cpus
+    unit: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class KernelFacts:
     """The kernel, and the programs that run beside the guests.
 
@@ -150,7 +164,7 @@ class KernelFacts:
         not loaded or its architecture always has it
     :ivar nested_parameter: ``kvm_intel.ept``, or None likewise
     :ivar has_kvm: whether KVM can run guests
-    :ivar init_cpus: the CPUs on which services may run
+    :ivar running: all programs but guests and threads of the kernel
     :ivar interrupts: without those of single CPUs
     :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
         configuration, None if that names none
@@ -167,7 +181,7 @@ class KernelFacts:
     nested_parameter: str | UnknownFact | None
     isolated: Cpus | UnknownFact
     nohz_full: Cpus | UnknownFact
-    init_cpus: Cpus | UnknownFact
+    running: frozenset[Program] | UnknownFact
     interrupts: tuple[Interrupt, ...] | UnknownFact
     banned_cpus: Cpus | UnknownFact | None
     programs: frozenset[str] | UnknownFact

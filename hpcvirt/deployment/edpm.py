@@ -70,7 +70,7 @@ def variables(state: kernel_settings.KernelSettings) -> dict[str, Any]:
         found['edpm_tuned_isolated_cores'] = cpuset.render(state.isolated)
     else:
         found['edpm_tuned_profile'] = host_files.PROFILE
-        found['edpm_tuned_custom_profile'] = host_files.tuned_profile(state)
+        found['edpm_tuned_custom_profile'] = host_files.write_tuned(state)
     return found
 
 

@@ -103,6 +103,9 @@ def _pages_unit(state: kernel_settings.KernelSettings) -> str:
 _KSM = 'etc/tmpfiles.d/hpcvirt.conf'
 PROFILE = 'hpcvirt'
 AFFINITY = 'etc/systemd/system.conf.d/90-hpcvirt.conf'
+#: Unit -> the file that keeps its programs off the CPUs of guests.
+ALLOWED = {unit: f'etc/systemd/system/{unit}.d/90-hpcvirt.conf'
+           for unit in kernel_settings.HOST_UNITS}
 TUNED = tuple(f'{folder}/{PROFILE}/tuned.conf'
               for folder in ('etc/tuned/profiles', 'etc/tuned'))
 _RELOAD = 'systemctl daemon-reload'
@@ -138,7 +141,7 @@ def service_files(
             '[Service]\nExecStartPost=-/bin/sh -c '
             f"'echo {kernel_settings.KSM_STOPPED} > /sys/kernel/mm/ksm/run'"),
         (_RELOAD,))
-    profile = tuned_profile(state)
+    profile = write_tuned(state)
     for path in TUNED:
         yield tree.File(path, profile, (f'tuned-adm profile {PROFILE}',))
     if not state.housekeeping:
@@ -149,9 +152,16 @@ def service_files(
         'guests itself. The empty line takes back other lists.',
         f'[Manager]\nCPUAffinity=\nCPUAffinity={own}',
         source='Systemd-Manager'), ('reboot',))
+    for unit, path in ALLOWED.items():
+        yield tree.File(path, tree.text(
+            'CPUAffinity is not enough: runc takes it back for containers, '
+            'and a kernel before 6.2 for all programs, when libvirt starts '
+            'the first guest. Guests are in machine.slice.',
+            '\n'.join(kernel_settings.format_allowed_cpus(unit, own)),
+            source='Systemd-Issue-23748'), (_RELOAD, 'reboot'))
 
 
-def tuned_profile(state: kernel_settings.KernelSettings) -> str:
+def write_tuned(state: kernel_settings.KernelSettings) -> str:
     """Write the profile of TuneD."""
     isolated = cpuset.render(state.isolated)
     return tree.text(
@@ -176,7 +186,7 @@ NOVA_CONF = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
 PROVIDER = 'etc/nova/provider_config/hpcvirt.yaml'
 VFS = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
 #: Files that some hosts and profiles need and others do not.
-OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY)
+OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY, *ALLOWED.values())
 _RESTART = ('restart nova-compute',)
 
 

@@ -17,6 +17,7 @@ from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
+from hpcvirt.model import cpuset
 
 SOURCE = 'nova-base-plugin-hpcvirt'
 #: Where the source of hpcvirt is on the machine that builds images.
@@ -34,6 +35,7 @@ def files(plan: plans.Plan) -> tuple[tree.File, ...]:
             f'inventory/group_vars/{group.name}.yml', tree.yaml_text(
                 f'The configuration of {group.words}.', {
                     **provider_variable(group.first, plan),
+                    **dimensions(group.first),
                     **ansible.variables(
                         group.first,
                         host_files.system(group.first))}))
@@ -73,6 +75,20 @@ def provider_variable(planned: plans.PlannedHost,
             document or {'meta': {'schema_version': '1.0'}}}
 
 
+def dimensions(planned: plans.PlannedHost) -> dict[str, Any]:
+    """Write the CPUs of all containers; libvirt takes guests out of its own.
+
+    Podman runs containers beside the guests, in machine.slice.
+    """
+    own = kernel_settings.make_state(planned).housekeeping
+    if not own:
+        return {}
+    return {'default_container_dimensions':
+            "{{ (default_container_dimensions_docker if kolla_container_engine"
+            " == 'docker' else default_container_dimensions_podman)"
+            f" | combine({{'cpuset_cpus': '{cpuset.render(own)}'}}) }}}}"}
+
+
 def kayobe_files(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write the files of kayobe and of the kolla-ansible below it."""
     groups = ansible.system_groups(plan)
@@ -95,8 +111,9 @@ def kayobe_files(plan: plans.Plan) -> tuple[tree.File, ...]:
                           **ansible.variables(group.first, own)})),
             tree.File(f'kolla/inventory/group_vars/{group.name}/hpcvirt.yml',
                       tree.yaml_text(
-                          f'The traits of {group.words}.',
-                          provider_variable(group.first, plan)))]
+                          f'Traits and containers of {group.words}.', {
+                              **provider_variable(group.first, plan),
+                              **dimensions(group.first)}))]
     return (
         *found,
         ansible.playbook('ansible/hpcvirt.yml'),

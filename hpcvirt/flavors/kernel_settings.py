@@ -17,6 +17,9 @@ from hpcvirt.model import cpuset
 #: ``/sys/kernel/mm/ksm/run``: ksmd stops, and merged pages are separated.
 KSM_STOPPED = '2'
 
+#: The units below which systemd runs everything but guests.
+HOST_UNITS = ('system.slice', 'user.slice', 'init.scope')
+
 #: The longest time that an idle CPU may take to wake up: what the profile
 #: virtual-host of TuneD allows where the processor has no third state
 #: (cstate.id_no_zero:3|70). Its third state is C6 on servers of Intel, which
@@ -97,6 +100,12 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
                'Linux-Kernel')),
         {'kvm_intel': _nested_paging('ept'),
          'kvm_amd': _nested_paging('npt')})
+
+
+def format_allowed_cpus(unit: str, cpus: str) -> tuple[str, str]:
+    """Write the lines that limit one of :data:`HOST_UNITS` to CPUs."""
+    kind = unit.rpartition('.')[2].capitalize()
+    return f'[{kind}]', f'AllowedCPUs={cpus}'
 
 
 def format_vf_rule(address: str, count: int) -> str:

@@ -92,8 +92,8 @@ def tree(host: host_model.Host = HOST,
                         'SwapTotal: 8388608 kB\nSwapFree: 8388608 kB\n'
                         'SUnreclaim: 900000 kB',
         'proc/1/comm': 'systemd',
-        'proc/1/status': f'Name:\tsystemd\nCpus_allowed_list:\t{own}',
-        'proc/2/comm': 'tuned', 'proc/3/comm': 'irqbalance',
+        **process(1, 'systemd', own, 'init.scope'),
+        **process(2, 'tuned', own), **process(3, 'irqbalance', own),
         'proc/irq/24/smp_affinity_list': own,
         'proc/irq/24/effective_affinity_list': own,
         'proc/irq/24/mlx5_async0/x': '',
@@ -107,6 +107,15 @@ def tree(host: host_model.Host = HOST,
         NOVA: (host_files.nova_text(planned, plan)
                + '[libvirt]\ncpu_mode = host-passthrough'),
     }
+
+
+def process(number: int, name: str, cpus: str,
+            group: str = 'system.slice/a.service') -> dict[str, str]:
+    """Write the files of a process of root."""
+    return {f'proc/{number}/comm': name,
+            f'proc/{number}/cgroup': f'0::/{group}',
+            f'proc/{number}/status': f'Name:\t{name}\nVmSize:\t1 kB\n'
+                                     f'Cpus_allowed_list:\t{cpus}'}
 
 
 def _functions(device: host_model.Device, count: int) -> dict[str, str]:

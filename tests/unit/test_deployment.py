@@ -45,7 +45,8 @@ class FormatsTest(unittest.TestCase):
                 # Ansible would take these for a template.
                 if file.path != 'hpcvirt.yml':
                     self.assertNotRegex(
-                        file.text.replace('{{ compute_sysctl', ''),
+                        re.sub(r'\{\{ (compute_sysctl|\(default_container)',
+                               '', file.text),
                         r'\{[{%#]')
                 if file.path.endswith(('.yml', '.yaml')):
                     self.assertTrue(all(yaml.safe_load_all(file.text)))
@@ -231,8 +232,13 @@ class HostFilesTest(unittest.TestCase):
         path = 'etc/systemd/system.conf.d/90-hpcvirt.conf'
         self.assertIn('CPUAffinity=\nCPUAffinity=0,16\n',
                       host_files_files(hosts.build())[path])
+        slices = [host_files_files(hosts.build())[path].rpartition('\n\n')[2]
+                  for path in host_files.ALLOWED.values()]
+        self.assertEqual(['[Slice]\nAllowedCPUs=0,16\n'] * 2
+                         + ['[Scope]\nAllowedCPUs=0,16\n'], slices)
         dense = host_files_files(hosts.build(), profiles.DENSE)
         self.assertNotIn(path, dense)
+        self.assertFalse(set(host_files.ALLOWED.values()) & set(dense))
         self.assertNotIn('isolated_cores',
                          dense['etc/tuned/hpcvirt/tuned.conf'])
 

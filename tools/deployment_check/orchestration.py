@@ -16,7 +16,9 @@ import yaml
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import kolla
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
+from hpcvirt.model import cpuset
 from tools.deployment_check import readers
 from tools.deployment_check import system
 
@@ -47,6 +49,10 @@ MERGE = """
           - '{folder}/config/nova/{{{{ inventory_hostname }}}}/nova.conf'
         dest: '{folder}/merged/{{{{ inventory_hostname }}}}.conf'
         mode: '0660'
+    - copy:
+        content: "{{{{ default_container_dimensions | to_json }}}}"
+        dest: '{folder}/dimensions'
+        mode: '0644'
 """
 #: The task and the template of kayobe that use its variables.
 USE = """
@@ -133,6 +139,8 @@ def kolla_ansible(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         (place / 'merged').mkdir()
         (place / 'site.conf').write_text(SITE)
         (place / 'merge.yml').write_text(MERGE.format(folder=place))
+        # Ansible reads the variables of kolla-ansible beside the playbook.
+        (place / 'group_vars').symlink_to(KOLLA_ANSIBLE / 'group_vars')
         inventory = place / 'inventory/hpcvirt.yml'
         readers.run('ansible-playbook', '-i', inventory, place / 'merge.yml',
                     *LOCAL, env={
@@ -151,6 +159,11 @@ def kolla_ansible(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         readers.equal(
             ['CUSTOM_HPC'], variables['nova_cell_compute_provider_config'][
                 'providers'][0]['traits']['additional'], 'traits')
+        given = json.loads((place / 'dimensions').read_text())
+        state = kernel_settings.make_state(planned)
+        readers.equal(cpuset.render(state.housekeeping),
+                      given.get('cpuset_cpus', ''), 'CPUs of containers')
+        readers.require('ulimits' in given, 'limits of kolla-ansible are lost')
         number += 1
     return f'{number} hosts'
 

@@ -65,7 +65,10 @@ def units(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     number = 0
     for root, _, state in _trees(found, folder, host_files.PAGES[0]):
         units_ = root / 'etc/systemd/system'
-        names = [host_files.PAGES_UNIT]
+        names = [host_files.PAGES_UNIT, *(
+            # systemd itself makes init.scope.
+            unit for unit, path in host_files.ALLOWED.items()
+            if unit.endswith('.slice') and (root / path).exists())]
         for place in units_.glob('*.service.d'):
             names.append(place.name.removesuffix('.d'))
             (units_ / names[-1]).write_text(

@@ -56,7 +56,9 @@ INTEL = (
      'sysctl -q kernel.numa_balancing=0'),
     ('swappiness', 'sysctl -q vm.swappiness=60', 'sysctl -q vm.swappiness=1'),
     ('numad', *_program('numad')),
-    ('isolation', 'taskset -apc 0-7 1', 'taskset -apc 0-1,4-5 1'),
+    ('isolation', 'taskset -apc 0-7 1',
+     ("for i in $(grep -l VmSize /proc/[0-9]*/status | tr -dc '0-9\\n'); do "
+      'taskset -apc 0-1,4-5 $i; done')),
     ('irq-affinity', _interrupts('2'), _interrupts('0-1,4-5')),
     ('irqbalance', *_program('irqbalance')),
     ('smt', 'echo 0 > /sys/devices/system/cpu/cpu1/online',

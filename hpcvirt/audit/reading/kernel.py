@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt import printable
 from hpcvirt.audit import facts
 from hpcvirt.audit.fact import fact
 from hpcvirt.audit.reading import files as files_module
@@ -20,8 +21,8 @@ _MODULE = 'sys/module'
 #: The parameters that switch nested paging, by module.
 _NESTED = {'kvm_intel': 'ept', 'kvm_amd': 'npt'}
 
-#: The groups of all services and logins.
-_SLICES = ('system.slice', 'user.slice')
+#: The control groups of guests, by systemd-machined and without it.
+_GUEST = re.compile(r'/machine(?:\.slice/machine-qemu|/qemu)')
 
 #: The configuration of irqbalance: Debian's, Red Hat's.
 _IRQBALANCE = ('etc/default/irqbalance', 'etc/sysconfig/irqbalance')
@@ -43,7 +44,7 @@ def read(files: Files) -> facts.KernelFacts:
         nested_parameter=fact(lambda: _nested(files)[0]),
         isolated=fact(lambda: _cpus(files, 'isolated')),
         nohz_full=fact(lambda: _cpus(files, 'nohz_full')),
-        init_cpus=fact(lambda: _init_cpus(files)),
+        running=fact(lambda: frozenset(_running(files))),
         interrupts=fact(lambda: tuple(_interrupts(files))),
         banned_cpus=fact(lambda: _banned_cpus(files)),
         programs=fact(lambda: _programs(files)),
@@ -85,18 +86,32 @@ def _cpus(files: Files, name: str) -> frozenset[int]:
     return files.cpus(f'{_CPU}/{name}', _CPU) or frozenset()
 
 
-def _init_cpus(files: Files) -> frozenset[int]:
-    name = 'proc/1/status'
-    match = re.search(r'^Cpus_allowed_list:\s*(\S*)$', files.need(name),
-                      re.MULTILINE)
-    if match is None:
-        raise files_module.make_unknown(name, 'has no Cpus_allowed_list')
-    allowed = files_module.parse_cpus(match[1], name)
-    # AllowedCPUs= of systemd limits slices, not PID 1.
-    slices = [files.cpus(f'sys/fs/cgroup/{group}/cpuset.cpus.effective',
-                         'sys') for group in _SLICES]
-    limits = [cpus for cpus in slices if cpus is not None]
-    return allowed & frozenset().union(*limits) if limits else allowed
+def _running(files: Files) -> Iterator[facts.Program]:
+    for number in files.names('proc', 'proc'):
+        here = f'proc/{number}'
+        if not re.fullmatch('[0-9]{1,9}', number):
+            continue
+        status = files.text(f'{here}/status', 'proc') or ''
+        # A program may end while it is read; in a copy, it does not.
+        if not status and not files.is_running and files.exists(here):
+            raise files_module.make_unknown(f'{here}/status')
+        name = re.match(r'Name:\t(.*)', status)
+        groups = files.text(f'{here}/cgroup', 'proc') or ''
+        # Threads of the kernel have no memory.
+        if (name is None or '\nVmSize:' not in status
+                or name[1].startswith('qemu') or _GUEST.search(groups)):
+            continue
+        threads = [files.text(f'{here}/task/{thread}/status', 'proc') or ''
+                   for thread in files.names(f'{here}/task', 'proc')]
+        cpus: frozenset[int] = frozenset()
+        for text in threads or [status]:
+            allowed = re.search(r'^Cpus_allowed_list:\s*(\S*)$', text,
+                                re.MULTILINE)
+            if allowed:
+                cpus |= files_module.parse_cpus(allowed[1], f'{here}/status')
+        unit = re.search('^0::/([^/\n]*)', groups, re.MULTILINE)
+        yield facts.Program(printable.one_line(name[1]), cpus,
+                            unit[1] if unit else '')
 
 
 def _interrupts(files: Files) -> Iterator[facts.Interrupt]:

@@ -14,6 +14,7 @@ from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
 
 _ERROR = finding.Severity.ERROR
@@ -24,19 +25,32 @@ _NOTE = finding.Severity.NOTE
 _OWN = ('nvme', 'vfio')
 
 
-def _services(subject: AuditSubject) -> Iterator[Violation]:
+def _programs(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.others:
         return  # The rule host-cpus says so.
     kernel = subject.facts.kernel
-    disturbed = (unwrap(kernel.init_cpus) & subject.guests
-                 ) - unwrap(kernel.isolated)
-    if disturbed:
+    quiet = subject.guests - unwrap(kernel.isolated)
+    found = [item for item in unwrap(kernel.running) if item.cpus & quiet]
+    if found:
+        disturbed = frozenset().union(*(item.cpus for item in found)) & quiet
+        names = sorted({item.name for item in found})
+        more = f' and {len(names) - 3} more' if len(names) > 3 else ''
         yield Violation(
-            f'services may run on the dedicated {cpu_words(disturbed)}',
-            f'only on {cpu_words(subject.others)}',
-            ('# /etc/systemd/system.conf.d/90-hpcvirt.conf', '[Manager]',
-             f'CPUAffinity={cpuset.render(subject.others)}',
-             '# then reboot'))
+            f'{", ".join(names[:3])}{more} may run on the dedicated '
+            f'{cpu_words(disturbed)}', f'only on {cpu_words(subject.others)}',
+            tuple(_limits({item.unit for item in found},
+                          cpuset.render(subject.others))))
+
+
+def _limits(units: set[str], cpus: str) -> Iterator[str]:
+    """Write what keeps the programs of control groups on CPUs."""
+    for unit in kernel_settings.HOST_UNITS:
+        if unit in units or '' in units:
+            yield f'# /etc/systemd/system/{unit}.d/90-hpcvirt.conf'
+            yield from kernel_settings.format_allowed_cpus(unit, cpus)
+    for unit in sorted(units.difference(kernel_settings.HOST_UNITS, {''})):
+        yield f'# for the containers in {unit}: --cpuset-cpus={cpus}'
+    yield '# then reboot'
 
 
 def _isolated(subject: AuditSubject) -> Iterator[Violation]:
@@ -135,11 +149,12 @@ def _irqbalance(subject: AuditSubject) -> Iterator[Violation]:
 
 RULES = (
     Rule('isolation', _WARNING,
-         'systemd and all services are kept off dedicated CPUs, by '
-         '``CPUAffinity``, ``AllowedCPUs`` of the slices, or ``isolcpus``.',
+         'No program may run on dedicated CPUs, except guests: '
+         '``AllowedCPUs`` of the slices, the cpusets of containers or '
+         '``isolcpus`` keep them off. ``CPUAffinity`` alone is lost.',
          'a service that runs on the CPU of a guest takes its time, and a '
          'parallel job waits for the slowest CPU',
-         ('CERN-HEPiX-2015', 'Systemd-Manager'), _services),
+         ('CERN-HEPiX-2015', 'Systemd-Issue-23748'), _programs),
     Rule('isolated-shared', _ERROR,
          'No shared CPU is isolated by ``isolcpus``.',
          'the scheduler does not balance isolated CPUs, so that all emulator '

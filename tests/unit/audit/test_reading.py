@@ -14,7 +14,6 @@ from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.model import cpuset
 from tests.builders import audited
 from tests.builders import sysfs_files
 
@@ -59,7 +58,8 @@ class ReadingTest(audited.Case):
                 ('proc/9/comm', 'ksmtuned', 'ksm'),
                 ('sys/module/kvm_intel/parameters/ept', 'N',
                  'nested-paging'),
-                ('proc/1/status', 'Cpus_allowed_list:\t0-15', 'isolation'),
+                ('proc/1/status', ('Name:\tsystemd\nVmSize:\t1 kB\n'
+                 'Cpus_allowed_list:\t0-15'), 'isolation'),
                 (f'{cpu}/nohz_full', '(null)', 'nohz-full'),
                 (f'{cpu}/isolated', '0-15', 'isolated-shared'),
                 ('proc/irq/24/effective_affinity_list', '1', 'irq-affinity'),
@@ -103,15 +103,25 @@ class ReadingTest(audited.Case):
                                ('n/a', set()), ('133', {'unknown-fact'})):
             self.assertEqual(expected, self.changed({**deep, limit: text}))
 
-    def test_slices_may_limit_services(self):
-        free = {'proc/1/status': 'Cpus_allowed_list:\t0-15'}
-        own = cpuset.render(audited.GOOD.kernel.init_cpus)
-        groups = [f'sys/fs/cgroup/{group}/cpuset.cpus.effective'
-                  for group in ('system.slice', 'user.slice')]
+    def test_programs_that_run_on_any_cpu_are_found(self):
+        for name, group, cpus, found in (
+                ('ovs-vswitchd', 'system.slice/ovs.service', '0-15', True),
+                ('ovs-vswitchd', 'system.slice/ovs.service', '0', False),
+                ('conmon', 'machine.slice/libpod-1.scope', '0-15', True),
+                ('qemu-system-x86', 'machine.slice/x.scope', '0-15', False),
+                ('swtpm', r'machine.slice/machine-qemu\x2d1.scope', '0-15',
+                 False),
+                ('swtpm', 'machine/qemu-1.libvirt-qemu', '0-15', False)):
+            self.assertEqual(found, 'isolation' in self.changed(
+                audited.process(99, name, cpus, group)), (name, group))
+        files = audited.process(99, 'dpdk', '0')
+        thread = {'proc/99/task/100/status': 'Cpus_allowed_list:\t0-15'}
+        self.assertIn('isolation', self.changed({**files, **thread}))
+
+    def test_threads_of_the_kernel_are_no_programs(self):
         self.assertEqual(set(), self.changed({
-            **free, **dict.fromkeys(groups, own)}))
-        self.assertIn('isolation', self.changed({
-            **free, groups[0]: own, groups[1]: '0-15'}))
+            'proc/99/status': 'Name:\tkworker/5:1\n'
+                              'Cpus_allowed_list:\t5'}))
 
     def test_what_creates_functions_is_recognised(self):
         rule = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'

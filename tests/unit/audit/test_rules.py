@@ -11,6 +11,7 @@ from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import memory
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import kernel_settings
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from tests.builders import audited
@@ -94,7 +95,7 @@ class CpuTest(audited.Case):
 
     def test_the_profile_of_host_config_allows_no_state_that_is_too_deep(self):
         text = audited.tree()[host_files.TUNED[0]]
-        limit = int(re.search('^force_latency=(.*)$', text, re.M)[1])
+        limit = int(re.search('^force_latency=(.*)$', text, re.MULTILINE)[1])
         server = tuple(
             facts_module.IdleState(name, latency, CPUS) for name, latency
             in (('POLL', 0), ('C1', 2), ('C1E', 10), ('C6', 133)))
@@ -274,7 +275,8 @@ class HugePagesTest(audited.Case):
         self.check('huge-pages-even', [], facts)
 
 
-OWN = audited.GOOD.kernel.init_cpus
+OWN = kernel_settings.make_state(planner.plan(
+    [audited.HOST], audited.PROFILE).hosts[0]).housekeeping
 ALL = audited.HOST.cpus
 GUESTS = ALL - OWN
 #: A dedicated CPU.
@@ -291,22 +293,40 @@ class IsolationTest(audited.Case):
         return {'interrupts': (facts_module.Interrupt(
             9, name, allowed, effective),)}
 
-    def test_services_stay_off_dedicated_cpus(self):
+    def running(self, cpus, unit='system.slice', name='sshd'):
+        return {'running': frozenset({
+            facts_module.Program(name, cpus, unit)})}
+
+    def test_programs_stay_off_dedicated_cpus(self):
         self.check('isolation', [])
         self.assertEqual(
-            [('warning', f'services may run on the dedicated CPU {min(ONE)}')],
-            self.kernel('isolation', init_cpus=OWN | ONE))
+            [('warning', f'sshd may run on the dedicated CPU {min(ONE)}')],
+            self.kernel('isolation', **self.running(OWN | ONE)))
 
-    def test_isolcpus_keeps_services_off_as_well(self):
+    def test_what_is_advised_keeps_the_programs_off_that_are_found(self):
+        slice_ = ['[Slice]', f'AllowedCPUs={cpuset.render(OWN)}']
+        for unit, expected in (
+                ('system.slice', slice_), ('machine.slice', []),
+                ('', [*slice_, *slice_, '[Scope]', slice_[1]])):
+            facts = self.but(kernel=self.running(ALL, unit))
+            item, = (item for item in audit.audit(facts).findings
+                     if item.code == 'isolation')
+            self.assertEqual(expected, [line for line in item.change
+                                        if not line.startswith('#')])
+        self.assertIn(f'--cpuset-cpus={cpuset.render(OWN)}', str(
+            audit.audit(self.but(kernel=self.running(ALL, 'machine.slice'))
+                        ).findings))
+
+    def test_isolcpus_keeps_programs_off_as_well(self):
         self.check('isolation', [],
-                   kernel={'init_cpus': ALL, 'isolated': GUESTS})
+                   kernel={**self.running(ALL), 'isolated': GUESTS})
         self.check('isolation', ['warning'],
-                   kernel={'init_cpus': ALL, 'isolated': GUESTS - ONE})
+                   kernel={**self.running(ALL), 'isolated': GUESTS - ONE})
 
     def test_a_host_that_keeps_no_cpu_cannot_isolate(self):
         every = self.but(nova={
             ('compute', 'cpu_dedicated_set'): (cpuset.render(ALL),),
-            ('compute', 'cpu_shared_set'): None}, kernel={'init_cpus': ALL})
+            ('compute', 'cpu_shared_set'): None}, kernel=self.running(ALL))
         for code in ('isolation', 'nohz-full', 'rcu-callbacks',
                      'irq-affinity', 'irqbalance'):
             self.check(code, [], every, profile=None)
@@ -363,7 +383,7 @@ class IsolationTest(audited.Case):
         sibling = next(core - dedicated for cell in audited.HOST.cells
                        for core in cell.siblings if core & dedicated)
         disturbed = self.but(facts, kernel={
-            'init_cpus': facts.kernel.init_cpus | sibling})
+            **self.running(OWN | sibling)})
         self.assertIn('isolation', self.codes(disturbed, leave))
 
 
