@@ -28,6 +28,13 @@ function _hpcvirt_write_plan {
     sudo chown "$(id -un)" "$HPCVIRT_DATA_DIR"
     _hpcvirt topology show / --format json >"$(_hpcvirt_topology "$(_hpcvirt_host)")"
     _hpcvirt_flavor plan --format json >"$HPCVIRT_DATA_DIR/plan.json"
+    "${PYTHON:-python3}" - "$HPCVIRT_DATA_DIR/plan.json" <<'EOF'
+import json
+import sys
+with open(sys.argv[1]) as plan:
+    for warning in json.load(plan)['warnings']:
+        print('hpcvirt: warning:', warning['message'], *warning['subjects'])
+EOF
 }
 
 # Whether the topology of this host shows huge pages of 2 MiB.
@@ -66,6 +73,10 @@ function _hpcvirt_flavor {
             part+=(--pages 4K:50%)
         fi
     fi
+    if [[ "$HPCVIRT_CPU_SHARED_SET" == "plan" ]]; then
+        # The host runs on the shared CPUs.
+        profile=${profile:-$HPCVIRT_DIR/devstack/shared-profile.yaml}
+    fi
     part+=(--profile "${profile:-dense}")
     _hpcvirt flavor "$@" "${part[@]}" "${hosts[@]}"
 }
@@ -79,6 +90,19 @@ import sys
 with open(sys.argv[1]) as plan:
     print(json.load(plan)['host_config'][sys.argv[2]].get(sys.argv[3], ''))
 EOF
+}
+
+# Stop before anything is installed if a value cannot be right.
+function hpcvirt_check_values {
+    local faults
+    if ! faults=$(HPCVIRT_CPU_DEDICATED_SET=$HPCVIRT_CPU_DEDICATED_SET \
+            HPCVIRT_CPU_SHARED_SET=$HPCVIRT_CPU_SHARED_SET \
+            HPCVIRT_HUGEPAGES_2M=$HPCVIRT_HUGEPAGES_2M \
+            HPCVIRT_PROFILE=$HPCVIRT_PROFILE \
+            HPCVIRT_SYSFS_CPU=${HPCVIRT_SYSFS_CPU:-/sys/devices/system/cpu} \
+            "${PYTHON:-python3}" "$HPCVIRT_DIR/devstack/check_values.py" 2>&1); then
+        die $LINENO "$faults"
+    fi
 }
 
 # Reserve huge pages, and record how many were reserved before.
@@ -137,6 +161,9 @@ function _hpcvirt_cpus {
     local value=$2
     if [[ "$value" == "plan" ]]; then
         value=$(_hpcvirt_planned "$1")
+        if [[ -z "$value" ]]; then
+            die $LINENO "HPCVIRT_${1^^}=plan: the profile ${HPCVIRT_PROFILE:-of the plugin} plans no such CPUs"
+        fi
     fi
     if [[ -n "$value" ]]; then
         iniset "$NOVA_CONF" compute "$1" "$value"
@@ -226,6 +253,7 @@ function hpcvirt_stack {
     pre-install)
         # Pages are easiest to reserve before other services use the memory.
         if is_service_enabled n-cpu; then
+            hpcvirt_check_values
             hpcvirt_reserve_pages
         fi
         ;;

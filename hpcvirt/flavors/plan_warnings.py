@@ -34,7 +34,8 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
                   profile: profiles.Profile) -> Iterator[warning.PlanWarning]:
     """Find the warnings about hosts and flavors of a plan."""
     if (not profile.housekeeping_cores_per_cell
-            and profile.shared_cores_per_cell is not None):
+            and profile.shared_cores_per_cell is not None
+            and not all(map(_keeps_a_core, hosts))):
         yield warning.PlanWarning(
             warning.WarningCode.NO_HOUSEKEEPING,
             "all cores are dedicated to guests, which the host's own "
@@ -45,6 +46,13 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
         for code, what in _of_host(planned, flavors, profile):
             yield warning.PlanWarning(code, what, (planned.name,))
     yield from _mixed_smt(hosts, flavors)
+
+
+def _keeps_a_core(planned: plans.PlannedHost) -> bool:
+    """Whether the host has a core of its own, as it has with ``--cpus``."""
+    used = planned.settings.dedicated | planned.settings.shared
+    return not all(core & used for cell in planned.host.cells
+                   for core in cell.siblings)
 
 
 def _of_host(planned: plans.PlannedHost,

@@ -53,6 +53,12 @@ class PluginTest(unittest.TestCase):
         command.chmod(0o755)
         self.machine = self.work / 'machine.json'
         self.machine.write_text(MACHINE.read_text())
+        self.sysfs = self.work / 'cpu'
+        for cpu in range(32):
+            topology = self.sysfs / f'cpu{cpu}' / 'topology'
+            topology.mkdir(parents=True)
+            (topology / 'thread_siblings_list').write_text(f'{cpu}\n')
+        (self.sysfs / 'online').write_text('0-31\n')
         self.knob = self.work / 'nr_hugepages'
         self.knob.write_text('7\n')
         self.nova = self.work / 'nova.conf'
@@ -67,6 +73,7 @@ class PluginTest(unittest.TestCase):
                  'MACHINE': str(self.machine),
                  'PYTHON': sys.executable,
                  'HPCVIRT_NR_HUGEPAGES': str(self.knob),
+                 'HPCVIRT_SYSFS_CPU': str(self.sysfs),
                  'ENABLED_SERVICES': services,
                  'HARNESS_DEVSTACK': os.environ.get('HARNESS_DEVSTACK', ''),
                  **variables},
@@ -151,10 +158,74 @@ class PluginTest(unittest.TestCase):
         self.assertEqual([], self.values(self.nova, 'cpu_dedicated_set'))
 
     def test_dedicated_cpus_are_those_of_the_variable(self):
-        self.run_phases('stack/post-config', HPCVIRT_CPU_DEDICATED_SET='4-7',
-                        HPCVIRT_CPU_SHARED_SET='plan')
+        self.run_phases('stack/post-config', HPCVIRT_CPU_DEDICATED_SET='4-7')
         self.assertEqual(['4-7'], self.values(self.nova, 'cpu_dedicated_set'))
         self.assertEqual([], self.values(self.nova, 'cpu_shared_set'))
+
+    def test_planned_sets_leave_cores_to_the_host(self):
+        self.run_phases('stack/pre-install', 'stack/post-config',
+                        HPCVIRT_CPU_DEDICATED_SET='plan',
+                        HPCVIRT_CPU_SHARED_SET='plan')
+        self.assertEqual(['2-31'], self.values(self.nova, 'cpu_dedicated_set'))
+        self.assertEqual(['0-1'], self.values(self.nova, 'cpu_shared_set'))
+
+    def test_a_profile_without_shared_cpus_cannot_plan_them(self):
+        done = self.run_phases(
+            'stack/pre-install', 'stack/post-config', fails=True,
+            HPCVIRT_PROFILE='dense', HPCVIRT_CPU_DEDICATED_SET='plan',
+            HPCVIRT_CPU_SHARED_SET='plan')
+        self.assertIn('HPCVIRT_CPU_SHARED_SET=plan: the profile dense',
+                      done.stdout + done.stderr)
+
+    def test_bad_values_stop_the_stack_before_anything_is_installed(self):
+        own = self.work / 'own.yaml'
+        own.write_text('name_prefx: own\n')
+        (self.sysfs / 'cpu2/topology/thread_siblings_list').write_text('2,18')
+        for values, words in (
+                ({'HUGEPAGES_2M': '2G'}, 'HUGEPAGES_2M is not a number'),
+                ({'HUGEPAGES_2M': 'many'}, 'HUGEPAGES_2M is not a number'),
+                ({'HUGEPAGES_2M': '-1'}, 'HUGEPAGES_2M is not a number'),
+                ({'CPU_SHARED_SET': '40'},
+                 'CPU_SHARED_SET names CPU 40; this node has 0-31'),
+                ({'CPU_SHARED_SET': 'abc'}, "CPU_SHARED_SET: 'abc' is not"),
+                ({'CPU_SHARED_SET': '^3'}, 'CPU_SHARED_SET names no CPU'),
+                ({'CPU_DEDICATED_SET': '4-', 'CPU_SHARED_SET': '0'},
+                 "CPU_DEDICATED_SET: '4-' is not"),
+                ({'CPU_DEDICATED_SET': '4-99'},
+                 'CPU_DEDICATED_SET names CPU 32-99;'),
+                ({'CPU_DEDICATED_SET': '4-7', 'CPU_SHARED_SET': '0-4'},
+                 'CPU_SHARED_SET and HPCVIRT_CPU_DEDICATED_SET both name'),
+                ({'CPU_DEDICATED_SET': '2-7'},
+                 'CPU_DEDICATED_SET names CPU 2 but not its SMT sibling 18'),
+                ({'CPU_SHARED_SET': 'plan'}, 'CPU_SHARED_SET does not go'),
+                ({'CPU_SHARED_SET': '0', 'CPU_DEDICATED_SET': 'plan'},
+                 'CPU_SHARED_SET does not go with'),
+                ({'PROFILE': '/no/such.yaml'},
+                 'PROFILE: /no/such.yaml cannot be read'),
+                ({'PROFILE': str(own)}, f'PROFILE: {own}')):
+            with self.subTest(values):
+                done = self.run_phases('stack/pre-install', fails=True, **{
+                    f'HPCVIRT_{name}': text for name, text in values.items()})
+                self.assertIn(f'HPCVIRT_{words}', done.stdout + done.stderr)
+                self.assertEqual(('7\n', ''), (
+                    self.knob.read_text(), self.nova.read_text()))
+
+    def test_good_values_pass(self):
+        for values in (
+                {}, {'HUGEPAGES_2M': '0'}, {'CPU_SHARED_SET': '0-1'},
+                {'CPU_DEDICATED_SET': '4-7,^5'}, {'PROFILE': 'dense'},
+                {'CPU_DEDICATED_SET': '4-7', 'CPU_SHARED_SET': '0-3'},
+                {'CPU_DEDICATED_SET': 'plan', 'HUGEPAGES_2M': '64'}):
+            with self.subTest(values):
+                self.run_phases('stack/pre-install', **{
+                    f'HPCVIRT_{name}': text for name, text in values.items()})
+
+    def test_warnings_of_the_plan_are_printed_where_they_are_true(self):
+        for cpus, expected in (('plan', True), ('4-7', False)):
+            done = self.run_phases('stack/post-config',
+                                   HPCVIRT_CPU_DEDICATED_SET=cpus)
+            self.assertEqual(expected, 'hpcvirt: warning: all cores are '
+                             'dedicated' in done.stdout, done.stdout)
 
     def test_compute_node_gets_no_scheduler_options(self):
         self.run_phases('stack/post-config', services='n-cpu',

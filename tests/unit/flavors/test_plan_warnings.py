@@ -4,6 +4,7 @@ import dataclasses
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import warning
@@ -53,6 +54,10 @@ class PlanWarningsTest(unittest.TestCase):
             plan(hosts.build()), warning.WarningCode.NO_HOUSEKEEPING))
         self.assertNotIn('no-housekeeping', codes(
             plan(hosts.build(), housekeeping_cores_per_cell=4)))
+        for cpus, expected in ((None, True), ('0-31', True), ('4-7', False)):
+            found = planner.plan([hosts.build()], profiles.DENSE,
+                                 host_part.build(cpus, ()))
+            self.assertEqual(expected, 'no-housekeeping' in codes(found))
 
     def test_several_caches_of_a_cell(self):
         self.assertIn('llc-not-seen', codes(plan(hosts.build(llc_cores=4))))
