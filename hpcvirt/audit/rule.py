@@ -65,6 +65,16 @@ class AuditSubject:
         return (self.option_cpus('cpu_shared_set')
                 or frozenset()) & self.host.cpus
 
+    @property
+    def parks_cpus(self) -> bool:
+        """Whether Nova takes dedicated CPUs offline while no guest has them.
+        """
+        nova = self.nova
+        return bool(
+            nova and nova.is_true('libvirt', 'cpu_power_management')
+            and nova.get('libvirt', 'cpu_power_management_strategy',
+                         'cpu_state') == 'cpu_state')
+
     @functools.cached_property
     def guests(self) -> frozenset[int]:
         """The dedicated CPUs, and their SMT siblings that are not shared."""

@@ -24,6 +24,9 @@ _NESTED = {'kvm_intel': 'ept', 'kvm_amd': 'npt'}
 #: The control groups of guests, by systemd-machined and without it.
 _GUEST = re.compile(r'/machine(?:\.slice/machine-qemu|/qemu)')
 
+#: Files that only TuneD writes; host config writes others beside them.
+_TUNED = ('active_profile', 'tuned-main.conf')
+
 #: The configuration of irqbalance: Debian's, Red Hat's.
 _IRQBALANCE = ('etc/default/irqbalance', 'etc/sysconfig/irqbalance')
 
@@ -49,7 +52,9 @@ def read(files: Files) -> facts.KernelFacts:
         banned_cpus=fact(lambda: _banned_cpus(files)),
         programs=fact(lambda: _programs(files)),
         vulnerabilities=fact(lambda: _vulnerabilities(files)),
-        has_tuned=fact(lambda: files.exists('etc/tuned')),
+        has_tuned=fact(lambda: any(
+            files.text(f'etc/tuned/{name}', 'etc') is not None
+            for name in _TUNED)),
         tuned_profile=fact(lambda: files.text(
             'etc/tuned/active_profile', 'etc') or None))
 

@@ -33,7 +33,7 @@ def _smt(subject: AuditSubject) -> Iterator[Violation]:
     odd = frozenset().union(*(
         core for cell in subject.host.cells for core in cell.siblings
         if len(core) < cell.threads_per_core))
-    if odd:
+    if odd and not subject.parks_cpus:
         yield Violation(
             f'{cpu_words(odd)} without SMT sibling, because that is offline',
             'all siblings online, or none',

@@ -21,8 +21,10 @@ _ERROR = finding.Severity.ERROR
 _WARNING = finding.Severity.WARNING
 _NOTE = finding.Severity.NOTE
 
-#: Interrupts that belong to the CPU of their queue, or to a guest.
-_OWN = ('nvme', 'vfio')
+#: Interrupts that belong to a guest, or to the CPU of their queue (the kernel
+#: manages those of these drivers, and refuses to move them).
+_OWN = re.compile(
+    r'vfio|nvme|megasas|mpt3sas|qla2xxx|smartpqi|virtio[0-9]+-req')
 
 
 def _programs(subject: AuditSubject) -> Iterator[Violation]:
@@ -104,7 +106,7 @@ def _callbacks(subject: AuditSubject) -> Iterator[Violation]:
 
 def _disturbing(subject: AuditSubject) -> Sequence[facts.Interrupt]:
     return [item for item in unwrap(subject.facts.kernel.interrupts)
-            if not item.name.startswith(_OWN) and subject.guests & (
+            if not _OWN.match(item.name) and subject.guests & (
                 item.allowed if item.effective is None else item.effective)]
 
 
@@ -172,8 +174,9 @@ RULES = (
          'the kernel otherwise runs its callbacks on the CPUs of guests',
          ('Linux-Parameters',), _callbacks),
     Rule('irq-affinity', _WARNING,
-         'Dedicated CPUs get no interrupts of devices; queues of NVMe and '
-         'the devices of guests are left out.',
+         'Dedicated CPUs get no interrupts of devices; the devices of guests '
+         'and the queues of disks that the kernel itself spreads are left '
+         'out.',
          'each interrupt makes the guest on this CPU exit',
          ('Linux-Irq',), _interrupts),
     Rule('irqbalance', _WARNING,

@@ -177,7 +177,8 @@ def _balancing(subject: AuditSubject) -> Iterator[Violation]:
     if mode and mode & _BALANCING and _many_cells(subject):
         yield Violation(
             'automatic NUMA balancing is on', 'off',
-            ('sysctl kernel.numa_balancing=0',
+            # The other bit is the tiering of memory.
+            (f'sysctl kernel.numa_balancing={mode & ~_BALANCING}',
              '# lasting: the same line in /etc/sysctl.d'))
 
 

@@ -30,10 +30,6 @@ def _valid(subject: AuditSubject) -> Iterator[Violation]:
     nova = subject.nova
     if nova is None:
         return
-    # With power management, Nova takes CPUs offline and back itself.
-    sleeping = (nova.is_true('libvirt', 'cpu_power_management')
-                and nova.get('libvirt', 'cpu_power_management_strategy',
-                             'cpu_state') == 'cpu_state')
     sets = {}
     for name in (_DEDICATED, _SHARED):
         text = nova.get('compute', name)
@@ -44,7 +40,7 @@ def _valid(subject: AuditSubject) -> Iterator[Violation]:
                             ('# correct nova.conf',))
             continue
         missing = cpus - subject.host.cpus
-        if missing and not (sleeping and name == _DEDICATED):
+        if missing and not (subject.parks_cpus and name == _DEDICATED):
             yield Violation(
                 f'[compute]{name} names {cpu_words(missing)}, which the host '
                 'does not have online', 'CPUs that are online',
@@ -74,7 +70,8 @@ def _set(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'cpu_dedicated_set is not set', 'the CPUs of guests',
             _assignment(_DEDICATED, cpus) if cpus else
-            ('# hpcvirt host audit --profile default says which',))
+            ('# hpcvirt host audit --profile default says which',),
+            _NOTE if subject.shared and not subject.profile else None)
 
 
 def _as_planned(subject: AuditSubject) -> Iterator[Violation]:
@@ -190,7 +187,9 @@ RULES = (
          'online, without overlap, and without ``vcpu_pin_set``.',
          'nova-compute does not start, or refuses every guest',
          ('Nova-Options',), _valid),
-    Rule('nova-dedicated', _ERROR, '``cpu_dedicated_set`` is set.',
+    Rule('nova-dedicated', _ERROR,
+         '``cpu_dedicated_set`` is set; without a profile, a note if only '
+         '``cpu_shared_set`` is, for guests that share CPUs.',
          'without it no guest can have CPUs of its own',
          ('Nova-Cpus',), _set),
     Rule('nova-planned-cpus', _ERROR,

@@ -118,6 +118,16 @@ class ReadingTest(audited.Case):
         thread = {'proc/99/task/100/status': 'Cpus_allowed_list:\t0-15'}
         self.assertIn('isolation', self.changed({**files, **thread}))
 
+    def test_files_of_hpcvirt_alone_do_not_mean_that_tuned_is_there(self):
+        facts = audited.facts({name: text for name, text
+                               in audited.tree().items()
+                               if name != 'etc/tuned/active_profile'})
+        self.assertFalse(facts.kernel.has_tuned)
+        self.assertNotIn('tuned', self.codes(facts))
+        self.assertTrue(audited.facts({
+            **audited.tree(), 'etc/tuned/tuned-main.conf': 'daemon = 1',
+        }).kernel.has_tuned)
+
     def test_threads_of_the_kernel_are_no_programs(self):
         self.assertEqual(set(), self.changed({
             'proc/99/status': 'Name:\tkworker/5:1\n'

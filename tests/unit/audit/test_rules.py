@@ -53,6 +53,9 @@ class CpuTest(audited.Case):
         host = dataclasses.replace(audited.HOST, cells=(
             broken, *audited.HOST.cells[1:]))
         self.assertEqual(['warning'], self.on(host, 'smt'))
+        parked = dataclasses.replace(self.but(nova={
+            ('libvirt', 'cpu_power_management'): ('true',)}), host=host)
+        self.check('smt', [], parked, profile=None)
 
     def test_governor(self):
         for fields, expected in (
@@ -361,6 +364,12 @@ class IsolationTest(audited.Case):
                 (self.interrupt(allowed=ALL, effective=OWN), 0),
                 (self.interrupt(allowed=ALL, effective=ONE), 1),
                 (self.interrupt('nvme0q3'), 0),
+                (self.interrupt('megasas0-msix12'), 0),
+                (self.interrupt('mpt3sas0-msix3'), 0),
+                (self.interrupt('qla2xxx0_qpair2'), 0),
+                (self.interrupt('smartpqi'), 0),
+                (self.interrupt('virtio0-req.2'), 0),
+                (self.interrupt('virtio1-input.0'), 1),
                 (self.interrupt('vfio-msix[0](0000:41:00.1)'), 0)):
             self.check('irq-affinity', expected, kernel=fields)
 
@@ -504,6 +513,10 @@ class MemoryTest(audited.Case):
         for mode, expected in ((0, 0), (1, 1), (2, 0), (3, 1), (None, 0)):
             self.check('numa-balancing', expected,
                        memory={'numa_balancing': mode})
+        item, = (item for item in audit.audit(self.but(
+            memory={'numa_balancing': 3})).findings
+            if item.code == 'numa-balancing')
+        self.assertEqual('sysctl kernel.numa_balancing=2', item.change[0])
         self.check('numa-balancing', 0, ONE_CELL, profile=None,
                    memory={'numa_balancing': 1})
 
@@ -647,7 +660,9 @@ class NovaCpusTest(audited.Case):
     def test_dedicated_cpus_are_set(self):
         for profile in (None, audited.PROFILE):
             self.check('nova-dedicated', ['error'], profile=profile,
-                       nova={DEDICATED: None})
+                       nova={DEDICATED: None, SHARED: None})
+            self.check('nova-dedicated', ['error' if profile else 'note'],
+                       profile=profile, nova={DEDICATED: None})
             self.check('nova-dedicated', [], profile=profile)
 
     def test_sets_are_those_of_the_plan(self):
