@@ -67,8 +67,7 @@ class AuditSubject:
 
     @property
     def parks_cpus(self) -> bool:
-        """Whether Nova takes dedicated CPUs offline while no guest has them.
-        """
+        """Whether Nova takes dedicated CPUs offline that no guest has."""
         nova = self.nova
         return bool(
             nova and nova.is_true('libvirt', 'cpu_power_management')
