@@ -155,7 +155,7 @@ DOCUMENTS = (
         'configuration files', 'manual page', 'systemd 252',
         'freedesktop.org/software/systemd/man/systemd-system.conf.html'),
     Publication(
-        'Systemd-Issue-23748', 'The systemd developers',
+        'Systemd-Cpusets-2022', 'The systemd developers',
         'Starting a unit with a cpuset resets CPUAffinity of all others',
         'issue 23748 of github.com/systemd/systemd', '2022',
         'github.com/systemd/systemd/issues/23748'),

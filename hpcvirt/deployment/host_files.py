@@ -158,7 +158,7 @@ def service_files(
             'and a kernel before 6.2 for all programs, when libvirt starts '
             'the first guest. Guests are in machine.slice.',
             '\n'.join(kernel_settings.format_allowed_cpus(unit, own)),
-            source='Systemd-Issue-23748'), (_RELOAD, 'reboot'))
+            source='Systemd-Cpusets-2022'), (_RELOAD, 'reboot'))
 
 
 def write_tuned(state: kernel_settings.KernelSettings) -> str:

@@ -156,7 +156,7 @@ RULES = (
          '``isolcpus`` keep them off. ``CPUAffinity`` alone is lost.',
          'a service that runs on the CPU of a guest takes its time, and a '
          'parallel job waits for the slowest CPU',
-         ('CERN-HEPiX-2015', 'Systemd-Issue-23748'), _programs),
+         ('CERN-HEPiX-2015', 'Systemd-Cpusets-2022'), _programs),
     Rule('isolated-shared', _ERROR,
          'No shared CPU is isolated by ``isolcpus``.',
          'the scheduler does not balance isolated CPUs, so that all emulator '
