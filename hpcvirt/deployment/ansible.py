@@ -105,6 +105,7 @@ def playbook(path: str) -> tree.File:
         'Apply the role of hpcvirt, which is in ansible/roles of its source.',
         [{'name': 'Configure compute hosts for the flavors of hpcvirt',
           'hosts': GROUP, 'become': True, 'gather_facts': True,
+          'serial': "{{ hpcvirt_host_serial | default('100%') }}",
           'roles': [{'role': 'hpcvirt_host'}]}]))
 
 

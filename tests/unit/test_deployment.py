@@ -45,8 +45,8 @@ class FormatsTest(unittest.TestCase):
                 # Ansible would take these for a template.
                 if file.path != 'hpcvirt.yml':
                     self.assertNotRegex(
-                        re.sub(r'\{\{ (compute_sysctl|\(default_container)',
-                               '', file.text),
+                        re.sub(r'\{\{ (compute_sysctl|\(default_container'
+                               '|hpcvirt_host_serial)', '', file.text),
                         r'\{[{%#]')
                 if file.path.endswith(('.yml', '.yaml')):
                     self.assertTrue(all(yaml.safe_load_all(file.text)))
@@ -88,13 +88,19 @@ class FormatsTest(unittest.TestCase):
                          variables['hpcvirt_host_absent'])
 
     def test_the_role_knows_the_files_and_what_makes_them_effective(self):
-        handlers = document((ROLE / 'handlers/main.yml').read_text())
+        role = ''.join((ROLE / name).read_text() for name in (
+            'tasks/activate.yml', 'vars/main.yml'))
         self.assertIn(tree.MARK, (ROLE / 'tasks/main.yml').read_text())
         plan = planner.plan([hosts.build(vfs={1: 8})], dataclasses.replace(
             profiles.DEFAULT, devices=(VF,)))
         notified = {words for file in host_files.files(plan.hosts[0], plan)
                     for words in file.activate}
-        self.assertEqual(notified, {item['listen'] for item in handlers})
+        for words in notified - {'systemctl daemon-reload', host_files.STOP}:
+            self.assertTrue(words in role
+                            or str(words.split())[1:-1] in role, words)
+        for path in (host_files.SYSCTL, host_files.COMMAND_LINE,
+                     host_files.TUNED[1]):
+            self.assertIn(f"'/{path}'", role)
 
     def test_containers_of_nova_get_no_file_of_the_host(self):
         for form, path in (

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import sysconfig
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from hpcvirt.deployment import ansible
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import kolla
@@ -111,14 +113,94 @@ def role(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     return 'check mode, twice, another profile, a file of the site'
 
 
+#: Stand-ins that leave in the root what the programs leave in the host, and
+#: that fail as long as there is a file FAIL_NAME.
+PROGRAMS = {
+    'update-grub': 'cat etc/default/grub.d/*.cfg > boot/grub/grub.cfg',
+    'tuned-adm': 'echo $2 > etc/tuned/active_profile',
+    'sysctl': 'sed -n "s/^\\([a-z_.]*\\) = \\(.*\\)/\\1 \\2/p" '
+              'etc/sysctl.d/*.conf | while read name value; do '
+              'echo $value > proc/sys/$(echo $name | tr . /); done',
+    'systemctl': 'case $1 in is-active) cat units ;; '
+                 'stop) echo inactive > units ;; esac',
+}
+
+
+def activation(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let each step of the role fail, and let a second run complete it."""
+    plan = next(plan for plan in found if plan.hosts[0].offered)
+    root, programs = folder / 'root', folder / 'programs'
+    for path, text in (
+            ('usr/sbin/tuned-adm', ''), ('boot/grub/grub.cfg', ''),
+            ('proc/cmdline', 'ro quiet\n'), ('proc/stat', 'btime 1000\n'),
+            ('proc/sys/vm/swappiness', '60\n'), ('units', 'active\n'),
+            ('proc/sys/kernel/numa_balancing', '1\n')):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    os.utime(root / 'boot/grub/grub.cfg', (1, 1))
+    programs.mkdir()
+    for name, commands in PROGRAMS.items():
+        (programs / name).write_text(
+            f'#!/bin/sh -e\ncd {root}\necho "$0 $*" >> calls\n'
+            f'[ ! -e FAIL_{name} ]\n{commands}\n')
+        (programs / name).chmod(0o755)
+    # A few files are enough; the role writes them one by one.
+    variables = ansible.variables(plan.hosts[0], [
+        file for file in host_files.files(plan.hosts[0], plan)
+        if file.path in (host_files.COMMAND_LINE, host_files.SYSCTL,
+                         host_files.TUNED[1], host_files.NOVA_CONF)])
+    (folder / 'few.json').write_text(json.dumps(
+        {**variables, 'hpcvirt_host_activate': True}))
+    words = ('-e', f'@{folder / "few.json"}')
+    path = f'{programs}:{os.environ["PATH"]}'
+    text = _play(folder, plan, '--check', *words, path=path)
+    readers.require(all(name in text for name in (
+        'update-grub', 'sysctl --system', 'tuned-adm profile', 'stop ksm')),
+        f'check mode does not say what it would run: {text}')
+    steps = [root / f'FAIL_{name}' for name in (
+        'update-grub', 'sysctl', 'tuned-adm')]
+    for step in steps:
+        step.touch()
+    _play(folder, plan, *words, path=path, status=2)
+    for step in steps:
+        step.unlink()
+    text = _play(folder, plan, *words, path=path)
+    wanted = host_files.command_line(
+        kernel_settings.make_state(plan.hosts[0]))
+    readers.require(wanted in (root / 'boot/grub/grub.cfg').read_text(),
+                    'the kernel command line')
+    readers.equal(('1', '0', 'hpcvirt', 'inactive'), tuple(
+        (root / path).read_text().strip() for path in (
+            'proc/sys/vm/swappiness', 'proc/sys/kernel/numa_balancing',
+            'etc/tuned/active_profile', 'units')), 'the state')
+    readers.require('Reboot the host' in text, 'no word of the reboot')
+    # Nothing is left to do but the reboot, which each run says.
+    text = _play(folder, plan, *words, path=path)
+    readers.require('changed=0 ' in text and 'Reboot the host' in text, text)
+    (root / 'proc/cmdline').write_text(f'{wanted}\n')
+    (root / 'proc/stat').write_text('btime 99999999999\n')
+    readers.require('Reboot the host' not in _play(
+        folder, plan, *words, path=path), 'a reboot is asked for again')
+    (root / 'etc/sysctl.d/99-site.conf').write_text('vm.swappiness = 60\n')
+    (root / 'proc/sys/vm/swappiness').write_text('60\n')
+    readers.require('sets it' in _play(
+        folder, plan, *words, path=path, status=2), 'a file of the site')
+    (root / 'usr/sbin/tuned-adm').unlink()
+    shutil.rmtree(root / 'etc')
+    _play(folder, plan, *words, '-e', 'hpcvirt_host_install=false', path=path,
+          status=2)
+    readers.require(not (root / 'etc').exists(), 'files without TuneD')
+    return 'each step fails, a second run, a reboot, without TuneD'
+
+
 def _play(folder: pathlib.Path, plan: plans.Plan, *words: str,
-          status: int = 0) -> str:
+          status: int = 0, path: str = os.environ['PATH']) -> str:
     readers.write(folder / 'site', formats.FORMATS['ansible'](plan))
     return readers.run(
         'ansible-playbook', '-i', folder / 'site/inventory/hpcvirt.yml',
         folder / 'site/hpcvirt.yml', *LOCAL, '-e',
         f'hpcvirt_host_root={folder / "root"}', *words, status=status,
-        env={**FAST, 'ANSIBLE_ROLES_PATH': str(ROLES),
+        env={**FAST, 'ANSIBLE_ROLES_PATH': str(ROLES), 'PATH': path,
              'ANSIBLE_HOME': str(folder / 'home')})
 
 
@@ -324,4 +406,4 @@ def _edpm_pages(folder: pathlib.Path,
 
 
 CHECKS: tuple[system.Check, ...] = (
-    lint, role, kolla_ansible, kolla_build, kayobe, edpm)
+    lint, role, activation, kolla_ansible, kolla_build, kayobe, edpm)
