@@ -166,16 +166,8 @@ def read(lines: Iterable[bytes], request: str | None) -> Found:
         if not quoting and not any(name in text for name in known):
             continue
         line = _find_line(text.decode(errors='replace').rstrip())
-        for context, last in tuple(quoting.items()):
-            if last + _LONGEST_QUOTATION < number:
-                del quoting[context]
-        if line is None:
-            continue
-        if line.logger not in _LOGGERS:
-            if line.context is not None:
-                quoting.pop(line.context, None)
-                if line.quotes:
-                    quoting[line.context] = number
+        _follow(quoting, line, number)
+        if line is None or line.logger not in _LOGGERS:
             continue
         try:
             record = read_message(line.message)
@@ -192,6 +184,19 @@ def read(lines: Iterable[bytes], request: str | None) -> Found:
         else:
             found.others += 1
     return found
+
+
+def _follow(quoting: dict[str, int], line: _Line | None,
+            number: int) -> None:
+    """Note in which contexts a quotation may go on after a line."""
+    for context, last in tuple(quoting.items()):
+        if last + _LONGEST_QUOTATION < number:
+            del quoting[context]
+    if (line is not None and line.logger not in _LOGGERS
+            and line.context is not None):
+        quoting.pop(line.context, None)
+        if line.quotes:
+            quoting[line.context] = number
 
 
 def _require_own_line(record: decision_log.Record, context: str | None,

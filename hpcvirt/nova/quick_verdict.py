@@ -154,7 +154,7 @@ def _make_core_test(guest: demands.CellDemand) -> RoomTest:
     """
     pcpus = _pcpus(guest)
 
-    def has_cores(host_state: typing.Any, _cells: Sequence[typing.Any],
+    def has_cores(_host_state: typing.Any, _cells: Sequence[typing.Any],
                   found: Sequence[typing.Any]) -> bool:
         for cell in found:
             if not (adapter.is_whole(cell) and _has_sound_pages(cell)):

@@ -382,8 +382,9 @@ def _compute_node(number):
 
 def _request(of, pci_requests=None):
     return objects.RequestSpec(
-        instance_uuid=str(uuid.UUID(int=1)), flavor=of, image=IMAGE, numa_topology=hardware.numa_get_constraints(
-            of, IMAGE), pci_requests=pci_requests)
+        instance_uuid=str(uuid.UUID(int=1)), flavor=of, image=IMAGE,
+        numa_topology=hardware.numa_get_constraints(of, IMAGE),
+        pci_requests=pci_requests)
 
 
 if __name__ == '__main__':

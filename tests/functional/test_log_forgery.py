@@ -111,10 +111,11 @@ class ForgeryTest(unittest.TestCase):
         :returns: what the filter has logged of it, and the messages
         """
         context.RequestContext(request_id=f'req-{number}', user_id='u')
-        written, messages = [], []
-        for _ in range(source.randint(0, 2)):
-            messages.append(self.write(form, QUOTING, a_text(
-                source, number, hides), logging.DEBUG))
+        written = []
+        messages = [
+            self.write(form, QUOTING, a_text(source, number, hides),
+                       logging.DEBUG)
+            for _ in range(source.randint(0, 2))]
         messages.append(self.write(form, 'nova.filters', 'Filter returned 1',
                                    logging.DEBUG))
         if source.random() < 0.5:
@@ -182,8 +183,9 @@ class ForgeryTest(unittest.TestCase):
         context.RequestContext(request_id='req-2', user_id='u')
         forged = test_log_reading.LINE.decode()
         properties = objects.ImageMetaProps(os_command_line=f'x)\n{forged}')
-        lines = (self.write('plain', QUOTING, f'Instance contains {properties}',
-                            logging.DEBUG).encode() + b'\n').splitlines(True)
+        text = self.write('plain', QUOTING, f'Instance contains {properties}',
+                          logging.DEBUG)
+        lines = (text.encode() + b'\n').splitlines(True)
         self.assertIn(forged.encode(), lines)
         true = self.write('plain', LOGGERS[0], decision_log.write(
             test_log_reading.a_refusal('req-2'))).encode()

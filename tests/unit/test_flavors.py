@@ -119,8 +119,9 @@ class HostStateTest(unittest.TestCase):
         self.assertNotIn('nohz_full', ''.join(words(state)))
 
     def test_the_iommu_is_for_devices_of_guests(self):
-        self.assertNotIn('iommu=pt', words(states(hosts.build(vfs={1: 8}))))
-        self.assertIn('iommu=pt', words(states(
+        passthrough = 'iommu.passthrough=1'
+        self.assertNotIn(passthrough, words(states(hosts.build(vfs={1: 8}))))
+        self.assertIn(passthrough, words(states(
             hosts.build(vfs={1: 8}), devices=(hosts.VFS,))))
 
     def test_every_cpu_of_every_machine_has_one_place(self):

@@ -167,8 +167,11 @@ class OutcomeTest(unittest.TestCase):
                 (undecided, [runs.run(NATIVE, ALIKE[:4])]),
                 # Figures without a bound prove nothing.
                 (undecided, [runs.run(NATIVE, ALIKE, bounds={})]),
-                (failed, [runs.run(NATIVE, ALIKE), runs.run(
-                    NATIVE, SLOW, id='s', benchmark='npb-ep')])):
+                # Ranks of five pairs cannot decide two figures.
+                (undecided, [runs.run(NATIVE, ALIKE), runs.run(
+                    NATIVE, SLOW, id='s', benchmark='npb-ep')]),
+                (failed, [runs.run(NATIVE * 2, ALIKE * 2), runs.run(
+                    NATIVE * 2, SLOW * 2, id='s', benchmark='npb-ep')])):
             self.assertEqual(expected, self.outcomes(*measured))
 
     def test_one_corrupted_output_fails_whatever_the_option_says(self):

@@ -21,7 +21,8 @@ from tests.builders import folders
 from tests.builders import machines
 
 NAMES = ('a.json', 'rack1/b.json', 'rack1/b.json', './c.json', 'rack1/d.xml',
-         'e.txt', '.f.json', '__MACOSX/g.json', 'h' * 300 + '.json', 'i\n.json',
+         'e.txt', '.f.json', '__MACOSX/g.json', 'h' * 300 + '.json',
+         'i\n.json',
          '\x1b[2J.json', 'j\udcff.json', '\u202e.json', 'k.json/', '')
 OUTSIDE = ('/etc/passwd.json', '../x.json', 'a/../../x.json', '/', '..',
            '//x.json')

@@ -36,7 +36,8 @@ TEXTS = (b'', b'\n', b' ', b'-1', b'0', b'1', b'65535', b'65536', b'9' * 30,
 NAMES = ('node0', 'node9', 'node-1', 'node01', 'node99999999999999999999',
          'cpu0', 'cpu70000', 'cpux', 'cpu\u0663', 'state9', 'policy', 'index9',
          'hugepages-0kB', 'hugepages-3kB', 'hugepages-99999999999999999999kB',
-         '0000:41:00.0', 'ffff:ff:1f.7', 'virtfn0', 'virtfnx', '1', '-1', 'a\n',
+         '0000:41:00.0', 'ffff:ff:1f.7', 'virtfn0', 'virtfnx', '1', '-1',
+         'a\n',
          '\x1b[2J', '\udcff', ' ')
 
 

@@ -183,7 +183,8 @@ class DamagedStoreTest(unittest.TestCase):
                               ('benchmark', 'osu_latency'), ('host', 'n_7'),
                               ('benchmark', 7)):
             self.file.write_bytes(self.sound)
-            self.damage(_First(), 'hpcvirt_runs', column, lambda _: value)
+            self.damage(_First(), 'hpcvirt_runs', column,
+                        lambda _, value=value: value)
             for words in (('bench', 'report'), ('bench', 'report', 'e2')):
                 with self.subTest(column=column, value=value, words=words):
                     self.assertIn(f'run re1: {column}: is ',
