@@ -18,6 +18,9 @@ class LateMisfit(reasons.Misfit):
     """A refusal that equals the one that a function finds."""
 
     __slots__ = ('_arguments', '_explain', '_found')
+    _arguments: tuple[Any, ...]
+    _explain: Callable[..., reasons.Misfit]
+    _found: reasons.Misfit
     # There is one for each host of a cloud, so that making it must be cheap.
     __setattr__ = object.__setattr__
 
