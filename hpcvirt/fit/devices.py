@@ -19,15 +19,13 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.fit import pool_match
 from hpcvirt.model import shape as shape_model
 
 #: Keys of a request that Placement has already evaluated.
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
 
 _STRICT = (shape_model.PCIAffinity.REQUIRED, shape_model.PCIAffinity.SOCKET)
-#: The tags by which a request may not use a pool that matches it.
-_KINDS = ('dev_type', 'remote_managed', 'live_migratable')
-_TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 
 
 class Pool(typing.NamedTuple):
@@ -81,16 +79,17 @@ class DeviceRequest:
         try:
             return self._known[kind]
         except KeyError:
-            self._known[kind] = _accepts(self, pool)
+            self._known[kind] = pool_match.accepts(self.specs, pool.tags)
             return self._known[kind]
         except TypeError:
             # A malformed pool.
-            return _accepts(self, pool)
+            return pool_match.accepts(self.specs, pool.tags)
 
     @functools.cached_property
     def _examined(self) -> tuple[str, ...]:
         """The tags of a pool on which the answer depends."""
-        return (*dict.fromkeys((*_KINDS, *itertools.chain(*self.specs))),)
+        return (*dict.fromkeys((*pool_match.KINDS,
+                                *itertools.chain(*self.specs))),)
 
     @functools.cached_property
     def _known(self) -> dict[tuple[typing.Any, ...], tuple[bool, bool]]:
@@ -342,41 +341,3 @@ class Allocator:
             if not left[index]:
                 emptied.add(index)
         return True
-
-
-def _accepts(request: DeviceRequest, pool: Pool) -> tuple[bool, bool]:
-    return _matches(request, pool), _is_eligible(request, pool)
-
-
-def _matches(request: DeviceRequest, pool: Pool) -> bool:
-    """Whether the pool has all tags of some alternative of the request."""
-    for spec in request.specs:
-        for key, wanted in spec.items():
-            value = pool.tags.get(key)
-            if isinstance(value, str):
-                value = value.lower()
-            if value != wanted:
-                break
-        else:
-            return True
-    return False
-
-
-def _is_eligible(request: DeviceRequest, pool: Pool) -> bool:
-    """Whether the request may use a device of the pool's special kind."""
-    kind = pool.tags.get('dev_type')
-    if kind in ('type-PF', 'vdpa') and not any(
-            spec.get('dev_type') == kind.lower() for spec in request.specs):
-        return False
-    if _is_true(pool.tags.get('remote_managed')) and not any(
-            _is_true(spec.get('remote_managed')) for spec in request.specs):
-        return False
-    for wanted in ('true', 'false'):
-        if all(spec.get('live_migratable') == wanted
-               for spec in request.specs):
-            return pool.tags.get('live_migratable') == wanted
-    return True
-
-
-def _is_true(value: object) -> bool:
-    return str(value).strip().lower() in _TRUE
