@@ -19,7 +19,8 @@ _TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 def accepts(specs: Sequence[_Tags], pool: _Tags) -> tuple[bool, bool]:
     """Tell whether a pool matches, and is of a kind that may be used.
 
-    :param specs: alternatives; a pool matches one if it has all of its tags
+    :param specs: alternatives in lower case; a pool matches one if it has all
+        of its tags
     """
     return _matches(specs, pool), _is_eligible(specs, pool)
 
