@@ -99,7 +99,8 @@ the benchmark says.
 """),
     cfg.IntOpt('benchmark_pairs', default=10, min=5, max=1000, help="""
 The number of pairs of a native and a guest run that count. More pairs show
-smaller differences; fewer than 5 do not allow a verdict.
+smaller differences; fewer than 5 do not allow a verdict. If several figures
+are judged, more are needed: 7 for 3 figures, 10 for 23.
 """),
     cfg.IntOpt('benchmark_time_limit', min=1, help="""
 The number of seconds that one run of a benchmark may take, natively or in the
