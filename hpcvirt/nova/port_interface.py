@@ -32,16 +32,33 @@ TAG = 'parent_ifname'
 #: Names are learned until this number is reached.
 _MAX_NAMES = 1000
 _known_names: set[str] = set()
+#: The nodes from which names were learned, up to a number of them.
+_MAX_NODES = 100_000
+_known_nodes: set[str] = set()
 
 
 def learn(requests: Iterable[typing.Any],
           host_states: Iterable[typing.Any]) -> None:
-    """Remember the interfaces that hosts report, for requests of ports."""
-    if all(map(adapter.is_of_flavor, requests)):
+    """Remember the interfaces that hosts report, for requests of ports.
+
+    Requests without bandwidth need no names. They only look at nodes that were
+    not looked at before.
+    """
+    ports = {request.requester_id for request in requests
+             if not adapter.is_of_flavor(request)}
+    if not ports:
         return
+    if len(_known_nodes) >= _MAX_NODES:
+        _known_nodes.clear()
+    if not any(ports.intersection(candidate['mappings'])
+               for host_state in host_states
+               for candidate in host_state.allocation_candidates[:1]):
+        host_states = [host_state for host_state in host_states
+                       if host_state.nodename not in _known_nodes]
     for host_state in host_states:
         if len(_known_names) >= _MAX_NAMES:
             return
+        _known_nodes.add(host_state.nodename)
         try:
             for pool in host_state.pci_stats.pools:
                 if name := pool.get(TAG):

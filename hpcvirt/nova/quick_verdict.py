@@ -43,10 +43,9 @@ _ROOT_ONLY = {''}
 #: raises what reading malformed data raises.
 HostTest = Callable[[typing.Any], bool | None]
 CellTest = Callable[[typing.Any], bool]
-#: Takes a HostState, its NUMACells, and as many of them as the guest has
-#: cells.
-RoomTest = Callable[[typing.Any, Sequence[typing.Any], Sequence[typing.Any]],
-                    bool]
+#: Takes a HostState, as many of its NUMACells as the guest has, and the ids of
+#: cells whose free CPUs are all on cores.
+RoomTest = Callable[[typing.Any, Sequence[typing.Any], set[int]], bool]
 
 _MAX_ARRANGEMENTS = claim_replay.MAX_ARRANGEMENTS
 
@@ -92,10 +91,12 @@ def make_test(demand: demands.Demand, packing: bool,
             return None
         if has_room is None or math.perm(len(cells), size) > _MAX_ARRANGEMENTS:
             return None
-        if not getattr(topology, EXAMINED, False):
+        sound = getattr(topology, EXAMINED, None)
+        if sound is None:
             adapter.check_record(host_state)
-            setattr(topology, EXAMINED, True)
-        return has_room(host_state, cells, found) or None
+            sound = set()
+            setattr(topology, EXAMINED, sound)
+        return has_room(host_state, found, sound) or None
 
     return fits
 
@@ -150,16 +151,24 @@ def _make_rest_test(guest: demands.CellDemand) -> CellTest:
 def _make_core_test(guest: demands.CellDemand) -> RoomTest:
     """Make a test of whether NUMACells have their free CPUs on cores.
 
-    These cells are examined each time, because they are read anyway.
+    That they lack no field is examined each time, because they are read
+    anyway.
     """
     pcpus = _pcpus(guest)
 
-    def has_cores(_host_state: typing.Any, _cells: Sequence[typing.Any],
-                  found: Sequence[typing.Any]) -> bool:
+    def has_cores(_host_state: typing.Any, found: Sequence[typing.Any],
+                  sound: set[int]) -> bool:
         for cell in found:
-            if not (adapter.is_whole(cell) and _has_sound_pages(cell)):
+            if not adapter.is_whole(cell):
+                return False
+            if cell._obj_id in sound:
+                continue
+            if not _has_sound_pages(cell):
                 return False
             dedicated, pinned = cell._obj_pcpuset, cell._obj_pinned_cpus
+            if pinned <= dedicated <= set().union(*cell._obj_siblings):
+                sound.add(cell._obj_id)
+                continue
             missing = pcpus
             for core in cell._obj_siblings:
                 missing -= len((core & dedicated) - pinned)
@@ -179,8 +188,9 @@ def _make_device_test(demand: demands.Demand, has_rest: CellTest,
     pcpus, size = _pcpus(demand.cells[0]), len(demand.cells)
     sign = 1 if packing else -1
 
-    def has_devices(host_state: typing.Any, cells: Sequence[typing.Any],
-                    _found: Sequence[typing.Any]) -> bool:
+    def has_devices(host_state: typing.Any, _found: Sequence[typing.Any],
+                    sound: set[int]) -> bool:
+        cells = host_state.numa_topology._obj_cells
         stats = host_state.pci_stats
         if stats is None or any(
                 candidate['mappings'].keys() != _ROOT_ONLY
@@ -199,7 +209,7 @@ def _make_device_test(demand: demands.Demand, has_rest: CellTest,
             (cell for cell in ordered
              if free[cell._obj_id] >= pcpus and has_rest(cell)), size))
         if not (all(map(_has_sound_pages, cells))
-                and has_cores(host_state, cells, found)):
+                and has_cores(host_state, found, sound)):
             return False
         ids = {*map(_ID, found)}
         allocator = taken_devices.TakingAllocator(demand.requests, pools, {})
