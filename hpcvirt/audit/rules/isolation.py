@@ -24,7 +24,7 @@ _NOTE = finding.Severity.NOTE
 #: Interrupts that belong to a guest, or to the CPU of their queue (the kernel
 #: manages those of these drivers, and refuses to move them).
 _OWN = re.compile(
-    r'vfio|nvme|megasas|mpt3sas|qla2xxx|smartpqi|virtio[0-9]+-req')
+    r'vfio|nvme|megasas|mpt3sas|qla2xxx|smartpqi|virtio[0-9]+-req\.')
 
 
 def _programs(subject: AuditSubject) -> Iterator[Violation]:

@@ -369,6 +369,8 @@ class IsolationTest(audited.Case):
                 (self.interrupt('qla2xxx0_qpair2'), 0),
                 (self.interrupt('smartpqi'), 0),
                 (self.interrupt('virtio0-req.2'), 0),
+                # Of a file system of the hypervisor: it can be moved.
+                (self.interrupt('virtio0-requests'), 1),
                 (self.interrupt('virtio1-input.0'), 1),
                 (self.interrupt('vfio-msix[0](0000:41:00.1)'), 0)):
             self.check('irq-affinity', expected, kernel=fields)
