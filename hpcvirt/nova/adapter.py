@@ -124,35 +124,13 @@ def check_record(host_state: typing.Any) -> None:
     try:
         topology = host_state.numa_topology
         cells = topology._obj_cells if topology else ()
-        # The attributes of each cell are counted.
-        counted = {own.get('_obj_id'): len(own) - ('VERSION' in own)
-                   for own in map(vars, cells)}
-        if {*counted.values()} != _WHOLE_CELL:
+        if not all(map(is_whole, cells)):
             for number, cell in enumerate(cells):
                 where = number
                 _CELL_FIELDS(cell)
-        if len(counted) < len(cells):
+        if len({*map(_CELL_ID, cells)}) < len(cells):
             raise ValueError('several NUMA cells have the same id')
-    except lazy_sequence.BROKEN as exc:
-        if isinstance(where, int):
-            where = f'NUMA cell {where}'
-        raise lazy_sequence.make_error(where, exc) from exc
-    check_rest(host_state)
-
-
-def is_whole(cell: typing.Any) -> bool:
-    """Tell whether a NUMACell lacks no field, by counting its attributes."""
-    own = vars(cell)
-    return len(own) - ('VERSION' in own) in _WHOLE_CELL
-
-
-def check_rest(host_state: typing.Any) -> None:
-    """Check what a HostState has besides its NUMA topology.
-
-    :raises InvalidInput: if the host is malformed
-    """
-    where = 'the allocation ratios'
-    try:
+        where = 'the allocation ratios'
         cpu_ratio = float(host_state.cpu_allocation_ratio)
         ram_ratio = float(host_state.ram_allocation_ratio)
         if not (0 <= cpu_ratio <= _MAX_RATIO and 0 <= ram_ratio <= _MAX_RATIO):
@@ -160,7 +138,15 @@ def check_rest(host_state: typing.Any) -> None:
         where = 'the PCI devices'
         _check_pools(host_state, 'numa_node')
     except lazy_sequence.BROKEN as exc:
+        if isinstance(where, int):
+            where = f'NUMA cell {where}'
         raise lazy_sequence.make_error(where, exc) from exc
+
+
+def is_whole(cell: typing.Any) -> bool:
+    """Tell whether a NUMACell lacks no field, by counting its attributes."""
+    own = vars(cell)
+    return len(own) - ('VERSION' in own) in _WHOLE_CELL
 
 
 def device_supply(host_state: typing.Any) -> supplies.Supply:
