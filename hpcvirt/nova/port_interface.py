@@ -50,16 +50,16 @@ def learn(requests: Iterable[typing.Any],
         return
     if len(_known_nodes) >= _MAX_NODES:
         _known_nodes.clear()
-    if not any(ports.intersection(candidate['mappings'])
-               for host_state in host_states
-               for candidate in host_state.allocation_candidates[:1]):
-        host_states = [host_state for host_state in host_states
-                       if host_state.nodename not in _known_nodes]
+    bound = any(ports.intersection(candidate['mappings'])
+                for host_state in host_states
+                for candidate in host_state.allocation_candidates[:1])
     for host_state in host_states:
         if len(_known_names) >= _MAX_NAMES:
             return
-        _known_nodes.add(host_state.nodename)
         try:
+            if not bound and host_state.nodename in _known_nodes:
+                continue
+            _known_nodes.add(host_state.nodename)
             for pool in host_state.pci_stats.pools:
                 if name := pool.get(TAG):
                     _known_names.add(str(name))
