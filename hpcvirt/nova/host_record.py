@@ -23,6 +23,12 @@ _PAGES = operator.attrgetter('_obj_size_kb', '_obj_total', '_obj_used',
 #: values only.
 _VERSION = 2
 
+#: Layouts of CPUs that are remembered, and ids of cells that have some; then
+#: they are forgotten, and get other numbers.
+MAX_LAYOUTS = 64
+_layouts: dict[int, tuple[tuple[typing.Any, int], ...]] = {}
+_numbers = itertools.count()
+
 
 def digest(host_state: typing.Any) -> bytes | None:
     """Compute a digest of the NUMA cells, PCI devices and ratios of a host.
@@ -43,15 +49,33 @@ def digest(host_state: typing.Any) -> bytes | None:
 
 
 def _read(cell: typing.Any) -> tuple[typing.Any, ...]:
-    shared, dedicated = cell._obj_cpuset, cell._obj_pcpuset
-    pinned, siblings = cell._obj_pinned_cpus, cell._obj_siblings
+    number, pinned = cell._obj_id, cell._obj_pinned_cpus
     pages, network = cell._obj_mempages, cell._obj_network_metadata
-    if not (shared.__class__ is dedicated.__class__ is pinned.__class__):
+    if pinned.__class__ is not cell._obj_pcpuset.__class__:
         raise TypeError('not all are sets of CPUs')
-    return (cell._obj_id, cell._obj_socket, cell._obj_cpu_usage,
-            cell._obj_memory, cell._obj_memory_usage, len(shared),
-            len(dedicated), len(pinned), len(pages), *map(len, siblings), None,
-            *shared, *dedicated, *pinned,
-            *itertools.chain.from_iterable(siblings),
+    return (number, _number_layout(number, cell), cell._obj_socket,
+            cell._obj_cpu_usage, cell._obj_memory, cell._obj_memory_usage,
+            len(pages), len(pinned), *pinned,
             *itertools.chain.from_iterable(map(_PAGES, pages)),
             network._obj_tunneled, *network._obj_physnets)
+
+
+def _number_layout(cell_id: int, cell: typing.Any) -> int:
+    """Number the CPUs of a cell, which most hosts have in common.
+
+    To compare sets takes less time than to write them.
+    """
+    cpus = siblings, dedicated, shared = (
+        cell._obj_siblings, cell._obj_pcpuset, cell._obj_cpuset)
+    for layout, number in _layouts.get(cell_id, ()):
+        if layout == cpus:
+            return number
+    # Copies: whoever changes a cell in place must not change what is known.
+    number, layout = next(_numbers), (
+        [frozenset(core) for core in siblings], frozenset(dedicated),
+        frozenset(shared))
+    if len(_layouts) > MAX_LAYOUTS:
+        _layouts.clear()
+    known = _layouts.get(cell_id, ())[-MAX_LAYOUTS + 1:]
+    _layouts[cell_id] = (*known, (layout, number))
+    return number

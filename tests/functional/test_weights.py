@@ -9,6 +9,7 @@ import sys
 import unittest
 import uuid
 
+import fixtures
 import nova.conf
 from nova import objects
 from nova.scheduler import weights as nova_weights
@@ -18,6 +19,7 @@ from hpcvirt.fit import claim
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.nova import adapter
+from hpcvirt.nova import host_record
 from hpcvirt.nova import weights
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
@@ -372,6 +374,51 @@ class LocalityTest(WeightsTestCase):
                 ('second', ({group: [far]}, {group: [near]})),
                 ('first', ({group: [near]}, {group: [far]})))], spec)
         self.assertEqual({'first': 1, 'second': 0}, found)
+
+
+class RecordTest(unittest.TestCase):
+    """Tell whether a host has reported anew."""
+
+    def test_digests_are_equal_only_if_all_values_are(self):
+        seen = {}
+        with fixtures.MonkeyPatch('hpcvirt.nova.host_record.MAX_LAYOUTS', 3):
+            for number in range(200):
+                dice = random.Random(number % 40)
+                asked = case(host=tuple(
+                    cell(place, dice.randrange(7), dice.choice((7, 8)),
+                         memory_mib=dice.choice((8192, 16384)),
+                         socket=dice.choice((0, 1)))
+                    for place in range(dice.choice((2, 3)))))
+                digest = host_record.digest(host('one', asked))
+                self.assertEqual(seen.setdefault(digest, asked), asked)
+        # With room for few layouts only, equal ones can differ, but are
+        # remembered where nothing comes between.
+        again = [host_record.digest(host('one', asked)) for _ in range(2)]
+        self.assertEqual(*again)
+
+    def test_a_change_in_place_is_noticed(self):
+        for change in (
+                lambda cell: cell.siblings[0].clear(),
+                lambda cell: cell.siblings.pop(),
+                lambda cell: cell.pcpuset.discard(0),
+                lambda cell: cell.cpuset.add(200),
+                lambda cell: cell.pinned_cpus.add(1),
+                lambda cell: setattr(cell, 'memory_usage', 1),
+                lambda cell: setattr(cell.mempages[0], 'used', 1)):
+            # The second time, both layouts of the CPUs are known.
+            for _ in range(2):
+                state = host('one', case(0, 0))
+                before = host_record.digest(state)
+                change(state.numa_topology.cells[0])
+                self.assertNotEqual(before, host_record.digest(state))
+
+    def test_what_no_nova_writes_has_no_digest(self):
+        for field, value in (('_obj_pinned_cpus', 'all'),
+                             ('_obj_pcpuset', None), ('_obj_siblings', [1]),
+                             ('_obj_mempages', 5), ('_obj_id', [])):
+            state = host('one', case(0, 0))
+            setattr(state.numa_topology.cells[0], field, value)
+            self.assertIsNone(host_record.digest(state), field)
 
 
 class SimulationTest(WeightsTestCase):
