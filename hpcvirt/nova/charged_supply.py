@@ -29,6 +29,7 @@ from hpcvirt.nova import adapter
 from hpcvirt.nova import cell_order_by_release
 from hpcvirt.nova import claim_input
 from hpcvirt.nova import host_record
+from hpcvirt.nova import lazy_sequence
 
 #: The attribute of a HostState that has its account.
 ACCOUNT = 'hpcvirt_account'
@@ -112,6 +113,18 @@ def predict(host_state: typing.Any, spec: typing.Any,
     placed = claim.predict(demand, reached, providers)
     return (None if isinstance(placed, reasons.Misfit)
             else Prediction(demand, supply, placed, providers))
+
+
+def forget_cells(host_state: typing.Any) -> None:
+    """Free the cells that were made of a host that has not been charged.
+
+    The objects of a large fleet set off Python's garbage collection, which
+    looks at all of nova-scheduler. Nova replaces a NUMA topology instead of
+    changing it, so that the cells can be made again.
+    """
+    for supply in getattr(host_state, ACCOUNT).left:
+        if isinstance(supply.cells, lazy_sequence.LazySequence):
+            supply.cells.forget()
 
 
 def key(start: claim_input.ClaimInput) -> Hashable:

@@ -49,6 +49,10 @@ class LazySequence(Sequence[_Item]):
             items.append(item)
             yield item
 
+    def forget(self) -> None:
+        """Make the items anew when they are read again."""
+        self._items = []
+
     @typing.overload
     def __getitem__(self, index: int) -> _Item: ...
 

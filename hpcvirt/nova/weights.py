@@ -123,6 +123,7 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
                 prediction = charged_supply.predict(host_state, spec, start,
                                                     packing)
                 judged = prediction and self._judge(prediction)
+                charged_supply.forget_cells(host_state)
                 if record is not None:
                     known[record] = judged
             return None if judged is None else self._recall(judged)
