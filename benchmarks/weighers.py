@@ -117,7 +117,7 @@ def measure_requests(collect: bool) -> Iterator[tuple[str, int, list[float]]]:
                 state.pci_stats.to_device_pools_obj())
                for state in fleet.hosts(1000, 8)]
     (gc.enable if collect else gc.disable)()
-    for count, runs in ((1000, 2), (8, 9)):
+    for count, runs in ((1000, 5), (8, 9)):
         some = written[:count]
         rooms = [warm(decode(written[:1])) for _ in range(runs)]
         yield 'never seen', count, [
@@ -126,7 +126,7 @@ def measure_requests(collect: bool) -> Iterator[tuple[str, int, list[float]]]:
             schedule(rooms[0], some, fleet.request(2)) for _ in range(runs)]
         yield 'of a new kind', count, [
             schedule(rooms[0], some, fleet.request(2, pcpus=pcpus))
-            for pcpus in (3, 5)]
+            for pcpus in (3, 5, 6, 7, 9)]
     gc.enable()
 
 

@@ -20,6 +20,8 @@ from hpcvirt.model import shape as shape_model
 _Pages = tuple[int, int, int]
 #: The fields of a CellState that change with its guests.
 Changing = tuple[int, tuple[int, ...], int, int, tuple[int, ...]]
+#: Whether guests need PCPUs, and whether they need shared CPUs.
+NeedsCPUs = tuple[bool, bool]
 _NONE: tuple[tuple[int, ...], ...] = ((), (), (), ())
 
 #: The count of a resource that does not limit a guest cell.
@@ -189,6 +191,11 @@ def count_by_memory(demand: demands.CellDemand, cell: CellState) -> int:
         if overcommits:
             return AMPLE if demand.memory_mib <= cell.memory_mib else 0
         return max(cell.memory_free_mib // demand.memory_mib, 0)
+    if page_kib is not None and page_kib > 0:
+        if page_kib not in cell.sizes_kib or needed % page_kib:
+            return 0
+        free = cell.pages_free[cell.sizes_kib.index(page_kib)]
+        return max(free, 0) * page_kib // needed
     room = 0
     for size_kib, total, free in _pools(page_kib, list(zip(
             cell.sizes_kib, cell.totals, cell.pages_free, strict=True))):
@@ -205,8 +212,6 @@ def _pools(page_kib: int | None,
     """Select the pages that a guest cell may use."""
     if page_kib is None:
         return (min(pages),)
-    if page_kib > 0:
-        return [pool for pool in pages if pool[0] == page_kib]
     ascending = sorted(pages)
     if page_kib == shape_model.PageClass.SMALL:
         return ascending[:1]
@@ -250,3 +255,39 @@ def spread(room: Sequence[int], cells: int) -> int:
             return guests
         guests = taken // cells
     return 0
+
+
+def count_left(demand: demands.Demand,
+               cells: Sequence[CellState]) -> tuple[float, int]:
+    """Return the values that decide between hosts with equal losses.
+
+    :returns: the free CPUs of the kinds that a guest needs, and the free
+        memory in MiB
+    """
+    return _cpus_left(needs_cpus(demand), cells), sum([
+        cell.memory_free_mib for cell in cells])
+
+
+def needs_cpus(demand: demands.Demand) -> NeedsCPUs:
+    """Say which kinds of CPUs a guest needs."""
+    return (any(cell.pcpus for cell in demand.cells),
+            any(cell.vcpus for cell in demand.cells))
+
+
+def _cpus_left(needs: NeedsCPUs,
+               cells: Sequence[CellState]) -> float:
+    """Count the free CPUs of the kinds that a guest needs."""
+    left = 0.0
+    if needs[0]:
+        left += sum([cell.free for cell in cells])
+    if needs[1]:
+        left += sum([cell.shared_left for cell in cells])
+    return left
+
+
+def share(needs: NeedsCPUs, cells: Sequence[CellState],
+           empty: Sequence[CellState]) -> float:
+    """Return the share of free CPUs, of the kinds that a guest needs."""
+    most = _cpus_left(needs, empty)
+    free = max(_cpus_left(needs, cells), 0.0)
+    return min(free / most, 1.0) if most else 0.0

@@ -33,8 +33,10 @@ class CellTable:
         self._forgive = forgive
         # Of guest cells with dedicated CPUs only, what their memory is.
         self._columns: dict[demands.CellDemand, Hashable] = {}
-        self._fixed: dict[Hashable, int] = {}
-        self._numbers: dict[Hashable, int] = {}
+        # For the fields that do not change, the number of the state without
+        # guests, and the numbers of all states by the fields that do.
+        self._numbers: dict[Hashable, tuple[int, dict[
+            cell_room.Changing, int]]] = {}
         self._states: list[cell_room.CellState] = []
         self._empty: list[int] = []
         self._by_pcpus: dict[Hashable, Counts] = {}
@@ -54,20 +56,20 @@ class CellTable:
                supply: supplies.Supply) -> int:
         """Number the state of a cell of a host."""
         fixed, changing = cell_room.describe(cell, supply, self._by_core)
-        empty = self._fixed.get(fixed)
-        if empty is None:
-            empty = self._fixed[fixed] = len(self._states)
+        alike = self._numbers.get(fixed)
+        if alike is None:
+            alike = self._numbers[fixed] = len(self._states), {}
             state = cell_room.CellState._make((*fixed, *changing))
-            self._add(empty, state.replace(state.emptied()))
-        number = self._numbers.get((empty, changing))
-        return (self._add(empty, self._states[empty].replace(changing))
+            self._add(alike, state, state.emptied())
+        number = alike[1].get(changing)
+        return (self._add(alike, self._states[alike[0]], changing)
                 if number is None else number)
 
-    def _add(self, empty: int, state: cell_room.CellState) -> int:
-        number = len(self._states)
-        self._numbers[empty, state.changing] = number
-        self._states.append(state)
-        self._empty.append(empty)
+    def _add(self, alike: tuple[int, dict[cell_room.Changing, int]],
+             state: cell_room.CellState, changing: cell_room.Changing) -> int:
+        number = alike[1][changing] = len(self._states)
+        self._states.append(state.replace(changing))
+        self._empty.append(alike[0])
         self._rows.append(())
         return number
 
@@ -97,18 +99,21 @@ class CellTable:
             cpus = self._by_pcpus[key] = (*cpus, *[
                 self.isolate(guest, cell_room.count_by_pcpus, guest, cell)
                 for guest in itertools.islice(self._columns, len(cpus), None)])
-        columns = list(self._columns.items())[first:]
         by_memory: dict[Hashable, int] = {}
-        if any(cpus):
-            for guest, memory in columns:
-                if memory is not None and memory not in by_memory:
+        found = []
+        for (guest, memory), room in itertools.islice(
+                zip(self._columns.items(), cpus, strict=True), first, None):
+            if memory is None:
+                found.append(self.isolate(
+                    guest, cell_room.count, guest, cell))
+            elif room:
+                if memory not in by_memory:
                     by_memory[memory] = self.isolate(
                         guest, cell_room.count_by_memory, guest, cell)
-        return [
-            self.isolate(guest, cell_room.count, guest, cell)
-            if memory is None else room and min(room, by_memory[memory])
-            for (guest, memory), room in zip(columns, cpus[first:],
-                                             strict=True)]
+                found.append(min(room, by_memory[memory]))
+            else:
+                found.append(0)
+        return found
 
     def isolate(self, kind: object, count: Callable[..., int],
                 *arguments: object) -> int:

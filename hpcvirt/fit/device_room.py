@@ -65,9 +65,14 @@ class DeviceRoom:
         return number
 
     def _number(self, pool: devices.Pool) -> int:
-        tags = tuple([(tag, str(value)) for tag, value in pool.tags.items()
-                      if tag not in _NOT_NAMED])
-        number = self._numbers.get(tags)
+        tags: Hashable = tuple([item for item in pool.tags.items()
+                                if item[0] not in _NOT_NAMED])
+        try:
+            number = self._numbers.get(tags)
+        except TypeError:
+            # Some value is a list.
+            tags = str(tags)
+            number = self._numbers.get(tags)
         if number is None:
             number = self._numbers[tags] = len(self._tags)
             self._tags.append(pool)
@@ -132,11 +137,12 @@ def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
     if affinity is shape_model.PCIAffinity.PREFERRED or not total:
         return total
     if affinity is shape_model.PCIAffinity.SOCKET:
-        places = _sockets(free, cells, near)
+        usable = [min(number, count * room)
+                  for number, room in _sockets(free, cells, near)]
     else:
-        places = [(number, near.get(cell, 0))
+        usable = [number if number < (room := count * near.get(cell, 0))
+                  else room
                   for cell, number in free.items() if cell is not None]
-    usable = [min(number, count * room) for number, room in places]
     anywhere = (free.get(None, 0)
                 if affinity is shape_model.PCIAffinity.LEGACY else 0)
     if guest_cells == 1 and not anywhere:

@@ -51,10 +51,9 @@ LATER = 0.5
 _PARTS = 1 << 20
 
 Counts = cell_table.Counts
+_Number = typing.TypeVar('_Number', int, float)
 #: Guests now and later.
 Prospects = tuple[float, ...]
-#: Whether guests need PCPUs, and whether they need shared CPUs.
-_NeedsCPUs = tuple[bool, bool]
 #: The numbers of the states of the cells of a host, and of its devices.
 _State = tuple[tuple[int, ...], int]
 
@@ -64,7 +63,7 @@ class Taken(typing.NamedTuple):
 
     :ivar before: guests of each kind that the host takes, now and later
     :ivar fewer: how many fewer it takes with the guest
-    :ivar left: see :func:`count_left`
+    :ivar left: see :func:`hpcvirt.fit.cell_room.count_left`
     """
 
     before: Prospects
@@ -77,7 +76,7 @@ class Displaced(typing.NamedTuple):
 
     :ivar before: the number of its state
     :ivar after: likewise
-    :ivar left: see :func:`count_left`
+    :ivar left: see :func:`hpcvirt.fit.cell_room.count_left`
     """
 
     before: int
@@ -106,7 +105,8 @@ class HostRoom:
         self._forgive = forgive
         # Whether cores and devices matter to any kind.
         self._aspects = False, False
-        self._chosen: list[int] = []
+        # The columns of the kinds; None if they are all, in this order.
+        self._chosen: list[int] | None = None
         self.kinds: tuple[demands.Demand, ...] = ()
         self._forget()
         self.choose(kinds)
@@ -135,15 +135,22 @@ class HostRoom:
         for kind in kinds:
             if kind.key not in self._places:
                 self._add(kind)
-        self._chosen = [self._places[kind.key] for kind in kinds]
+        chosen = [self._places[kind.key] for kind in kinds]
+        self._chosen = (None if chosen == list(range(len(self._columns)))
+                        else chosen)
         return not keeps
 
     def _forget(self) -> None:
         # The tables have a row for each state, and a column for each kind.
         self._places: dict[Hashable, int] = {}
         self._columns: list[demands.Demand] = []
-        self._needs_cpus: list[_NeedsCPUs] = []
+        self._needs_cpus: list[cell_room.NeedsCPUs] = []
+        # Columns of the table of cells, with the guest cells of a guest.
         self._needs: list[tuple[tuple[int, int], ...]] = []
+        # The numbers of all needs, and those that each kind has.
+        self._need_numbers: dict[tuple[int, int], int] = {}
+        self._needed: list[list[int]] = []
+        self._later: dict[Hashable, Prospects] = {}
         self._devices: device_room.DeviceRoom = device_room.DeviceRoom()
         self._cells = cell_table.CellTable(self._aspects[0], self._forgive)
         self._states: dict[_State, int] = {}
@@ -156,16 +163,20 @@ class HostRoom:
 
     def _add(self, kind: demands.Demand) -> None:
         self._places[kind.key] = len(self._columns)
-        self._needs_cpus.append(_needs_cpus(kind))
-        self._needs.append(tuple(collections.Counter(map(
-            self._cells.add, kind.cells)).items()))
+        self._needs_cpus.append(cell_room.needs_cpus(kind))
+        needs = tuple(collections.Counter(map(
+            self._cells.add, kind.cells)).items())
+        self._needs.append(needs)
+        self._needed.append([self._need_numbers.setdefault(
+            need, len(self._need_numbers)) for need in needs])
         self._columns.append(kind)
+        self._later.clear()
         self._devices.add(kind)
 
     def count(self, supply: supplies.Supply) -> Counts:
         """Count the guests of each kind that a host takes now."""
         found = self._count(self._hosts[self._number(supply)], 0)
-        return tuple([found[place] for place in self._chosen])
+        return self._choose(tuple(found))
 
     def prospects(self, supply: supplies.Supply) -> Prospects:
         """Count the guests of each kind that a host takes, now and later."""
@@ -217,7 +228,8 @@ class HostRoom:
                 device_state if rest.pools is supply.pools
                 else self._device_state(rest)))
             known = self._displaced[key] = Displaced(
-                before, after, count_left(demand, self._cells.states(numbers)))
+                before, after, cell_room.count_left(
+                    demand, self._cells.states(numbers)))
         return known
 
     def _number(self, supply: supplies.Supply) -> int:
@@ -241,9 +253,12 @@ class HostRoom:
         """Count guests, from the first kind that has not been counted."""
         numbers, device_state = state
         columns = list(zip(*self._cells.rooms(numbers), strict=True))
-        kinds = self._needs[first:]
-        spread = {need: min(_MANY, cell_room.spread(columns[need[0]], need[1]))
-                  for need in {*itertools.chain.from_iterable(kinds)}}
+        kinds = self._needed[first:]
+        wanted = {*itertools.chain.from_iterable(kinds)}
+        spread = [
+            min(_MANY, cell_room.spread(columns[column], count))
+            if number in wanted else 0
+            for (column, count), number in self._need_numbers.items()]
         found = [spread[needs[0]] if len(needs) == 1
                  else min([spread[need] for need in needs]) for needs in kinds]
         cells: list[cell_room.CellState] = []
@@ -266,15 +281,25 @@ class HostRoom:
                 then = self._on_empty[empty] = (
                     *then, *self._count((empty, 0), len(then)))
             cells = self._cells.states(state[0])
-            shares = {needs: _share(needs, cells, self._cells.states(empty))
+            shares = {needs: cell_room.share(
+                needs, cells, self._cells.states(empty))
                       for needs in {*self._needs_cpus[first:]}}
-            known = self._prospects[number] = (*known, *[
-                now + (0.0 if kind.requests else LATER * round(
-                    later * shares[needs] * _PARTS) / _PARTS)
-                for kind, needs, now, later in zip(
-                    self._columns[first:], self._needs_cpus[first:],
-                    self._count(state, first), then[first:], strict=True)])
-        return tuple([known[place] for place in self._chosen])
+            key = empty, first, *shares.values()
+            later = self._later.get(key)
+            if later is None:
+                later = self._later[key] = tuple([
+                    0.0 if kind.requests else LATER * round(
+                        guests * shares[needs] * _PARTS) / _PARTS
+                    for kind, needs, guests in zip(
+                        self._columns[first:], self._needs_cpus[first:],
+                        then[first:], strict=True)])
+            known = self._prospects[number] = (*known, *map(
+                operator.add, self._count(state, first), later))
+        return self._choose(known)
+
+    def _choose(self, found: tuple[_Number, ...]) -> tuple[_Number, ...]:
+        return found if self._chosen is None else tuple([
+            found[place] for place in self._chosen])
 
     def _select(self, index: int, guests: int,
                 cells: Sequence[cell_room.CellState],
@@ -283,60 +308,24 @@ class HostRoom:
 
         :param guests: how many there are if it does not matter
         """
-        demand = self._columns[index]
-        needs = [(columns[place], number)
-                 for place, number in self._needs[index]]
+        demand, own = self._columns[index], self._needs[index]
+        rooms = [columns[place] for place, _ in own]
         if demand.exclusive_cells:
-            needs = [(tuple(min(room, int(cell.empty)) for room, cell in zip(
-                column, cells, strict=True)), number)
-                for column, number in needs]
-            guests = min(itertools.starmap(cell_room.spread, needs))
+            rooms = [tuple([min(room, int(cell.empty)) for room, cell in zip(
+                column, cells, strict=True)]) for column in rooms]
+            guests = min(map(cell_room.spread, rooms,
+                             [number for _, number in own]))
         if (demand.numa_scope is shape_model.NUMAScope.SOCKET
                 and len(demand.cells) > 1):
-            guests = cell_room.spread_in_sockets(needs, cells)
-        near = dict(zip([cell.id for cell in cells], needs[0][0] if len(
-            needs) == 1 else map(max, *[column for column, _ in needs]),
-            strict=True))
+            guests = cell_room.spread_in_sockets(list(zip(
+                rooms, [number for _, number in own], strict=True)), cells)
+        near = dict(zip([cell.id for cell in cells], rooms[0] if len(
+            rooms) == 1 else map(max, *rooms), strict=True))
         if demand.physnets or demand.tunneled:
             for ids in _affine_cells(demand, cells):
                 guests = min(guests, sum(near[cell] for cell in ids))
         return min(guests, _MANY, self._devices.limit(
             index, device_state, cells, near)) if guests else 0
-
-
-def count_left(demand: demands.Demand,
-               cells: Sequence[cell_room.CellState]) -> tuple[float, int]:
-    """Return the values that decide between hosts with equal losses.
-
-    :returns: the free CPUs of the kinds that a guest needs, and the free
-        memory in MiB
-    """
-    return _cpus_left(_needs_cpus(demand), cells), sum([
-        cell.memory_free_mib for cell in cells])
-
-
-def _needs_cpus(demand: demands.Demand) -> _NeedsCPUs:
-    return (any(cell.pcpus for cell in demand.cells),
-            any(cell.vcpus for cell in demand.cells))
-
-
-def _cpus_left(needs: _NeedsCPUs,
-               cells: Sequence[cell_room.CellState]) -> float:
-    """Count the free CPUs of the kinds that a guest needs."""
-    left = 0.0
-    if needs[0]:
-        left += sum([cell.free for cell in cells])
-    if needs[1]:
-        left += sum([cell.shared_left for cell in cells])
-    return left
-
-
-def _share(needs: _NeedsCPUs, cells: Sequence[cell_room.CellState],
-           empty: Sequence[cell_room.CellState]) -> float:
-    """Return the share of free CPUs, of the kinds that a guest needs."""
-    most = _cpus_left(needs, empty)
-    free = max(_cpus_left(needs, cells), 0.0)
-    return min(free / most, 1.0) if most else 0.0
 
 
 def _affine_cells(demand: demands.Demand,

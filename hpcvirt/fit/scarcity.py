@@ -75,7 +75,7 @@ def weights(found: Sequence[tuple[float, tuple[float, int]]]) -> list[float]:
     therefore decide only between equal hosts.
 
     :param found: for each host its loss, and what is left before
-        (:func:`hpcvirt.fit.host_room.count_left`)
+        (:func:`hpcvirt.fit.cell_room.count_left`)
     """
     places = {each: place for place, each in enumerate(sorted(set(found)), 1)}
     return [1 / places[each] for each in found]
