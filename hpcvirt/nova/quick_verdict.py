@@ -88,7 +88,7 @@ def make_test(demand: demands.Demand, packing: bool,
                 if spare < 0:
                     return False
         else:
-            return None
+            return False
         if has_room is None or math.perm(len(cells), size) > _MAX_ARRANGEMENTS:
             return None
         sound = getattr(topology, EXAMINED, None)
