@@ -4,7 +4,8 @@
 
 A path is one of these:
 
-* what :func:`hpcvirt.topology.read` reads: a file, the root of a sysfs;
+* what :func:`hpcvirt.topology.read` reads: a file, the root of a sysfs, a
+  capture of one;
 * a pattern such as ``rack1/*.json``;
 * a folder; its files with the suffix .json or .xml are read;
 * an archive (.tar, .tar.gz or .zip); such files are read at any depth, and
@@ -24,6 +25,7 @@ from hpcvirt import input_file
 from hpcvirt import words
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import archive
+from hpcvirt.topology import capture
 from hpcvirt.topology import document
 from hpcvirt.topology import source as sources
 
@@ -45,7 +47,7 @@ def read(path: str,
     """
     if path == input_file.STDIN or os.path.isfile(path):
         kind = archive.find_kind(path)
-        if kind is not None:
+        if kind is not None and not capture.is_capture(path):
             yield from _read_archive(path, kind, source)
             return
     elif source == 'auto' and os.path.isdir(path) and not _is_sysfs(path):
