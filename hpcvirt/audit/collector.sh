@@ -9,20 +9,16 @@
 # reads, of other files in /etc those words, and no environment of a process.
 # The first file of the output says what was looked for.
 
-options=' @OPTIONS@ '
-words='@WORDS@'
+fail() {
+    echo "hpcvirt: $1" >&2
+    exit 2
+}
 
 export LC_ALL=C
 umask 077
-if [ -t 1 ]; then
-    echo 'hpcvirt: send the output to a file: sh SCRIPT >HOST.tar' >&2
-    exit 2
-fi
+! [ -t 1 ] || fail 'send the output to a file: sh SCRIPT >HOST.tar'
 cd "${1:-/}" || exit 2
-if ! [ -d sys/devices/system/cpu ]; then
-    echo "hpcvirt: ${1:-/} has no sys/devices/system/cpu in it" >&2
-    exit 2
-fi
+[ -d sys/devices/system/cpu ] || fail "${1:-/} has no sys/devices/system/cpu"
 out=$(mktemp -d) || exit 2
 export out
 trap 'rm -rf "$out"' EXIT
@@ -30,12 +26,7 @@ trap 'exit 2' HUP INT PIPE TERM
 list=$out/hpcvirt-capture
 user=$(id -u)
 
-# names NAME...: in the form that xargs reads
-names() {
-    printf '%s\n' "$@" | sed 's/./\\&/g'
-}
-
-# hidden NAME: note that it cannot be read
+# Note that a file or a folder cannot be read.
 hidden() {
     printf '!%s\n' "$1" >>"$list"
 }
@@ -48,7 +39,11 @@ take() {
     IFS=
     # shellcheck disable=SC2086
     set -- $pattern
-    ! [ -e "$1" ] || "$how" "$@"
+    if [ -e "$1" ]; then
+        printf '%s\n' "$@" | sed 's|/[^/]*$||; s/./\\&/g' | sort -u |
+            (cd "$out" && xargs mkdir -p)
+        "$how" "$@"
+    fi
     # Root sees all folders; for another user, some may look empty.
     while [ "$user" != 0 ] && [ "$pattern" != "${pattern%/*}" ]; do
         pattern=${pattern%/*}
@@ -62,57 +57,45 @@ take() {
     unset IFS
 }
 
-# copy NAME...: copy files as they are
+# Copy files as they are.
 copy() {
-    folders "$@"
     # shellcheck disable=SC2016
-    names "$@" | xargs sh -c 'cp --parents "$@" "$out" 2>/dev/null' sh
+    printf '%s\n' "$@" | sed 's/./\\&/g' |
+        xargs sh -c 'cp --parents "$@" "$out" 2>/dev/null' sh
     for name in "$@"; do
         if [ -f "$name" ] && ! [ -s "$out/$name" ]; then
             # An empty file, or one that cannot be read, or has gone.
             cat "$name" >/dev/null 2>&1 && [ -e "$out/$name" ] && continue
             rm -f "$out/$name"
-            [ -e "$name" ] && hidden "$name"
+            ! [ -e "$name" ] || hidden "$name"
         fi
     done
 }
 
-# folders NAME...: make the folders of files
-folders() {
-    printf '%s\n' "$@" | sed 's|/[^/]*$||' | sort -u | sed 's/./\\&/g' |
-        (cd "$out" && xargs mkdir -p)
-}
-
-# folder NAME/...: only say that these folders are there
+# Only say that folders are there: NAME/...
 folder() {
-    folders "$@"
     for name in "$@"; do
         : >"$out/${name}captured"
     done
 }
 
-# pass PROGRAM NAME...: copy what a function leaves of files
+# pass PROGRAM NAME...: copy what a program leaves of files
 pass() {
     program=$1
     shift
-    folders "$@"
     for name in "$@"; do
         [ -f "$name" ] || continue
-        if [ -r "$name" ]; then
-            "$program" <"$name" >"$out/$name"
-        else
-            hidden "$name"
-        fi
+        "$program" <"$name" >"$out/$name" 2>/dev/null ||
+            [ -r "$name" ] || { rm -f "$out/$name" && hidden "$name"; }
     done
 }
 
+# Keep the lines of some options; what Nova would refuse stays wrong.
 nova() {
     pass keep_options "$@"
 }
-
-# Keep the lines of some options; what Nova would refuse stays wrong.
 keep_options() {
-    awk -v options="$options" '
+    awk -v options=' @OPTIONS@ ' '
         { sub(/[ \t\r]+$/, "") }
         !NF { kept = 0; print ""; next }
         /^[ \t]/ { print kept ? $0 : " hidden"; next }
@@ -130,19 +113,18 @@ keep_options() {
         }'
 }
 
+# Keep words about virtual functions.
 creator() {
     pass keep_words "$@"
 }
-
 keep_words() {
-    grep -oEi "$words"
+    grep -oEi '@WORDS@' || [ $? -eq 1 ]
 }
 
+# Hide the values of kernel parameters that may be secret.
 parameters() {
     pass hide_secrets "$@"
 }
-
-# Hide the values of parameters that may be secret.
 hide_secrets() {
     value='("[^"]*"|[^ ]*)'
     sed -E "s/(^| )([^ =]*(passw|secret|token|credential|key)[^ =]*)=$value/\1\2=hidden/g
@@ -150,11 +132,8 @@ hide_secrets() {
 }
 
 latency() {
-    mkdir -p "$out/dev"
-    { od -An -td4 -N4 "$1" >"$out/$1"; } 2>/dev/null || {
-        rm -f "$out/$1"
-        hidden "$1"
-    }
+    od -An -td4 -N4 "$1" >"$out/$1" 2>/dev/null ||
+        { rm "$out/$1" && hidden "$1"; }
 }
 
 while read -r how pattern; do
@@ -167,34 +146,26 @@ END
 owners=" 0 $(id -u nova 2>/dev/null) $(stat -c %u etc/nova 2>/dev/null) "
 for process in "$out"/proc/[0-9]*; do
     if ! [ -s "$process/status" ] || ! [ -s "$process/comm" ]; then
-        rm -rf "$process"  # It has ended meanwhile.
+        rm -rf "$process" # It has ended meanwhile.
         continue
     fi
     read -r name <"$process/comm"
     [ "$name" = nova-compute ] || continue
     case $owners in
         *" $(awk '/^Uid:/ { print $2 }' "$process/status") "*) ;;
-        *) rm -f "$process/comm"; continue ;;
+        *) rm "$process/comm" && continue ;;
     esac
-    cat "${process#"$out"/}/cmdline" 2>/dev/null | tr '\0' '\n' | awk '
-        NR == 1 { print "nova-compute" }
-        NR > 1 && (named || /^--config-(file|dir)=/) { print }
-        { named = /^--config-(file|dir)$/ }
-        named { print }' >"$out/words"
+    cat "${process#"$out"/}/cmdline" 2>/dev/null | tr '\0' '\n' | sed -nE '
+        1s/.*/nova-compute/p
+        /^--config-(file|dir)=/p
+        /^--config-(file|dir)$/{p;n;p;}' >"$out/words"
     tr '\n' '\0' <"$out/words" >"$process/cmdline"
-    while read -r word; do
+    sed -E 's/^--config-[a-z]*=//; s|^/+||' "$out/words" | while read -r word; do
         case $word in
-            --config-file=* | --config-dir=*) word=${word#*=} ;;
+            proc/* | sys/* | dev/* | nova-compute | -* | '') ;;
+            *) take nova "$word" && take nova "$word/*.conf" ;;
         esac
-        word=${word#/}
-        case $word in
-            proc/* | sys/* | dev/* | nova-compute | -*) ;;
-            *)
-                [ -d "$word" ] && word="${word%/}/*.conf"
-                take nova "$word"
-                ;;
-        esac
-    done <"$out/words"
+    done
     rm "$out/words"
 done
 

@@ -6,9 +6,8 @@ Two things are of interest in a fleet: on how many hosts each finding is, and
 in which versions and settings the hosts of one class differ.
 """
 
-import functools
-from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -22,39 +21,21 @@ from hpcvirt.audit import finding
 from hpcvirt.audit import report
 from hpcvirt.topology.alike import classes
 
-#: Parameters that say where the system of a host is.
-_OWN_PARAMETERS = ('BOOT_IMAGE', 'initrd', 'ip', 'resume', 'root')
-
-
-def _list_parameters(facts: facts_module.Facts) -> Iterable[str]:
-    return (word for word in fact.unwrap(facts.kernel.command_line)
-            if not word.startswith('rd.')
-            and word.partition('=')[0] not in _OWN_PARAMETERS)
-
-
-#: What is compared, besides firmware and the options of nova-compute.
-_SUBJECTS: Mapping[str, Callable[[facts_module.Facts], object]] = {
-    'kernel': lambda facts: facts.kernel.release,
-    'kernel parameters': _list_parameters,
-    'microcode': lambda facts: facts.cpu.microcode,
-    'SMT': lambda facts: facts.cpu.smt,
-    'frequency': lambda facts: {
-        f'{item.driver} {item.governor} {item.preference or ""}'.rstrip()
-        for item in fact.unwrap(facts.cpu.frequencies)},
-    'idle states': lambda facts: {
-        item.name for item in fact.unwrap(facts.cpu.idle_states)},
-    'no_turbo': lambda facts: facts.cpu.no_turbo,
-    'boost': lambda facts: facts.cpu.boost,
-    'KSM': lambda facts: getattr(fact.unwrap(facts.memory.ksm), 'run', None),
-    'transparent huge pages': lambda facts: facts.memory.thp,
-    'huge pages': lambda facts: [
-        f'cell {item.cell}: {item.total} of {words.format_size(item.size_kib)}'
-        for item in fact.unwrap(facts.memory.huge_pages)],
-    'swappiness': lambda facts: facts.memory.swappiness,
-    'NUMA balancing': lambda facts: facts.memory.numa_balancing,
-    'TuneD profile': lambda facts: facts.kernel.tuned_profile,
-    'IOMMU': lambda facts: facts.devices.iommu_types,
+#: What is compared, by part and fact.
+_SETTINGS = {
+    'cpu': {'smt': 'SMT', 'frequencies': 'frequency', 'no_turbo': 'no_turbo',
+            'boost': 'boost', 'idle_states': 'idle states',
+            'microcode': 'microcode'},
+    'memory': {'ksm': 'KSM', 'thp': 'transparent huge pages',
+               'huge_pages': 'huge pages', 'swappiness': 'swappiness',
+               'numa_balancing': 'NUMA balancing'},
+    'kernel': {'release': 'kernel', 'command_line': 'kernel parameters',
+               'tuned_profile': 'TuneD profile'},
+    'devices': {'iommu_types': 'IOMMU'},
 }
+
+#: Parameters that say where the system of a host is.
+_OWN_PARAMETERS = ('BOOT_IMAGE=', 'initrd=', 'ip=', 'rd.', 'resume=', 'root=')
 
 
 def make_document(found: Sequence[audits.Audit],
@@ -82,7 +63,7 @@ def make_document(found: Sequence[audits.Audit],
     }
 
 
-def _compare(facts: Sequence[facts_module.Facts]) -> Iterable[dict[str, Any]]:
+def _compare(facts: Sequence[facts_module.Facts]) -> Iterator[dict[str, Any]]:
     values = {item.name: _list_values(item) for item in facts}
     for group in classes.group(item.host for item in facts if not isinstance(
             item.host, fact.UnknownFact)):
@@ -102,13 +83,13 @@ def _compare(facts: Sequence[facts_module.Facts]) -> Iterable[dict[str, Any]]:
 
 def _list_values(facts: facts_module.Facts) -> dict[str, str]:
     """Write what is compared of a host: subject -> value."""
-    found = {subject: _format(fact.fact(functools.partial(read, facts)))
-             for subject, read in _SUBJECTS.items()}
-    if isinstance(facts.devices.firmware, fact.UnknownFact):
-        found['firmware'] = 'unknown'
-    else:
-        found |= {name if name == 'BIOS' else f'firmware of {name}': version
-                  for name, version in facts.devices.firmware.items()}
+    found = {subject: _format(getattr(getattr(facts, part), name))
+             for part, names in _SETTINGS.items()
+             for name, subject in names.items()}
+    firmware = facts.devices.firmware
+    found |= ({'firmware': 'unknown'} if isinstance(firmware, fact.UnknownFact)
+              else {name if name == 'BIOS' else f'firmware of {name}': version
+                    for name, version in firmware.items()})
     if isinstance(facts.nova, facts_module.NovaFacts):
         found |= {f'[{group}]{option}': ', '.join(values) for
                   (group, option), values in facts.nova.options.items()}
@@ -116,13 +97,28 @@ def _list_values(facts: facts_module.Facts) -> dict[str, str]:
 
 
 def _format(value: object) -> str:
-    if isinstance(value, fact.UnknownFact):
-        return 'unknown'
-    if value is None or isinstance(value, bool):
-        return {None: 'none', True: 'yes', False: 'no'}[value]
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        return ', '.join(sorted(map(str, value))) or 'none'
-    return str(value)
+    """Write a value, or the values of several CPUs, cells or devices."""
+    match value:
+        case fact.UnknownFact():
+            return 'unknown'
+        case None:
+            return 'none'
+        case facts_module.Ksm():
+            return str(value.run)
+        case facts_module.IdleState():
+            return value.name
+        case facts_module.Frequency():
+            return ' '.join(filter(None, (value.driver, value.governor,
+                                          value.preference)))
+        case facts_module.HugePagePool():
+            return (f'{value.total} of {words.format_size(value.size_kib)} in '
+                    f'cell {value.cell}')
+        case str() | int():
+            return str(value)
+    assert isinstance(value, Iterable)  # noqa: S101
+    return ', '.join(sorted({
+        text for text in map(_format, value)
+        if not text.startswith(_OWN_PARAMETERS)})) or 'none'
 
 
 def text(document: Mapping[str, Any]) -> str:
@@ -143,7 +139,7 @@ def text(document: Mapping[str, Any]) -> str:
         lines += [f'    {each["value"]}: '
                   f'{words.join_names(each["hosts"], "hosts")}'
                   for each in item['values']]
-    clean = sum(host['clean'] for host in document['hosts'])
-    faulty = number - clean
+    faulty = sum(not host['clean'] for host in document['hosts'])
     return printable.lines([*lines, '', (
-        f'{number} hosts: {clean} without faults, {faulty} with faults')])
+        f'{number} hosts: {number - faulty} without faults, '
+        f'{faulty} with faults')])

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt host audit``: find what costs guests of a host performance."""
+"""``hpcvirt host audit`` and ``capture``: what costs guests performance."""
 
 import argparse
+import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -87,6 +88,26 @@ class AuditHost(command.Report):
         return [{'host': each['host'], **item}
                 for each in document.get('hosts', [document])
                 for item in each['findings']]
+
+
+class CaptureHost(command.Command):
+    """Print a script that captures a host.
+
+    The script writes what "host audit --root" and "topology show" read of the
+    host that it runs on, and nothing secret, to a tar file. It needs a POSIX
+    shell and no Python.
+    """
+
+    epilog = """\
+Run the script as root: ssh root@n17 sh <capture.sh >n17.tar
+"""
+
+    def take_action(
+            self,
+            parsed_args: argparse.Namespace) -> None:  # noqa: ARG002
+        """Print the script."""
+        from hpcvirt.audit import collector
+        sys.stdout.write(collector.make_script())
 
 
 def read_findings(path: str) -> tuple[finding.Finding, ...]:

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import unittest
@@ -77,8 +78,13 @@ class CollectorTest(unittest.TestCase):
                 audited.tree(), *map(sysfs_files.emulated, (
                     'intel-2s-tuned', 'amd-2s')))):
             root = self.folder / str(number)
-            sysfs_files.lay_out(add_uevents(tree | sysfs_files.WHOLE | {
+            named = {name.split('/')[1] for name in tree
+                     if name.endswith('/comm')}
+            sysfs_files.lay_out(add_uevents({
                 **audited.process(9, 'nova-compute', '0'),
+                **{file: text for number in named for file, text in
+                   audited.process(number, 'x', '0').items()},
+                **tree, **sysfs_files.WHOLE,
                 'proc/9/task/9/status': 'Cpus_allowed_list:\t0'}), root)
             expected = host.read(root)
             for shell in shells():
@@ -238,8 +244,10 @@ class CollectorTest(unittest.TestCase):
 
 
 def add_uevents(files):
-    """Add the files in which the kernel names the driver, too."""
+    """Add what the kernel always has beside and behind links."""
     return files | {
+        f'sys/devices/virtual/iommu/{name.rpartition("/")[2]}/uevent': ''
+        for name in files if re.fullmatch('sys/class/iommu/[^/]*', name)} | {
         f'{name.removesuffix("driver")}uevent':
             f'DRIVER={text.rpartition("/")[2]}'
         for name, text in files.items()

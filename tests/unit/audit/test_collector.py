@@ -79,7 +79,7 @@ class CollectorTest(unittest.TestCase):
                 if taken.find_gap(name, is_folder)))
 
     def test_what_nothing_reads_is_not_captured(self):
-        for pattern in collector._COPIED.split():
+        for pattern in collector.COPIED:
             self.assertTrue(any(
                 name.count('/') == pattern.count('/')
                 and fnmatch.fnmatchcase(name, pattern)

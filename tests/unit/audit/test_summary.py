@@ -63,7 +63,7 @@ class SummaryTest(audited.Case):
                  {'devices': {'firmware': UNKNOWN}}),
                 ('KSM', ('0', 'unknown'), {'memory': {'ksm': UNKNOWN}}),
                 ('SMT', ('on', 'none'), {'cpu': {'smt': None}}),
-                ('no_turbo', ('no', 'yes'), {'cpu': {'no_turbo': True}}),
+                ('no_turbo', ('False', 'True'), {'cpu': {'no_turbo': True}}),
                 ('IOMMU', ('identity', 'none'),
                  {'devices': {'iommu_types': frozenset()}}),
                 ('[libvirt]cpu_mode', ('host-passthrough', 'custom'),
