@@ -74,8 +74,8 @@ def larger(flavors: Sequence[Flavor], small: Flavor,
     return min(fitting, key=lambda flavor: flavor.vcpus, default=None)
 
 
-def shared_cells(flavors: Sequence[Flavor], host: host_model.Host,
-                 most: int) -> tuple[Flavor, int] | None:
+def cells_to_share(flavors: Sequence[Flavor], host: host_model.Host,
+                   most: int) -> tuple[Flavor, int] | None:
     """Choose a flavor of which several instances share the cells of a host.
 
     :param most: the most cells

@@ -73,7 +73,7 @@ class ScopeTest(base.FleetTestCase):
 
     def _host_with_shared_cells(self) -> tuple[str, plan.Flavor, int]:
         for name in CONF.hpcvirt.hosts:
-            found = plan.shared_cells(
+            found = plan.cells_to_share(
                 self.plan.flavors, self.host_topology(name), MAX_INSTANCES)
             if found:
                 return name, *found
