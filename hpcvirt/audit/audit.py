@@ -30,6 +30,12 @@ RULES: tuple[rules.Rule, ...] = (
 #: The code of the findings about facts that are not known.
 UNKNOWN = 'unknown-fact'
 
+#: What makes a fact known, by a word of the problem.
+_CHANGES = {
+    'ermission': '# run the audit as root',
+    'when it was captured': '# capture the host as root',
+    'was not captured': '# capture the host with hpcvirt host capture'}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Audit:
@@ -119,4 +125,5 @@ def _unknown(item: fact.UnknownFact, codes: Sequence[str]) -> finding.Finding:
         UNKNOWN, finding.Severity.UNKNOWN, f'{item.where}: {item.problem}',
         f'an answer of {", ".join(codes)}',
         'what is not known is not taken for good', (),
-        ('# run the audit as root',) if 'ermi' in item.problem else ())
+        tuple(change for word, change in _CHANGES.items()
+              if word in item.problem))

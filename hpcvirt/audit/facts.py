@@ -213,12 +213,15 @@ class DeviceFacts:
     :ivar functions: of each device that supports SR-IOV
     :ivar creators: device address -> the files that create its virtual
         functions at boot; ``*`` for files that name no device
+    :ivar firmware: ``BIOS`` or the model of a device -> the version, or the
+        versions of several such devices
     """
 
     iommus: tuple[str, ...] | UnknownFact
     iommu_types: frozenset[str] | UnknownFact
     functions: tuple[VirtualFunctions, ...] | UnknownFact
     creators: Mapping[str, tuple[str, ...]] | UnknownFact
+    firmware: Mapping[str, str] | UnknownFact
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ COMMANDS = {
     'topology show': 'hpcvirt.cmd.topology:ShowTopology',
     'topology group': 'hpcvirt.cmd.topology:GroupTopologies',
     'host audit': 'hpcvirt.cmd.host.audit:AuditHost',
+    'host capture': 'hpcvirt.cmd.host.audit:CaptureHost',
     'host config': 'hpcvirt.cmd.host.config:ConfigureHosts',
     'host accept': 'hpcvirt.cmd.host.accept:AcceptHost',
     'host watch': 'hpcvirt.cmd.host.watch:WatchHost',

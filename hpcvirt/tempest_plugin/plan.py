@@ -11,6 +11,7 @@ from oslo_log import log
 from hpcvirt import input_file
 from hpcvirt import serialization
 from hpcvirt.flavors import plan_document
+from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 
@@ -43,21 +44,61 @@ def tiling(flavors: Sequence[Flavor], host: str,
     """Choose the flavor that leaves the fewest PCPUs of a host unused.
 
     :param most: the most instances that a test may create
-    :returns: None if no flavor fits from two to ``most`` times
+    :returns: a flavor that fits once only if none fits more often; None if
+        no flavor fits from one to ``most`` times
     """
     fitting = [flavor for flavor in flavors
-               if 2 <= flavor.per_host.get(host, 0) <= most]
+               if 1 <= flavor.per_host.get(host, 0) <= most]
     return min(fitting, key=lambda flavor: (
-        flavor.stranded_pcpus.get(host, 0),
+        flavor.per_host[host] == 1, flavor.stranded_pcpus.get(host, 0),
         -flavor.per_host[host]), default=None)
 
 
-def smallest(flavors: Sequence[Flavor], host: str) -> Flavor | None:
-    """Choose the smallest flavor of one cell that fits on a host twice."""
+def smallest(flavors: Sequence[Flavor], host: str,
+             least: int = 2) -> Flavor | None:
+    """Choose the smallest flavor of one cell that fits on a host twice.
+
+    :param least: how often it must fit
+    """
     fitting = [flavor for flavor in flavors
-               if flavor.per_host.get(host, 0) >= 2
+               if flavor.per_host.get(host, 0) >= least
                and len(decode(flavor).cells) == 1]
     return min(fitting, key=lambda flavor: flavor.vcpus, default=None)
+
+
+def larger(flavors: Sequence[Flavor], small: Flavor,
+           host: str) -> Flavor | None:
+    """Choose the next larger flavor that fits on a host twice."""
+    fitting = [flavor for flavor in flavors if flavor.vcpus > small.vcpus
+               and flavor.per_host.get(host, 0) >= 2]
+    return min(fitting, key=lambda flavor: flavor.vcpus, default=None)
+
+
+def cells_to_share(flavors: Sequence[Flavor], host: host_model.Host,
+                   most: int) -> tuple[Flavor, int] | None:
+    """Choose a flavor of which several instances share the cells of a host.
+
+    :param most: the most cells
+    :returns: with the number of cells without devices; None if there are
+        fewer than two or more than ``most``
+    """
+    with_devices = {device.cell for device in host.devices}
+    plain = [cell for cell in host.cells
+             if cell.cpus and cell.id not in with_devices]
+    flavor = smallest(flavors, host.name)
+    if (flavor and 2 <= len(plain) <= most
+            and flavor.per_host[host.name] > len(host.cells)):
+        return flavor, len(plain)
+    return None
+
+
+def cell_of_socket(flavors: Sequence[Flavor],
+                   host: host_model.Host) -> Flavor | None:
+    """Choose a flavor of whole cells if each socket has several cells."""
+    cells = [cell for cell in host.cells if cell.cpus]
+    if len(cells) < 2 * len(host.sockets) or len(host.sockets) < 2:
+        return None
+    return whole_cell(flavors, host.name, len(cells))
 
 
 def whole_cell(flavors: Sequence[Flavor], host: str,

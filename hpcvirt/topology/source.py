@@ -3,8 +3,8 @@
 """The sources of a topology, and the choice of the one that reads a path.
 
 ``auto`` decides by the content, never by the name: without a path it reads
-the running machine, a directory is the root of a sysfs, and a file is read by
-the first source that recognizes it.
+the running machine, a directory or a capture is the root of a sysfs, and any
+other file is read by the first source that recognizes it.
 
 To add a source, write a module with its reader, and add one line to
 ``_SOURCES``.
@@ -12,12 +12,12 @@ To add a source, write a module with its reader, and add one line to
 
 import dataclasses
 import os
-import pathlib
 from collections.abc import Callable
 from xml.etree import ElementTree
 
 from hpcvirt import exception
 from hpcvirt.model import host
+from hpcvirt.topology import capture
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc
 from hpcvirt.topology import ironic
@@ -72,15 +72,16 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
     """Read one machine.
 
     :param path: a file, or the root directory (or the ``sys`` directory) of
-        another machine; None reads the running machine
+        another machine, or a capture of it; None reads the running machine
     :param source: one of ``SOURCES``
     :raises InvalidInput: if there is no complete and consistent topology
     """
     if source not in SOURCES:
         raise exception.InvalidInput(
             '--source', f'{source!r} is not one of {", ".join(SOURCES)}')
-    if source == 'sysfs' or (source == 'auto' and _is_directory(path)):
-        return sysfs.read(pathlib.Path(path or '/'))
+    if source == 'sysfs' or (source == 'auto' and _is_root(path)):
+        with capture.open_root(path or '/') as root:
+            return sysfs.read(root)
     if path is None:
         raise exception.InvalidInput(
             f'--source {source}', 'needs the PATH of a file')
@@ -104,8 +105,9 @@ def read_document(file: document.TopologyDocument,
         file.path, f'{found}; expected one of: {forms}')
 
 
-def _is_directory(path: str | None) -> bool:
+def _is_root(path: str | None) -> bool:
     try:
-        return path is None or os.path.isdir(path)
+        return path is None or os.path.isdir(path) or (
+            os.path.isfile(path) and capture.is_capture(path))
     except ValueError:  # a NUL in the path
         return False

@@ -71,6 +71,12 @@ class SysfsTree:
         # Older kernels end their lists with a NUL.
         return text.strip(' \t\r\n\0')
 
+    @property
+    def is_mounted(self) -> bool:
+        """Whether it is a running machine whose root is mounted here."""
+        return self.is_running or all(
+            os.path.ismount(self._below(name)) for name in ('proc', 'sys'))
+
     def _is_of_kernel(self, name: str) -> bool:
         """Whether the running kernel provides a file: its links are good."""
         return self.is_running and name.startswith(_OF_KERNEL)

@@ -65,7 +65,7 @@ def tree(host: host_model.Host = HOST,
         files |= {f'{here}/name': 'C1', f'{here}/latency': '2',
                   f'{here}/disable': '0',
                   f'{CPU}/cpu{cpu}/microcode/version': '0x2b000571'}
-    return files | {
+    return files | sysfs_files.WHOLE | {
         f'{CPU}/smt/control': 'on', f'{CPU}/isolated': '',
         f'{CPU}/nohz_full': guests,
         f'{CPU}/vulnerabilities/meltdown': 'Not affected',

@@ -11,8 +11,14 @@ import pathlib
 import tempfile
 import unittest
 
+from hpcvirt.topology import capture
+
 MACHINES = pathlib.Path(__file__).parents[1] / 'data' / 'machines'
 HOSTS = MACHINES.with_name('hosts')
+
+#: The list of a copy that has everything.
+WHOLE = {capture.LIST: ''.join(f'{top}/**\n' for top in (
+    'dev', 'etc', 'proc', 'sys', 'usr', 'var'))}
 
 
 class Link(str):

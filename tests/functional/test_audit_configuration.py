@@ -112,6 +112,7 @@ class ConfigurationTest(unittest.TestCase):
         """A file that the command line names beats those of the folder."""
         with tempfile.TemporaryDirectory() as folder:
             sysfs_files.lay_out({
+                **sysfs_files.WHOLE,
                 'etc/nova/nova.conf': '[compute]\none = 1',
                 'etc/nova/nova.conf.d/01.conf': '[compute]\none = 2',
                 'sys/devices/system/cpu/online': '0'}, folder)

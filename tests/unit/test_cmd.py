@@ -81,7 +81,7 @@ MEANINGS = {
     '--this-launch': 'judge the launch that was measured',
 }
 #: The metavars of those that may be given in more than one way.
-FORMS = {'--flavor': {'NAME', 'NAME|FILE'}}
+FORMS = {'--flavor': {'NAME', 'NAME|FILE'}, '--root': {'DIR', 'DIR|FILE'}}
 
 
 class OptionsTest(unittest.TestCase):

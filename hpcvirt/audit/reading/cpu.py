@@ -3,7 +3,6 @@
 """Read the facts of the CPUs: sysfs and ``/proc/cpuinfo``."""
 
 import re
-import struct
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -112,7 +111,7 @@ def _own_limit_us(files: Files, cpu: int) -> int | None:
 
 def _wake_limit_us(files: Files) -> int | None:
     """Read the limit set by the programs that hold the device."""
-    number: int = struct.unpack('=i', files.latency_request(_LATENCY))[0]
+    number = files.latency_us(_LATENCY)
     return None if number >= _NO_LIMIT_US else number
 
 

@@ -14,6 +14,12 @@ Files = files_module.Files
 
 _PCI = 'sys/bus/pci/devices'
 _GROUPS = 'sys/kernel/iommu_groups'
+_CLASS = 'sys/class'
+
+#: The classes of devices whose firmware the kernel shows, and the files with
+#: the model and the version.
+_VERSIONS = (('infiniband', 'board_id', 'fw_ver'),
+             ('nvme', 'model', 'firmware_rev'))
 
 #: The directories whose files create virtual functions at boot, and the
 #: endings of these files.
@@ -32,21 +38,26 @@ _PLACES = (
 _FILES = ('etc/rc.local', 'etc/rc.d/rc.local', 'etc/network/interfaces',
           'etc/os-net-config/sriov_config.yaml')
 
+#: All of them, as a shell finds them.
+PATTERNS = (*_FILES, *(f'{place}/*{ending}' for place, endings in _PLACES
+                       for ending in endings))
+
 #: The words for virtual functions in the kernel, systemd, NetworkManager,
 #: netplan, os-net-config, the drivers, and most scripts of sites.
-_WORDS = re.compile(
+WORDS = re.compile(
     'sr-?iov|total-vfs|virtual-function-count|max_vfs|num_?vfs',
     re.IGNORECASE)
-_ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
+ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
 
 
 def read(files: Files) -> facts.DeviceFacts:
     """Read the devices."""
     return facts.DeviceFacts(
-        iommus=fact(lambda: files.names('sys/class/iommu', 'sys/class')),
+        iommus=fact(lambda: files.names(f'{_CLASS}/iommu', _CLASS)),
         iommu_types=fact(lambda: _iommu_types(files)),
         functions=fact(lambda: tuple(_functions(files))),
-        creators=fact(lambda: _creators(files)))
+        creators=fact(lambda: _creators(files)),
+        firmware=fact(lambda: _firmware(files)))
 
 
 def _iommu_types(files: Files) -> frozenset[str]:
@@ -72,6 +83,20 @@ def _cell(files: Files, device: str) -> int | None:
     return None if number is None or number < 0 else number
 
 
+def _firmware(files: Files) -> Mapping[str, str]:
+    bios = [files.text(f'sys/class/dmi/id/bios_{name}', _CLASS)
+            for name in ('vendor', 'version', 'date')]
+    found = {'BIOS': {' '.join(filter(None, bios))}} if any(bios) else {}
+    for kind, model, version in _VERSIONS:
+        for name in files.names(f'{_CLASS}/{kind}', _CLASS):
+            here = f'{_CLASS}/{kind}/{name}'
+            text = files.text(f'{here}/{version}', _CLASS)
+            if text:
+                found.setdefault(files.text(f'{here}/{model}', _CLASS) or name,
+                                 set()).add(text)
+    return {name: ', '.join(sorted(texts)) for name, texts in found.items()}
+
+
 def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     names = [*_FILES]
@@ -80,8 +105,8 @@ def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
                   if name.endswith(endings)]
     for name in names:
         text = files.text(name, 'etc') if not files.exists(name) else ''
-        if text and _WORDS.search(text):
-            for address in _ADDRESS.findall(text.lower()) or ['*']:
+        if text and WORDS.search(text):
+            for address in ADDRESS.findall(text.lower()) or ['*']:
                 found.setdefault(address, []).append(f'/{name}')
     return {address: tuple(dict.fromkeys(files))
             for address, files in found.items()}

@@ -2,19 +2,22 @@
 
 """Read the files of a host one by one: a value, or None without such a file.
 
-A missing file is None only if a directory that every kernel has (the anchor)
-exists. A copy of a host may lack both; then nothing is known. A file that
-cannot be read raises NotKnown.
+A missing file of a running host is None only if a directory that every kernel
+has (the anchor) exists. In a copy it is None only if the list of the copy says
+that it was looked for (:mod:`hpcvirt.topology.capture`). Otherwise nothing is
+known. A file that cannot be read raises NotKnown.
 """
 
 import pathlib
 import re
+import sys
 from collections.abc import Collection
 from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.audit import fact
 from hpcvirt.model import cpuset
+from hpcvirt.topology import capture
 from hpcvirt.topology import sysfs_tree
 
 #: How the kernel writes an empty list of CPUs.
@@ -31,6 +34,8 @@ class Files:
     def __init__(self, root: pathlib.Path) -> None:
         self._tree = sysfs_tree.SysfsTree(root)
         self.is_running = self._tree.is_running
+        self._list = (None if self._tree.is_mounted else
+                      capture.CaptureList(self._tree.text(capture.LIST) or ''))
 
     def host_name(self) -> str:
         """Return the host name."""
@@ -46,9 +51,29 @@ class Files:
             text = self._tree.text(name, owners)
         except exception.InvalidInput as exc:
             raise make_unknown(name, exc.what) from exc
-        if text is None and not self.exists(anchor):
-            raise make_unknown(name)
+        if text is None:
+            self._require_absence(name, anchor)
         return text
+
+    def _require_absence(self, name: str, anchor: str,
+                         is_folder: bool = False) -> None:
+        """Raise NotKnown unless the host lacks a file, or more files."""
+        if self._list is None:
+            if not self.exists(anchor):
+                raise make_unknown(name)
+        elif gap := self._list.find_gap(name, is_folder):
+            raise make_unknown(name, gap)
+
+    def has(self, name: str) -> bool:
+        """Whether a file is there, readable or not."""
+        folder, _, last = name.rpartition('/')
+        try:
+            if last in self._tree.names(folder):
+                return True
+        except exception.InvalidInput as exc:
+            raise make_unknown(folder, exc.what) from exc
+        self._require_absence(name, 'sys')
+        return False
 
     def need(self, name: str, owners: Collection[int] | None = None) -> str:
         """Read a file that every host has.
@@ -70,14 +95,14 @@ class Files:
             raise make_unknown(name)
         return text
 
-    def latency_request(self, name: str) -> bytes:
-        """Read the four bytes of ``/dev/cpu_dma_latency``.
+    def latency_us(self, name: str) -> int:
+        """Read ``/dev/cpu_dma_latency``; a capture has it as text.
 
         A program that holds this device limits the latency of all CPUs.
         Opening the device to read it adds a request without a limit.
         """
         if not self.is_running:
-            raise make_unknown(name, 'is a device, which a copy does not have')
+            return self.need_number(name)
         try:
             with open(f'/{name}', 'rb') as stream:
                 data = stream.read(4)
@@ -86,7 +111,7 @@ class Files:
                                f'cannot be read ({exc.strerror})') from exc
         if len(data) != 4:
             raise make_unknown(name, 'is too short')
-        return data
+        return int.from_bytes(data, sys.byteorder, signed=True)
 
     def users(self, process: str) -> frozenset[int]:
         """Return the real, effective, saved and file system user."""
@@ -123,16 +148,20 @@ class Files:
             names = self._tree.names(name)
         except exception.InvalidInput as exc:
             raise make_unknown(name, exc.what) from exc
-        if not names and not self.exists(anchor):
-            raise make_unknown(name)
+        if not names or self._list is not None:
+            self._require_absence(name, anchor, is_folder=True)
         return tuple(names)
 
     def exists(self, directory: str) -> bool:
         """Whether a directory is there and has anything in it."""
         try:
-            return bool(self._tree.names(directory))
+            if self._tree.names(directory):
+                return True
         except exception.InvalidInput as exc:
             raise make_unknown(directory, exc.what) from exc
+        if self._list is not None:
+            self._require_absence(directory, directory)
+        return False
 
 
 def make_unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:

@@ -31,7 +31,9 @@ def read(root: pathlib.Path = pathlib.Path('/')) -> facts.Facts:
         try:
             return sysfs.read(root)
         except exception.InvalidInput as exc:
-            raise fact.NotKnown(fact.UnknownFact(exc.where, exc.what)) from exc
+            where = exc.where.removeprefix(str(root).rstrip('/'))
+            raise fact.NotKnown(fact.UnknownFact(
+                where or 'the topology', exc.what)) from exc
 
     return facts.Facts(
         name=files.host_name(), host=fact.fact(topology),

@@ -92,7 +92,11 @@ def _cpus(files: Files, name: str) -> frozenset[int]:
 
 
 def _running(files: Files) -> Iterator[facts.Program]:
-    for number in files.names('proc', 'proc'):
+    numbers = files.names('proc', 'proc')
+    if '1' not in numbers:  # hidepid of /proc
+        raise files_module.make_unknown(
+            'proc', 'does not show the processes of other users')
+    for number in numbers:
         here = f'proc/{number}'
         if not re.fullmatch('[0-9]{1,9}', number):
             continue

@@ -66,6 +66,10 @@ _ETC = ('usr/share/nova/nova-dist.conf', 'etc/nova/nova.conf',
         'etc/nova/nova-compute.conf')
 _ETC_DIRECTORIES = ('etc/nova/nova.conf.d', 'etc/nova/nova-compute.conf.d')
 
+#: All of these files, as a shell finds them.
+PATTERNS = (_KOLLA, _TRIPLEO, _DEVSTACK, *_ETC, *(
+    f'{folder}/*.conf' for folder in (_EDPM, *_ETC_DIRECTORIES)))
+
 
 def read(files: Files) -> facts.NovaFacts | None:
     """Read the configuration.
@@ -74,8 +78,6 @@ def read(files: Files) -> facts.NovaFacts | None:
     """
     owners = _find_owners(files)
     names, is_named = _names(files, owners)
-    if not names and not files.exists('etc'):
-        raise files_module.make_unknown('etc')
     sections = []
     for name in names:
         try:
@@ -135,7 +137,7 @@ def _find_owners(files: Files) -> frozenset[int] | None:
     if not files.is_running:
         return None
     users = {0}
-    if _is_there(files, 'etc/nova'):
+    if files.has('etc/nova'):
         users.add(os.stat('/etc/nova').st_uid)
     text = files.text('etc/passwd', 'etc') or ''
     users.update(map(int, re.findall(
@@ -155,15 +157,15 @@ def _names(files: Files, owners: frozenset[int] | None = None,
     :returns: the files, and whether a command line names them
     """
     for alone in (_KOLLA, _TRIPLEO):
-        if _is_there(files, alone):
+        if files.has(alone):
             return (alone,), False
     if found := tuple(_directory(files, _EDPM)):
         return found, False
     if found := _named(files, _words(files, owners)):
         return found, True
-    if _is_there(files, _DEVSTACK):
+    if files.has(_DEVSTACK):
         return (_DEVSTACK,), False
-    return tuple([name for name in _ETC if _is_there(files, name)]
+    return tuple([name for name in _ETC if files.has(name)]
                  + list(_default_directories(files))), False
 
 
@@ -216,11 +218,6 @@ def _directory(files: Files, directory: str) -> Iterator[str]:
     for name in files.names(directory, _ALWAYS):
         if name.endswith('.conf') and not name.startswith('.'):
             yield f'{directory}/{name}'
-
-
-def _is_there(files: Files, name: str) -> bool:
-    directory, _, last = name.rpartition('/')
-    return last in files.names(directory, _ALWAYS)
 
 
 Sections = Mapping[tuple[str, str], tuple[str, ...]]

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt host audit``: find what costs guests of a host performance."""
+"""``hpcvirt host audit`` and ``capture``: what costs guests performance."""
 
 import argparse
-import pathlib
+import sys
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -12,6 +15,7 @@ from hpcvirt.audit import finding
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
+from hpcvirt.topology import capture
 
 _EPILOG = """\
 Run it as root: what cannot be read is reported as unknown, never as fine. The
@@ -27,21 +31,21 @@ _MAX_BYTES = 16 * 1024 * 1024
 class AuditHost(command.Report):
     """Find what costs guests of a host performance.
 
-    Read the state of a compute host and report what is not as HPC guests need
+    Read the state of compute hosts and report what is not as HPC guests need
     it: what was found, what is expected, why, and the change. Nothing is
     changed.
     """
 
     epilog = _EPILOG
-    rows = 'findings'
-    fields = ('severity', 'code', 'found', 'expected', 'change')
+    fields = ('host', 'severity', 'code', 'found', 'expected', 'change')
     more_formats = ('nhc',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            '--root', metavar='DIR', default='/',
-            help='a directory with a copy of the sys, proc and etc of '
-            'another host (default: this host)')
+            '--root', metavar='DIR|FILE', nargs='+', default=['/'],
+            help='another host: what the script of "hpcvirt host capture" '
+            'wrote, or a directory with its sys, proc and etc; several for a '
+            'summary of these hosts (default: this host)')
         parser.add_argument(
             '--profile', metavar='NAME|FILE',
             help='compare the host with the settings that the flavors of '
@@ -49,19 +53,61 @@ class AuditHost(command.Report):
             '(default: judge the host by itself)')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Audit the host."""
+        """Audit the hosts."""
         from hpcvirt.audit import audit
         from hpcvirt.audit import report
+        from hpcvirt.audit import summary
         from hpcvirt.audit.reading import host
         profile = (None if args.profile is None
                    else hosts.read_profile(args.profile))
-        result = audit.audit(host.read(pathlib.Path(args.root)), profile)
-        hosts.warn(result.warnings)
+        facts = []
+        names: dict[str, str] = {}
+        for path in args.root:
+            with capture.open_root(path) as root:
+                facts.append(host.read(root))
+            if names.setdefault(facts[-1].name, path) != path:
+                raise exception.InvalidInput(
+                    path, f'is of {facts[-1].name}, as is '
+                    f'{names[facts[-1].name]}')
+        results = [audit.audit(item, profile) for item in facts]
+        hosts.warn(tuple(dict.fromkeys(
+            item for result in results for item in result.warnings)))
+        document = (summary.make_document(results, facts) if len(facts) > 1
+                    else report.make_document(results[0]))
         return command.CommandResult(
-            report.make_document(result),
-            lambda: report.text(result, terminal.width()),
-            status=int(not result.is_clean),
-            others={'nhc': lambda: '\n'.join(report.nhc_lines(result)) + '\n'})
+            document,
+            (lambda: summary.text(document)) if len(facts) > 1 else
+            lambda: report.text(results[0], terminal.width()),
+            status=int(not document['clean']),
+            others={'nhc': lambda: ''.join(
+                f'{line}\n' for result in results
+                for line in report.nhc_lines(result))})
+
+    def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
+        """List the findings of all hosts."""
+        return [{'host': each['host'], **item}
+                for each in document.get('hosts', [document])
+                for item in each['findings']]
+
+
+class CaptureHost(command.Command):
+    """Print a script that captures a host.
+
+    The script writes what "host audit --root" and "topology show" read of the
+    host that it runs on, and nothing secret, to a tar file. It needs a POSIX
+    shell and no Python.
+    """
+
+    epilog = """\
+Run the script as root: ssh root@n17 sh <capture.sh >n17.tar
+"""
+
+    def take_action(
+            self,
+            parsed_args: argparse.Namespace) -> None:  # noqa: ARG002
+        """Print the script."""
+        from hpcvirt.audit import collector
+        sys.stdout.write(collector.make_script())
 
 
 def read_findings(path: str) -> tuple[finding.Finding, ...]:

@@ -7,8 +7,10 @@ import pathlib
 import textwrap
 
 from hpcvirt.audit import audit
+from hpcvirt.audit import fact
 from hpcvirt.audit import finding
 from hpcvirt.audit import report
+from hpcvirt.audit import summary
 from hpcvirt.audit.reading import nova
 from tests.builders import audited
 
@@ -24,6 +26,26 @@ class DocumentationTest(audited.Case):
         facts = dataclasses.replace(self.but(memory={
             'swappiness': 60, 'huge_pages': tuple(pools)}), name='n17')
         shown = report.text(audit.audit(facts, audited.PROFILE), None)
+        self.assertIn(textwrap.indent(shown, '   '), PAGE)
+
+    def test_a_summary_is_shown(self):
+        slow = {'swappiness': 60}
+        parts = {'n2': {'memory': slow},
+                 'n3': {'memory': slow, 'kernel': {
+                     'tuned_profile': 'balanced'}},
+                 'n4': {'cpu': {'microcode': {
+                     '0x2b000461': audited.HOST.cpus}}},
+                 'n9': {'cpu': {'idle_states': (dataclasses.replace(
+                     audited.GOOD.cpu.idle_states[0], latency_us=133),),
+                     'wake_limit_us': fact.UnknownFact(
+                         '/dev/cpu_dma_latency',
+                         'could not be read when it was captured')}}}
+        hosts = [dataclasses.replace(
+            facts, name=name, host=dataclasses.replace(facts.host, name=name))
+            for name in (f'n{number}' for number in range(1, 10))
+            for facts in [self.but(**parts.get(name, {}))]]
+        found = [audit.audit(facts, audited.PROFILE) for facts in hosts]
+        shown = summary.text(summary.make_document(found, hosts))
         self.assertIn(textwrap.indent(shown, '   '), PAGE)
 
     def test_severities_are_described(self):

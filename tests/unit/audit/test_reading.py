@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import random
+import shutil
 import unittest
 
 from hpcvirt import exception
@@ -14,8 +15,18 @@ from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.topology import capture
 from tests.builders import audited
 from tests.builders import sysfs_files
+
+#: What the page on audits told users to copy before there was a script.
+FORMER = """
+etc/nova etc/tuned proc/cmdline proc/cpuinfo proc/meminfo proc/irq
+proc/[0-9]*/comm proc/[0-9]*/status proc/[0-9]*/cgroup
+proc/sys/kernel/osrelease proc/sys/kernel/hostname
+proc/sys/kernel/numa_balancing proc/sys/vm/swappiness sys/devices/system/cpu
+sys/devices/system/node sys/kernel/mm sys/module/kvm*
+"""
 
 
 class ReadingTest(audited.Case):
@@ -151,10 +162,54 @@ class ReadingTest(audited.Case):
             rule: 'KERNEL=="0000:41:00.0", ATTR{sriov_numvfs}="2"'}))
 
     def test_what_is_missing_is_unknown(self):
-        for name in ('proc', 'etc', 'sys/kernel', 'proc/meminfo',
-                     'proc/sys/vm', 'proc/1/status', 'proc/irq',
-                     'sys/kernel/mm'):
+        for name in ('proc', 'proc/meminfo', 'proc/sys/vm', 'proc/1',
+                     'proc/1/status'):
             self.assertIn(audit.UNKNOWN, self.changed({name: None}), name)
+
+    def unknown(self, root):
+        """Return the files of facts that are not known, and the reasons."""
+        found = audit.audit(host.read(root), audited.PROFILE)
+        return dict(item.found.split(': ', 1) for item in found.findings
+                    if item.code == audit.UNKNOWN)
+
+    def test_what_a_copy_does_not_list_is_not_known_to_be_missing(self):
+        self.assertEqual({}, self.unknown(self.root))
+        (self.root / capture.LIST).write_text('proc/**\nsys/**\n')
+        found = self.unknown(self.root)
+        for name in ('/etc/udev/rules.d', '/etc/default/irqbalance'):
+            self.assertEqual('was not captured', found[name])
+
+    def test_a_copy_of_the_former_page_vouches_for_little(self):
+        root = self.root.with_name('former')
+        for pattern in FORMER.split():
+            for path in self.root.glob(pattern):
+                shutil.copytree(path, root / path.relative_to(self.root),
+                                dirs_exist_ok=True) if path.is_dir() else (
+                    sysfs_files.lay_out({str(path.relative_to(
+                        self.root)): path.read_text()}, root))
+        self.assertEqual('was not captured', self.unknown(root)['/proc'])
+        facts = host.read(root)
+        for value in (facts.kernel.programs, facts.kernel.banned_cpus,
+                      facts.kernel.interrupts, facts.devices.iommus,
+                      facts.devices.creators, facts.devices.functions):
+            self.assertEqual('was not captured', value.problem)
+        # What is there is judged.
+        self.assertEqual(1, facts.memory.swappiness)
+
+    def test_firmware_has_the_versions_of_each_model(self):
+        def card(number, version):
+            here = f'sys/class/infiniband/mlx5_{number}'
+            return {f'{here}/board_id': 'MT_1', f'{here}/fw_ver': version}
+
+        dmi, nvme = 'sys/class/dmi/id/bios', 'sys/class/nvme/nvme0'
+        self.assertEqual(
+            {'BIOS': 'Dell 1.2 2026', 'MT_1': '16, 20', 'nvme0': 'A'},
+            audited.facts({
+                **audited.tree(), **card(0, '20'), **card(1, '16'),
+                **card(2, '20'), f'{nvme}/firmware_rev': 'A',
+                f'{dmi}_vendor': 'Dell', f'{dmi}_version': '1.2',
+                f'{dmi}_date': '2026'}).devices.firmware)
+        self.assertEqual({}, audited.GOOD.devices.firmware)
 
     def test_a_directory_that_is_no_host_is_refused(self):
         root = pathlib.Path(sysfs_files.scratch(self))
@@ -179,7 +234,8 @@ class EmulatedTest(audited.Case):
 
     def read(self, name):
         root = pathlib.Path(sysfs_files.scratch(self), name)
-        sysfs_files.lay_out(sysfs_files.emulated(name), root)
+        sysfs_files.lay_out(
+            sysfs_files.emulated(name) | sysfs_files.WHOLE, root)
         return host.read(root)
 
     def test_a_machine_that_nobody_tuned(self):
@@ -249,7 +305,7 @@ class NovaTest(unittest.TestCase):
     def read(self, **paths):
         root = pathlib.Path(sysfs_files.scratch(self), 'host')
         sysfs_files.lay_out({
-            f'{audited.CPU}/online': '0', 'etc/hostname': 'n1', **paths},
+            f'{audited.CPU}/online': '0', **sysfs_files.WHOLE, **paths},
             root)
         return nova.read(files_module.Files(root))
 

@@ -108,6 +108,44 @@ class AuditTest(unittest.TestCase):
             self.assertEqual((1, ''), (status, err))
             self.assertIn(line, out)
 
+    def fleet(self, **swappiness):
+        """Lay out hosts that differ in one setting."""
+        roots = []
+        for name, value in swappiness.items():
+            roots.append(self.root.with_name(name))
+            sysfs_files.lay_out(audited.tree() | {
+                'proc/sys/kernel/hostname': name,
+                'proc/sys/vm/swappiness': value}, roots[-1])
+        return roots
+
+    def test_several_hosts_have_a_summary(self):
+        self.root, *roots = self.fleet(c1='1', c2='60', c3='1')
+        status, out, err = self.run_command(*roots)
+        self.assertEqual((1, ''), (status, err))
+        self.assertIn('WARNING swappiness: 1 of 3 hosts (c2)\n', out)
+        self.assertIn('  swappiness\n    1: c1, c3\n    60: c2\n', out)
+        self.assertTrue(out.endswith(
+            '3 hosts: 2 without faults, 1 with faults\n'), out)
+        _, out, _ = self.run_command(*roots, '-f', 'csv', '-c', 'host', '-c',
+                                     'code')
+        self.assertEqual(['"Host","Code"', '"c2","swappiness"'],
+                         out.splitlines())
+        found = json.loads(self.run_command(*roots, '-f', 'json')[1])
+        self.assertEqual([True, False, True],
+                         [each['clean'] for each in found['hosts']])
+        status, out, _ = self.run_command(*roots, '-f', 'nhc')
+        self.assertEqual(1, out.count('die 1'))
+
+    def test_one_host_is_not_counted_twice(self):
+        (again,) = self.fleet(host='1')
+        commands.check_refused(self, f'{again}: is of host, as is',
+                               self.run_command(again))
+
+    def test_a_script_captures_a_host(self):
+        status, out, err = commands.run('host', 'capture')
+        self.assertEqual((0, ''), (status, err))
+        self.assertTrue(out.startswith('#!/bin/sh\n'))
+
     def test_json_can_be_read(self):
         status, out, _ = self.run_command('--format', 'json')
         self.assertEqual(0, status)

@@ -12,6 +12,7 @@ import zipfile
 
 from hpcvirt import exception
 from hpcvirt.cmd import hosts as host_arguments
+from hpcvirt.topology import archive
 from hpcvirt.topology import collection
 from hpcvirt.topology import snapshot
 from tests.builders import folders
@@ -116,13 +117,13 @@ class HostsTest(unittest.TestCase):
                                         'cannot be read as an archive'):
                 self.names(name)
             self.archive(name, {'n.json': data * 300})
-            self.addCleanup(setattr, collection, 'MAX_BYTES',
-                            collection.MAX_BYTES)
-            collection.MAX_BYTES = 1000
+            self.addCleanup(setattr, archive, 'MAX_BYTES',
+                            archive.MAX_BYTES)
+            archive.MAX_BYTES = 1000
             with self.assertRaisesRegex(exception.InvalidInput,
                                         'the most that is read'):
                 self.names(name)
-            collection.MAX_BYTES = 1 << 29
+            archive.MAX_BYTES = 1 << 29
 
     def test_a_damaged_archive_is_an_error_of_one_line(self):
         data = (self.folder / 'n1.json').read_bytes()
@@ -158,7 +159,7 @@ class HostsTest(unittest.TestCase):
         self.assertEqual(['n1'], self.names('a.zip'))
 
     def test_a_long_list_of_files_is_not_read(self):
-        size = collection.MAX_LIST_BYTES + 46
+        size = archive.MAX_LIST_BYTES + 46
         entry = b'PK\1\2' + bytes(42)
         with open(self.folder / 'long.zip', 'wb') as stream:
             stream.write(b'PK\3\4')

@@ -31,7 +31,7 @@ class TilingTest(base.FleetTestCase):
                 filled += 1
         if not filled:
             self.skipTest('no host of [hpcvirt]hosts holds a flavor of '
-                          f'[hpcvirt]plan_file 2 to {MAX_INSTANCES} times')
+                          f'[hpcvirt]plan_file 1 to {MAX_INSTANCES} times')
 
     def _fill(self, name: str, flavor: plan.Flavor) -> None:
         flavor_id = self.create_flavor(flavor)
@@ -73,14 +73,10 @@ class ScopeTest(base.FleetTestCase):
 
     def _host_with_shared_cells(self) -> tuple[str, plan.Flavor, int]:
         for name in CONF.hpcvirt.hosts:
-            host = self.host_topology(name)
-            with_devices = {device.cell for device in host.devices}
-            plain = [cell for cell in host.cells
-                     if cell.cpus and cell.id not in with_devices]
-            flavor = plan.smallest(self.plan.flavors, name)
-            if (flavor and 2 <= len(plain) <= MAX_INSTANCES
-                    and flavor.per_host[name] > len(host.cells)):
-                return name, flavor, len(plain)
+            found = plan.cells_to_share(
+                self.plan.flavors, self.host_topology(name), MAX_INSTANCES)
+            if found:
+                return name, *found
         raise self.skipException('no host of [hpcvirt]hosts has cells '
                                  'that several instances can share')
 
@@ -110,11 +106,9 @@ class ScopeTest(base.FleetTestCase):
 
     def _host_with_cells_in_sockets(self) -> tuple[str, plan.Flavor]:
         for name in CONF.hpcvirt.hosts:
-            host = self.host_topology(name)
-            cells = [cell for cell in host.cells if cell.cpus]
-            flavor = plan.whole_cell(self.plan.flavors, name, len(cells))
-            if (flavor and len(host.sockets) >= 2
-                    and len(cells) >= 2 * len(host.sockets)):
+            flavor = plan.cell_of_socket(self.plan.flavors,
+                                         self.host_topology(name))
+            if flavor:
                 return name, flavor
         raise self.skipException('no host of [hpcvirt]hosts has sockets of '
                                  'several cells')

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Write the script that captures a host for an audit.
+
+The script runs where there is no Python. What it takes stands here: a test
+compares it with the files that an audit and a topology read.
+"""
+
+import pathlib
+
+from hpcvirt.audit.reading import devices
+from hpcvirt.audit.reading import nova
+
+_SCRIPT = pathlib.Path(__file__).with_suffix('.sh')
+
+#: Files that are copied as they are: a folder, and names in it.
+_COPIED = """
+etc/default irqbalance
+etc hostname
+etc/sysconfig irqbalance
+etc/tuned active_profile tuned-main.conf
+proc cpuinfo meminfo
+proc/[0-9]* cgroup comm status task/*/status
+proc/irq/* effective_affinity_list smp_affinity_list
+proc/sys/kernel hostname numa_balancing osrelease
+proc/sys/vm swappiness
+sys/bus/pci/devices/* class device numa_node sriov_numvfs sriov_totalvfs
+sys/bus/pci/devices/* sriov_vf_device uevent vendor virtfn*/numa_node
+sys/class/dmi/id bios_date bios_vendor bios_version product_name sys_vendor
+sys/class/infiniband/* board_id fw_ver
+sys/class/nvme/* firmware_rev model
+sys/devices/system/cpu * smt/control vulnerabilities/* intel_pstate/no_turbo
+sys/devices/system/cpu/cpu*/cache/* level shared_cpu_list shared_cpu_map type
+sys/devices/system/cpu/cpu*/cpuidle/* disable latency name
+sys/devices/system/cpu/cpu* microcode/version power/pm_qos_resume_latency_us
+sys/devices/system/cpu/cpu*/topology core_cpus core_cpus_list
+sys/devices/system/cpu/cpu*/topology physical_package_id
+sys/devices/system/cpu/cpu*/topology thread_siblings thread_siblings_list
+sys/devices/system/cpu/cpufreq boost
+sys/devices/system/cpu/cpufreq/* affected_cpus boost scaling_driver
+sys/devices/system/cpu/cpufreq/* energy_performance_preference scaling_governor
+sys/devices/system/node online
+sys/devices/system/node/* cpulist cpumap distance meminfo vmstat
+sys/devices/system/node/*/hugepages/* free_hugepages nr_hugepages
+sys/devices/system/node/*/hugepages/* surplus_hugepages
+sys/kernel/iommu_groups/* type
+sys/kernel/mm/hugepages/* free_hugepages nr_hugepages surplus_hugepages
+sys/kernel/mm/ksm full_scans merge_across_nodes pages_shared run
+sys/kernel/mm/transparent_hugepage defrag enabled
+sys/module/kvm*/parameters *
+"""
+
+COPIED = tuple(f'{folder}/{name}' for folder, *names in map(
+    str.split, _COPIED.strip().splitlines()) for name in names)
+
+#: Folders that are only named.
+_FOLDERS = ('proc/irq/*/*/', 'sys/class/iommu/*/', 'sys/class/misc/*/',
+            'sys/module/*/')
+
+
+def make_script() -> str:
+    """Write the script."""
+    names = {name for (_, option), before in nova.OPTIONS.items()
+             for name in (option, *(old for _, old in before))}
+    table = '\n'.join(f'{how} {name}' for how, patterns in (
+        ('copy', COPIED), ('folder', _FOLDERS), ('nova', nova.PATTERNS),
+        ('creator', devices.PATTERNS), ('parameters', ('proc/cmdline',)),
+        ('latency', ('dev/cpu_dma_latency',))) for name in patterns)
+    text = _SCRIPT.read_text()
+    for word, value in (
+            ('OPTIONS', ' '.join(sorted(names))),
+            ('WORDS', f'{devices.WORDS.pattern}|{devices.ADDRESS.pattern}'),
+            ('TABLE', table)):
+        text = text.replace(f'@{word}@', value)
+    return text

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Summarise the audits of many hosts.
+
+Two things are of interest in a fleet: on how many hosts each finding is, and
+in which versions and settings the hosts of one class differ.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+from hpcvirt import printable
+from hpcvirt import words
+from hpcvirt.audit import audit as audits
+from hpcvirt.audit import fact
+from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit import finding
+from hpcvirt.audit import report
+from hpcvirt.topology.alike import classes
+
+#: What is compared, by part and fact.
+_SETTINGS = {
+    'cpu': {'smt': 'SMT', 'frequencies': 'frequency', 'no_turbo': 'no_turbo',
+            'boost': 'boost', 'idle_states': 'idle states',
+            'microcode': 'microcode'},
+    'memory': {'ksm': 'KSM', 'thp': 'transparent huge pages',
+               'huge_pages': 'huge pages', 'swappiness': 'swappiness',
+               'numa_balancing': 'NUMA balancing'},
+    'kernel': {'release': 'kernel', 'command_line': 'kernel parameters',
+               'tuned_profile': 'TuneD profile'},
+    'devices': {'iommu_types': 'IOMMU'},
+}
+
+#: Parameters that say where the system of a host is.
+_OWN_PARAMETERS = ('BOOT_IMAGE=', 'initrd=', 'ip=', 'rd.', 'resume=', 'root=')
+
+
+def make_document(found: Sequence[audits.Audit],
+                  facts: Sequence[facts_module.Facts]) -> dict[str, Any]:
+    """Summarise audits, with each of them, for programs.
+
+    :param facts: of the same hosts
+    """
+    where: dict[tuple[int, str, str], list[str]] = {}
+    for audit in found:
+        for key in {(finding.ORDER.index(item.severity), item.code,
+                     item.found if item.code == audits.UNKNOWN else '')
+                    for item in audit.findings}:
+            where.setdefault(key, []).append(audit.host)
+    return {
+        'schema_version': report.SCHEMA_VERSION,
+        'clean': all(audit.is_clean for audit in found),
+        'summary': [{'severity': finding.ORDER[order].value, 'code': code,
+                     'unknown': unknown, 'hosts': hosts}
+                    for (order, code, unknown), hosts in sorted(
+                        where.items(), key=lambda item: (
+                            item[0][0], -len(item[1]), item[0]))],
+        'differences': list(_compare(facts)),
+        'hosts': [report.make_document(audit) for audit in found],
+    }
+
+
+def _compare(facts: Sequence[facts_module.Facts]) -> Iterator[dict[str, Any]]:
+    values = {item.name: _list_values(item) for item in facts}
+    for group in classes.group(item.host for item in facts if not isinstance(
+            item.host, fact.UnknownFact)):
+        hosts = [*group.hosts, *(name for variant in group.odd
+                                 for name in variant.hosts)]
+        for subject in dict.fromkeys(
+                key for name in hosts for key in values[name]):
+            by_value: dict[str, list[str]] = {}
+            for name in hosts:
+                by_value.setdefault(values[name].get(subject, 'none'),
+                                    []).append(name)
+            if len(by_value) > 1:
+                yield {'class': hosts, 'subject': subject, 'values': [
+                    {'value': value, 'hosts': names} for value, names in
+                    sorted(by_value.items(), key=lambda item: -len(item[1]))]}
+
+
+def _list_values(facts: facts_module.Facts) -> dict[str, str]:
+    """Write what is compared of a host: subject -> value."""
+    found = {subject: _format(getattr(getattr(facts, part), name))
+             for part, names in _SETTINGS.items()
+             for name, subject in names.items()}
+    firmware = facts.devices.firmware
+    found |= ({'firmware': 'unknown'} if isinstance(firmware, fact.UnknownFact)
+              else {name if name == 'BIOS' else f'firmware of {name}': version
+                    for name, version in firmware.items()})
+    if isinstance(facts.nova, facts_module.NovaFacts):
+        found |= {f'[{group}]{option}': ', '.join(values) for
+                  (group, option), values in facts.nova.options.items()}
+    return found
+
+
+def _format(value: object) -> str:
+    """Write a value, or the values of several CPUs, cells or devices."""
+    match value:
+        case fact.UnknownFact():
+            return 'unknown'
+        case None:
+            return 'none'
+        case facts_module.Ksm():
+            return str(value.run)
+        case facts_module.IdleState():
+            return value.name
+        case facts_module.Frequency():
+            return ' '.join(filter(None, (value.driver, value.governor,
+                                          value.preference)))
+        case facts_module.HugePagePool():
+            return (f'{value.total} of {words.format_size(value.size_kib)} in '
+                    f'cell {value.cell}')
+        case str() | int():
+            return str(value)
+    assert isinstance(value, Iterable)  # noqa: S101
+    return ', '.join(sorted({
+        text for text in map(_format, value)
+        if not text.startswith(_OWN_PARAMETERS)})) or 'none'
+
+
+def text(document: Mapping[str, Any]) -> str:
+    """Write the summary for people."""
+    number = len(document['hosts'])
+    lines = [f'{item["severity"].upper()} {item["code"]}: '
+             + (f'{item["unknown"]}: ' if item['unknown'] else '')
+             + f'{len(item["hosts"])} of {number} hosts '
+             f'({words.shorten_names(item["hosts"])})'
+             for item in document['summary']]
+    before: list[str] = []
+    for item in document['differences']:
+        if item['class'] != before:
+            before = item['class']
+            names = words.join_names(before, 'hosts')
+            lines += ['', f'Differences within the class of {names}:']
+        lines.append(f'  {item["subject"]}')
+        lines += [f'    {each["value"]}: '
+                  f'{words.join_names(each["hosts"], "hosts")}'
+                  for each in item['values']]
+    faulty = sum(not host['clean'] for host in document['hosts'])
+    return printable.lines([*lines, '', (
+        f'{number} hosts: {number - faulty} without faults, '
+        f'{faulty} with faults')])

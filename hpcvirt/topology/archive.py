@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read the files of an archive: .tar, .tar.gz or .zip.
+
+Nothing is unpacked to a disk, and links are left out. What is read has
+limits, in files and bytes.
+"""
+
+import contextlib
+import gzip
+import io
+import lzma
+import os
+import pathlib
+import struct
+import tarfile
+import typing
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt.topology import document
+
+#: The most bytes of an archive, both as it is and expanded.
+MAX_BYTES = 512 * 1024 * 1024
+
+#: The most bytes of the list of files that a .zip ends with.
+MAX_LIST_BYTES = 16 * 1024 * 1024
+
+#: The most files of a folder, a pattern or an archive.
+MAX_FILES = 100_000
+
+#: What the libraries raise for an archive that is damaged or encrypted.
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
+            OSError, EOFError, RuntimeError, NotImplementedError, ValueError,
+            LookupError, ArithmeticError, struct.error)
+
+
+def find_kind(path: str) -> str | None:
+    """Name the kind of an archive: zip, tar.gz or tar; None for others."""
+    if path == input_file.STDIN:
+        return None
+    head = input_file.beginning(path, 512)
+    if head.startswith(b'PK\x03\x04'):
+        return 'zip'
+    if head.startswith(b'\x1f\x8b'):
+        return 'tar.gz'
+    return 'tar' if head[257:262] == b'ustar' else None
+
+
+def read(path: str, kind: str,
+         suffixes: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    """Read the files whose names end so, each with its name.
+
+    Hidden files are left out.
+
+    :param kind: what :func:`find_kind` returned
+    :raises InvalidInput: if the archive is damaged, too large, or has a file
+        outside of it
+    """
+    try:
+        yield from (_read_zip(path, suffixes) if kind == 'zip'
+                    else _read_tar(path, kind, suffixes))
+    except _DAMAGED as exc:
+        raise exception.InvalidInput(
+            path, f'cannot be read as an archive ({exc})') from exc
+
+
+def _read_tar(path: str, kind: str,
+              suffixes: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    with contextlib.ExitStack() as stack:
+        stream: typing.Any = stack.enter_context(
+            input_file.open_file(path, path))
+        if kind == 'tar.gz':
+            stream = stack.enter_context(gzip.GzipFile(fileobj=stream))
+        archive = stack.enter_context(tarfile.open(
+            fileobj=_BoundedStream(stream, path), mode='r|'))
+        for number, member in enumerate(archive):
+            if _is_wanted(path, number, member.name, member.isreg(),
+                          member.size, suffixes):
+                content = archive.extractfile(member)
+                data = content.read() if content else b''
+                if len(data) != member.size:
+                    raise tarfile.ReadError('unexpected end of data')
+                yield member.name, data
+
+
+def _read_zip(path: str,
+              suffixes: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
+    left = MAX_BYTES
+    with (input_file.open_file(path, path) as stream,
+          zipfile.ZipFile(_ZipStream(stream.raw, path)) as archive):
+        if os.fstat(stream.fileno()).st_size > MAX_BYTES:
+            raise _make_too_large(path)
+        for number, member in enumerate(archive.infolist()):
+            if not _is_wanted(path, number, member.filename,
+                              not member.filename.endswith('/'),
+                              member.file_size, suffixes):
+                continue
+            with archive.open(member) as content:
+                data = content.read(document.MAX_BYTES + 1)
+            left -= len(data)
+            if left < 0:
+                raise _make_too_large(path)
+            yield member.filename, data
+
+
+def _is_wanted(path: str, number: int, name: str, is_file: bool,
+               size: int, suffixes: tuple[str, ...]) -> bool:
+    """Whether a member of an archive is to be read.
+
+    :raises InvalidInput: if it is too large, or names a place outside
+    """
+    if number >= MAX_FILES:
+        raise exception.InvalidInput(
+            path, f'has more than {MAX_FILES} files')
+    parts = pathlib.PurePosixPath(name).parts
+    if name.startswith('/') or '..' in parts:
+        raise exception.InvalidInput(
+            path, f'has a file {name[:64]!r}, which is outside of it')
+    if size > MAX_BYTES:  # tarfile would look for the end of it, for hours.
+        raise _make_too_large(path)
+    if not is_file or not name.endswith(suffixes) or any(
+            part.startswith(('.', '__MACOSX')) for part in parts):
+        return False
+    if size > document.MAX_BYTES:
+        raise exception.InvalidInput(
+            f'{path}:{name}', f'is larger than {document.MAX_BYTES // 1024} '
+            'KiB, the most that is read')
+    return True
+
+
+def _make_too_large(path: str) -> exception.InvalidInput:
+    return exception.InvalidInput(
+        path, f'has more than {MAX_BYTES >> 20} MiB, the most that is read')
+
+
+class _ZipStream(io.BufferedReader):
+    """A .zip of which zipfile reads the list of files, in one piece."""
+
+    def __init__(self, raw: typing.Any, path: str) -> None:
+        super().__init__(raw)
+        self._path = path
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read some bytes."""
+        if size is not None and size > MAX_LIST_BYTES:
+            raise exception.InvalidInput(
+                self._path, f'has a list of files of more than '
+                f'{MAX_LIST_BYTES >> 20} MiB, the most that is read')
+        return super().read(size)
+
+
+class _BoundedStream(io.RawIOBase):
+    """A stream that ends with an error where an archive becomes too large."""
+
+    def __init__(self, stream: typing.Any, path: str) -> None:
+        super().__init__()
+        self._stream = stream
+        self._path = path
+        self._left = MAX_BYTES
+
+    def read(self, size: int = -1) -> bytes:
+        """Read some bytes."""
+        data: bytes = self._stream.read(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise _make_too_large(self._path)
+        return data

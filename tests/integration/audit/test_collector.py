@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The script that captures a host, in the shells and with the tools there."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import unittest
+
+from hpcvirt.audit import audit
+from hpcvirt.audit import collector
+from hpcvirt.audit import fact
+from hpcvirt.audit.reading import host
+from hpcvirt.audit.reading import nova
+from hpcvirt.topology import capture
+from tests.builders import audited
+from tests.builders import folders
+from tests.builders import strangers
+from tests.builders import sysfs_files
+
+SECRET = 'what no capture may have'.replace(' ', '')
+
+
+def shells():
+    """List the shells and tools that are installed here."""
+    found = [['sh']]
+    if shutil.which('dash'):
+        found.append(['dash'])
+    if shutil.which('busybox'):
+        found.append(['busybox', 'sh'])
+    return found
+
+
+class CollectorTest(unittest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.folder = folders.make(self)
+        self.folder.chmod(0o755)
+        self.script = collector.make_script().encode()
+        self.captured = self.folder / 'captured.tar'
+
+    def lay_out(self, *more):
+        root = self.folder / 'root'
+        files = {name: text for part in more for name, text in part.items()}
+        sysfs_files.lay_out(add_uevents(files), root)
+        return root
+
+    def run_script(self, root, shell=('sh',), **more):
+        with open(self.captured, 'wb') as out:
+            return subprocess.run(
+                [*shell, '-s', str(root)], input=self.script, stdout=out,
+                stderr=subprocess.PIPE, timeout=120, check=False, **more)
+
+    def read(self, root, *words, **more):
+        """Capture a host, and read the facts."""
+        done = self.run_script(root, *words, **more)
+        self.assertEqual(0, done.returncode, done.stderr)
+        with capture.open_root(str(self.captured)) as unpacked:
+            return host.read(unpacked), done.stderr.decode()
+
+    def busybox(self):
+        """Make a folder with the tools of busybox and no others."""
+        path = shutil.which('busybox')
+        if path is None:
+            self.skipTest('busybox is not installed')
+        tools = self.folder / 'tools'
+        tools.mkdir()
+        subprocess.run([path, '--install', '-s', tools], check=True)
+        return {'PATH': str(tools)}
+
+    def test_a_capture_has_all_facts(self):
+        for number, tree in enumerate((
+                audited.tree(), *map(sysfs_files.emulated, (
+                    'intel-2s-tuned', 'amd-2s')))):
+            root = self.folder / str(number)
+            named = {name.split('/')[1] for name in tree
+                     if name.endswith('/comm')}
+            sysfs_files.lay_out(add_uevents({
+                **audited.process(9, 'nova-compute', '0'),
+                **{file: text for number in named for file, text in
+                   audited.process(number, 'x', '0').items()},
+                **tree, **sysfs_files.WHOLE,
+                'proc/9/task/9/status': 'Cpus_allowed_list:\t0'}), root)
+            expected = host.read(root)
+            for shell in shells():
+                found, said = self.read(root, shell)
+                for field in dataclasses.fields(found):
+                    self.assertEqual(getattr(expected, field.name),
+                                     getattr(found, field.name), shell)
+                self.assertEqual('', said)
+
+    def test_the_tools_of_busybox_do(self):
+        root = self.lay_out(audited.tree())
+        found, said = self.read(root, env=self.busybox())
+        self.assertEqual((host.read(root), ''), (found, said))
+
+    def test_this_machine(self):
+        found, said = self.read('/')
+        self.assertIsInstance(found.memory.total_mib, int)
+        result = audit.audit(found)
+        self.assertEqual([], [item.found for item in result.findings
+                              if 'was not captured' in item.found])
+        if not os.geteuid():
+            self.assertEqual(('', host.read().cpu.wake_limit_us),
+                             (said, found.cpu.wake_limit_us))
+
+    def test_what_is_secret_stays_on_the_host(self):
+        root = self.lay_out(audited.tree(), {
+            audited.NOVA: (
+                f'[DEFAULT]\ntransport_url = rabbit://nova:{SECRET}@mq\n'
+                f'# my {SECRET}\n[database]\nconnection: {SECRET}\n'
+                f'  {SECRET}\n[compute]\ncpu_dedicated_set = 2-7,\n   9\n'
+                f'[{SECRET} ]\na = {SECRET}\n'),
+            'etc/nova/nova.conf': f'[keystone]\npassword={SECRET}',
+            'etc/netplan/01.yaml': f'password: {SECRET}\nsriov: 1',
+            'etc/NetworkManager/system-connections/my wifi "1\'s".nm':
+                f'[sriov]\ntotal-vfs=2\n[wifi]\npsk={SECRET}',
+            'etc/systemd/system/a.service': f'Environment=KEY={SECRET}',
+            'etc/shadow': SECRET, 'proc/9/environ': SECRET,
+            'proc/9/cmdline': f'x\0--password={SECRET}',
+            'proc/1/environ': SECRET, 'sys/class/dmi/id/product_uuid': SECRET,
+            'proc/cmdline': (
+                f'quiet rd.iscsi.password={SECRET} a.secret="{SECRET} '
+                f'{SECRET}" netroot=iscsi:me:{SECRET}@1.2.3.4 isolcpus=3')})
+        found, _ = self.read(root)
+        with capture.open_root(str(self.captured)) as unpacked:
+            for path in unpacked.rglob('*'):
+                if path.is_file():
+                    self.assertNotIn(SECRET, path.read_text(), path)
+        self.assertEqual('2-7,\n9', found.nova.get(
+            'compute', 'cpu_dedicated_set'))
+
+    def test_kernel_parameters_stay(self):
+        root = self.lay_out(audited.tree(), {
+            'proc/cmdline': 'quiet a.password="x y" n=i:m:p@1 isolcpus=3'})
+        self.assertEqual(
+            ('quiet', 'a.password=hidden', 'n=hidden', 'isolcpus=3'),
+            self.read(root)[0].kernel.command_line)
+
+    def test_what_nova_refuses_is_refused_in_the_capture(self):
+        dice = random.Random(7)
+        names = sorted(name for _, name in nova.OPTIONS)
+        parts = ('[DEFAULT]', '[compute]', '[Libvirt]', '[', '[]', 'word', '',
+                 ' ', '\t', '# x', ';y', ' x', '\tx = 1', 'secret = x',
+                 'secret: y', '= x', ': x', ' [compute]', 'cpu = 1',
+                 '[a b]', '[]]', '[x]y', '[x] ',
+                 *(f'{name} = {name}' for name in names),
+                 *(f'{name}\t:"1"' for name in names))
+        texts = [''.join(f'{dice.choice(parts)}{dice.choice(ends)}'
+                         for _ in range(dice.randrange(1, 9)))
+                 for ends in (('\n',), ('\n', ' \n', '\r\n'))
+                 for _ in range(150)]
+        folder = self.lay_out(audited.tree()) / 'etc/nova/nova.conf.d'
+        folder.mkdir(parents=True)
+        for number, text in enumerate(texts):
+            (folder / f'{number}.conf').write_text(text, newline='')
+        refused = 0
+        for more in ({}, {'env': self.busybox()}):
+            self.run_script(self.folder / 'root', **more)
+            with capture.open_root(str(self.captured)) as root:
+                for number, text in enumerate(texts):
+                    found = parse((root / f'etc/nova/nova.conf.d/{number}.conf'
+                                   ).read_text())
+                    expected = parse(text.replace('\r', ''))
+                    refused += expected is None
+                    self.assertEqual(expected, found, text)
+        self.assertGreater(refused, 50)
+
+    def test_files_that_nova_compute_names(self):
+        root = self.lay_out({name: text for name, text in
+                             audited.tree().items() if name != audited.NOVA}, {
+            **audited.process(7, 'nova-compute', '0'),
+            'proc/7/cmdline': ('/usr/bin/python3\0/usr/bin/nova-compute\0'
+                               f'--x={SECRET}\0--config-file\0/etc/own.conf\0'
+                               '--config-dir=/etc/own.d'),
+            'etc/own.conf': f'[compute]\ncpu_dedicated_set = 1\nx={SECRET}',
+            'etc/own.d/2.conf': '[compute]\ncpu_shared_set = 2'})
+        status = root / 'proc/7/status'
+        text = status.read_text()
+        for user, expected in ((0, '1'), (strangers.SOMEBODY, None)):
+            ids = '\t'.join([str(user)] * 4)
+            status.write_text(f'{text}\nUid:\t{ids}\n')
+            found, _ = self.read(root)
+            self.assertEqual(expected, found.nova and found.nova.get(
+                'compute', 'cpu_dedicated_set'))
+            if expected:
+                self.assertEqual('2', found.nova.get(
+                    'compute', 'cpu_shared_set'))
+                self.assertEqual(host.read(root).nova, found.nova)
+            self.assertNotIn(SECRET.encode(), self.captured.read_bytes())
+
+    @unittest.skipIf(os.geteuid(), 'only root can become another user')
+    def test_what_an_ordinary_user_cannot_read_is_unknown(self):
+        root = self.lay_out(audited.tree())
+        user = {'user': strangers.SOMEBODY, 'group': strangers.SOMEBODY,
+                'extra_groups': []}
+        for shell in shells():
+            found, said = self.read(root, shell, **user)
+            self.assertEqual((host.read(root), ''), (found, said))
+        for name in (audited.NOVA, 'etc/kolla/nova-compute', 'proc/irq',
+                     'sys/kernel/mm/ksm/run', 'proc/meminfo', 'proc/cmdline',
+                     'etc/udev/rules.d', 'sys/module/kvm_intel/parameters'):
+            with unreadable(root / name):
+                found, said = self.read(root, **user)
+            self.assertIn('could not be read; capture as root', said, name)
+            result = audit.audit(found, audited.PROFILE)
+            self.assertEqual({'# capture the host as root'}, {
+                line for item in result.findings for line in item.change
+                if item.severity == 'unknown'}, name)
+
+    def test_a_process_that_ended_is_no_process(self):
+        root = self.lay_out(audited.tree(), {'proc/9/comm': 'gone'})
+        found, _ = self.read(root)
+        self.assertIsInstance(host.read(root).kernel.running,
+                              fact.UnknownFact)
+        self.assertIsInstance(found.kernel.running, frozenset)
+
+    def test_what_is_no_file_is_not_read(self):
+        root = self.lay_out(audited.tree())
+        os.mkfifo(root / 'etc/udev/rules.d/1.rules')
+        os.mkfifo(root / 'etc/default/irqbalance2')
+        (root / 'etc/netplan').mkdir()
+        (root / 'etc/netplan/x.yaml').symlink_to('/dev/zero')
+        self.read(root)
+
+    def test_errors_are_one_line(self):
+        for words in (['/nowhere'], [str(self.folder)]):
+            done = self.run_script(words[0])
+            self.assertEqual(2, done.returncode)
+            self.assertEqual(1, len(done.stderr.splitlines()), done.stderr)
+            self.assertEqual(b'', self.captured.read_bytes())
+
+    def test_nothing_is_left_behind(self):
+        scratch = self.folder / 'scratch'
+        scratch.mkdir()
+        self.read(self.lay_out(audited.tree()), env={
+            **os.environ, 'TMPDIR': str(scratch)})
+        self.assertEqual([], list(scratch.iterdir()))
+
+
+def add_uevents(files):
+    """Add what the kernel always has beside and behind links."""
+    return files | {
+        f'sys/devices/virtual/iommu/{name.rpartition("/")[2]}/uevent': ''
+        for name in files if re.fullmatch('sys/class/iommu/[^/]*', name)} | {
+        f'{name.removesuffix("driver")}uevent':
+            f'DRIVER={text.rpartition("/")[2]}'
+        for name, text in files.items()
+        if isinstance(text, sysfs_files.Link) and name.endswith('/driver')}
+
+
+def parse(text):
+    """Read the options that an audit reads; None if Nova refuses the file."""
+    try:
+        found = nova.parse(text)
+    except nova.Malformed:
+        return None
+    names = {name for name, before in nova.OPTIONS.items()
+             for name in (name, *before)}
+    return {key: values for key, values in found.items() if key in names}
+
+
+@contextlib.contextmanager
+def unreadable(path: pathlib.Path):
+    mode = path.stat().st_mode
+    path.chmod(0)
+    try:
+        yield
+    finally:
+        path.chmod(mode)
