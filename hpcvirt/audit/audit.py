@@ -58,7 +58,10 @@ def audit(facts: facts_module.Facts,
     :param profile: the profile for which the host should be configured; None
         to judge it by itself
     """
-    plan = None if profile is None else _plan(facts, profile)
+    parked = fact.fact(lambda: rules.AuditSubject(facts).parked)
+    plan = (None if profile is None
+            or (parked and not isinstance(parked, fact.UnknownFact))
+            else _plan(facts, profile))
     subject = rules.AuditSubject(
         facts, profile, plan.hosts[0] if isinstance(plan, plans.Plan)
         else plan)

@@ -79,12 +79,14 @@ class Ksm:
     :ivar run: 0 stopped, 1 running, 2 stopped and everything unmerged
     :ivar merge_across_nodes: None on a kernel without NUMA
     :ivar pages_shared: pages that are merged now
+    :ivar pages_sharing: pages that the merging saves now
     :ivar full_scans: how often it has scanned all memory since the boot
     """
 
     run: int
     merge_across_nodes: bool | None
     pages_shared: int
+    pages_sharing: int
     full_scans: int
 
 

@@ -23,7 +23,7 @@ class AuditSubject:
 
     :ivar profile: None if the operator gives none
     :ivar planned: the plan of this host with the profile; Unknown if the host
-        cannot be planned
+        cannot be planned, None while CPUs of it are parked
     """
 
     facts: facts_module.Facts
@@ -73,6 +73,14 @@ class AuditSubject:
             nova and nova.is_true('libvirt', 'cpu_power_management')
             and nova.get('libvirt', 'cpu_power_management_strategy',
                          'cpu_state') == 'cpu_state')
+
+    @property
+    def parked(self) -> frozenset[int]:
+        """The dedicated CPUs that Nova has taken offline."""
+        if not self.parks_cpus:
+            return frozenset()
+        return (self.option_cpus('cpu_dedicated_set')
+                or frozenset()) - self.host.cpus
 
     @functools.cached_property
     def guests(self) -> frozenset[int]:

@@ -79,6 +79,7 @@ def tree(host: host_model.Host = HOST,
         'sys/kernel/mm/ksm/run': '0',
         'sys/kernel/mm/ksm/merge_across_nodes': '1',
         'sys/kernel/mm/ksm/pages_shared': '0',
+        'sys/kernel/mm/ksm/pages_sharing': '0',
         'sys/kernel/mm/ksm/full_scans': '0',
         'sys/kernel/mm/transparent_hugepage/enabled':
             'always [madvise] never',

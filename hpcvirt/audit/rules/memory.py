@@ -5,6 +5,8 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt.audit import fact
+from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
 from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
@@ -31,7 +33,8 @@ MAX_SWAPPINESS = 10
 
 _KSM = '/sys/kernel/mm/ksm/run'
 _THP = '/sys/kernel/mm/transparent_hugepage'
-_BALANCING = 1  # NUMA_BALANCING_NORMAL; 2 moves cold memory to slow cells
+_BALANCING = 1  # NUMA_BALANCING_NORMAL
+_TIERING = 2  # NUMA_BALANCING_MEMORY_TIERING: hot memory leaves slow cells
 
 
 #: Cells differ by a few pages that the kernel or the firmware took.
@@ -110,24 +113,56 @@ def _many_cells(subject: AuditSubject) -> bool:
     return sum(bool(cell.cpus) for cell in subject.host.cells) > 1
 
 
+def _stop_ksm(subject: AuditSubject, ksm: facts_module.Ksm,
+              ) -> tuple[str, ...]:
+    """Write how to stop KSM: separated pages need memory."""
+    needed_mib = _merged_mib(subject, ksm)
+    left = subject.facts.memory.available_mib
+    if not needed_mib:
+        return (f'echo 2 > {_KSM}',)
+    if isinstance(left, fact.UnknownFact):
+        has, fits = 'an unknown amount', False
+    else:
+        has = f'{sum(left.values())} MiB'
+        fits = needed_mib < sum(left.values())
+    need = f'needs {needed_mib} MiB, and {has} is available'
+    if fits:
+        return f'# this separates merged pages, which {need}', (
+            f'echo 2 > {_KSM}')
+    return (f'echo 0 > {_KSM}', '# this leaves the merged pages: to separate '
+            f'them (echo 2) {need}; move guests away first')
+
+
+def _merged_mib(subject: AuditSubject, ksm: facts_module.Ksm) -> int:
+    if not ksm.pages_sharing:
+        return 0
+    return -(-ksm.pages_sharing * memory.small_page_kib(subject.host) // 1024)
+
+
 def _ksm(subject: AuditSubject) -> Iterator[Violation]:
     ksm = unwrap(subject.facts.memory.ksm)
     if ksm is None:
         return
+    stop = _stop_ksm(subject, ksm)
     if ksm.run == 1 and ksm.merge_across_nodes and _many_cells(subject):
         yield Violation(
             'KSM runs, and merges pages of different cells',
             'KSM off, or merge_across_nodes 0',
-            (f'echo 2 > {_KSM}',
-             'echo 0 > /sys/kernel/mm/ksm/merge_across_nodes'))
+            (*stop, 'echo 0 > /sys/kernel/mm/ksm/merge_across_nodes')
+            if f'echo 2 > {_KSM}' in stop else stop)
     elif ksm.run == 1:
-        yield Violation('KSM runs', 'KSM off', (f'echo 2 > {_KSM}',), _NOTE)
+        yield Violation('KSM runs', 'KSM off', stop, _NOTE)
+    elif ksm.pages_sharing:
+        yield Violation(
+            f'KSM is off, and {ksm.pages_shared} pages that it merged still '
+            f'stand for {_merged_mib(subject, ksm)} MiB more',
+            'no merged pages', stop, _NOTE)
     if 'ksmtuned' in unwrap(subject.facts.kernel.programs):
         yield Violation(
             'ksmtuned runs, which starts KSM when memory gets short',
             'neither ksmtuned nor KSM runs',
             ('systemctl disable --now ksmtuned',
-             'systemctl disable --now ksm', f'echo 2 > {_KSM}'))
+             'systemctl disable --now ksm', *stop))
 
 
 def _ksm_slab(subject: AuditSubject) -> Iterator[Violation]:
@@ -141,7 +176,7 @@ def _ksm_slab(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'{slab_mib} MiB of slab cannot be reclaimed, and KSM has run '
             'since the boot', f'at most {usual_mib} MiB',
-            (f'echo 2 > {_KSM}', '# if the slab stays, reboot the host'))
+            (*_stop_ksm(subject, ksm), '# if the slab stays, reboot the host'))
 
 
 def _has_small_pages(subject: AuditSubject) -> bool:
@@ -174,12 +209,20 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
 
 def _balancing(subject: AuditSubject) -> Iterator[Violation]:
     mode = unwrap(subject.facts.memory.numa_balancing)
-    if mode and mode & _BALANCING and _many_cells(subject):
-        yield Violation(
-            'automatic NUMA balancing is on', 'off',
-            # The other bit is the tiering of memory.
-            (f'sysctl kernel.numa_balancing={mode & ~_BALANCING}',
-             '# lasting: the same line in /etc/sysctl.d'))
+    if not mode or not mode & _BALANCING or not _many_cells(subject):
+        return
+    floats = not subject.profile and isinstance(
+        subject.facts.nova, facts_module.NovaFacts)
+    if floats and not subject.dedicated:
+        return  # Guests that float over all cells need it.
+    tiers = mode & _TIERING or not all(
+        cell.cpus for cell in subject.host.cells)
+    yield Violation(
+        'automatic NUMA balancing is on',
+        'only the tiering of memory' if tiers else 'off',
+        (f'sysctl kernel.numa_balancing={_TIERING if tiers else 0}',
+         '# lasting: the same line in /etc/sysctl.d'),
+        _NOTE if floats and subject.shared else None)
 
 
 def _numad(subject: AuditSubject) -> Iterator[Violation]:
@@ -236,7 +279,8 @@ RULES = (
          ('CERN-HEPiX-2015', 'VMware-Memory-2010', 'Linux-Hugetlb'),
          _even),
     Rule('ksm', _WARNING,
-         'KSM is off; a note if it runs but merges only within a cell.',
+         'KSM is off; a note if it runs but merges only within a cell, or if '
+         'pages are still merged.',
          'KSM takes CPU time and memory from guests that hardly share pages, '
          'and a page that is merged across cells is far from one of its '
          'guests', ('CERN-HEPiX-2015', 'Linux-Ksm'), _ksm),
@@ -252,7 +296,9 @@ RULES = (
          'and a guest waits while its host compacts memory',
          ('VMware-Memory-2010', 'Linux-Thp'), _thp),
     Rule('numa-balancing', _WARNING,
-         'Automatic NUMA balancing is off on a host with several cells.',
+         'Automatic NUMA balancing is off on a host with several cells, but '
+         'for the tiering of memory; without a profile, a note if there are '
+         'shared CPUs, and nothing if all are.',
          'it unmaps memory of guests again and again to see who uses it, '
          'although guests with cells of their own are where they should be',
          ('Linux-Kernel', 'Tuned-Partitioning'), _balancing),
