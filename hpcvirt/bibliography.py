@@ -299,6 +299,15 @@ DOCUMENTS = (
     Publication(
         'Irqbalance-Manual', 'The Irqbalance developers', 'irqbalance(1)',
         'manual page', 'not dated', 'github.com/Irqbalance/irqbalance'),
+    Publication(
+        'Behrens-2022', 'Jonathan Behrens, Adam Belay and M. Frans Kaashoek',
+        'Performance Evolution of Mitigating Transient Execution Attacks',
+        'EuroSys 2022', '2022', 'doi.org/10.1145/3492321.3519559'),
+    Publication(
+        'Linux-Kasan', 'The kernel development community',
+        'KASAN: dynamic memory safety error detector',
+        'help of the options in lib/Kconfig.kasan', 'Linux 6.12',
+        'git.kernel.org'),
 )
 
 _BY_KEY = {document.key: document for document in DOCUMENTS}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
@@ -33,7 +34,7 @@ UNKNOWN = 'unknown-fact'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Audit:
-    """The findings about a host, the worst first.
+    """The findings about a host, the worst and costliest first.
 
     :ivar checked: the codes of the rules that have an answer
     :ivar warnings: those of the plan, if a profile is given
@@ -65,23 +66,25 @@ def audit(facts: facts_module.Facts,
     subject = rules.AuditSubject(
         facts, profile, plan.hosts[0] if isinstance(plan, plans.Plan)
         else plan)
-    found: list[finding.Finding] = []
+    found: list[tuple[float, finding.Finding]] = []
     silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
     for rule in RULES:
         violations, unknown = _apply(rule, subject)
-        found += [finding.Finding(
-            rule.code, item.severity or rule.severity, item.found,
-            item.expected, rule.why, rule.sources, item.change)
-            for item in violations]
+        for item in violations:
+            cost = item.cost or costs.BY_RULE.get(rule.code)
+            found.append((cost.percent if cost else 0, finding.Finding(
+                rule.code, item.severity or rule.severity, item.found,
+                item.expected, rule.why, rule.sources, item.change,
+                str(cost or costs.NOT_MEASURED))))
         if unknown is None:
             checked.append(rule.code)
         else:
             silent.setdefault(unknown, []).append(rule.code)
-    found += [_unknown(item, codes) for item, codes in silent.items()]
-    return Audit(facts.name, tuple(sorted(
-        found, key=lambda item: finding.ORDER.index(item.severity))),
-        tuple(checked),
+    found += [(0, _unknown(item, codes)) for item, codes in silent.items()]
+    found.sort(key=lambda item: (finding.ORDER.index(item[1].severity),
+                                 -item[0], item[1].code))
+    return Audit(facts.name, tuple(item for _, item in found), tuple(checked),
         plan.warnings if isinstance(plan, plans.Plan) else ())
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 from hpcvirt import exception
+from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
@@ -113,12 +114,14 @@ class Violation:
     """A violation of a rule; the fields are those of a finding.
 
     :ivar severity: None for that of the rule
+    :ivar cost: None for that of the rule
     """
 
     found: str
     expected: str
     change: tuple[str, ...] = ()
     severity: finding.Severity | None = None
+    cost: costs.Cost | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

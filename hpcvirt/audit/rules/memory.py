@@ -5,6 +5,7 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
@@ -106,7 +107,8 @@ def _even(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'no huge pages are reserved', 'huge pages for the memory of '
             'guests',
-            ('# hpcvirt host audit --profile default says how many',))
+            ('# hpcvirt host audit --profile default says how many',),
+            cost=costs.SMALL_PAGES)
 
 
 def _many_cells(subject: AuditSubject) -> bool:
@@ -198,7 +200,7 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
             'madvise or always, or guests with huge pages',
             (f'echo madvise > {_THP}/enabled',
              ('# lasting: transparent_hugepage=madvise on the kernel command '
-             'line')))
+             'line')), cost=costs.SMALL_PAGES)
     if choice != 'never' and unwrap(
             subject.facts.memory.thp_defrag) == 'always':
         yield Violation(
@@ -292,8 +294,8 @@ RULES = (
     Rule('thp', _WARNING,
          'Transparent huge pages are on where guests have normal pages, and '
          'no page fault waits for compaction.',
-         'random access to memory takes twice as long with pages of 4 KiB, '
-         'and a guest waits while its host compacts memory',
+         'the tables of small pages do not fit into the TLB, and a guest waits '
+         'while its host compacts memory',
          ('VMware-Memory-2010', 'Linux-Thp'), _thp),
     Rule('numa-balancing', _WARNING,
          'Automatic NUMA balancing is off on a host with several cells, but '
@@ -307,8 +309,8 @@ RULES = (
          ('Nova-Cpus',), _numad),
     Rule('swap', _WARNING,
          f'No more than {MAX_SWAP_USED_MIB} MiB are swapped out.',
-         'a host that kept 2 GB on paper had 672 MiB in truth and swapped, '
-         'with 20 to 30 % of iowait in guests', ('CERN-HEPiX-2015',), _swap),
+         'a host that kept 2 GB on paper had 672 MiB in truth and swapped',
+         ('CERN-HEPiX-2015',), _swap),
     Rule('swappiness', _WARNING,
          f'``vm.swappiness`` is at most {MAX_SWAPPINESS} where there is swap '
          'space.',

@@ -34,7 +34,7 @@ class AuditHost(command.Report):
 
     epilog = _EPILOG
     rows = 'findings'
-    fields = ('severity', 'code', 'found', 'expected', 'change')
+    fields = ('severity', 'code', 'found', 'expected', 'cost', 'change')
     more_formats = ('nhc',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
