@@ -12,9 +12,8 @@ from hpcvirt import bibliography
 class Cost:
     """A published figure.
 
-    :ivar percent: the additional time of the work that suffered most, by
-        which findings are ordered; 0 if the figure is about no work of guests
-    :ivar words: the figure, one clause
+    :ivar percent: how much longer the work took that suffered most, by which
+        findings are ordered; 0 if the figure is about no work of guests
     :ivar source: the key of a document of the bibliography
     """
 
@@ -26,37 +25,33 @@ class Cost:
         return f'{self.words} {bibliography.get(self.source).citation}'
 
 
-#: What is written where no figure is known.
 NOT_MEASURED = 'not measured'
 
 SMALL_PAGES = Cost(
     144, 'random access to memory took 2.4 times as long with pages of 4 KiB, '
     'and HPL 6 % longer', 'VMware-Memory-2010')
-DEBUG_KERNEL = Cost(
-    200, 'work in a kernel with KASAN takes three times as long',
-    'Linux-Kasan')
-_SWAPPING = Cost(
-    43, 'guests and host waited for the disk 20 to 30 % of the time',
-    'CERN-HEPiX-2015')
+DEBUG_KERNEL = Cost(200, 'work in a kernel with KASAN takes three times as '
+                    'long', 'Linux-Kasan')
+_SWAPPING = Cost(43, 'guests and host waited for the disk 20 to 30 % of the '
+                 'time', 'CERN-HEPiX-2015')
 
 #: The code of a rule -> what all its findings cost.
 BY_RULE: Mapping[str, Cost] = {
-    'nested-paging': Cost(
-        900, 'a small part of jobs took 10 times as long, at 30 to 50 % of '
-        'system time', 'CERN-HEPiX-2015'),
+    'nested-paging': Cost(900, 'a few jobs took 10 times as long, at 30 to '
+                          '50 % of system time', 'CERN-HEPiX-2015'),
     'swap': _SWAPPING,
     'host-memory': _SWAPPING,
     'nova-dedicated': Cost(
         26, 'guests of 32 CPUs lost 20 % of HS06 untuned, and 3 to 6 % with '
         'their own CPUs, cells and huge pages', 'CERN-HEPiX-2015'),
-    'isolation': Cost(
-        1.6, 'services cost about 1.5 % of HS06', 'CERN-HEPiX-2015'),
-    'ksm': Cost(0.5, 'KSM cost about 0.5 % of HS06 beside services',
-                'CERN-HEPiX-2015'),
-    'ksm-slab': Cost(0, 'more than 1 GB of memory, until the next boot',
-                     'CERN-HEPiX-2015'),
+    'isolation': Cost(1.6, 'services took 1.5 % of HS06', 'CERN-HEPiX-2015'),
+    'ksm': Cost(0.5, 'KSM took 0.5 % of HS06', 'CERN-HEPiX-2015'),
+    'ksm-slab': Cost(0, 'more than 1 GB of memory', 'CERN-HEPiX-2015'),
+    'clocksource': Cost(
+        0, 'a look at the time took 22 (HPET) and 45 (ACPI PM) times as long',
+        'RHEL-RT-Timestamps'),
     'mitigations': Cost(
-        0, 'work of the operating system became up to 30 % slower on old '
+        0, 'work of the operating system took up to 30 % longer on old '
         'processors and 3 % on new ones, guests and computations not '
         'measurably', 'Behrens-2022'),
 }

@@ -16,6 +16,21 @@ from hpcvirt.model import host as host_model
 
 Cpus = frozenset[int]
 
+#: Files with one value each that rules look at.
+SETTINGS = (
+    'proc/sys/vm/zone_reclaim_mode',
+    'proc/sys/kernel/nmi_watchdog',
+    'proc/sys/kernel/watchdog_cpumask',
+    'sys/devices/system/clocksource/clocksource0/current_clocksource',
+    'sys/devices/virtual/workqueue/cpumask',
+    'sys/kernel/mm/transparent_hugepage/khugepaged/defrag',
+    'sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs',
+    'sys/module/kvm/parameters/halt_poll_ns',
+    'sys/module/kvm/parameters/nx_huge_pages',
+    'sys/module/kvm_amd/parameters/pause_filter_count',
+    'sys/module/kvm_intel/parameters/ple_gap',
+)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IdleState:
@@ -145,7 +160,7 @@ class Interrupt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """A program that runs beside the guests.
+    """A program or a thread of the kernel that runs beside the guests.
 
     :ivar cpus: the CPUs on which any of its threads may run
     :ivar unit: the uppermost control group, such as ``system.slice``; empty
@@ -155,6 +170,7 @@ class Program:
     name: str
     cpus: Cpus
     unit: str
+    is_kernel: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -166,7 +182,8 @@ class KernelFacts:
         not loaded or its architecture always has it
     :ivar nested_parameter: ``kvm_intel.ept``, or None likewise
     :ivar has_kvm: whether KVM can run guests
-    :ivar running: all programs but guests and threads of the kernel
+    :ivar running: all programs but guests, and the threads of the kernel that
+        are not bound to one CPU
     :ivar interrupts: without those of single CPUs
     :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
         configuration, None if that names none
@@ -224,6 +241,59 @@ class DeviceFacts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Link:
+    """A PCIe link; speeds are GT/s of each lane.
+
+    :ivar kind: the base class of the device, such as ``02`` for networks
+    :ivar now: (speed, lanes)
+    :ivar card: what the device can have, likewise
+    :ivar slot: what the port above it can have; None if it has no port
+    """
+
+    address: str
+    kind: str
+    now: tuple[float, int]
+    card: tuple[float, int]
+    slot: tuple[float, int] | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryController:
+    """A memory controller that EDAC watches, with its errors since the boot.
+
+    :ivar channels: (type of the memory, channel) -> its MiB; empty if the
+        driver does not say
+    """
+
+    name: str
+    corrected: int
+    uncorrected: int
+    channels: Mapping[tuple[str, str], int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HardwareFacts:
+    """How well the hardware does.
+
+    :ivar limits: the percentage of their highest frequency that CPUs may have
+        -> CPUs
+    :ivar throttled: the longest time since the boot for which a CPU was
+        throttled, in seconds, or how often if the kernel only counts that;
+        None if it does neither
+    :ivar links: of storage, network and display devices and accelerators
+    :ivar controllers: empty without a driver of EDAC
+    :ivar firmware: board of RDMA devices -> versions of the firmware
+    """
+
+    uptime_s: int | UnknownFact
+    limits: Mapping[int, Cpus] | UnknownFact
+    throttled: int | UnknownFact | None
+    links: tuple[Link, ...] | UnknownFact
+    controllers: tuple[MemoryController, ...] | UnknownFact
+    firmware: Mapping[str, frozenset[str]] | UnknownFact
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class NovaFacts:
     """The options of nova-compute.
 
@@ -256,6 +326,8 @@ class Facts:
     """A host.
 
     :ivar host: the topology
+    :ivar settings: the text of each of :data:`SETTINGS`, None if the kernel
+        does not have the file
     :ivar nova: None if no configuration of nova-compute is there
     """
 
@@ -265,4 +337,6 @@ class Facts:
     memory: MemoryFacts
     kernel: KernelFacts
     devices: DeviceFacts
+    hardware: HardwareFacts
+    settings: Mapping[str, str | UnknownFact | None]
     nova: NovaFacts | UnknownFact | None

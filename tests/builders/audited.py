@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 from hpcvirt.audit import audit
+from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.reading import host as reading
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import kernel_settings
@@ -21,6 +22,8 @@ from tests.builders import writers
 
 CPU = 'sys/devices/system/cpu'
 NODE = 'sys/devices/system/node'
+EDAC = 'sys/devices/system/edac/mc'
+KHUGEPAGED = 'sys/kernel/mm/transparent_hugepage/khugepaged'
 NOVA = 'etc/kolla/nova-compute/nova.conf'
 
 #: Two sockets with SMT and a network card of 2 virtual functions on each.
@@ -74,6 +77,18 @@ def tree(host: host_model.Host = HOST,
             str(cpu) for cpu in sorted(host.cpus)),
         f'{CPU}/cpufreq/policy0/scaling_driver': 'intel_pstate',
         f'{CPU}/cpufreq/policy0/scaling_governor': 'performance',
+        f'{CPU}/cpufreq/policy0/scaling_max_freq': '3600000',
+        f'{CPU}/cpufreq/policy0/cpuinfo_max_freq': '3600000',
+        f'{CPU}/intel_pstate/max_perf_pct': '100',
+        **{f'{CPU}/cpu0/thermal_throttle/{part}_throttle_{what}': '0'
+           for part in ('core', 'package')
+           for what in ('count', 'total_time_ms')},
+        **_memory_controllers(), **_settings(own),
+        'proc/uptime': '864000.00 12345678.00',
+        'sys/class/infiniband/mlx5_0/board_id': 'MT_0000000359',
+        'sys/class/infiniband/mlx5_0/fw_ver': '22.41.1000',
+        'sys/class/infiniband/mlx5_1/board_id': 'MT_0000000359',
+        'sys/class/infiniband/mlx5_1/fw_ver': '22.41.1000',
         'sys/class/iommu/dmar0/type': '', 'sys/class/misc/kvm/dev': '10:232',
         'sys/kernel/iommu_groups/1/type': 'identity',
         'sys/kernel/mm/ksm/run': '0',
@@ -110,6 +125,39 @@ def tree(host: host_model.Host = HOST,
     }
 
 
+def _memory_controllers() -> dict[str, str]:
+    """Write what EDAC shows of two controllers with two channels."""
+    files = {}
+    for number in range(2):
+        here = f'{EDAC}/mc{number}'
+        files |= {f'{here}/ce_count': '0', f'{here}/ue_count': '0'}
+        for channel in range(2):
+            dimm = f'{here}/dimm{channel}'
+            files |= {f'{dimm}/dimm_location': f'channel {channel} slot 0 ',
+                      f'{dimm}/dimm_mem_type': 'Registered-DDR5',
+                      f'{dimm}/size': '32768'}
+    return files
+
+
+def _settings(own: str) -> dict[str, str]:
+    values = {
+        'proc/sys/vm/zone_reclaim_mode': '0',
+        'proc/sys/kernel/nmi_watchdog': '1',
+        'proc/sys/kernel/watchdog_cpumask': own,
+        'sys/devices/system/clocksource/clocksource0/current_clocksource':
+            'tsc',
+        'sys/devices/virtual/workqueue/cpumask':
+            f'{sum(1 << cpu for cpu in cpuset.parse(own)):x}' if own else '0',
+        f'{KHUGEPAGED}/defrag': '1',
+        f'{KHUGEPAGED}/scan_sleep_millisecs': '10000',
+        'sys/module/kvm/parameters/halt_poll_ns': '200000',
+        'sys/module/kvm/parameters/nx_huge_pages': 'N',
+        'sys/module/kvm_amd/parameters/pause_filter_count': '3000',
+        'sys/module/kvm_intel/parameters/ple_gap': '128' if own else '0'}
+    assert values.keys() == set(facts_module.SETTINGS)
+    return values
+
+
 def process(number: int, name: str, cpus: str,
             group: str = 'system.slice/a.service') -> dict[str, str]:
     """Write the files of a process of root."""
@@ -122,11 +170,16 @@ def process(number: int, name: str, cpus: str,
 def _functions(device: host_model.Device, count: int) -> dict[str, str]:
     bus = device.address.rpartition(':')[0]
     here = f'sys/devices/pci0000:00/{device.address}'
-    files = {f'{here}/sriov_numvfs': str(count)}
+    files = {f'{here}/sriov_numvfs': str(count),
+             f'{here}/current_link_speed': '16.0 GT/s PCIe',
+             f'{here}/current_link_width': '16',
+             f'{here}/max_link_speed': '16.0 GT/s PCIe',
+             f'{here}/max_link_width': '16'}
     for number in range(count):
         address = f'{bus}:01.{number}'
         files |= {
             f'{here}/virtfn{number}': sysfs_files.Link(f'../{address}'),
+            f'sys/devices/pci0000:00/{address}/class': '0x020000',
             f'sys/devices/pci0000:00/{address}/numa_node':
                 str(device.cell)}
     return files

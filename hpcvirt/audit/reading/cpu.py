@@ -67,7 +67,8 @@ def _is_guest(files: Files) -> bool:
     return any(_HYPERVISORS.search(name) for name in names)
 
 
-def _frequencies(files: Files) -> Iterator[facts.Frequency]:
+def policies(files: Files) -> Iterator[tuple[str, frozenset[int]]]:
+    """List the folders of cpufreq, each with its CPUs."""
     for name in files.names(f'{_CPU}/cpufreq', _CPU):
         if not re.fullmatch('policy[0-9]+', name):
             continue
@@ -76,11 +77,16 @@ def _frequencies(files: Files) -> Iterator[facts.Frequency]:
             ','.join(files.need(f'{here}/affected_cpus').split()),
             f'{here}/affected_cpus')
         if cpus:  # none if they are all offline
-            yield facts.Frequency(
-                cpus, files.need(f'{here}/scaling_driver'),
-                files.need(f'{here}/scaling_governor'),
-                files.text(f'{here}/energy_performance_preference', here),
-                files.flag(f'{here}/boost', here))
+            yield here, cpus
+
+
+def _frequencies(files: Files) -> Iterator[facts.Frequency]:
+    for here, cpus in policies(files):
+        yield facts.Frequency(
+            cpus, files.need(f'{here}/scaling_driver'),
+            files.need(f'{here}/scaling_governor'),
+            files.text(f'{here}/energy_performance_preference', here),
+            files.flag(f'{here}/boost', here))
 
 
 def _idle_states(files: Files,

@@ -60,6 +60,16 @@ class Files:
             raise make_unknown(name)
         return text
 
+    def setting(self, name: str) -> str | None:
+        """Read a file that some kernels do not have.
+
+        A copy does not say whether its kernel had it.
+        """
+        text = self.text(name, 'sys')
+        if text is None and not self.is_running:
+            raise make_unknown(name)
+        return text
+
     def beginning(self, name: str, most: int) -> str:
         """Read no more than the beginning of a file that every host has."""
         try:

@@ -24,6 +24,10 @@ _NESTED = {'kvm_intel': 'ept', 'kvm_amd': 'npt'}
 #: The control groups of guests, by systemd-machined and without it.
 _GUEST = re.compile(r'/machine(?:\.slice/machine-qemu|/qemu)')
 
+#: The threads of the kernel are children of kthreadd.
+_KERNEL_THREAD = re.compile(r'^(?:PPid:\t2|Pid:\t2|Kthread:\t1)$',
+                            re.MULTILINE)
+
 #: Files that only TuneD writes; host config writes others beside them.
 _TUNED = ('active_profile', 'tuned-main.conf')
 
@@ -102,12 +106,15 @@ def _running(files: Files) -> Iterator[facts.Program]:
             raise files_module.make_unknown(f'{here}/status')
         name = re.match(r'Name:\t(.*)', status)
         groups = files.text(f'{here}/cgroup', 'proc') or ''
-        # Threads of the kernel have no memory.
-        if (name is None or '\nVmSize:' not in status
-                or name[1].startswith('qemu') or _GUEST.search(groups)):
+        if name is None or name[1].startswith('qemu') or _GUEST.search(groups):
             continue
-        threads = [files.text(f'{here}/task/{thread}/status', 'proc') or ''
-                   for thread in files.names(f'{here}/task', 'proc')]
+        # Threads of the kernel have no memory; neither has what has ended.
+        is_kernel = '\nVmSize:' not in status
+        if is_kernel and not _KERNEL_THREAD.search(status):
+            continue
+        threads = [] if is_kernel else [
+            files.text(f'{here}/task/{thread}/status', 'proc') or ''
+            for thread in files.names(f'{here}/task', 'proc')]
         cpus: frozenset[int] = frozenset()
         for text in threads or [status]:
             allowed = re.search(r'^Cpus_allowed_list:\s*(\S*)$', text,
@@ -115,8 +122,9 @@ def _running(files: Files) -> Iterator[facts.Program]:
             if allowed:
                 cpus |= files_module.parse_cpus(allowed[1], f'{here}/status')
         unit = re.search('^0::/([^/\n]*)', groups, re.MULTILINE)
-        yield facts.Program(printable.one_line(name[1]), cpus,
-                            unit[1] if unit else '')
+        if not is_kernel or len(cpus) > 1:
+            yield facts.Program(printable.one_line(name[1]), cpus,
+                                unit[1] if unit else '', is_kernel)
 
 
 def _interrupts(files: Files) -> Iterator[facts.Interrupt]:

@@ -111,28 +111,25 @@ def _even(subject: AuditSubject) -> Iterator[Violation]:
             cost=costs.SMALL_PAGES)
 
 
-def _many_cells(subject: AuditSubject) -> bool:
+def has_many_cells(subject: AuditSubject) -> bool:
+    """Whether several cells have CPUs."""
     return sum(bool(cell.cpus) for cell in subject.host.cells) > 1
 
 
 def _stop_ksm(subject: AuditSubject, ksm: facts_module.Ksm,
               ) -> tuple[str, ...]:
-    """Write how to stop KSM: separated pages need memory."""
-    needed_mib = _merged_mib(subject, ksm)
+    """Write how to stop KSM, and to separate merged pages if they fit."""
+    need_mib = _merged_mib(subject, ksm)
     left = subject.facts.memory.available_mib
-    if not needed_mib:
-        return (f'echo 2 > {_KSM}',)
-    if isinstance(left, fact.UnknownFact):
-        has, fits = 'an unknown amount', False
-    else:
-        has = f'{sum(left.values())} MiB'
-        fits = needed_mib < sum(left.values())
-    need = f'needs {needed_mib} MiB, and {has} is available'
-    if fits:
-        return f'# this separates merged pages, which {need}', (
-            f'echo 2 > {_KSM}')
-    return (f'echo 0 > {_KSM}', '# this leaves the merged pages: to separate '
-            f'them (echo 2) {need}; move guests away first')
+    has_mib = (-1 if isinstance(left, fact.UnknownFact)
+               else sum(left.values()))
+    need = (f'merged pages need {need_mib} MiB to be separated, and '
+            f'{"an unknown number of" if has_mib < 0 else has_mib} MiB are '
+            'available')
+    if need_mib and need_mib >= has_mib:
+        return (f'echo 0 > {_KSM}',
+                f'# not 2: {need}; move guests away before that')
+    return (*((f'# {need}',) if need_mib else ()), f'echo 2 > {_KSM}')
 
 
 def _merged_mib(subject: AuditSubject, ksm: facts_module.Ksm) -> int:
@@ -146,12 +143,12 @@ def _ksm(subject: AuditSubject) -> Iterator[Violation]:
     if ksm is None:
         return
     stop = _stop_ksm(subject, ksm)
-    if ksm.run == 1 and ksm.merge_across_nodes and _many_cells(subject):
+    if ksm.run == 1 and ksm.merge_across_nodes and has_many_cells(subject):
         yield Violation(
             'KSM runs, and merges pages of different cells',
             'KSM off, or merge_across_nodes 0',
-            (*stop, 'echo 0 > /sys/kernel/mm/ksm/merge_across_nodes')
-            if f'echo 2 > {_KSM}' in stop else stop)
+            (*stop, '# as soon as no page is merged',
+             'echo 0 > /sys/kernel/mm/ksm/merge_across_nodes'))
     elif ksm.run == 1:
         yield Violation('KSM runs', 'KSM off', stop, _NOTE)
     elif ksm.pages_sharing:
@@ -181,7 +178,7 @@ def _ksm_slab(subject: AuditSubject) -> Iterator[Violation]:
             (*_stop_ksm(subject, ksm), '# if the slab stays, reboot the host'))
 
 
-def _has_small_pages(subject: AuditSubject) -> bool:
+def has_small_pages(subject: AuditSubject) -> bool:
     """Whether guests have pages of the normal size."""
     plan = subject.plan
     if plan:
@@ -194,7 +191,7 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
     choice = unwrap(subject.facts.memory.thp)
     if choice is None:
         return
-    if choice == 'never' and _has_small_pages(subject):
+    if choice == 'never' and has_small_pages(subject):
         yield Violation(
             'transparent huge pages are off, and guests have normal pages',
             'madvise or always, or guests with huge pages',
@@ -211,7 +208,7 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
 
 def _balancing(subject: AuditSubject) -> Iterator[Violation]:
     mode = unwrap(subject.facts.memory.numa_balancing)
-    if not mode or not mode & _BALANCING or not _many_cells(subject):
+    if not mode or not mode & _BALANCING or not has_many_cells(subject):
         return
     floats = not subject.profile and isinstance(
         subject.facts.nova, facts_module.NovaFacts)
@@ -294,8 +291,8 @@ RULES = (
     Rule('thp', _WARNING,
          'Transparent huge pages are on where guests have normal pages, and '
          'no page fault waits for compaction.',
-         'the tables of small pages do not fit into the TLB, and a guest waits '
-         'while its host compacts memory',
+         'the TLB has no room for many small pages, and a guest waits while '
+         'its host compacts memory',
          ('VMware-Memory-2010', 'Linux-Thp'), _thp),
     Rule('numa-balancing', _WARNING,
          'Automatic NUMA balancing is off on a host with several cells, but '

@@ -173,6 +173,54 @@ def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
             'guests migrate between different processors', change, _NOTE)
 
 
+def _filters(subject: AuditSubject) -> Iterator[Violation]:
+    nova = subject.nova
+    text = nova.get('filter_scheduler', 'enabled_filters') if nova else ''
+    if nova is None or not text or 'HPCTopologyFilter' in text:
+        return  # nova-scheduler has its configuration elsewhere.
+    for name, needed in (
+            ('NUMATopologyFilter', subject.dedicated),
+            ('PciPassthroughFilter', nova.all('pci', 'device_spec'))):
+        if needed and name not in text:
+            yield Violation(
+                f'enabled_filters has no {name}', f'{name}, or '
+                'HPCTopologyFilter in its place',
+                ('# nova.conf of nova-scheduler', '[filter_scheduler]',
+                 f'enabled_filters = {text},{name}'))
+
+
+def _live_migration(subject: AuditSubject) -> Iterator[Violation]:
+    nova, option = subject.nova, 'live_migration_{}'.format
+    if nova is None:
+        return
+    lines = '# nova.conf', '[libvirt]'
+    if nova.is_true('libvirt', option('permit_post_copy')):
+        if nova.get('libvirt', option('parallel_connections'), '1') != '1':
+            yield Violation(
+                'post-copy and several connections for a live migration',
+                'one of them, unless QEMU is 10.1 or newer',
+                (*lines, f'{option("parallel_connections")} = 1'))
+        if any(pool.total and pool.size_kib > _MAX_POST_COPY_KIB
+               for pool in unwrap(subject.facts.memory.huge_pages)):
+            yield Violation(
+                'post-copy, and there are pages of 1 GiB', 'smaller pages',
+                (*lines, f'{option("permit_post_copy")} = false'), _NOTE)
+        return
+    if nova.is_true('libvirt', option('permit_auto_converge')):
+        yield Violation(
+            'a live migration slows the CPUs of guests down (auto-converge)',
+            'it is given up',
+            (*lines, f'{option("permit_auto_converge")} = false'), _NOTE)
+    if nova.get('libvirt', option('timeout_action')) == 'force_complete':
+        yield Violation(
+            'a live migration pauses guests (force_complete)',
+            'it is given up', (*lines, f'{option("timeout_action")} = abort'),
+            _NOTE)
+
+
+#: A fault after a post-copy waits for the whole page.
+_MAX_POST_COPY_KIB = 32 * 1024
+
 RULES = (
     Rule('nova-conf', finding.Severity.UNKNOWN,
          'The configuration of nova-compute can be found; an error if nova '
@@ -201,4 +249,14 @@ RULES = (
          'the host; a note if only its model.',
          'a guest that does not see AVX-512 or the caches computes slower',
          ('Nova-Options', 'Nova-Cpus'), _cpu_mode),
+    Rule('nova-filters', _WARNING,
+         'Where this host has ``enabled_filters``, they are those that guests '
+         'with dedicated CPUs and with devices need.',
+         'the scheduler otherwise chooses hosts that nova-compute refuses',
+         ('Nova-Options', 'Nova-Cpus', 'Nova-Devices'), _filters),
+    Rule('live-migration', _WARNING,
+         'Post-copy is not used with several connections; notes on post-copy '
+         'with pages of 1 GiB, auto-converge and ``force_complete``.',
+         'a job waits for the guest that is slowed down, paused or waits for '
+         'a page of 1 GiB', ('Nova-Options',), _live_migration),
 )

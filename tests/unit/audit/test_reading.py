@@ -95,6 +95,76 @@ class ReadingTest(audited.Case):
                 change = {name: text}
             self.assertIn(code, self.changed(change), name)
 
+    def test_each_new_state_leads_to_its_finding(self):
+        mc, kvm = f'{audited.EDAC}/mc1', 'sys/module/kvm/parameters'
+        card = 'sys/devices/pci0000:00/0000:41:00.0'
+        policy = f'{audited.CPU}/cpufreq/policy0'
+        line = audited.tree()['proc/cmdline']
+        for name, text, code in (
+                (f'{policy}/scaling_max_freq', '2400000', 'frequency-limit'),
+                (f'{policy}/bios_limit', '2400000', 'frequency-limit'),
+                (f'{audited.CPU}/intel_pstate/max_perf_pct', '60',
+                 'frequency-limit'),
+                (f'{card}/current_link_width', '8', 'pcie-link'),
+                (f'{card}/current_link_speed', '8.0 GT/s PCIe', 'pcie-link'),
+                (f'{mc}/ce_count', '1', 'memory-errors'),
+                (f'{mc}/ue_count', '1', 'memory-errors'),
+                (f'{mc}/dimm1/size', '16384', 'memory-channels'),
+                (f'{mc}/dimm1', None, 'memory-channels'),
+                (audited.EDAC, None, audit.UNKNOWN),
+                ((f'{audited.CPU}/cpu0/thermal_throttle/'
+                 'package_throttle_total_time_ms'), '3600000', 'throttling'),
+                ('sys/class/infiniband/mlx5_1/fw_ver', '22.36.1010',
+                 'card-firmware'),
+                (('sys/devices/system/clocksource/clocksource0/'
+                 'current_clocksource'), 'hpet', 'clocksource'),
+                ('proc/sys/vm/zone_reclaim_mode', '1', 'zone-reclaim'),
+                ('proc/sys/kernel/watchdog_cpumask', '0-15', 'nmi-watchdog'),
+                (f'{kvm}/halt_poll_ns', '0', 'halt-polling'),
+                (f'{kvm}/halt_poll_ns', '5000000', 'halt-polling'),
+                ('sys/devices/virtual/workqueue/cpumask', 'ffff',
+                 'kernel-threads'),
+                ('proc/99/status', ('Name:\tkauditd\nPPid:\t2\n'
+                 'Cpus_allowed_list:\t0-15'), 'kernel-threads'),
+                ('proc/cmdline', f'{line} kasan_multi_shot', 'debugging'),
+                ('proc/cmdline', f'{line} slub_debug', 'debugging'),
+                ('proc/cmdline', f'{line} mem=64G', 'debugging'),
+                ('proc/sys/kernel/osrelease', '5.14.0-503.el9.x86_64+debug',
+                 'debugging')):
+            self.assertEqual({code}, self.changed({name: text}), (name, text))
+
+    def test_each_setting_that_a_copy_lacks_is_unknown(self):
+        idle = {'kvm_amd/parameters/pause_filter_count',  # this is Intel
+                'khugepaged/defrag', 'khugepaged/scan_sleep_millisecs',
+                'parameters/nx_huge_pages',  # the processor is affected
+                'nmi_watchdog',  # it leaves dedicated CPUs out
+                'ple_gap'}  # there are dedicated CPUs and shared ones
+        for name in facts_module.SETTINGS:
+            self.assertEqual(set() if name.endswith(tuple(idle)) else
+                             {audit.UNKNOWN}, self.changed({name: None}), name)
+        files = {name: text for name, text in audited.tree().items()
+                 if 'khugepaged' not in name}
+        small = profiles.build({'page_size': '4K'}, 'profile')
+        self.assertIn(audit.UNKNOWN, self.codes(audited.facts(files), small))
+
+    def test_each_fact_of_the_hardware_that_a_copy_lacks_is_unknown(self):
+        card = 'sys/devices/pci0000:00/0000:41:00.0'
+        policy = f'{audited.CPU}/cpufreq/policy0'
+        for name in (f'{policy}/scaling_max_freq',
+                     f'{policy}/cpuinfo_max_freq',
+                     f'{audited.CPU}/intel_pstate/max_perf_pct',
+                     f'{card}/max_link_width', f'{card}/max_link_speed',
+                     f'{card}/current_link_width', f'{card}/class',
+                     f'{audited.EDAC}/mc0/ce_count',
+                     f'{audited.EDAC}/mc0/ue_count',
+                     f'{audited.EDAC}/mc0/dimm0/size',
+                     f'{audited.EDAC}/mc0/dimm0/dimm_location',
+                     f'{audited.CPU}/cpu0/thermal_throttle',
+                     (f'{audited.CPU}/cpu0/thermal_throttle/'
+                     'core_throttle_count'), 'sys/class/infiniband',
+                     'proc/cmdline', 'proc/sys/kernel/osrelease'):
+            self.assertEqual({audit.UNKNOWN}, self.changed({name: None}), name)
+
     def test_a_limit_for_one_cpu_keeps_it_from_deep_states(self):
         cpu = f'{audited.CPU}/cpu3'
         deep = {f'{cpu}/cpuidle/state1/latency': '133'}
