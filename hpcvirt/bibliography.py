@@ -317,7 +317,7 @@ DOCUMENTS = (
         'docs.kernel.org/admin-guide/RAS/main.html'),
     Publication(
         'Linux-Abi', 'The kernel development community',
-        'Linux ABI description: sysfs-bus-pci, sysfs-class-infiniband',
+        'Linux ABI description: sysfs-bus-pci',
         'documentation of Linux', 'Linux 6.12',
         'docs.kernel.org/admin-guide/abi.html'),
     Publication(

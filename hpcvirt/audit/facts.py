@@ -24,7 +24,6 @@ SETTINGS = (
     'sys/devices/system/clocksource/clocksource0/current_clocksource',
     'sys/devices/virtual/workqueue/cpumask',
     'sys/kernel/mm/transparent_hugepage/khugepaged/defrag',
-    'sys/kernel/mm/transparent_hugepage/khugepaged/scan_sleep_millisecs',
     'sys/module/kvm/parameters/halt_poll_ns',
     'sys/module/kvm/parameters/nx_huge_pages',
     'sys/module/kvm_amd/parameters/pause_filter_count',
@@ -282,7 +281,6 @@ class HardwareFacts:
         None if it does neither
     :ivar links: of storage, network and display devices and accelerators
     :ivar controllers: empty without a driver of EDAC
-    :ivar firmware: board of RDMA devices -> versions of the firmware
     """
 
     uptime_s: int | UnknownFact
@@ -290,7 +288,6 @@ class HardwareFacts:
     throttled: int | UnknownFact | None
     links: tuple[Link, ...] | UnknownFact
     controllers: tuple[MemoryController, ...] | UnknownFact
-    firmware: Mapping[str, frozenset[str]] | UnknownFact
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

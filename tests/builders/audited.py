@@ -23,7 +23,6 @@ from tests.builders import writers
 CPU = 'sys/devices/system/cpu'
 NODE = 'sys/devices/system/node'
 EDAC = 'sys/devices/system/edac/mc'
-KHUGEPAGED = 'sys/kernel/mm/transparent_hugepage/khugepaged'
 NOVA = 'etc/kolla/nova-compute/nova.conf'
 
 #: Two sockets with SMT and a network card of 2 virtual functions on each.
@@ -85,10 +84,6 @@ def tree(host: host_model.Host = HOST,
            for what in ('count', 'total_time_ms')},
         **_memory_controllers(), **_settings(own),
         'proc/uptime': '864000.00 12345678.00',
-        'sys/class/infiniband/mlx5_0/board_id': 'MT_0000000359',
-        'sys/class/infiniband/mlx5_0/fw_ver': '22.41.1000',
-        'sys/class/infiniband/mlx5_1/board_id': 'MT_0000000359',
-        'sys/class/infiniband/mlx5_1/fw_ver': '22.41.1000',
         'sys/class/iommu/dmar0/type': '', 'sys/class/misc/kvm/dev': '10:232',
         'sys/kernel/iommu_groups/1/type': 'identity',
         'sys/kernel/mm/ksm/run': '0',
@@ -107,7 +102,8 @@ def tree(host: host_model.Host = HOST,
         'proc/meminfo': f'MemTotal: {memory_kib} kB\n'
                         'SwapTotal: 8388608 kB\nSwapFree: 8388608 kB\n'
                         'SUnreclaim: 900000 kB',
-        'proc/1/comm': 'systemd',
+        'proc/1/comm': 'systemd', 'proc/40/comm': 'kthreadd',
+        'proc/40/status': 'Name:\tkthreadd\nPPid:\t0',
         **process(1, 'systemd', own, 'init.scope'),
         **process(2, 'tuned', own), **process(3, 'irqbalance', own),
         'proc/irq/24/smp_affinity_list': own,
@@ -148,8 +144,7 @@ def _settings(own: str) -> dict[str, str]:
             'tsc',
         'sys/devices/virtual/workqueue/cpumask':
             f'{sum(1 << cpu for cpu in cpuset.parse(own)):x}' if own else '0',
-        f'{KHUGEPAGED}/defrag': '1',
-        f'{KHUGEPAGED}/scan_sleep_millisecs': '10000',
+        'sys/kernel/mm/transparent_hugepage/khugepaged/defrag': '1',
         'sys/module/kvm/parameters/halt_poll_ns': '200000',
         'sys/module/kvm/parameters/nx_huge_pages': 'N',
         'sys/module/kvm_amd/parameters/pause_filter_count': '3000',

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from hpcvirt.audit import facts
 from hpcvirt.audit.fact import fact
+from hpcvirt.audit.fact import NotKnown
 from hpcvirt.audit.reading import files as files_module
 
 Files = files_module.Files
@@ -73,10 +74,15 @@ def policies(files: Files) -> Iterator[tuple[str, frozenset[int]]]:
         if not re.fullmatch('policy[0-9]+', name):
             continue
         here = f'{_CPU}/cpufreq/{name}'
-        cpus = files_module.parse_cpus(
-            ','.join(files.need(f'{here}/affected_cpus').split()),
-            f'{here}/affected_cpus')
-        if cpus:  # none if they are all offline
+        try:
+            text = files.need(f'{here}/affected_cpus')
+        except NotKnown as exc:  # Linux 5.19 gives no file if all are offline
+            if 'busy' in exc.unknown.problem:
+                continue
+            raise
+        cpus = files_module.parse_cpus(','.join(text.split()),
+                                       f'{here}/affected_cpus')
+        if cpus:
             yield here, cpus
 
 

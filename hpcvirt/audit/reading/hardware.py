@@ -16,7 +16,6 @@ Files = files_module.Files
 _CPU = 'sys/devices/system/cpu'
 _PCI = 'sys/bus/pci/devices'
 _EDAC = 'sys/devices/system/edac'
-_RDMA = 'sys/class/infiniband'
 
 #: Base classes of devices: storage, network, display, accelerator.
 _KINDS = ('01', '02', '03', '12')
@@ -29,8 +28,7 @@ def read(files: Files) -> facts.HardwareFacts:
         limits=fact(lambda: _limits(files)),
         throttled=fact(lambda: _throttled(files)),
         links=fact(lambda: _links(files)),
-        controllers=fact(lambda: tuple(_controllers(files))),
-        firmware=fact(lambda: _firmware(files)))
+        controllers=fact(lambda: tuple(_controllers(files))))
 
 
 def _uptime_s(files: Files) -> int:
@@ -119,13 +117,3 @@ def _controllers(files: Files) -> Iterator[facts.MemoryController]:
         yield facts.MemoryController(
             name, files.need_number(f'{here}/ce_count'),
             files.need_number(f'{here}/ue_count'), channels)
-
-
-def _firmware(files: Files) -> Mapping[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {}
-    for name in files.names(_RDMA, 'sys' if files.is_running else _RDMA):
-        board = files.text(f'{_RDMA}/{name}/board_id', 'sys')
-        version = files.text(f'{_RDMA}/{name}/fw_ver', 'sys')
-        if board and version:
-            found[board] = found.get(board, frozenset()) | {version}
-    return found

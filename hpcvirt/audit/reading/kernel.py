@@ -173,6 +173,9 @@ def _programs(files: Files) -> frozenset[str]:
              and files.users(name) in trusted]
     if not any(found):
         raise files_module.make_unknown('proc', 'shows no process of root')
+    if not files.is_running and 'kthreadd' not in found:
+        # A program that is not in such a copy may run.
+        raise files_module.make_unknown('proc', 'does not show all processes')
     return frozenset(found) - {''}
 
 

@@ -140,17 +140,6 @@ def _judge(item: facts.Link) -> Iterator[Violation]:
                         f'{lanes}', 'a slot with as many', (), _NOTE)
 
 
-def _firmware(subject: AuditSubject) -> Iterator[Violation]:
-    # Only drivers of this vendor show the board.
-    if any(item.vendor_id == '15b3' for item in subject.host.devices):
-        for board, versions in unwrap(subject.facts.hardware.firmware).items():
-            if len(versions) > 1:
-                yield Violation(
-                    f'cards {board} have firmware '
-                    + ' and '.join(sorted(versions)), 'the same',
-                    ('# update it with the program of the vendor',))
-
-
 RULES = (
     Rule('frequency-limit', _WARNING,
          f'CPUs may have at least {MIN_FREQUENCY_PERCENT} % of their highest '
@@ -178,8 +167,4 @@ RULES = (
          'are as wide and fast as card and slot (a note if the slot is '
          'narrower).', 'half of the lanes have half of the bandwidth',
          ('Linux-Abi',), _links),
-    Rule('card-firmware', _WARNING,
-         'RDMA cards of one type (NVIDIA) have the same firmware.',
-         'guests otherwise get cards that differ in speed and features',
-         ('Linux-Abi',), _firmware),
 )

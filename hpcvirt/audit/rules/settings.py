@@ -60,7 +60,6 @@ def _joins_small_pages(subject: AuditSubject) -> bool:
             and memory.has_small_pages(subject))
 
 
-_KHUGEPAGED = 'sys/kernel/mm/transparent_hugepage/khugepaged'
 _CLOCK = 'sys/devices/system/clocksource/clocksource0/current_clocksource'
 
 _SETTINGS = (
@@ -81,15 +80,11 @@ _SETTINGS = (
              'where the watchdog watches dedicated CPUs (nohz_full leaves '
              'them out)', 'it interrupts busy CPUs every few seconds, and '
              'takes a performance counter from guests', 'Linux-Kernel'),
-    _setting('khugepaged', _WARNING, f'{_KHUGEPAGED}/defrag', '0', '1',
+    _setting('khugepaged', _WARNING,
+             'sys/kernel/mm/transparent_hugepage/khugepaged/defrag', '0', '1',
              _joins_small_pages, 'where guests have normal pages',
              'memory that was in pieces is otherwise not joined to huge '
              'pages', 'Linux-Thp'),
-    _setting('khugepaged-pause', _WARNING,
-             f'{_KHUGEPAGED}/scan_sleep_millisecs', '0', '10000',
-             _joins_small_pages, 'where guests have normal pages',
-             'without a pause, khugepaged keeps a CPU busy for ever',
-             'Linux-Thp'),
     _setting('halt-polling', _NOTE, 'sys/module/kvm/parameters/halt_poll_ns',
              '0|.{7,}', '200000', lambda subject: subject.guests,
              'where CPUs are dedicated, or another number from 1 to 999999',

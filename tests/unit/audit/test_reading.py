@@ -10,6 +10,7 @@ from hpcvirt.audit import audit
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.fact import UnknownFact
+from hpcvirt.audit.reading import cpu as reading_cpu
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
@@ -114,8 +115,6 @@ class ReadingTest(audited.Case):
                 (audited.EDAC, None, audit.UNKNOWN),
                 ((f'{audited.CPU}/cpu0/thermal_throttle/'
                  'package_throttle_total_time_ms'), '3600000', 'throttling'),
-                ('sys/class/infiniband/mlx5_1/fw_ver', '22.36.1010',
-                 'card-firmware'),
                 (('sys/devices/system/clocksource/clocksource0/'
                  'current_clocksource'), 'hpet', 'clocksource'),
                 ('proc/sys/vm/zone_reclaim_mode', '1', 'zone-reclaim'),
@@ -135,7 +134,7 @@ class ReadingTest(audited.Case):
 
     def test_each_setting_that_a_copy_lacks_is_unknown(self):
         idle = {'kvm_amd/parameters/pause_filter_count',  # this is Intel
-                'khugepaged/defrag', 'khugepaged/scan_sleep_millisecs',
+                'khugepaged/defrag',
                 'parameters/nx_huge_pages',  # the processor is affected
                 'nmi_watchdog',  # it leaves dedicated CPUs out
                 'ple_gap'}  # there are dedicated CPUs and shared ones
@@ -161,7 +160,7 @@ class ReadingTest(audited.Case):
                      f'{audited.EDAC}/mc0/dimm0/dimm_location',
                      f'{audited.CPU}/cpu0/thermal_throttle',
                      (f'{audited.CPU}/cpu0/thermal_throttle/'
-                     'core_throttle_count'), 'sys/class/infiniband',
+                     'core_throttle_count'),
                      'proc/cmdline', 'proc/sys/kernel/osrelease'):
             self.assertEqual({audit.UNKNOWN}, self.changed({name: None}), name)
 
@@ -197,6 +196,28 @@ class ReadingTest(audited.Case):
         self.assertTrue(audited.facts({
             **audited.tree(), 'etc/tuned/tuned-main.conf': 'daemon = 1',
         }).kernel.has_tuned)
+
+    def test_a_part_of_the_processes_says_nothing_about_the_others(self):
+        """TuneD may run on a host of which a copy has some processes."""
+        found = self.changed({'proc/2': None, 'proc/40': None})
+        self.assertNotIn('tuned', found)
+        self.assertIn(audit.UNKNOWN, found)
+        self.assertIn('tuned', self.changed({'proc/2': None}))
+
+    def test_policies_whose_cpus_are_all_offline_are_left_out(self):
+        class Parked(files_module.Files):
+            def need(self, name, owners=None):
+                if name.endswith('policy9/affected_cpus'):
+                    raise files_module.make_unknown(
+                        name, 'cannot be read (Device or resource busy)')
+                return super().need(name, owners)
+
+        sysfs_files.lay_out({
+            f'{audited.CPU}/cpufreq/policy9/scaling_driver': 'intel_pstate'},
+            self.root)
+        found = reading_cpu.read(Parked(self.root), lambda: audited.HOST.cpus)
+        self.assertEqual([audited.HOST.cpus], [
+            item.cpus for item in found.frequencies])
 
     def test_threads_of_the_kernel_are_no_programs(self):
         self.assertEqual(set(), self.changed({

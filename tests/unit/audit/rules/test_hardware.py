@@ -2,13 +2,10 @@
 
 """The rules about hardware."""
 
-import dataclasses
-
 from hpcvirt.audit import audit
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.rules import hardware
 from tests.builders import audited
-from tests.builders import hosts
 
 DAY_S = 24 * 60 * 60
 GUEST = audited.Case().but(cpu={'is_guest': True})
@@ -95,10 +92,3 @@ class HardwareTest(audited.Case):
             for kind in ('03', '12'):
                 self.check('pcie-link', expected,
                            hardware=self.link(kind=kind, **fields))
-
-    def test_firmware_of_cards(self):
-        for versions, expected in (({'1'}, 0), ({'1', '2'}, 1)):
-            state = {'firmware': {'MT_1': frozenset(versions)}}
-            self.check('card-firmware', expected, hardware=state)
-            other = dataclasses.replace(audited.GOOD, host=hosts.build())
-            self.check('card-firmware', 0, other, None, hardware=state)

@@ -36,11 +36,8 @@ class SettingsTest(audited.Case):
         for profile, thp, expected in ((SMALL, 'always', 1),
                                        (SMALL, 'never', 0),
                                        (audited.PROFILE, 'always', 0)):
-            for name, code in (('khugepaged/defrag', 'khugepaged'),
-                               ('scan_sleep_millisecs', 'khugepaged-pause')):
-                facts = self.with_settings(**{name: '0'})
-                self.check(code, expected, facts, profile,
-                           memory={'thp': thp})
+            self.check('khugepaged', expected, self.with_settings(
+                **{'khugepaged/defrag': '0'}), profile, memory={'thp': thp})
 
     def test_huge_pages_are_split_where_the_processor_needs_it(self):
         for value, state, expected in (
