@@ -45,6 +45,10 @@ def _limits(files: Files) -> Mapping[int, frozenset[int]]:
              if files.exists(pstate) else 100)
     for here, cpus in cpu.policies(files):
         most = files.need_number(f'{here}/cpuinfo_max_freq')
+        if files.need(f'{here}/scaling_driver') == 'acpi-cpufreq':
+            # Its limits are states, and its maximum is the boost beyond them.
+            most = max(map(int, re.findall('[0-9]{1,9}', files.need(
+                f'{here}/scaling_available_frequencies'))), default=most)
         limit = min(files.need_number(f'{here}/scaling_max_freq'),
                     files.number(f'{here}/bios_limit', here) or most)
         percent = min(share, 100 * limit // max(1, most))

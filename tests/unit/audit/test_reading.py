@@ -33,10 +33,10 @@ class ReadingTest(audited.Case):
         :param change: path -> its text; None takes a file or folder away
         """
         with contextlib.ExitStack() as back:
-            for name, text in change.items():
+            for number, (name, text) in enumerate(change.items()):
                 path = self.root / name
                 if path.exists():
-                    away = self.root / f'away{len(name)}'
+                    away = self.root / f'away{number}'
                     path.rename(away)
                     back.callback(away.rename, path)
                 if text is not None:
@@ -203,6 +203,21 @@ class ReadingTest(audited.Case):
         self.assertNotIn('tuned', found)
         self.assertIn(audit.UNKNOWN, found)
         self.assertIn('tuned', self.changed({'proc/2': None}))
+
+    def test_the_boost_of_acpi_cpufreq_is_above_all_limits(self):
+        """An EPYC 7742 has 2.25 GHz, and 3.4 GHz with boost."""
+        policy = f'{audited.CPU}/cpufreq/policy0'
+        amd = {f'{policy}/scaling_driver': 'acpi-cpufreq',
+               f'{policy}/cpuinfo_max_freq': '3391845',
+               f'{policy}/bios_limit': '2250000',
+               f'{policy}/scaling_available_frequencies':
+                   '2250000 1800000 1500000'}
+        for limit, expected in (('2250000', set()),
+                                ('1800000', {'frequency-limit'})):
+            self.assertEqual(expected, self.changed({
+                **amd, f'{policy}/scaling_max_freq': limit}))
+        del amd[f'{policy}/scaling_available_frequencies']
+        self.assertEqual({audit.UNKNOWN}, self.changed(amd))
 
     def test_policies_whose_cpus_are_all_offline_are_left_out(self):
         class Parked(files_module.Files):
