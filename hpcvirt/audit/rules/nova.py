@@ -189,37 +189,37 @@ def _filters(subject: AuditSubject) -> Iterator[Violation]:
                  f'enabled_filters = {text},{name}'))
 
 
-def _live_migration(subject: AuditSubject) -> Iterator[Violation]:
-    nova, option = subject.nova, 'live_migration_{}'.format
-    if nova is None:
-        return
-    lines = '# nova.conf', '[libvirt]'
-    if nova.is_true('libvirt', option('permit_post_copy')):
-        if nova.get('libvirt', option('parallel_connections'), '1') != '1':
-            yield Violation(
-                'post-copy and several connections for a live migration',
-                'one of them, unless QEMU is 10.1 or newer',
-                (*lines, f'{option("parallel_connections")} = 1'))
-        if any(pool.total and pool.size_kib > _MAX_POST_COPY_KIB
-               for pool in unwrap(subject.facts.memory.huge_pages)):
-            yield Violation(
-                'post-copy, and there are pages of 1 GiB', 'smaller pages',
-                (*lines, f'{option("permit_post_copy")} = false'), _NOTE)
-        return
-    if nova.is_true('libvirt', option('permit_auto_converge')):
-        yield Violation(
-            'a live migration slows the CPUs of guests down (auto-converge)',
-            'it is given up',
-            (*lines, f'{option("permit_auto_converge")} = false'), _NOTE)
-    if nova.get('libvirt', option('timeout_action')) == 'force_complete':
-        yield Violation(
-            'a live migration pauses guests (force_complete)',
-            'it is given up', (*lines, f'{option("timeout_action")} = abort'),
-            _NOTE)
-
-
 #: A fault after a post-copy waits for the whole page.
 _MAX_POST_COPY_KIB = 32 * 1024
+
+
+def _live_migration(subject: AuditSubject) -> Iterator[Violation]:
+    nova, prefix = subject.nova, 'live_migration_'
+    if nova is None:
+        return
+    copies_later = nova.is_true('libvirt', f'{prefix}permit_post_copy')
+    for is_bad, found, good, severity in (
+            (copies_later and nova.get(
+                'libvirt', f'{prefix}parallel_connections', '1') != '1',
+             ('post-copy and several connections for a live migration, which '
+             'QEMU before 10.1 refuses'), 'parallel_connections = 1', None),
+            (copies_later and any(
+                pool.total and pool.size_kib > _MAX_POST_COPY_KIB
+                for pool in unwrap(subject.facts.memory.huge_pages)),
+             'post-copy, and there are pages of 1 GiB',
+             'permit_post_copy = false', _NOTE),
+            (not copies_later and nova.is_true(
+                'libvirt', f'{prefix}permit_auto_converge'),
+             'a slow live migration slows the CPUs of the guest down',
+             'permit_auto_converge = false', _NOTE),
+            (not copies_later and nova.get(
+                'libvirt', f'{prefix}timeout_action') == 'force_complete',
+             'a slow live migration pauses the guest',
+             'timeout_action = abort', _NOTE)):
+        if is_bad:
+            yield Violation(found, f'{prefix}{good}', (
+                '# nova.conf', '[libvirt]', f'{prefix}{good}'), severity)
+
 
 RULES = (
     Rule('nova-conf', finding.Severity.UNKNOWN,
