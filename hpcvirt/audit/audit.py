@@ -69,25 +69,30 @@ def audit(facts: facts_module.Facts,
     subject = rules.AuditSubject(
         facts, profile, plan.hosts[0] if isinstance(plan, plans.Plan)
         else plan)
-    found: list[tuple[float, finding.Finding]] = []
+    found: list[finding.Finding] = []
+    percents: dict[tuple[finding.Severity, str], float] = {}
     silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
     for rule in RULES:
         violations, unknown = _apply(rule, subject)
         for item in violations:
             cost = item.cost or costs.BY_RULE.get(rule.code)
-            found.append((cost.percent if cost else 0, finding.Finding(
-                rule.code, item.severity or rule.severity, item.found,
-                item.expected, rule.why, rule.sources, item.change,
-                str(cost or costs.NOT_MEASURED))))
+            severity = item.severity or rule.severity
+            percents[severity, rule.code] = max(
+                cost.percent if cost else 0,
+                percents.get((severity, rule.code), 0))
+            found.append(finding.Finding(
+                rule.code, severity, item.found, item.expected, rule.why,
+                rule.sources, item.change, str(cost or costs.NOT_MEASURED)))
         if unknown is None:
             checked.append(rule.code)
         else:
             silent.setdefault(unknown, []).append(rule.code)
-    found += [(0, _unknown(item, codes)) for item, codes in silent.items()]
-    found.sort(key=lambda item: (finding.ORDER.index(item[1].severity),
-                                 -item[0], item[1].code))
-    return Audit(facts.name, tuple(item for _, item in found), tuple(checked),
+    found += [_unknown(item, codes) for item, codes in silent.items()]
+    found.sort(key=lambda item: (
+        finding.ORDER.index(item.severity),
+        -percents.get((item.severity, item.code), 0), item.code))
+    return Audit(facts.name, tuple(found), tuple(checked),
         plan.warnings if isinstance(plan, plans.Plan) else ())
 
 

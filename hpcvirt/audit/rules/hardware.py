@@ -4,7 +4,6 @@
 
 import collections
 from collections.abc import Iterator
-from collections.abc import Mapping
 
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts
@@ -26,7 +25,7 @@ MIN_FREQUENCY_PERCENT = 90
 MAX_CORRECTED_A_DAY = 10
 
 #: The part of the time in which a CPU may be throttled.
-MAX_THROTTLED = 1 / 1000
+MAX_THROTTLED_PERCENT = 0.1
 
 #: Devices that slow their link down while they are idle: display, accelerator.
 _PAUSING = ('03', '12')
@@ -57,11 +56,11 @@ def _throttled(subject: AuditSubject) -> Iterator[Violation]:
     if throttled is None:
         raise fact.NotKnown(fact.UnknownFact(
             '/sys/devices/system/cpu/cpu0/thermal_throttle', 'is missing'))
-    if throttled > uptime_s * MAX_THROTTLED:
+    if throttled * 100 > uptime_s * MAX_THROTTLED_PERCENT:
         yield Violation(
             f'a CPU was throttled for {throttled} s, or as often, in '
             f'{uptime_s} s since the boot',
-            f'at most {MAX_THROTTLED:.1%} of the time',
+            f'at most {MAX_THROTTLED_PERCENT} % of the time',
             ('# look for fans, heat sinks and power supplies: ipmitool sdr',))
 
 
@@ -93,26 +92,18 @@ def _channels(subject: AuditSubject) -> Iterator[Violation]:
     for item in unwrap(subject.facts.hardware.controllers):
         for (kind, channel), mib in item.channels.items():
             if not kind.startswith('Non-volatile'):
-                sizes.setdefault(kind, {})[
-                    f'MiB of {channel} of {item.name}'] = mib
-                counts.setdefault(kind, collections.Counter())[
-                    f'channels of {item.name}'] += 1
+                sizes.setdefault(kind, {})[f'{channel} of {item.name}'] = mib
+                counts.setdefault(kind, collections.Counter())[item.name] += 1
     for kind, mibs in sizes.items():
-        unlike = next((pair for pair in map(_extremes, (counts[kind], mibs))
-                       if pair), None)
-        if unlike:
-            yield Violation(
-                f'{unlike} ({kind})', 'the same everywhere',
-                ('# dmidecode --type memory; fill all channels alike',))
-
-
-def _extremes(amounts: Mapping[str, int]) -> str:
-    """Name the least and the most; nothing if they are equal."""
-    pair = [choose(amounts, key=lambda name: amounts[name])
-            for choose in (min, max)]
-    least, most = (f'{name}: {amounts[name]}' for name in pair)
-    return (f'{least}, {most}'
-            if amounts[pair[0]] < amounts[pair[1]] else '')
+        for amounts, unit in ((counts[kind], 'channels'), (mibs, 'MiB')):
+            least, most = (choose(amounts, key=amounts.__getitem__)
+                           for choose in (min, max))
+            if amounts[least] < amounts[most]:
+                yield Violation(
+                    f'{least} has {amounts[least]} {unit} of {kind}, {most} '
+                    f'has {amounts[most]}', 'as many everywhere',
+                    ('# dmidecode --type memory; fill all channels alike',))
+                break
 
 
 def _links(subject: AuditSubject) -> Iterator[Violation]:
@@ -147,9 +138,9 @@ RULES = (
          '``bios_limit``).', 'a limit that was set once slows every guest',
          ('Linux-Cpufreq', 'Linux-Pstate'), _frequency),
     Rule('throttling', _WARNING,
-         f'No CPU was throttled for more than {MAX_THROTTLED:.1%} of the time '
-         'since the boot, or once in 1000 s if the kernel only counts it '
-         '(Intel).', 'a parallel job waits for the CPU that heat or missing '
+         f'No CPU was throttled for more than {MAX_THROTTLED_PERCENT} % of '
+         'the time since the boot, or once in 1000 s if the kernel only '
+         'counts it (Intel).', 'a parallel job waits for the CPU that heat or missing '
          'power slows down', ('Linux-Therm-Throt',), _throttled),
     Rule('memory-errors', _WARNING,
          'EDAC counts the errors of memory (a note if not), and has none that '

@@ -143,7 +143,8 @@ def _kernel_threads(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'{", ".join(names[:3])}{more} of the kernel may run on dedicated '
             'CPUs', f'only on {cpu_words(subject.others)}',
-            ('# on the kernel command line',
+            (('# on the kernel command line; now: taskset -pc, and '
+              '/sys/devices/virtual/workqueue/cpumask'),
              f'nohz_full={cpuset.render(subject.guests)}'))
 
 

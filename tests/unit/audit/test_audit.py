@@ -117,6 +117,14 @@ class AuditTest(audited.Case):
         self.assertLess(shown.index('WARNING nested-paging'),
                         shown.index('WARNING microcode'))
 
+    def test_findings_of_one_rule_stay_together(self):
+        facts = self.but(kernel={'release': '6.1.0+debug',
+                                 'command_line': ('kasan=on', 'mem=64G')},
+                         memory={'swap_used_mib': 9999})
+        self.assertEqual(['debugging'] * 3 + ['swap'], [
+            item.code for item in audit.audit(facts, audited.PROFILE).findings
+            if item.code in ('debugging', 'swap')])
+
     def test_costs_are_of_rules_and_have_a_source(self):
         self.assertLessEqual(costs.BY_RULE.keys(),
                              {rule.code for rule in audit.RULES})
