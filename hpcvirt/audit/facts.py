@@ -182,7 +182,7 @@ class KernelFacts:
     :ivar nested_parameter: ``kvm_intel.ept``, or None likewise
     :ivar has_kvm: whether KVM can run guests
     :ivar running: all programs but guests, and the threads of the kernel that
-        are not bound to one CPU
+        can be kept on other CPUs than they may use
     :ivar interrupts: without those of single CPUs
     :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
         configuration, None if that names none

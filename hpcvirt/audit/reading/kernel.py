@@ -28,6 +28,9 @@ _GUEST = re.compile(r'/machine(?:\.slice/machine-qemu|/qemu)')
 _KERNEL_THREAD = re.compile(r'^(?:PPid:\t2|Pid:\t2|Kthread:\t1)$',
                             re.MULTILINE)
 
+#: PF_NO_SETAFFINITY of include/linux/sched.h.
+_NO_SETAFFINITY = 0x04000000
+
 #: Files that only TuneD writes; host config writes others beside them.
 _TUNED = ('active_profile', 'tuned-main.conf')
 
@@ -122,9 +125,18 @@ def _running(files: Files) -> Iterator[facts.Program]:
             if allowed:
                 cpus |= files_module.parse_cpus(allowed[1], f'{here}/status')
         unit = re.search('^0::/([^/\n]*)', groups, re.MULTILINE)
-        if not is_kernel or len(cpus) > 1:
+        if not is_kernel or (len(cpus) > 1
+                             and _can_move(files, f'{here}/stat')):
             yield facts.Program(printable.one_line(name[1]), cpus,
                                 unit[1] if unit else '', is_kernel)
+
+
+def _can_move(files: Files, stat: str) -> bool:
+    """Whether a thread may be kept on CPUs; workers of the kernel may not."""
+    text = files.text(stat, 'proc') if files.is_running else files.need(stat)
+    fields = (text or '').rpartition(') ')[2].split()
+    return (len(fields) > 6 and fields[6].isdigit()
+            and not int(fields[6]) & _NO_SETAFFINITY)
 
 
 def _interrupts(files: Files) -> Iterator[facts.Interrupt]:

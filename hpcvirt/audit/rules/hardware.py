@@ -140,8 +140,8 @@ RULES = (
     Rule('throttling', _WARNING,
          f'No CPU was throttled for more than {MAX_THROTTLED_PERCENT} % of '
          'the time since the boot, or once in 1000 s if the kernel only '
-         'counts it (Intel).', 'a parallel job waits for the CPU that heat or missing '
-         'power slows down', ('Linux-Therm-Throt',), _throttled),
+         'counts it (Intel).', 'a parallel job waits for the CPU that heat or '
+         'missing power slows down', ('Linux-Therm-Throt',), _throttled),
     Rule('memory-errors', _WARNING,
          'EDAC counts the errors of memory (a note if not), and has none that '
          'was not corrected (an error) and at most '

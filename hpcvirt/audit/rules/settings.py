@@ -120,9 +120,9 @@ def _pause_loops(subject: AuditSubject) -> Iterator[Violation]:
             _WARNING if subject.shared else None)
 
 
-#: Threads of the kernel that nobody can move, that follow the cells or the
-#: interrupts, or that belong to guests.
-_OWN_PLACE = re.compile('kworker|kswapd|kcompactd|vhost-|kvm-|irq/')
+#: Threads of the kernel that follow the cells or the interrupts, or belong to
+#: guests.
+_OWN_PLACE = re.compile('kswapd|kcompactd|vhost-|kvm-|irq/')
 
 
 def _kernel_threads(subject: AuditSubject) -> Iterator[Violation]:

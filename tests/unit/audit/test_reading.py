@@ -123,8 +123,6 @@ class ReadingTest(audited.Case):
                 (f'{kvm}/halt_poll_ns', '5000000', 'halt-polling'),
                 ('sys/devices/virtual/workqueue/cpumask', 'ffff',
                  'kernel-threads'),
-                ('proc/99/status', ('Name:\tkauditd\nPPid:\t2\n'
-                 'Cpus_allowed_list:\t0-15'), 'kernel-threads'),
                 ('proc/cmdline', f'{line} kasan_multi_shot', 'debugging'),
                 ('proc/cmdline', f'{line} slub_debug', 'debugging'),
                 ('proc/cmdline', f'{line} mem=64G', 'debugging'),
@@ -233,6 +231,21 @@ class ReadingTest(audited.Case):
         found = reading_cpu.read(Parked(self.root), lambda: audited.HOST.cpus)
         self.assertEqual([audited.HOST.cpus], [
             item.cpus for item in found.frequencies])
+
+    def test_threads_of_the_kernel_that_can_be_moved(self):
+        """Linux 6.1 with nohz_full: workers may run on all CPUs for ever."""
+        for name, cpus, flags, found in (
+                ('kauditd', '0-15', 2097216, {'kernel-threads'}),
+                ('kauditd', '0,4,8,12', 2097216, set()),
+                ('kworker/R-rcu_gp', '0-15', 69238880, set()),
+                ('migration/5', '5', 69238848, set())):
+            files = {'proc/99/status': f'Name:\t{name}\nPPid:\t2\n'
+                                       f'Cpus_allowed_list:\t{cpus}'}
+            stat = {'proc/99/stat': f'99 ({name}) I 2 0 0 0 -1 {flags} 0 0'}
+            self.assertEqual(found, self.changed({**files, **stat}), name)
+        self.assertEqual(set(), self.changed(files))
+        self.assertEqual({audit.UNKNOWN}, self.changed({
+            'proc/99/status': files['proc/99/status'] + '-15'}))
 
     def test_threads_of_the_kernel_are_no_programs(self):
         self.assertEqual(set(), self.changed({

@@ -84,7 +84,6 @@ class SettingsTest(audited.Case):
                 ('kauditd', frozenset({0}), (), 0),
                 ('kauditd', frozenset({0, one}), {one}, 0),
                 ('kswapd1', audited.HOST.cpus, (), 0),
-                ('kworker/u64:1', audited.HOST.cpus, (), 0),
                 ('vhost-1234', audited.HOST.cpus, (), 0)):
             facts = self.but(kernel={
                 'isolated': frozenset(isolated), 'running': frozenset({
