@@ -246,14 +246,14 @@ class Link:
     :ivar kind: the base class of the device, such as ``02`` for networks
     :ivar now: (speed, lanes)
     :ivar card: what the device can have, likewise
-    :ivar slot: what the port above it can have; None if it has no port
+    :ivar slot: what the port above it can have
     """
 
     address: str
     kind: str
     now: tuple[float, int]
     card: tuple[float, int]
-    slot: tuple[float, int] | None
+    slot: tuple[float, int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

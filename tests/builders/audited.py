@@ -166,6 +166,7 @@ def _functions(device: host_model.Device, count: int) -> dict[str, str]:
     bus = device.address.rpartition(':')[0]
     here = f'sys/devices/pci0000:00/{device.address}'
     files = {f'{here}/sriov_numvfs': str(count),
+             **_port(int(bus[-2:], 16)),
              f'{here}/current_link_speed': '16.0 GT/s PCIe',
              f'{here}/current_link_width': '16',
              f'{here}/max_link_speed': '16.0 GT/s PCIe',
@@ -174,7 +175,6 @@ def _functions(device: host_model.Device, count: int) -> dict[str, str]:
         address = f'{bus}:01.{number}'
         files |= {
             f'{here}/virtfn{number}': sysfs_files.Link(f'../{address}'),
-            f'sys/devices/pci0000:00/{address}/class': '0x020000',
             f'sys/devices/pci0000:00/{address}/numa_node':
                 str(device.cell)}
     return files
@@ -186,6 +186,16 @@ def facts(files: dict[str, str]):
     with tempfile.TemporaryDirectory(dir=where) as root:
         sysfs_files.lay_out(files, root)
         return reading.read(pathlib.Path(root))
+
+
+def _port(bus: int) -> dict[str, str]:
+    """Write the files of the port above a bus."""
+    here = f'sys/bus/pci/devices/0000:00:{bus // 32:02x}.0'
+    return {f'{here}/class': '0x060400', f'{here}/vendor': '0x8086',
+            f'{here}/device': '0x352a',
+            f'{here}/secondary_bus_number': str(bus),
+            f'{here}/max_link_speed': '32.0 GT/s PCIe',
+            f'{here}/max_link_width': '16'}
 
 
 #: Read once: most tests change some of these facts.

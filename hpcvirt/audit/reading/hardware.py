@@ -17,6 +17,7 @@ _CPU = 'sys/devices/system/cpu'
 _PCI = 'sys/bus/pci/devices'
 _EDAC = 'sys/devices/system/edac'
 
+_BRIDGE = '0604'
 #: Base classes of devices: storage, network, display, accelerator.
 _KINDS = ('01', '02', '03', '12')
 
@@ -27,7 +28,7 @@ def read(files: Files) -> facts.HardwareFacts:
         uptime_s=fact(lambda: _uptime_s(files)),
         limits=fact(lambda: _limits(files)),
         throttled=fact(lambda: _throttled(files)),
-        links=fact(lambda: _links(files)),
+        links=fact(lambda: tuple(_links(files))),
         controllers=fact(lambda: tuple(_controllers(files))))
 
 
@@ -72,34 +73,32 @@ def _throttled(files: Files) -> int | None:
     return worst
 
 
-def _links(files: Files) -> tuple[facts.Link, ...]:
-    found, lacking = [], ''
-    for address in files.names(_PCI, 'sys'):
-        here = f'{_PCI}/{address}'
-        kind = files.need(f'{here}/class').removeprefix('0x')[:2]
-        if kind not in _KINDS or files.exists(f'{here}/physfn'):
-            continue
-        if not files.text(f'{here}/current_link_speed', 'sys'):
-            lacking = here  # it is not PCIe, or was not copied
-            continue
-        now, card = _link(files, f'{here}/current'), _link(files,
-                                                           f'{here}/max')
-        port = files.text(f'{here}/../max_link_speed', 'sys')
-        if now and card:
-            found.append(facts.Link(
-                address.lower(), kind, now, card,
-                _link(files, f'{here}/../max') if port else None))
-    if lacking and not found and not files.is_running:
-        raise files_module.make_unknown(f'{lacking}/current_link_speed')
-    return tuple(found)
+def _links(files: Files) -> Iterator[facts.Link]:
+    kinds = {address: files.need(f'{_PCI}/{address}/class').removeprefix('0x')
+             for address in files.names(_PCI, 'sys')}
+    ports = {}
+    for address, kind in kinds.items():
+        bus = (files.setting(f'{_PCI}/{address}/secondary_bus_number')
+               if kind.startswith(_BRIDGE) else None)
+        if bus and re.fullmatch('[0-9]{1,3}', bus):
+            below = f'{address.partition(":")[0]}:{int(bus):02x}'
+            ports[below] = _link(files, f'{_PCI}/{address}/max')
+    for address, kind in kinds.items():
+        if kind[:2] in _KINDS:
+            now, card = (_link(files, f'{_PCI}/{address}/{which}')
+                         for which in ('current', 'max'))
+            slot = ports.get(address.rpartition(':')[0])
+            if now and card and slot:  # chips on a root bus have no link
+                yield facts.Link(address.lower(), kind[:2], now, card, slot)
 
 
 def _link(files: Files, place: str) -> tuple[float, int] | None:
-    """Read a speed and a width; None if the link is down."""
+    """Read a speed and a width; None without a link, as virtual functions."""
     speed = re.match(r'([0-9]{1,3}(?:\.[0-9])?) GT/s',
-                     files.need(f'{place}_link_speed'))
-    lanes = files.need_number(f'{place}_link_width')
-    return (float(speed[1]), lanes) if speed and 0 < lanes < 33 else None
+                     files.setting(f'{place}_link_speed') or '')
+    lanes = files.setting(f'{place}_link_width') or ''
+    return ((float(speed[1]), int(lanes)) if speed and re.fullmatch(
+        '[1-9]|[12][0-9]|3[0-2]', lanes) else None)
 
 
 def _controllers(files: Files) -> Iterator[facts.MemoryController]:

@@ -114,7 +114,7 @@ def _links(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _judge(item: facts.Link) -> Iterator[Violation]:
-    speed, lanes = map(min, item.card, item.slot or item.card)
+    speed, lanes = map(min, item.card, item.slot)
     change = (('# lspci -vv; reseat the card, try another riser or slot, look '
                'for a speed that is set in the firmware'),)
     if item.kind in _PAUSING and item.now[0] <= _LOWEST_SPEED < speed:

@@ -130,6 +130,20 @@ class ReadingTest(audited.Case):
                  'debugging')):
             self.assertEqual({code}, self.changed({name: text}), (name, text))
 
+    def test_a_slot_limits_its_card(self):
+        card = 'sys/devices/pci0000:00/0000:41:00.0'
+        port = 'sys/bus/pci/devices/0000:00:02.0'
+        for lanes, slot, found in ((16, 16, []), (8, 16, ['warning']),
+                                   (8, 8, ['note'])):
+            facts = audited.facts({
+                **audited.tree(), f'{port}/max_link_width': str(slot),
+                f'{card}/current_link_width': str(lanes)})
+            self.assertEqual(found, [item.severity for item in audit.audit(
+                facts).findings if item.code == 'pcie-link'])
+        # A chip on a root bus has no slot.
+        self.assertEqual(set(), self.changed({
+            port: None, f'{card}/current_link_width': '8'}))
+
     def test_each_setting_that_a_copy_lacks_is_unknown(self):
         idle = {'kvm_amd/parameters/pause_filter_count',  # this is Intel
                 'khugepaged/defrag',

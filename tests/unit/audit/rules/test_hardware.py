@@ -75,7 +75,7 @@ class HardwareTest(audited.Case):
 
     def test_links_are_as_wide_and_fast_as_card_and_slot(self):
         for fields, expected in (
-                ({}, []), ({'slot': None}, []), ({'lanes': 8}, ['warning']),
+                ({}, []), ({'lanes': 8}, ['warning']),
                 ({'speed': 8.0}, ['warning']),
                 ({'speed': 8.0, 'slot': (8.0, 16)}, []),
                 ({'speed': 8.0, 'card': (8.0, 16)}, []),
