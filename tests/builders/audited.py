@@ -103,7 +103,9 @@ def tree(host: host_model.Host = HOST,
                         'SwapTotal: 8388608 kB\nSwapFree: 8388608 kB\n'
                         'SUnreclaim: 900000 kB',
         'proc/1/comm': 'systemd', 'proc/40/comm': 'kthreadd',
-        'proc/40/status': 'Name:\tkthreadd\nPPid:\t0',
+        'proc/40/status': f'Name:\tkthreadd\nKthread:\t1\n'
+                          f'Cpus_allowed_list:\t{own}',
+        'proc/40/stat': '40 (kthreadd) S 0 0 0 0 -1 2129984 0 0',
         **process(1, 'systemd', own, 'init.scope'),
         **process(2, 'tuned', own), **process(3, 'irqbalance', own),
         'proc/irq/24/smp_affinity_list': own,
