@@ -20,9 +20,7 @@ Cpus = frozenset[int]
 SETTINGS = (
     'proc/sys/vm/zone_reclaim_mode',
     'proc/sys/kernel/nmi_watchdog',
-    'proc/sys/kernel/watchdog_cpumask',
     'sys/devices/system/clocksource/clocksource0/current_clocksource',
-    'sys/devices/virtual/workqueue/cpumask',
     'sys/kernel/mm/transparent_hugepage/khugepaged/defrag',
     'sys/module/kvm/parameters/halt_poll_ns',
     'sys/module/kvm/parameters/nx_huge_pages',
@@ -183,6 +181,8 @@ class KernelFacts:
     :ivar has_kvm: whether KVM can run guests
     :ivar running: all programs but guests, and the threads of the kernel that
         can be kept on other CPUs than they may use
+    :ivar watched_cpus: those that the watchdogs watch; none without watchdogs
+    :ivar worker_cpus: those of unbound work of the kernel, likewise
     :ivar interrupts: without those of single CPUs
     :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
         configuration, None if that names none
@@ -200,6 +200,8 @@ class KernelFacts:
     isolated: Cpus | UnknownFact
     nohz_full: Cpus | UnknownFact
     running: frozenset[Program] | UnknownFact
+    watched_cpus: Cpus | UnknownFact
+    worker_cpus: Cpus | UnknownFact
     interrupts: tuple[Interrupt, ...] | UnknownFact
     banned_cpus: Cpus | UnknownFact | None
     programs: frozenset[str] | UnknownFact

@@ -83,6 +83,9 @@ def tree(host: host_model.Host = HOST,
            for part in ('core', 'package')
            for what in ('count', 'total_time_ms')},
         **_memory_controllers(), **_settings(own),
+        'proc/sys/kernel/watchdog_cpumask': own,
+        'sys/devices/virtual/workqueue/cpumask':
+            f'{sum(1 << cpu for cpu in cpuset.parse(own)):x}' if own else '0',
         'proc/uptime': '864000.00 12345678.00',
         'sys/class/iommu/dmar0/type': '', 'sys/class/misc/kvm/dev': '10:232',
         'sys/kernel/iommu_groups/1/type': 'identity',
@@ -141,11 +144,8 @@ def _settings(own: str) -> dict[str, str]:
     values = {
         'proc/sys/vm/zone_reclaim_mode': '0',
         'proc/sys/kernel/nmi_watchdog': '1',
-        'proc/sys/kernel/watchdog_cpumask': own,
         'sys/devices/system/clocksource/clocksource0/current_clocksource':
             'tsc',
-        'sys/devices/virtual/workqueue/cpumask':
-            f'{sum(1 << cpu for cpu in cpuset.parse(own)):x}' if own else '0',
         'sys/kernel/mm/transparent_hugepage/khugepaged/defrag': '1',
         'sys/module/kvm/parameters/halt_poll_ns': '200000',
         'sys/module/kvm/parameters/nx_huge_pages': 'N',

@@ -7,16 +7,21 @@ import shlex
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.audit import facts
 from hpcvirt.audit.fact import fact
 from hpcvirt.audit.reading import files as files_module
+from hpcvirt.model import cpuset
+from hpcvirt.topology import bitmap
 
 Files = files_module.Files
 
 _CPU = 'sys/devices/system/cpu'
 _IRQ = 'proc/irq'
 _MODULE = 'sys/module'
+_WATCHED = 'proc/sys/kernel/watchdog_cpumask'
+_WORKERS = 'sys/devices/virtual/workqueue/cpumask'
 
 #: The parameters that switch nested paging, by module.
 _NESTED = {'kvm_intel': 'ept', 'kvm_amd': 'npt'}
@@ -55,6 +60,9 @@ def read(files: Files) -> facts.KernelFacts:
         isolated=fact(lambda: _cpus(files, 'isolated')),
         nohz_full=fact(lambda: _cpus(files, 'nohz_full')),
         running=fact(lambda: frozenset(_running(files))),
+        watched_cpus=fact(lambda: files_module.parse_cpus(
+            files.setting(_WATCHED) or '', _WATCHED)),
+        worker_cpus=fact(lambda: _worker_cpus(files)),
         interrupts=fact(lambda: tuple(_interrupts(files))),
         banned_cpus=fact(lambda: _banned_cpus(files)),
         programs=fact(lambda: _programs(files)),
@@ -96,6 +104,14 @@ def _nested(files: Files) -> tuple[str | None, bool | None]:
 
 def _cpus(files: Files, name: str) -> frozenset[int]:
     return files.cpus(f'{_CPU}/{name}', _CPU) or frozenset()
+
+
+def _worker_cpus(files: Files) -> frozenset[int]:
+    try:
+        return bitmap.members(files.setting(_WORKERS) or '0',
+                              range(cpuset.MAX_CPU + 1), _WORKERS)
+    except exception.InvalidInput as exc:
+        raise files_module.make_unknown(_WORKERS, exc.what) from exc
 
 
 def _running(files: Files) -> Iterator[facts.Program]:

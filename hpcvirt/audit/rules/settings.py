@@ -6,9 +6,7 @@ import re
 from collections.abc import Callable
 from collections.abc import Iterator
 
-from hpcvirt import exception
 from hpcvirt.audit import costs
-from hpcvirt.audit import fact
 from hpcvirt.audit import finding
 from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
@@ -17,7 +15,6 @@ from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.audit.rules import memory
 from hpcvirt.model import cpuset
-from hpcvirt.topology import bitmap
 
 _WARNING = finding.Severity.WARNING
 _NOTE = finding.Severity.NOTE
@@ -45,16 +42,6 @@ def _setting(code: str, severity: finding.Severity, path: str, bad: str,
                 (source,), find)
 
 
-def _guests_in(subject: AuditSubject, path: str,
-               read: Callable[[str, str], frozenset[int]]) -> frozenset[int]:
-    """Return the CPUs of guests that a file lists."""
-    text = unwrap(subject.facts.settings[path])
-    try:
-        return read(text, path) & subject.guests if text else frozenset()
-    except exception.InvalidInput as exc:
-        raise fact.NotKnown(fact.UnknownFact(f'/{path}', exc.what)) from exc
-
-
 def _joins_small_pages(subject: AuditSubject) -> bool:
     return (unwrap(subject.facts.memory.thp) in ('always', 'madvise')
             and memory.has_small_pages(subject))
@@ -75,8 +62,8 @@ _SETTINGS = (
              'other clocks are devices that are asked at each look at the '
              'time, and guests then get no fast clock', 'RHEL-RT-Timestamps'),
     _setting('nmi-watchdog', _NOTE, 'proc/sys/kernel/nmi_watchdog', '1', '0',
-             lambda subject: _guests_in(
-                 subject, 'proc/sys/kernel/watchdog_cpumask', cpuset.parse),
+             lambda subject: unwrap(
+                 subject.facts.kernel.watched_cpus) & subject.guests,
              'where the watchdog watches dedicated CPUs (nohz_full leaves '
              'them out)', 'it interrupts busy CPUs every few seconds, and '
              'takes a performance counter from guests', 'Linux-Kernel'),
@@ -133,10 +120,7 @@ def _kernel_threads(subject: AuditSubject) -> Iterator[Violation]:
     names = sorted({item.name for item in unwrap(kernel.running)
                     if item.is_kernel and item.cpus & quiet
                     and not _OWN_PLACE.match(item.name)})
-    if quiet & _guests_in(
-            subject, 'sys/devices/virtual/workqueue/cpumask',
-            lambda text, where: bitmap.members(
-                text, range(cpuset.MAX_CPU + 1), where)):
+    if quiet & unwrap(kernel.worker_cpus):
         names.insert(0, 'unbound work')
     if names:
         more = f' and {len(names) - 3} more' if len(names) > 3 else ''

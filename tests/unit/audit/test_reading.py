@@ -154,7 +154,9 @@ class ReadingTest(audited.Case):
                 'parameters/nx_huge_pages',  # the processor is affected
                 'nmi_watchdog',  # it leaves dedicated CPUs out
                 'ple_gap'}  # there are dedicated CPUs and shared ones
-        for name in facts_module.SETTINGS:
+        for name in (*facts_module.SETTINGS,
+                     'proc/sys/kernel/watchdog_cpumask',
+                     'sys/devices/virtual/workqueue/cpumask'):
             self.assertEqual(set() if name.endswith(tuple(idle)) else
                              {audit.UNKNOWN}, self.lacking(name), name)
         files = {name: text for name, text in audited.tree().items()

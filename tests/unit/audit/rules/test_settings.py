@@ -4,10 +4,8 @@
 
 import dataclasses
 
-from hpcvirt.audit import audit
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.model import cpuset
 from tests.builders import audited
 
 SMALL = profiles.build({'page_size': '4K'}, 'profile')
@@ -25,12 +23,6 @@ class SettingsTest(audited.Case):
         nothing = dataclasses.replace(
             audited.GOOD, settings=dict.fromkeys(facts_module.SETTINGS))
         self.assertEqual([], self.codes(nothing))
-
-    def test_a_list_that_cannot_be_read_is_unknown(self):
-        for name, value in (('watchdog_cpumask', 'x'),
-                            ('workqueue/cpumask', 'x,y')):
-            self.assertIn(audit.UNKNOWN, self.codes(self.with_settings(
-                **{name: value})), name)
 
     def test_khugepaged_matters_to_guests_with_normal_pages(self):
         for profile, thp, expected in ((SMALL, 'always', 1),
@@ -77,8 +69,7 @@ class SettingsTest(audited.Case):
                 self.check('pause-loops', expected, facts, None)
 
     def test_threads_of_the_kernel(self):
-        one = min(audited.HOST.cpus - cpuset.parse(
-            audited.GOOD.settings['proc/sys/kernel/watchdog_cpumask']))
+        one = min(audited.HOST.cpus - audited.GOOD.kernel.watched_cpus)
         for name, cpus, isolated, expected in (
                 ('kauditd', audited.HOST.cpus, (), 1),
                 ('kauditd', frozenset({0}), (), 0),
@@ -92,10 +83,11 @@ class SettingsTest(audited.Case):
             self.check('isolation', 0, facts)
 
     def test_unbound_work_of_the_kernel(self):
-        own = audited.GOOD.settings['sys/devices/virtual/workqueue/cpumask']
-        for mask, expected in ((own, []), ('ffff', ['note']), (None, [])):
-            facts = self.with_settings(**{'workqueue/cpumask': mask})
-            self.check('kernel-threads', expected, facts)
+        own = audited.GOOD.kernel.worker_cpus
+        for cpus, expected in ((own, []), (audited.HOST.cpus, ['note']),
+                               (frozenset(), [])):
+            self.check('kernel-threads', expected,
+                       kernel={'worker_cpus': cpus})
 
     def test_parameters_for_debugging(self):
         for word, expected in (
