@@ -299,6 +299,39 @@ DOCUMENTS = (
     Publication(
         'Irqbalance-Manual', 'The Irqbalance developers', 'irqbalance(1)',
         'manual page', 'not dated', 'github.com/Irqbalance/irqbalance'),
+    Publication(
+        'Behrens-2022', 'Jonathan Behrens, Adam Belay and M. Frans Kaashoek',
+        'Performance Evolution of Mitigating Transient Execution Attacks',
+        'EuroSys 2022', '2022', 'doi.org/10.1145/3492321.3519559'),
+    Publication(
+        'Linux-Kasan', 'The kernel development community', 'KASAN',
+        'help of options, lib/Kconfig.kasan', 'Linux 6.12', 'git.kernel.org'),
+    Publication(
+        'Linux-Halt-Polling', 'The kernel development community',
+        'The KVM halt polling system', 'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/virt/kvm/halt-polling.html'),
+    Publication(
+        'Linux-Ras', 'The kernel development community',
+        'Reliability, Availability and Serviceability',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/RAS/main.html'),
+    Publication(
+        'Linux-Abi', 'The kernel development community',
+        'Linux ABI description: sysfs-bus-pci',
+        'documentation of Linux', 'Linux 6.12',
+        'docs.kernel.org/admin-guide/abi.html'),
+    Publication(
+        'Linux-Therm-Throt', 'The kernel development community',
+        'Thermal throttle event support',
+        'comments in drivers/thermal/intel/therm_throt.c', 'Linux 6.12',
+        'git.kernel.org'),
+    Publication(
+        'Mcelog', 'Andi Kleen', 'mcelog.conf',
+        'example configuration of mcelog', 'not dated', 'mcelog.org'),
+    Publication(
+        'RHEL-RT-Timestamps', 'Red Hat', 'Timestamping',
+        'RHEL for Real Time 7, Reference Guide', 'not dated',
+        'docs.redhat.com'),
 )
 
 _BY_KEY = {document.key: document for document in DOCUMENTS}

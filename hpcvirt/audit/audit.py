@@ -7,17 +7,20 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
 from hpcvirt.audit import rule as rules
 from hpcvirt.audit.rules import cpu
 from hpcvirt.audit.rules import devices
+from hpcvirt.audit.rules import hardware
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import kernel
 from hpcvirt.audit.rules import memory
 from hpcvirt.audit.rules import nova
 from hpcvirt.audit.rules import nova_cpus
+from hpcvirt.audit.rules import settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -25,7 +28,8 @@ from hpcvirt.flavors import warning
 
 RULES: tuple[rules.Rule, ...] = (
     *kernel.RULES, *memory.RULES, *isolation.RULES,
-    *nova_cpus.RULES, *nova.RULES, *devices.RULES, *cpu.RULES)
+    *nova_cpus.RULES, *nova.RULES, *devices.RULES, *cpu.RULES,
+    *hardware.RULES, *settings.RULES)
 
 #: The code of the findings about facts that are not known.
 UNKNOWN = 'unknown-fact'
@@ -39,7 +43,7 @@ _CHANGES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Audit:
-    """The findings about a host, the worst first.
+    """The findings about a host, the worst and costliest first.
 
     :ivar checked: the codes of the rules that have an answer
     :ivar warnings: those of the plan, if a profile is given
@@ -64,27 +68,37 @@ def audit(facts: facts_module.Facts,
     :param profile: the profile for which the host should be configured; None
         to judge it by itself
     """
-    plan = None if profile is None else _plan(facts, profile)
+    parked = fact.fact(lambda: rules.AuditSubject(facts).parked)
+    plan = (None if profile is None
+            or (parked and not isinstance(parked, fact.UnknownFact))
+            else _plan(facts, profile))
     subject = rules.AuditSubject(
         facts, profile, plan.hosts[0] if isinstance(plan, plans.Plan)
         else plan)
     found: list[finding.Finding] = []
+    percents: dict[tuple[finding.Severity, str], float] = {}
     silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
     for rule in RULES:
         violations, unknown = _apply(rule, subject)
-        found += [finding.Finding(
-            rule.code, item.severity or rule.severity, item.found,
-            item.expected, rule.why, rule.sources, item.change)
-            for item in violations]
+        for item in violations:
+            cost = item.cost or costs.BY_RULE.get(rule.code)
+            severity = item.severity or rule.severity
+            percents[severity, rule.code] = max(
+                cost.percent if cost else 0,
+                percents.get((severity, rule.code), 0))
+            found.append(finding.Finding(
+                rule.code, severity, item.found, item.expected, rule.why,
+                rule.sources, item.change, str(cost or costs.NOT_MEASURED)))
         if unknown is None:
             checked.append(rule.code)
         else:
             silent.setdefault(unknown, []).append(rule.code)
     found += [_unknown(item, codes) for item, codes in silent.items()]
-    return Audit(facts.name, tuple(sorted(
-        found, key=lambda item: finding.ORDER.index(item.severity))),
-        tuple(checked),
+    found.sort(key=lambda item: (
+        finding.ORDER.index(item.severity),
+        -percents.get((item.severity, item.code), 0), item.code))
+    return Audit(facts.name, tuple(found), tuple(checked),
         plan.warnings if isinstance(plan, plans.Plan) else ())
 
 

@@ -19,34 +19,48 @@ etc/default irqbalance
 etc hostname
 etc/sysconfig irqbalance
 etc/tuned active_profile tuned-main.conf
-proc cpuinfo meminfo
-proc/[0-9]* cgroup comm status task/*/status
+proc cpuinfo meminfo uptime
+proc/[0-9]* cgroup comm stat status task/*/status
 proc/irq/* effective_affinity_list smp_affinity_list
-proc/sys/kernel hostname numa_balancing osrelease
-proc/sys/vm swappiness
-sys/bus/pci/devices/* class device numa_node sriov_numvfs sriov_totalvfs
+proc/sys/kernel hostname nmi_watchdog numa_balancing osrelease
+proc/sys/kernel watchdog_cpumask
+proc/sys/vm swappiness zone_reclaim_mode
+sys/bus/pci/devices/* class current_link_speed current_link_width device
+sys/bus/pci/devices/* max_link_speed max_link_width numa_node
+sys/bus/pci/devices/* secondary_bus_number sriov_numvfs sriov_totalvfs
 sys/bus/pci/devices/* sriov_vf_device uevent vendor virtfn*/numa_node
 sys/class/dmi/id bios_date bios_vendor bios_version product_name sys_vendor
 sys/class/infiniband/* board_id fw_ver
 sys/class/nvme/* firmware_rev model
-sys/devices/system/cpu * smt/control vulnerabilities/* intel_pstate/no_turbo
+sys/devices/system/clocksource/clocksource0 current_clocksource
+sys/devices/system/cpu * smt/control vulnerabilities/*
+sys/devices/system/cpu intel_pstate/max_perf_pct intel_pstate/no_turbo
 sys/devices/system/cpu/cpu*/cache/* level shared_cpu_list shared_cpu_map type
 sys/devices/system/cpu/cpu*/cpuidle/* disable latency name
 sys/devices/system/cpu/cpu* microcode/version power/pm_qos_resume_latency_us
+sys/devices/system/cpu/cpu*/thermal_throttle core_throttle_count
+sys/devices/system/cpu/cpu*/thermal_throttle core_throttle_total_time_ms
+sys/devices/system/cpu/cpu*/thermal_throttle package_throttle_count
+sys/devices/system/cpu/cpu*/thermal_throttle package_throttle_total_time_ms
 sys/devices/system/cpu/cpu*/topology core_cpus core_cpus_list
 sys/devices/system/cpu/cpu*/topology physical_package_id
 sys/devices/system/cpu/cpu*/topology thread_siblings thread_siblings_list
 sys/devices/system/cpu/cpufreq boost
-sys/devices/system/cpu/cpufreq/* affected_cpus boost scaling_driver
+sys/devices/system/cpu/cpufreq/* affected_cpus bios_limit boost
+sys/devices/system/cpu/cpufreq/* cpuinfo_max_freq scaling_max_freq
+sys/devices/system/cpu/cpufreq/* scaling_available_frequencies scaling_driver
 sys/devices/system/cpu/cpufreq/* energy_performance_preference scaling_governor
+sys/devices/system/edac/mc/mc* ce_count ue_count
+sys/devices/system/edac/mc/mc*/* dimm_location dimm_mem_type size
 sys/devices/system/node online
 sys/devices/system/node/* cpulist cpumap distance meminfo vmstat
 sys/devices/system/node/*/hugepages/* free_hugepages nr_hugepages
 sys/devices/system/node/*/hugepages/* surplus_hugepages
+sys/devices/virtual/workqueue cpumask
 sys/kernel/iommu_groups/* type
 sys/kernel/mm/hugepages/* free_hugepages nr_hugepages surplus_hugepages
-sys/kernel/mm/ksm full_scans merge_across_nodes pages_shared run
-sys/kernel/mm/transparent_hugepage defrag enabled
+sys/kernel/mm/ksm full_scans merge_across_nodes pages_shared pages_sharing run
+sys/kernel/mm/transparent_hugepage defrag enabled khugepaged/defrag
 sys/module/kvm*/parameters *
 """
 

@@ -16,6 +16,18 @@ from hpcvirt.model import host as host_model
 
 Cpus = frozenset[int]
 
+#: Files with one value each that rules look at.
+SETTINGS = (
+    'proc/sys/vm/zone_reclaim_mode',
+    'proc/sys/kernel/nmi_watchdog',
+    'sys/devices/system/clocksource/clocksource0/current_clocksource',
+    'sys/kernel/mm/transparent_hugepage/khugepaged/defrag',
+    'sys/module/kvm/parameters/halt_poll_ns',
+    'sys/module/kvm/parameters/nx_huge_pages',
+    'sys/module/kvm_amd/parameters/pause_filter_count',
+    'sys/module/kvm_intel/parameters/ple_gap',
+)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IdleState:
@@ -79,12 +91,14 @@ class Ksm:
     :ivar run: 0 stopped, 1 running, 2 stopped and everything unmerged
     :ivar merge_across_nodes: None on a kernel without NUMA
     :ivar pages_shared: pages that are merged now
+    :ivar pages_sharing: pages that the merging saves now
     :ivar full_scans: how often it has scanned all memory since the boot
     """
 
     run: int
     merge_across_nodes: bool | None
     pages_shared: int
+    pages_sharing: int
     full_scans: int
 
 
@@ -143,7 +157,7 @@ class Interrupt:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
-    """A program that runs beside the guests.
+    """A program or a thread of the kernel that runs beside the guests.
 
     :ivar cpus: the CPUs on which any of its threads may run
     :ivar unit: the uppermost control group, such as ``system.slice``; empty
@@ -153,6 +167,7 @@ class Program:
     name: str
     cpus: Cpus
     unit: str
+    is_kernel: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -164,7 +179,10 @@ class KernelFacts:
         not loaded or its architecture always has it
     :ivar nested_parameter: ``kvm_intel.ept``, or None likewise
     :ivar has_kvm: whether KVM can run guests
-    :ivar running: all programs but guests and threads of the kernel
+    :ivar running: all programs but guests, and the threads of the kernel that
+        can be kept on other CPUs than they may use
+    :ivar watched_cpus: those that the watchdogs watch; none without watchdogs
+    :ivar worker_cpus: those of unbound work of the kernel, likewise
     :ivar interrupts: without those of single CPUs
     :ivar banned_cpus: the CPUs to which irqbalance gives no interrupts by its
         configuration, None if that names none
@@ -182,6 +200,8 @@ class KernelFacts:
     isolated: Cpus | UnknownFact
     nohz_full: Cpus | UnknownFact
     running: frozenset[Program] | UnknownFact
+    watched_cpus: Cpus | UnknownFact
+    worker_cpus: Cpus | UnknownFact
     interrupts: tuple[Interrupt, ...] | UnknownFact
     banned_cpus: Cpus | UnknownFact | None
     programs: frozenset[str] | UnknownFact
@@ -225,6 +245,57 @@ class DeviceFacts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Link:
+    """A PCIe link; speeds are GT/s of each lane.
+
+    :ivar kind: the base class of the device, such as ``02`` for networks
+    :ivar now: (speed, lanes)
+    :ivar card: what the device can have, likewise
+    :ivar slot: what the port above it can have
+    """
+
+    address: str
+    kind: str
+    now: tuple[float, int]
+    card: tuple[float, int]
+    slot: tuple[float, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryController:
+    """A memory controller that EDAC watches, with its errors since the boot.
+
+    :ivar channels: (type of the memory, channel) -> its MiB; empty if the
+        driver does not say
+    """
+
+    name: str
+    corrected: int
+    uncorrected: int
+    channels: Mapping[tuple[str, str], int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class HardwareFacts:
+    """How well the hardware does.
+
+    :ivar limits: the percentage of their highest frequency that CPUs may have
+        -> CPUs
+    :ivar throttled: the longest time since the boot for which a CPU was
+        throttled, in seconds, or how often if the kernel only counts that;
+        None if it does neither
+    :ivar links: of storage, network and display devices and accelerators
+    :ivar controllers: empty without a driver of EDAC
+    """
+
+    uptime_s: int | UnknownFact
+    limits: Mapping[int, Cpus] | UnknownFact
+    throttled: int | UnknownFact | None
+    links: tuple[Link, ...] | UnknownFact
+    controllers: tuple[MemoryController, ...] | UnknownFact
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class NovaFacts:
     """The options of nova-compute.
 
@@ -257,6 +328,8 @@ class Facts:
     """A host.
 
     :ivar host: the topology
+    :ivar settings: the text of each of :data:`SETTINGS`, None if the kernel
+        does not have the file
     :ivar nova: None if no configuration of nova-compute is there
     """
 
@@ -266,4 +339,6 @@ class Facts:
     memory: MemoryFacts
     kernel: KernelFacts
     devices: DeviceFacts
+    hardware: HardwareFacts
+    settings: Mapping[str, str | UnknownFact | None]
     nova: NovaFacts | UnknownFact | None

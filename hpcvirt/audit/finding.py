@@ -39,6 +39,8 @@ class Finding:
     :ivar sources: keys of documents of the bibliography
     :ivar change: commands and lines of files, in order; a line that begins
         with ``#`` is an explanation
+    :ivar cost: a published figure with its source, or that there is none;
+        empty for a fact that is not known
     """
 
     code: str
@@ -48,3 +50,4 @@ class Finding:
     why: str
     sources: tuple[str, ...]
     change: tuple[str, ...] = ()
+    cost: str = ''

@@ -2,7 +2,7 @@
 
 """Write an audit for people, as a JSON document, and for NHC.
 
-People read the worst findings first, and each rule once.
+People read the worst and costliest findings first, and each rule once.
 
 In the configuration of LBNL Node Health Check (NHC), each fault is a check
 that fails with the finding. NHC evaluates the text of a check as shell code
@@ -38,15 +38,11 @@ def text(audit: audits.Audit, width: int | None) -> str:
         never wrapped
     """
     lines = []
-    for (_, code), group in itertools.groupby(
-            sorted(audit.findings, key=_order), _order):
-        lines += [*_group(code, tuple(group), width or WIDTH), '']
+    for _, group in itertools.groupby(
+            audit.findings, lambda item: (item.severity, item.code)):
+        lines += [*_group(tuple(group), width or WIDTH), '']
     lines.append(f'{audit.host}: {_summary(audit)}')
     return printable.lines(lines)
-
-
-def _order(item: finding.Finding) -> tuple[int, str]:
-    return finding.ORDER.index(item.severity), item.code
 
 
 def _summary(audit: audits.Audit) -> str:
@@ -57,13 +53,14 @@ def _summary(audit: audits.Audit) -> str:
             f'{len(audit.checked)} rules checked')
 
 
-def _group(code: str, items: Sequence[finding.Finding],
-           width: int) -> Iterator[str]:
+def _group(items: Sequence[finding.Finding], width: int) -> Iterator[str]:
     first = items[0]
-    yield f'{first.severity.upper()} {code}'
+    yield f'{first.severity.upper()} {first.code}'
     for item in items:
         yield from _paragraph('Found: ', item.found, width)
         yield from _paragraph('Expected: ', item.expected, width)
+    for cost in dict.fromkeys(item.cost for item in items if item.cost):
+        yield from _paragraph('Cost: ', cost, width)
     sources = ' '.join(bibliography.get(key).citation
                        for key in first.sources)
     yield from _paragraph('Why: ', f'{first.why}. {sources}'.rstrip(), width)
@@ -98,6 +95,7 @@ def make_document(audit: audits.Audit) -> dict[str, Any]:
             'code': item.code, 'severity': item.severity.value,
             'found': item.found, 'expected': item.expected, 'why': item.why,
             'sources': list(item.sources), 'change': list(item.change),
+            'cost': item.cost,
         } for item in audit.findings],
         'checked': list(audit.checked),
     }
@@ -107,8 +105,9 @@ def nhc_lines(audit: audits.Audit) -> list[str]:
     """Write one line for each finding; notes are comments."""
     found = [f'# {_plain(audit.host)}: audited by hpcvirt']
     for item in audit.findings:
+        cost = f'; cost: {item.cost}' if item.cost else ''
         words = _plain(f'hpcvirt {item.code} ({item.severity}): '
-                       f'{item.found}; expected: {item.expected}')
+                       f'{item.found}; expected: {item.expected}{cost}')
         found.append(f'* || die 1 "{words}"'
                      if item.severity in finding.FAULTS else f'# {words}')
     return found

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 from hpcvirt import exception
+from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
@@ -23,7 +24,7 @@ class AuditSubject:
 
     :ivar profile: None if the operator gives none
     :ivar planned: the plan of this host with the profile; Unknown if the host
-        cannot be planned
+        cannot be planned, None while CPUs of it are parked
     """
 
     facts: facts_module.Facts
@@ -74,6 +75,14 @@ class AuditSubject:
             and nova.get('libvirt', 'cpu_power_management_strategy',
                          'cpu_state') == 'cpu_state')
 
+    @property
+    def parked(self) -> frozenset[int]:
+        """The dedicated CPUs that Nova has taken offline."""
+        if not self.parks_cpus:
+            return frozenset()
+        return (self.option_cpus('cpu_dedicated_set')
+                or frozenset()) - self.host.cpus
+
     @functools.cached_property
     def guests(self) -> frozenset[int]:
         """The dedicated CPUs, and their SMT siblings that are not shared."""
@@ -105,12 +114,14 @@ class Violation:
     """A violation of a rule; the fields are those of a finding.
 
     :ivar severity: None for that of the rule
+    :ivar cost: None for that of the rule
     """
 
     found: str
     expected: str
     change: tuple[str, ...] = ()
     severity: finding.Severity | None = None
+    cost: costs.Cost | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

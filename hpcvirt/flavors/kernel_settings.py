@@ -95,9 +95,7 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
          *_device_parameters(planned)),
         (Value('vm.swappiness', '1', 'The kernel swaps guests and programs '
                'of the host out only if nothing else helps.', 'Linux-Vm'),
-         Value('kernel.numa_balancing', '0', 'Guests have memory of their '
-               'own cells; scanning it for pages to move only costs faults.',
-               'Linux-Kernel')),
+         *_balancing(planned)),
         {'kvm_intel': _nested_paging('ept'),
          'kvm_amd': _nested_paging('npt')})
 
@@ -170,6 +168,14 @@ def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
     name, value = HOST_DMA.split('=')
     yield Value(name, value, 'Devices of the host itself are not slowed by '
                 'the translation.', 'Linux-Parameters')
+
+
+def _balancing(planned: plans.PlannedHost) -> Iterator[Value]:
+    # On a host with slow cells, 0 would end the tiering of memory.
+    if all(cell.cpus for cell in planned.host.cells):
+        yield Value('kernel.numa_balancing', '0', 'Guests have memory of '
+                    'their own cells; scanning it for pages to move only '
+                    'costs faults.', 'Linux-Kernel')
 
 
 def _nested_paging(option: str) -> Value:

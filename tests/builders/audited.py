@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 from hpcvirt.audit import audit
+from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.reading import host as reading
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import kernel_settings
@@ -21,6 +22,7 @@ from tests.builders import writers
 
 CPU = 'sys/devices/system/cpu'
 NODE = 'sys/devices/system/node'
+EDAC = 'sys/devices/system/edac/mc'
 NOVA = 'etc/kolla/nova-compute/nova.conf'
 
 #: Two sockets with SMT and a network card of 2 virtual functions on each.
@@ -74,11 +76,23 @@ def tree(host: host_model.Host = HOST,
             str(cpu) for cpu in sorted(host.cpus)),
         f'{CPU}/cpufreq/policy0/scaling_driver': 'intel_pstate',
         f'{CPU}/cpufreq/policy0/scaling_governor': 'performance',
+        f'{CPU}/cpufreq/policy0/scaling_max_freq': '3600000',
+        f'{CPU}/cpufreq/policy0/cpuinfo_max_freq': '3600000',
+        f'{CPU}/intel_pstate/max_perf_pct': '100',
+        **{f'{CPU}/cpu0/thermal_throttle/{part}_throttle_{what}': '0'
+           for part in ('core', 'package')
+           for what in ('count', 'total_time_ms')},
+        **_memory_controllers(), **_settings(own),
+        'proc/sys/kernel/watchdog_cpumask': own,
+        'sys/devices/virtual/workqueue/cpumask':
+            f'{sum(1 << cpu for cpu in cpuset.parse(own)):x}' if own else '0',
+        'proc/uptime': '864000.00 12345678.00',
         'sys/class/iommu/dmar0/type': '', 'sys/class/misc/kvm/dev': '10:232',
         'sys/kernel/iommu_groups/1/type': 'identity',
         'sys/kernel/mm/ksm/run': '0',
         'sys/kernel/mm/ksm/merge_across_nodes': '1',
         'sys/kernel/mm/ksm/pages_shared': '0',
+        'sys/kernel/mm/ksm/pages_sharing': '0',
         'sys/kernel/mm/ksm/full_scans': '0',
         'sys/kernel/mm/transparent_hugepage/enabled':
             'always [madvise] never',
@@ -91,7 +105,10 @@ def tree(host: host_model.Host = HOST,
         'proc/meminfo': f'MemTotal: {memory_kib} kB\n'
                         'SwapTotal: 8388608 kB\nSwapFree: 8388608 kB\n'
                         'SUnreclaim: 900000 kB',
-        'proc/1/comm': 'systemd',
+        'proc/1/comm': 'systemd', 'proc/40/comm': 'kthreadd',
+        'proc/40/status': f'Name:\tkthreadd\nKthread:\t1\n'
+                          f'Cpus_allowed_list:\t{own}',
+        'proc/40/stat': '40 (kthreadd) S 0 0 0 0 -1 2129984 0 0',
         **process(1, 'systemd', own, 'init.scope'),
         **process(2, 'tuned', own), **process(3, 'irqbalance', own),
         'proc/irq/24/smp_affinity_list': own,
@@ -109,6 +126,35 @@ def tree(host: host_model.Host = HOST,
     }
 
 
+def _memory_controllers() -> dict[str, str]:
+    """Write what EDAC shows of two controllers with two channels."""
+    files = {}
+    for number in range(2):
+        here = f'{EDAC}/mc{number}'
+        files |= {f'{here}/ce_count': '0', f'{here}/ue_count': '0'}
+        for channel in range(2):
+            dimm = f'{here}/dimm{channel}'
+            files |= {f'{dimm}/dimm_location': f'channel {channel} slot 0 ',
+                      f'{dimm}/dimm_mem_type': 'Registered-DDR5',
+                      f'{dimm}/size': '32768'}
+    return files
+
+
+def _settings(own: str) -> dict[str, str]:
+    values = {
+        'proc/sys/vm/zone_reclaim_mode': '0',
+        'proc/sys/kernel/nmi_watchdog': '1',
+        'sys/devices/system/clocksource/clocksource0/current_clocksource':
+            'tsc',
+        'sys/kernel/mm/transparent_hugepage/khugepaged/defrag': '1',
+        'sys/module/kvm/parameters/halt_poll_ns': '200000',
+        'sys/module/kvm/parameters/nx_huge_pages': 'N',
+        'sys/module/kvm_amd/parameters/pause_filter_count': '3000',
+        'sys/module/kvm_intel/parameters/ple_gap': '128' if own else '0'}
+    assert values.keys() == set(facts_module.SETTINGS)
+    return values
+
+
 def process(number: int, name: str, cpus: str,
             group: str = 'system.slice/a.service') -> dict[str, str]:
     """Write the files of a process of root."""
@@ -121,7 +167,12 @@ def process(number: int, name: str, cpus: str,
 def _functions(device: host_model.Device, count: int) -> dict[str, str]:
     bus = device.address.rpartition(':')[0]
     here = f'sys/devices/pci0000:00/{device.address}'
-    files = {f'{here}/sriov_numvfs': str(count)}
+    files = {f'{here}/sriov_numvfs': str(count),
+             **_port(int(bus[-2:], 16)),
+             f'{here}/current_link_speed': '16.0 GT/s PCIe',
+             f'{here}/current_link_width': '16',
+             f'{here}/max_link_speed': '16.0 GT/s PCIe',
+             f'{here}/max_link_width': '16'}
     for number in range(count):
         address = f'{bus}:01.{number}'
         files |= {
@@ -137,6 +188,16 @@ def facts(files: dict[str, str]):
     with tempfile.TemporaryDirectory(dir=where) as root:
         sysfs_files.lay_out(files, root)
         return reading.read(pathlib.Path(root))
+
+
+def _port(bus: int) -> dict[str, str]:
+    """Write the files of the port above a bus."""
+    here = f'sys/bus/pci/devices/0000:00:{bus // 32:02x}.0'
+    return {f'{here}/class': '0x060400', f'{here}/vendor': '0x8086',
+            f'{here}/device': '0x352a',
+            f'{here}/secondary_bus_number': str(bus),
+            f'{here}/max_link_speed': '32.0 GT/s PCIe',
+            f'{here}/max_link_width': '16'}
 
 
 #: Read once: most tests change some of these facts.

@@ -87,6 +87,13 @@ def words(state):
 
 
 class HostStateTest(unittest.TestCase):
+    def test_the_tiering_of_memory_is_not_ended(self):
+        for slow, expected in ((0, ['vm.swappiness', 'kernel.numa_balancing']),
+                               (1, ['vm.swappiness'])):
+            host = hosts.build(cores=4, mib=16384, memory_only=slow)
+            self.assertEqual(expected, [
+                item.name for item in states(host).sysctls])
+
     def test_pages_of_each_cell_are_on_the_command_line(self):
         found = words(states(hosts.build(cores=4, mib=16384)))
         self.assertEqual(

@@ -14,6 +14,7 @@ from hpcvirt.audit.reading import host
 _MM = '/sys/kernel/mm'
 _NODE = '/sys/devices/system/node'
 _POOL = 'hugepages/hugepages-2048kB/nr_hugepages'
+_WORK = '/sys/devices/virtual/workqueue/cpumask'
 _CONF = '/etc/nova/nova.conf'
 _RULE = '/etc/udev/rules.d/70-vfs.rules'
 
@@ -52,6 +53,12 @@ INTEL = (
      f'for f in {_NODE}/node*/{_POOL}; do echo 0 > $f; done'),
      (f'echo madvise > {_MM}/transparent_hugepage/enabled; '
      f'for f in {_NODE}/node*/{_POOL}; do echo 32 > $f; done')),
+    ('khugepaged', (f'echo 0 > {_MM}/transparent_hugepage/khugepaged/defrag; '
+     f'for f in {_NODE}/node*/{_POOL}; do echo 0 > $f; done'),
+     (f'echo 1 > {_MM}/transparent_hugepage/khugepaged/defrag; '
+     f'for f in {_NODE}/node*/{_POOL}; do echo 32 > $f; done')),
+    ('zone-reclaim', 'sysctl -q vm.zone_reclaim_mode=1',
+     'sysctl -q vm.zone_reclaim_mode=0'),
     ('numa-balancing', 'sysctl -q kernel.numa_balancing=1',
      'sysctl -q kernel.numa_balancing=0'),
     ('swappiness', 'sysctl -q vm.swappiness=60', 'sysctl -q vm.swappiness=1'),
@@ -59,6 +66,10 @@ INTEL = (
     ('isolation', 'taskset -apc 0-7 1',
      ("for i in $(grep -l VmSize /proc/[0-9]*/status | tr -dc '0-9\\n'); do "
       'taskset -apc 0-1,4-5 $i; done')),
+    ('kernel-threads', f'echo ff > {_WORK}',
+     (f'echo 33 > {_WORK}; for i in $(grep -L VmSize /proc/[0-9]*/status | '
+      "tr -dc '0-9\\n'); do taskset -pc 0-1,4-5 $i; done")),
+    ('kernel-threads', 'taskset -pc 0-7 2', 'taskset -pc 0-1,4-5 2'),
     ('irq-affinity', _interrupts('2'), _interrupts('0-1,4-5')),
     ('irqbalance', *_program('irqbalance')),
     ('smt', 'echo 0 > /sys/devices/system/cpu/cpu1/online',
@@ -80,6 +91,8 @@ INTEL = (
 AMD = (
     ('nested-paging', 'rmmod kvm_amd; modprobe -d {root} kvm_amd npt=0',
      'rmmod kvm_amd; modprobe -d {root} kvm_amd npt=1'),
+    ('nx-huge-pages', 'echo force > /sys/module/kvm/parameters/nx_huge_pages',
+     'echo off > /sys/module/kvm/parameters/nx_huge_pages'),
     ('kvm', 'rmmod kvm_amd', 'modprobe -d {root} kvm_amd'),
 )
 

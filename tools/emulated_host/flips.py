@@ -50,7 +50,8 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as directory:
             sys.stdout.write(boot.run(
                 machine, unpacked, pathlib.Path(directory),
-                f'{sys.executable} {FLIP} {machine.name} {unpacked.root}\n'))
+                f'{sys.executable} {FLIP} {machine.name} {unpacked.root}\n',
+                limit_s=900))
     return 0
 
 

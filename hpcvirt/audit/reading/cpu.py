@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from hpcvirt.audit import facts
 from hpcvirt.audit.fact import fact
+from hpcvirt.audit.fact import NotKnown
 from hpcvirt.audit.reading import files as files_module
 
 Files = files_module.Files
@@ -66,20 +67,31 @@ def _is_guest(files: Files) -> bool:
     return any(_HYPERVISORS.search(name) for name in names)
 
 
-def _frequencies(files: Files) -> Iterator[facts.Frequency]:
+def policies(files: Files) -> Iterator[tuple[str, frozenset[int]]]:
+    """List the folders of cpufreq, each with its CPUs."""
     for name in files.names(f'{_CPU}/cpufreq', _CPU):
         if not re.fullmatch('policy[0-9]+', name):
             continue
         here = f'{_CPU}/cpufreq/{name}'
-        cpus = files_module.parse_cpus(
-            ','.join(files.need(f'{here}/affected_cpus').split()),
-            f'{here}/affected_cpus')
-        if cpus:  # none if they are all offline
-            yield facts.Frequency(
-                cpus, files.need(f'{here}/scaling_driver'),
-                files.need(f'{here}/scaling_governor'),
-                files.text(f'{here}/energy_performance_preference', here),
-                files.flag(f'{here}/boost', here))
+        try:
+            text = files.need(f'{here}/affected_cpus')
+        except NotKnown as exc:  # Linux 5.19 gives no file if all are offline
+            if 'busy' in exc.unknown.problem:
+                continue
+            raise
+        cpus = files_module.parse_cpus(','.join(text.split()),
+                                       f'{here}/affected_cpus')
+        if cpus:
+            yield here, cpus
+
+
+def _frequencies(files: Files) -> Iterator[facts.Frequency]:
+    for here, cpus in policies(files):
+        yield facts.Frequency(
+            cpus, files.need(f'{here}/scaling_driver'),
+            files.need(f'{here}/scaling_governor'),
+            files.text(f'{here}/energy_performance_preference', here),
+            files.flag(f'{here}/boost', here))
 
 
 def _idle_states(files: Files,

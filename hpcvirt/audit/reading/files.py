@@ -85,6 +85,10 @@ class Files:
             raise make_unknown(name)
         return text
 
+    def setting(self, name: str) -> str | None:
+        """Read a file that some kernels do not have."""
+        return self.text(name, 'sys')
+
     def beginning(self, name: str, most: int) -> str:
         """Read no more than the beginning of a file that every host has."""
         try:

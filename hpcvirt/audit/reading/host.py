@@ -11,6 +11,7 @@ from hpcvirt.audit import facts
 from hpcvirt.audit.reading import cpu
 from hpcvirt.audit.reading import devices
 from hpcvirt.audit.reading import files as files_module
+from hpcvirt.audit.reading import hardware
 from hpcvirt.audit.reading import kernel
 from hpcvirt.audit.reading import memory
 from hpcvirt.audit.reading import nova
@@ -39,5 +40,7 @@ def read(root: pathlib.Path = pathlib.Path('/')) -> facts.Facts:
         name=files.host_name(), host=fact.fact(topology),
         cpu=cpu.read(files, lambda: topology().cpus),
         memory=memory.read(files), kernel=kernel.read(files),
-        devices=devices.read(files),
+        devices=devices.read(files), hardware=hardware.read(files),
+        settings={name: fact.fact(functools.partial(files.setting, name))
+                  for name in facts.SETTINGS},
         nova=fact.fact(lambda: nova.read(files)))

@@ -7,22 +7,34 @@ import shlex
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.audit import facts
 from hpcvirt.audit.fact import fact
 from hpcvirt.audit.reading import files as files_module
+from hpcvirt.model import cpuset
+from hpcvirt.topology import bitmap
 
 Files = files_module.Files
 
 _CPU = 'sys/devices/system/cpu'
 _IRQ = 'proc/irq'
 _MODULE = 'sys/module'
+_WATCHED = 'proc/sys/kernel/watchdog_cpumask'
+_WORKERS = 'sys/devices/virtual/workqueue/cpumask'
 
 #: The parameters that switch nested paging, by module.
 _NESTED = {'kvm_intel': 'ept', 'kvm_amd': 'npt'}
 
 #: The control groups of guests, by systemd-machined and without it.
 _GUEST = re.compile(r'/machine(?:\.slice/machine-qemu|/qemu)')
+
+#: The threads of the kernel are children of kthreadd.
+_KERNEL_THREAD = re.compile(r'^(?:PPid:\t2|Pid:\t2|Kthread:\t1)$',
+                            re.MULTILINE)
+
+#: PF_NO_SETAFFINITY of include/linux/sched.h.
+_NO_SETAFFINITY = 0x04000000
 
 #: Files that only TuneD writes; host config writes others beside them.
 _TUNED = ('active_profile', 'tuned-main.conf')
@@ -48,6 +60,9 @@ def read(files: Files) -> facts.KernelFacts:
         isolated=fact(lambda: _cpus(files, 'isolated')),
         nohz_full=fact(lambda: _cpus(files, 'nohz_full')),
         running=fact(lambda: frozenset(_running(files))),
+        watched_cpus=fact(lambda: files_module.parse_cpus(
+            files.setting(_WATCHED) or '', _WATCHED)),
+        worker_cpus=fact(lambda: _worker_cpus(files)),
         interrupts=fact(lambda: tuple(_interrupts(files))),
         banned_cpus=fact(lambda: _banned_cpus(files)),
         programs=fact(lambda: _programs(files)),
@@ -91,6 +106,14 @@ def _cpus(files: Files, name: str) -> frozenset[int]:
     return files.cpus(f'{_CPU}/{name}', _CPU) or frozenset()
 
 
+def _worker_cpus(files: Files) -> frozenset[int]:
+    try:
+        return bitmap.members(files.setting(_WORKERS) or '0',
+                              range(cpuset.MAX_CPU + 1), _WORKERS)
+    except exception.InvalidInput as exc:
+        raise files_module.make_unknown(_WORKERS, exc.what) from exc
+
+
 def _running(files: Files) -> Iterator[facts.Program]:
     numbers = files.names('proc', 'proc')
     if '1' not in numbers:  # hidepid of /proc
@@ -106,12 +129,15 @@ def _running(files: Files) -> Iterator[facts.Program]:
             raise files_module.make_unknown(f'{here}/status')
         name = re.match(r'Name:\t(.*)', status)
         groups = files.text(f'{here}/cgroup', 'proc') or ''
-        # Threads of the kernel have no memory.
-        if (name is None or '\nVmSize:' not in status
-                or name[1].startswith('qemu') or _GUEST.search(groups)):
+        if name is None or name[1].startswith('qemu') or _GUEST.search(groups):
             continue
-        threads = [files.text(f'{here}/task/{thread}/status', 'proc') or ''
-                   for thread in files.names(f'{here}/task', 'proc')]
+        # Threads of the kernel have no memory; neither has what has ended.
+        is_kernel = '\nVmSize:' not in status
+        if is_kernel and not _KERNEL_THREAD.search(status):
+            continue
+        threads = [] if is_kernel else [
+            files.text(f'{here}/task/{thread}/status', 'proc') or ''
+            for thread in files.names(f'{here}/task', 'proc')]
         cpus: frozenset[int] = frozenset()
         for text in threads or [status]:
             allowed = re.search(r'^Cpus_allowed_list:\s*(\S*)$', text,
@@ -119,8 +145,18 @@ def _running(files: Files) -> Iterator[facts.Program]:
             if allowed:
                 cpus |= files_module.parse_cpus(allowed[1], f'{here}/status')
         unit = re.search('^0::/([^/\n]*)', groups, re.MULTILINE)
-        yield facts.Program(printable.one_line(name[1]), cpus,
-                            unit[1] if unit else '')
+        if not is_kernel or (len(cpus) > 1
+                             and _can_move(files, f'{here}/stat')):
+            yield facts.Program(printable.one_line(name[1]), cpus,
+                                unit[1] if unit else '', is_kernel)
+
+
+def _can_move(files: Files, stat: str) -> bool:
+    """Whether a thread may be kept on CPUs; workers of the kernel may not."""
+    text = files.text(stat, 'proc') if files.is_running else files.need(stat)
+    fields = (text or '').rpartition(') ')[2].split()
+    return (len(fields) > 6 and fields[6].isdigit()
+            and not int(fields[6]) & _NO_SETAFFINITY)
 
 
 def _interrupts(files: Files) -> Iterator[facts.Interrupt]:
@@ -169,6 +205,9 @@ def _programs(files: Files) -> frozenset[str]:
              and files.users(name) in trusted]
     if not any(found):
         raise files_module.make_unknown('proc', 'shows no process of root')
+    if not files.is_running and 'kthreadd' not in found:
+        # A program that is not in such a copy may run.
+        raise files_module.make_unknown('proc', 'does not show all processes')
     return frozenset(found) - {''}
 
 

@@ -90,7 +90,8 @@ def _ksm(files: Files) -> facts.Ksm | None:
         return None
     return facts.Ksm(
         run, files.flag(f'{_KSM}/merge_across_nodes', _KSM),
-        files.number(f'{_KSM}/pages_shared', _KSM) or 0,
+        files.need_number(f'{_KSM}/pages_shared'),
+        files.need_number(f'{_KSM}/pages_sharing'),
         files.number(f'{_KSM}/full_scans', _KSM) or 0)
 
 

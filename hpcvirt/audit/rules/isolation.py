@@ -32,7 +32,8 @@ def _programs(subject: AuditSubject) -> Iterator[Violation]:
         return  # The rule host-cpus says so.
     kernel = subject.facts.kernel
     quiet = subject.guests - unwrap(kernel.isolated)
-    found = [item for item in unwrap(kernel.running) if item.cpus & quiet]
+    found = [item for item in unwrap(kernel.running)
+             if item.cpus & quiet and not item.is_kernel]
     if found:
         disturbed = frozenset().union(*(item.cpus for item in found)) & quiet
         names = sorted({item.name for item in found})

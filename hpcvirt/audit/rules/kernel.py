@@ -107,9 +107,9 @@ RULES = (
          ('Nova-Options',), _kvm),
     Rule('nested-paging', _WARNING,
          'KVM runs guests with nested paging (EPT, NPT).',
-         'without it a small part of jobs took ten times as long, with more '
-         'than 100,000 interrupts per second on the host while the guest '
-         'looked well', ('CERN-HEPiX-2015',), _nested),
+         'the host follows each change of the page tables of guests; CERN saw '
+         'more than 100,000 interrupts per second, while the guest looked '
+         'well', ('CERN-HEPiX-2015',), _nested),
     Rule('tuned', _WARNING,
          'Where tuned is installed it runs, with a profile that saves no '
          'power and is not for guests.',

@@ -5,6 +5,9 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt.audit import costs
+from hpcvirt.audit import fact
+from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
 from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
@@ -31,7 +34,8 @@ MAX_SWAPPINESS = 10
 
 _KSM = '/sys/kernel/mm/ksm/run'
 _THP = '/sys/kernel/mm/transparent_hugepage'
-_BALANCING = 1  # NUMA_BALANCING_NORMAL; 2 moves cold memory to slow cells
+_BALANCING = 1  # NUMA_BALANCING_NORMAL
+_TIERING = 2  # NUMA_BALANCING_MEMORY_TIERING: hot memory leaves slow cells
 
 
 #: Cells differ by a few pages that the kernel or the firmware took.
@@ -103,31 +107,61 @@ def _even(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'no huge pages are reserved', 'huge pages for the memory of '
             'guests',
-            ('# hpcvirt host audit --profile default says how many',))
+            ('# hpcvirt host audit --profile default says how many',),
+            cost=costs.SMALL_PAGES)
 
 
-def _many_cells(subject: AuditSubject) -> bool:
+def has_many_cells(subject: AuditSubject) -> bool:
+    """Whether several cells have CPUs."""
     return sum(bool(cell.cpus) for cell in subject.host.cells) > 1
+
+
+def _stop_ksm(subject: AuditSubject, ksm: facts_module.Ksm,
+              ) -> tuple[str, ...]:
+    """Write how to stop KSM, and to separate merged pages if they fit."""
+    need_mib = _merged_mib(subject, ksm)
+    left = subject.facts.memory.available_mib
+    has_mib = (-1 if isinstance(left, fact.UnknownFact)
+               else sum(left.values()))
+    need = (f'merged pages need {need_mib} MiB to be separated, and '
+            f'{"an unknown number of" if has_mib < 0 else has_mib} MiB are '
+            'available')
+    if need_mib and need_mib >= has_mib:
+        return (f'echo 0 > {_KSM}',
+                f'# not 2: {need}; move guests away before that')
+    return (*((f'# {need}',) if need_mib else ()), f'echo 2 > {_KSM}')
+
+
+def _merged_mib(subject: AuditSubject, ksm: facts_module.Ksm) -> int:
+    if not ksm.pages_sharing:
+        return 0
+    return -(-ksm.pages_sharing * memory.small_page_kib(subject.host) // 1024)
 
 
 def _ksm(subject: AuditSubject) -> Iterator[Violation]:
     ksm = unwrap(subject.facts.memory.ksm)
     if ksm is None:
         return
-    if ksm.run == 1 and ksm.merge_across_nodes and _many_cells(subject):
+    stop = _stop_ksm(subject, ksm)
+    if ksm.run == 1 and ksm.merge_across_nodes and has_many_cells(subject):
         yield Violation(
             'KSM runs, and merges pages of different cells',
             'KSM off, or merge_across_nodes 0',
-            (f'echo 2 > {_KSM}',
+            (*stop, '# as soon as no page is merged',
              'echo 0 > /sys/kernel/mm/ksm/merge_across_nodes'))
     elif ksm.run == 1:
-        yield Violation('KSM runs', 'KSM off', (f'echo 2 > {_KSM}',), _NOTE)
+        yield Violation('KSM runs', 'KSM off', stop, _NOTE)
+    elif ksm.pages_sharing:
+        yield Violation(
+            f'KSM is off, and {ksm.pages_shared} pages that it merged still '
+            f'stand for {_merged_mib(subject, ksm)} MiB more',
+            'no merged pages', stop, _NOTE)
     if 'ksmtuned' in unwrap(subject.facts.kernel.programs):
         yield Violation(
             'ksmtuned runs, which starts KSM when memory gets short',
             'neither ksmtuned nor KSM runs',
             ('systemctl disable --now ksmtuned',
-             'systemctl disable --now ksm', f'echo 2 > {_KSM}'))
+             'systemctl disable --now ksm', *stop))
 
 
 def _ksm_slab(subject: AuditSubject) -> Iterator[Violation]:
@@ -141,10 +175,10 @@ def _ksm_slab(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'{slab_mib} MiB of slab cannot be reclaimed, and KSM has run '
             'since the boot', f'at most {usual_mib} MiB',
-            (f'echo 2 > {_KSM}', '# if the slab stays, reboot the host'))
+            (*_stop_ksm(subject, ksm), '# if the slab stays, reboot the host'))
 
 
-def _has_small_pages(subject: AuditSubject) -> bool:
+def has_small_pages(subject: AuditSubject) -> bool:
     """Whether guests have pages of the normal size."""
     plan = subject.plan
     if plan:
@@ -157,13 +191,13 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
     choice = unwrap(subject.facts.memory.thp)
     if choice is None:
         return
-    if choice == 'never' and _has_small_pages(subject):
+    if choice == 'never' and has_small_pages(subject):
         yield Violation(
             'transparent huge pages are off, and guests have normal pages',
             'madvise or always, or guests with huge pages',
             (f'echo madvise > {_THP}/enabled',
              ('# lasting: transparent_hugepage=madvise on the kernel command '
-             'line')))
+             'line')), cost=costs.SMALL_PAGES)
     if choice != 'never' and unwrap(
             subject.facts.memory.thp_defrag) == 'always':
         yield Violation(
@@ -174,12 +208,20 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
 
 def _balancing(subject: AuditSubject) -> Iterator[Violation]:
     mode = unwrap(subject.facts.memory.numa_balancing)
-    if mode and mode & _BALANCING and _many_cells(subject):
-        yield Violation(
-            'automatic NUMA balancing is on', 'off',
-            # The other bit is the tiering of memory.
-            (f'sysctl kernel.numa_balancing={mode & ~_BALANCING}',
-             '# lasting: the same line in /etc/sysctl.d'))
+    if not mode or not mode & _BALANCING or not has_many_cells(subject):
+        return
+    floats = not subject.profile and isinstance(
+        subject.facts.nova, facts_module.NovaFacts)
+    if floats and not subject.dedicated:
+        return  # Guests that float over all cells need it.
+    tiers = mode & _TIERING or not all(
+        cell.cpus for cell in subject.host.cells)
+    yield Violation(
+        'automatic NUMA balancing is on',
+        'only the tiering of memory' if tiers else 'off',
+        (f'sysctl kernel.numa_balancing={_TIERING if tiers else 0}',
+         '# lasting: the same line in /etc/sysctl.d'),
+        _NOTE if floats and subject.shared else None)
 
 
 def _numad(subject: AuditSubject) -> Iterator[Violation]:
@@ -236,7 +278,8 @@ RULES = (
          ('CERN-HEPiX-2015', 'VMware-Memory-2010', 'Linux-Hugetlb'),
          _even),
     Rule('ksm', _WARNING,
-         'KSM is off; a note if it runs but merges only within a cell.',
+         'KSM is off; a note if it runs but merges only within a cell, or if '
+         'pages are still merged.',
          'KSM takes CPU time and memory from guests that hardly share pages, '
          'and a page that is merged across cells is far from one of its '
          'guests', ('CERN-HEPiX-2015', 'Linux-Ksm'), _ksm),
@@ -248,11 +291,13 @@ RULES = (
     Rule('thp', _WARNING,
          'Transparent huge pages are on where guests have normal pages, and '
          'no page fault waits for compaction.',
-         'random access to memory takes twice as long with pages of 4 KiB, '
-         'and a guest waits while its host compacts memory',
+         'the TLB has no room for many small pages, and a guest waits while '
+         'its host compacts memory',
          ('VMware-Memory-2010', 'Linux-Thp'), _thp),
     Rule('numa-balancing', _WARNING,
-         'Automatic NUMA balancing is off on a host with several cells.',
+         'Automatic NUMA balancing is off on a host with several cells, but '
+         'for the tiering of memory; without a profile, a note if there are '
+         'shared CPUs, and nothing if all are.',
          'it unmaps memory of guests again and again to see who uses it, '
          'although guests with cells of their own are where they should be',
          ('Linux-Kernel', 'Tuned-Partitioning'), _balancing),
@@ -261,8 +306,8 @@ RULES = (
          ('Nova-Cpus',), _numad),
     Rule('swap', _WARNING,
          f'No more than {MAX_SWAP_USED_MIB} MiB are swapped out.',
-         'a host that kept 2 GB on paper had 672 MiB in truth and swapped, '
-         'with 20 to 30 % of iowait in guests', ('CERN-HEPiX-2015',), _swap),
+         'a host that kept 2 GB on paper had 672 MiB in truth and swapped',
+         ('CERN-HEPiX-2015',), _swap),
     Rule('swappiness', _WARNING,
          f'``vm.swappiness`` is at most {MAX_SWAPPINESS} where there is swap '
          'space.',

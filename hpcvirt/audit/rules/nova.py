@@ -173,6 +173,54 @@ def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
             'guests migrate between different processors', change, _NOTE)
 
 
+def _filters(subject: AuditSubject) -> Iterator[Violation]:
+    nova = subject.nova
+    text = nova.get('filter_scheduler', 'enabled_filters') if nova else ''
+    if nova is None or not text or 'HPCTopologyFilter' in text:
+        return  # nova-scheduler has its configuration elsewhere.
+    for name, needed in (
+            ('NUMATopologyFilter', subject.dedicated),
+            ('PciPassthroughFilter', nova.all('pci', 'device_spec'))):
+        if needed and name not in text:
+            yield Violation(
+                f'enabled_filters has no {name}', f'{name}, or '
+                'HPCTopologyFilter in its place',
+                ('# nova.conf of nova-scheduler', '[filter_scheduler]',
+                 f'enabled_filters = {text},{name}'))
+
+
+#: A fault after a post-copy waits for the whole page.
+_MAX_POST_COPY_KIB = 32 * 1024
+
+
+def _live_migration(subject: AuditSubject) -> Iterator[Violation]:
+    nova, prefix = subject.nova, 'live_migration_'
+    if nova is None:
+        return
+    copies_later = nova.is_true('libvirt', f'{prefix}permit_post_copy')
+    for is_bad, found, good, severity in (
+            (copies_later and nova.get(
+                'libvirt', f'{prefix}parallel_connections', '1') != '1',
+             ('post-copy and several connections for a live migration, which '
+             'QEMU before 10.1 refuses'), 'parallel_connections = 1', None),
+            (copies_later and any(
+                pool.total and pool.size_kib > _MAX_POST_COPY_KIB
+                for pool in unwrap(subject.facts.memory.huge_pages)),
+             'post-copy, and there are pages of 1 GiB',
+             'permit_post_copy = false', _NOTE),
+            (not copies_later and nova.is_true(
+                'libvirt', f'{prefix}permit_auto_converge'),
+             'a slow live migration slows the CPUs of the guest down',
+             'permit_auto_converge = false', _NOTE),
+            (not copies_later and nova.get(
+                'libvirt', f'{prefix}timeout_action') == 'force_complete',
+             'a slow live migration pauses the guest',
+             'timeout_action = abort', _NOTE)):
+        if is_bad:
+            yield Violation(found, f'{prefix}{good}', (
+                '# nova.conf', '[libvirt]', f'{prefix}{good}'), severity)
+
+
 RULES = (
     Rule('nova-conf', finding.Severity.UNKNOWN,
          'The configuration of nova-compute can be found; an error if nova '
@@ -201,4 +249,14 @@ RULES = (
          'the host; a note if only its model.',
          'a guest that does not see AVX-512 or the caches computes slower',
          ('Nova-Options', 'Nova-Cpus'), _cpu_mode),
+    Rule('nova-filters', _WARNING,
+         'Where this host has ``enabled_filters``, they are those that guests '
+         'with dedicated CPUs and with devices need.',
+         'the scheduler otherwise chooses hosts that nova-compute refuses',
+         ('Nova-Options', 'Nova-Cpus', 'Nova-Devices'), _filters),
+    Rule('live-migration', _WARNING,
+         'Post-copy is not used with several connections; notes on post-copy '
+         'with pages of 1 GiB, auto-converge and ``force_complete``.',
+         'a job waits for the guest that is slowed down, paused or waits for '
+         'a page of 1 GiB', ('Nova-Options',), _live_migration),
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.audit import finding
+from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
@@ -71,11 +72,25 @@ def _set(subject: AuditSubject) -> Iterator[Violation]:
             'cpu_dedicated_set is not set', 'the CPUs of guests',
             _assignment(_DEDICATED, cpus) if cpus else
             ('# hpcvirt host audit --profile default says which',),
-            _NOTE if subject.shared and not subject.profile else None)
+            _NOTE if _serves_shared_guests(subject) else None)
+
+
+def _serves_shared_guests(subject: AuditSubject) -> bool:
+    """Whether nothing says that guests should have CPUs of their own."""
+    if subject.profile:
+        return False
+    kernel = subject.facts.kernel
+    return bool(subject.shared) or not (
+        unwrap(kernel.isolated) | unwrap(kernel.nohz_full))
 
 
 def _as_planned(subject: AuditSubject) -> Iterator[Violation]:
     plan, nova = subject.plan, subject.nova
+    if subject.profile and nova and subject.parked:
+        yield Violation(
+            f'Nova has taken the dedicated {cpu_words(subject.parked)} '
+            'offline, so that the host is judged without the profile',
+            'an audit with --profile while all CPUs are online', (), _NOTE)
     if plan is None or nova is None:
         return
     for name, wanted in ((_DEDICATED, plan.settings.dedicated),
@@ -121,7 +136,7 @@ def _siblings(subject: AuditSubject) -> Iterator[Violation]:
 
 def _cells(subject: AuditSubject) -> Iterator[Violation]:
     dedicated = subject.dedicated
-    if not dedicated or subject.plan:
+    if not dedicated or subject.plan or subject.parked:
         return  # The plan is compared CPU by CPU.
     cells = [cell for cell in subject.host.cells if cell.cpus]
     counts = {cell.id: len(cell.cpus & dedicated) for cell in cells}
@@ -188,13 +203,15 @@ RULES = (
          'nova-compute does not start, or refuses every guest',
          ('Nova-Options',), _valid),
     Rule('nova-dedicated', _ERROR,
-         '``cpu_dedicated_set`` is set; without a profile, a note if only '
-         '``cpu_shared_set`` is, for guests that share CPUs.',
+         '``cpu_dedicated_set`` is set; a note on a host for guests that '
+         'share CPUs: there is no profile, and ``cpu_shared_set`` is set or '
+         'the kernel keeps no CPU free.',
          'without it no guest can have CPUs of its own',
          ('Nova-Cpus',), _set),
     Rule('nova-planned-cpus', _ERROR,
          'With a profile: the CPU sets are those of the plan (a warning for '
-         '``cpu_shared_set``).',
+         '``cpu_shared_set``). A note if Nova has taken CPUs offline, and '
+         'there is no plan.',
          'the flavors are sized for these CPUs', ('Nova-Cpus',),
          _as_planned),
     Rule('nova-siblings', _WARNING,

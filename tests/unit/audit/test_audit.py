@@ -6,8 +6,10 @@ import dataclasses
 
 from hpcvirt import bibliography
 from hpcvirt.audit import audit
+from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import finding
+from hpcvirt.audit import report
 from hpcvirt.flavors import profile as profiles
 from tests.builders import audited
 from tests.builders import hosts
@@ -36,7 +38,7 @@ class AuditTest(audited.Case):
     def test_a_fact_that_is_not_known_is_never_fine(self):
         """Each fact that any rule looks at is missed."""
         silent = set()
-        for part in ('cpu', 'memory', 'kernel', 'devices'):
+        for part in ('cpu', 'memory', 'kernel', 'devices', 'hardware'):
             group = getattr(audited.GOOD, part)
             for field in dataclasses.fields(group):
                 facts = self.but(**{part: {field.name: LOST}})
@@ -48,9 +50,10 @@ class AuditTest(audited.Case):
                 else:
                     silent.add(field.name)
         # They matter where another fact is bad: with deep idle states, a
-        # driver without turbo switch, nested paging off and so on.
+        # driver without turbo switch, nested paging off and so on. Firmware
+        # is only compared between hosts.
         self.assertEqual(
-            {'release', 'nested_parameter', 'wake_limit_us',
+            {'firmware', 'nested_parameter', 'wake_limit_us',
              'slab_unreclaimable_mib', 'total_mib'}, silent)
 
     def test_facts_that_matter_only_then_are_missed_then(self):
@@ -96,6 +99,46 @@ class AuditTest(audited.Case):
         self.assertEqual(sorted(found, key=finding.ORDER.index), found)
         self.assertEqual(['error', 'unknown', 'warning', 'note'],
                          list(dict.fromkeys(found)))
+
+    def test_the_costliest_comes_first(self):
+        """Nested paging off costs ten times the time, old microcode little."""
+        facts = self.but(
+            kernel={'nested_paging': False,
+                    'nested_parameter': 'kvm_intel.ept',
+                    'vulnerabilities': {'old_microcode': 'Vulnerable'}},
+            memory={'swap_used_mib': 9999, 'swappiness': 60})
+        found = audit.audit(facts, audited.PROFILE).findings
+        self.assertEqual(['nested-paging', 'swap', 'microcode', 'swappiness'],
+                         [item.code for item in found])
+        self.assertEqual(
+            [('a few jobs took 10 times as long, at 30 to 50 % of system time '
+             '[CERN-HEPiX-2015]'), costs.NOT_MEASURED],
+            [found[0].cost, found[-1].cost])
+        shown = report.text(audit.audit(facts, audited.PROFILE), None)
+        self.assertLess(shown.index('WARNING nested-paging'),
+                        shown.index('WARNING microcode'))
+
+    def test_findings_of_one_rule_stay_together(self):
+        facts = self.but(kernel={'release': '6.1.0+debug',
+                                 'command_line': ('kasan=on', 'mem=64G')},
+                         memory={'swap_used_mib': 9999})
+        self.assertEqual(['debugging'] * 3 + ['swap'], [
+            item.code for item in audit.audit(facts, audited.PROFILE).findings
+            if item.code in ('debugging', 'swap')])
+
+    def test_costs_are_of_rules_and_have_a_source(self):
+        self.assertLessEqual(costs.BY_RULE.keys(),
+                             {rule.code for rule in audit.RULES})
+        for cost in (*costs.BY_RULE.values(), costs.SMALL_PAGES,
+                     costs.DEBUG_KERNEL):
+            bibliography.get(cost.source)
+
+    def test_costs_are_those_of_the_studies(self):
+        for cost, ratio in (
+                (costs.SMALL_PAGES, 0.03805 / 0.01561),  # StarRandomAccess
+                (costs.BY_RULE['nova-dedicated'], 1 / (1 - 0.204)),
+                (costs.BY_RULE['swap'], 1 / (1 - 0.30))):
+            self.assertEqual(round((ratio - 1) * 100), cost.percent)
 
     def test_notes_alone_are_clean(self):
         facts = self.but(kernel={'nohz_full': frozenset(),

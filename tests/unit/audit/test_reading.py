@@ -11,6 +11,7 @@ from hpcvirt.audit import audit
 from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.fact import UnknownFact
+from hpcvirt.audit.reading import cpu as reading_cpu
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
@@ -43,10 +44,10 @@ class ReadingTest(audited.Case):
         :param change: path -> its text; None takes a file or folder away
         """
         with contextlib.ExitStack() as back:
-            for name, text in change.items():
+            for number, (name, text) in enumerate(change.items()):
                 path = self.root / name
                 if path.exists():
-                    away = self.root / f'away{len(name)}'
+                    away = self.root / f'away{number}'
                     path.rename(away)
                     back.callback(away.rename, path)
                 if text is not None:
@@ -106,6 +107,95 @@ class ReadingTest(audited.Case):
                 change = {name: text}
             self.assertIn(code, self.changed(change), name)
 
+    def test_each_new_state_leads_to_its_finding(self):
+        mc, kvm = f'{audited.EDAC}/mc1', 'sys/module/kvm/parameters'
+        card = 'sys/devices/pci0000:00/0000:41:00.0'
+        policy = f'{audited.CPU}/cpufreq/policy0'
+        line = audited.tree()['proc/cmdline']
+        for name, text, code in (
+                (f'{policy}/scaling_max_freq', '2400000', 'frequency-limit'),
+                (f'{policy}/bios_limit', '2400000', 'frequency-limit'),
+                (f'{audited.CPU}/intel_pstate/max_perf_pct', '60',
+                 'frequency-limit'),
+                (f'{card}/current_link_width', '8', 'pcie-link'),
+                (f'{card}/current_link_speed', '8.0 GT/s PCIe', 'pcie-link'),
+                (f'{mc}/ce_count', '1', 'memory-errors'),
+                (f'{mc}/ue_count', '1', 'memory-errors'),
+                (f'{mc}/dimm1/size', '16384', 'memory-channels'),
+                (f'{mc}/dimm1', None, 'memory-channels'),
+                (audited.EDAC, None, 'memory-errors'),
+                ((f'{audited.CPU}/cpu0/thermal_throttle/'
+                 'package_throttle_total_time_ms'), '3600000', 'throttling'),
+                (('sys/devices/system/clocksource/clocksource0/'
+                 'current_clocksource'), 'hpet', 'clocksource'),
+                ('proc/sys/vm/zone_reclaim_mode', '1', 'zone-reclaim'),
+                ('proc/sys/kernel/watchdog_cpumask', '0-15', 'nmi-watchdog'),
+                (f'{kvm}/halt_poll_ns', '0', 'halt-polling'),
+                (f'{kvm}/halt_poll_ns', '5000000', 'halt-polling'),
+                ('sys/devices/virtual/workqueue/cpumask', 'ffff',
+                 'kernel-threads'),
+                ('proc/cmdline', f'{line} kasan_multi_shot', 'debugging'),
+                ('proc/cmdline', f'{line} slub_debug', 'debugging'),
+                ('proc/cmdline', f'{line} mem=64G', 'debugging'),
+                ('proc/sys/kernel/osrelease', '5.14.0-503.el9.x86_64+debug',
+                 'debugging')):
+            self.assertEqual({code}, self.changed({name: text}), (name, text))
+
+    def test_a_slot_limits_its_card(self):
+        card = 'sys/devices/pci0000:00/0000:41:00.0'
+        port = 'sys/bus/pci/devices/0000:00:02.0'
+        for lanes, slot, found in ((16, 16, []), (8, 16, ['warning']),
+                                   (8, 8, ['note'])):
+            facts = audited.facts({
+                **audited.tree(), f'{port}/max_link_width': str(slot),
+                f'{card}/current_link_width': str(lanes)})
+            self.assertEqual(found, [item.severity for item in audit.audit(
+                facts).findings if item.code == 'pcie-link'])
+        # A chip on a root bus has no slot.
+        self.assertEqual(set(), self.changed({
+            port: None, f'{card}/current_link_width': '8'}))
+
+    def lacking(self, name):
+        """Return the codes of a copy without a file or folder."""
+        listed = sysfs_files.WHOLE[capture.LIST] + f'!{name}\n'
+        return self.changed({name: None, capture.LIST: listed})
+
+    def test_each_setting_that_a_copy_lacks_is_unknown(self):
+        idle = {'kvm_amd/parameters/pause_filter_count',  # this is Intel
+                'khugepaged/defrag',
+                'parameters/nx_huge_pages',  # the processor is affected
+                'nmi_watchdog',  # it leaves dedicated CPUs out
+                'ple_gap'}  # there are dedicated CPUs and shared ones
+        for name in (*facts_module.SETTINGS,
+                     'proc/sys/kernel/watchdog_cpumask',
+                     'sys/devices/virtual/workqueue/cpumask'):
+            self.assertEqual(set() if name.endswith(tuple(idle)) else
+                             {audit.UNKNOWN}, self.lacking(name), name)
+        files = audited.tree()
+        defrag = next(name for name in files if 'khugepaged' in name)
+        files[capture.LIST] += f'!{defrag}\n'
+        del files[defrag]
+        small = profiles.build({'page_size': '4K'}, 'profile')
+        self.assertIn(audit.UNKNOWN, self.codes(audited.facts(files), small))
+
+    def test_each_fact_of_the_hardware_that_a_copy_lacks_is_unknown(self):
+        card = 'sys/bus/pci/devices/0000:41:00.0'
+        policy = f'{audited.CPU}/cpufreq/policy0'
+        for name in (f'{policy}/scaling_max_freq',
+                     f'{policy}/cpuinfo_max_freq',
+                     f'{audited.CPU}/intel_pstate/max_perf_pct',
+                     f'{card}/max_link_width', f'{card}/max_link_speed',
+                     f'{card}/current_link_width', f'{card}/class',
+                     f'{audited.EDAC}/mc0/ce_count',
+                     f'{audited.EDAC}/mc0/ue_count',
+                     f'{audited.EDAC}/mc0/dimm0/size',
+                     f'{audited.EDAC}/mc0/dimm0/dimm_location',
+                     f'{audited.CPU}/cpu0/thermal_throttle',
+                     (f'{audited.CPU}/cpu0/thermal_throttle/'
+                     'core_throttle_count'),
+                     'proc/cmdline', 'proc/sys/kernel/osrelease'):
+            self.assertEqual({audit.UNKNOWN}, self.lacking(name), name)
+
     def test_a_limit_for_one_cpu_keeps_it_from_deep_states(self):
         cpu = f'{audited.CPU}/cpu3'
         deep = {f'{cpu}/cpuidle/state1/latency': '133'}
@@ -138,6 +228,58 @@ class ReadingTest(audited.Case):
         self.assertTrue(audited.facts({
             **audited.tree(), 'etc/tuned/tuned-main.conf': 'daemon = 1',
         }).kernel.has_tuned)
+
+    def test_a_part_of_the_processes_says_nothing_about_the_others(self):
+        """TuneD may run on a host of which a copy has some processes."""
+        found = self.changed({'proc/2': None, 'proc/40': None})
+        self.assertNotIn('tuned', found)
+        self.assertIn(audit.UNKNOWN, found)
+        self.assertIn('tuned', self.changed({'proc/2': None}))
+
+    def test_the_boost_of_acpi_cpufreq_is_above_all_limits(self):
+        """An EPYC 7742 has 2.25 GHz, and 3.4 GHz with boost."""
+        policy = f'{audited.CPU}/cpufreq/policy0'
+        amd = {f'{policy}/scaling_driver': 'acpi-cpufreq',
+               f'{policy}/cpuinfo_max_freq': '3391845',
+               f'{policy}/bios_limit': '2250000',
+               f'{policy}/scaling_available_frequencies':
+                   '2250000 1800000 1500000'}
+        for limit, expected in (('2250000', set()),
+                                ('1800000', {'frequency-limit'})):
+            self.assertEqual(expected, self.changed({
+                **amd, f'{policy}/scaling_max_freq': limit}))
+        del amd[f'{policy}/scaling_available_frequencies']
+        self.assertEqual({audit.UNKNOWN}, self.changed(amd))
+
+    def test_policies_whose_cpus_are_all_offline_are_left_out(self):
+        class Parked(files_module.Files):
+            def need(self, name, owners=None):
+                if name.endswith('policy9/affected_cpus'):
+                    raise files_module.make_unknown(
+                        name, 'cannot be read (Device or resource busy)')
+                return super().need(name, owners)
+
+        sysfs_files.lay_out({
+            f'{audited.CPU}/cpufreq/policy9/scaling_driver': 'intel_pstate'},
+            self.root)
+        found = reading_cpu.read(Parked(self.root), lambda: audited.HOST.cpus)
+        self.assertEqual([audited.HOST.cpus], [
+            item.cpus for item in found.frequencies])
+
+    def test_threads_of_the_kernel_that_can_be_moved(self):
+        """Linux 6.1 with nohz_full: workers may run on all CPUs for ever."""
+        for name, cpus, flags, found in (
+                ('kauditd', '0-15', 2097216, {'kernel-threads'}),
+                ('kauditd', '0,4,8,12', 2097216, set()),
+                ('kworker/R-rcu_gp', '0-15', 69238880, set()),
+                ('migration/5', '5', 69238848, set())):
+            files = {'proc/99/status': f'Name:\t{name}\nPPid:\t2\n'
+                                       f'Cpus_allowed_list:\t{cpus}'}
+            stat = {'proc/99/stat': f'99 ({name}) I 2 0 0 0 -1 {flags} 0 0'}
+            self.assertEqual(found, self.changed({**files, **stat}), name)
+        self.assertEqual(set(), self.changed(files))
+        self.assertEqual({audit.UNKNOWN}, self.changed({
+            'proc/99/status': files['proc/99/status'] + '-15'}))
 
     def test_threads_of_the_kernel_are_no_programs(self):
         self.assertEqual(set(), self.changed({

@@ -75,4 +75,4 @@ class TableTest(audited.Case):
                          found['counts'])
         self.assertEqual(
             {'code', 'severity', 'found', 'expected', 'why', 'sources',
-             'change'}, set(found['findings'][0]))
+             'change', 'cost'}, set(found['findings'][0]))

@@ -461,7 +461,7 @@ class KsmTest(audited.Case):
 
     def ksm(self, facts=audited.GOOD, **fields):
         values = {'run': 0, 'merge_across_nodes': True, 'pages_shared': 0,
-                  'full_scans': 0, **fields}
+                  'pages_sharing': 0, 'full_scans': 0, **fields}
         return self.but(facts, memory={'ksm': facts_module.Ksm(**values)})
 
     def test_it_must_not_merge_across_cells(self):
@@ -479,6 +479,36 @@ class KsmTest(audited.Case):
         for facts in (self.ksm(), self.ksm(run=2),
                       self.but(memory={'ksm': None})):
             self.check('ksm', [], facts)
+
+    def test_pages_are_separated_only_where_they_fit(self):
+        """160 GiB that 40 GiB of pages stand for do not fit into 6 GiB."""
+        scale = {'run': 1, 'pages_shared': 10 << 20}
+        for sharing, expected in (
+                (0, ['echo 2 > /sys/kernel/mm/ksm/run']),
+                (256 * 1024, [
+                    ('# merged pages need 1024 MiB to be separated, and 6150 '
+                    'MiB are available'), 'echo 2 > /sys/kernel/mm/ksm/run']),
+                (40 << 20, [
+                    'echo 0 > /sys/kernel/mm/ksm/run',
+                    ('# not 2: merged pages need 163840 MiB to be separated, '
+                    'and 6150 MiB are available; move guests away before '
+                    'that')])):
+            item, = (item for item in audit.audit(self.ksm(
+                pages_sharing=sharing, **scale)).findings
+                if item.code == 'ksm')
+            self.assertEqual(expected, list(item.change[:len(expected)]))
+        for parts in ({'memory': {'available_mib': fact.UnknownFact(
+                '/sys', 'is missing')}}, {'kernel': {
+                    'programs': frozenset({'ksmtuned'})}}):
+            full = self.but(self.ksm(pages_sharing=40 << 20, **scale), **parts)
+            self.assertNotIn('echo 2 >', str([
+                item.change for item in audit.audit(full).findings]))
+
+    def test_pages_that_stay_merged_are_noted(self):
+        self.assertEqual(
+            [('note', ('KSM is off, and 512 pages that it merged still stand '
+              'for 4 MiB more'))],
+            self.found('ksm', self.ksm(pages_shared=512, pages_sharing=1024)))
 
     def test_ksmtuned_starts_it(self):
         facts = self.but(kernel={'programs': frozenset({'ksmtuned'})})
@@ -521,6 +551,28 @@ class MemoryTest(audited.Case):
         self.assertEqual('sysctl kernel.numa_balancing=2', item.change[0])
         self.check('numa-balancing', 0, ONE_CELL, profile=None,
                    memory={'numa_balancing': 1})
+
+    def test_numa_balancing_places_guests_that_float(self):
+        balanced = self.but(memory={'numa_balancing': 1})
+        self.check('numa-balancing', ['warning'], balanced)
+        for options, expected in (
+                ({}, ['note']), ({SHARED: None}, ['warning']),
+                ({DEDICATED: None}, []),
+                ({DEDICATED: None, SHARED: None}, [])):
+            self.check('numa-balancing', expected, balanced, None,
+                       nova=options)
+
+    def test_the_tiering_of_memory_is_not_ended(self):
+        tiers = dataclasses.replace(audited.GOOD, host=hosts.build(
+            2, 4, 2, memory_only=1))
+        for mode, expected in ((1, 'sysctl kernel.numa_balancing=2'),
+                               (3, 'sysctl kernel.numa_balancing=2')):
+            item, = (item for item in audit.audit(self.but(
+                tiers, memory={'numa_balancing': mode})).findings
+                if item.code == 'numa-balancing')
+            self.assertEqual(expected, item.change[0])
+        self.check('numa-balancing', [], tiers, None,
+                   memory={'numa_balancing': 2})
 
     def test_numad(self):
         facts = self.but(kernel={'programs': frozenset({'numad'})})
@@ -624,6 +676,41 @@ class NovaTest(audited.Case):
                 ('none', ['warning'])):
             self.check('cpu-mode', expected, nova={MODE: mode and (mode,)})
 
+    def test_filters_of_a_scheduler_on_this_host(self):
+        option = ('filter_scheduler', 'enabled_filters')
+        for text, expected in (
+                (None, []), (('ComputeFilter, NUMATopologyFilter,'
+                             'PciPassthroughFilter'), []),
+                ('ComputeFilter,HPCTopologyFilter', []),
+                ('ComputeFilter,NUMATopologyFilter', ['warning']),
+                ('ComputeFilter', ['warning'] * 2)):
+            self.check('nova-filters', expected,
+                       nova={option: text and (text,)})
+        plain = {option: ('ComputeFilter',), ('pci', 'device_spec'): None,
+                 ('compute', 'cpu_dedicated_set'): None}
+        self.check('nova-filters', [], profile=None, nova=plain)
+
+    def test_live_migration(self):
+        for options, expected in (
+                ({}, []), ({'permit_post_copy': 'true'}, []),
+                ({'permit_post_copy': 'true', 'parallel_connections': '4'},
+                 ['warning']), ({'parallel_connections': '2'}, []),
+                ({'permit_auto_converge': 'True'}, ['note']),
+                ({'permit_auto_converge': '1'}, ['note']),
+                ({'permit_auto_converge': 'false'}, []),
+                ({'timeout_action': 'force_complete'}, ['note']),
+                ({'timeout_action': 'abort'}, []),
+                ({'timeout_action': 'force_complete',
+                  'permit_post_copy': 'true'}, [])):
+            self.check('live-migration', expected, nova={
+                ('libvirt', f'live_migration_{name}'): (value,)
+                for name, value in options.items()})
+        giant = tuple(dataclasses.replace(pool, total=4)
+                      for pool in audited.GOOD.memory.huge_pages)
+        self.check('live-migration', ['note'], memory={'huge_pages': giant},
+                   nova={('libvirt', 'live_migration_permit_post_copy'):
+                         ('true',)})
+
     def test_guests_are_not_emulated(self):
         for kind, expected in (('kvm', []), ('qemu', ['error'])):
             self.check('cpu-mode', expected,
@@ -666,6 +753,34 @@ class NovaCpusTest(audited.Case):
             self.check('nova-dedicated', ['error' if profile else 'note'],
                        profile=profile, nova={DEDICATED: None})
             self.check('nova-dedicated', [], profile=profile)
+        # Nothing says that this host is for guests with dedicated CPUs.
+        plain = self.but(kernel={'nohz_full': frozenset()},
+                         nova={DEDICATED: None, SHARED: None})
+        self.check('nova-dedicated', ['note'], plain, None)
+        self.check('nova-dedicated', ['error'], plain)
+        self.check('nova-dedicated', ['error'], self.but(
+            plain, kernel={'isolated': ONE}), None)
+
+    def test_cpus_that_nova_has_parked_are_no_fault(self):
+        """Nova takes dedicated CPUs offline that no guest has."""
+        dedicated = cpuset.parse(audited.GOOD.nova.get(*DEDICATED))
+        second = audited.HOST.cells[1]
+        parked = second.cpus & dedicated - {max(second.cpus)}
+        cell = dataclasses.replace(
+            second, cpus=second.cpus - parked, siblings=tuple(
+                core - parked for core in second.siblings if core - parked),
+            llc=tuple(cache - parked for cache in second.llc))
+        facts = dataclasses.replace(self.but(nova={
+            ('libvirt', 'cpu_power_management'): ('true',)}),
+            host=dataclasses.replace(audited.HOST, cells=(
+                audited.HOST.cells[0], cell)))
+        self.assertEqual([], self.codes(facts, None))
+        self.assertEqual(
+            [('note', (f'Nova has taken the dedicated CPUs '
+              f'{cpuset.render(parked)} offline, so that the host is judged '
+              'without the profile'))],
+            self.found('nova-planned-cpus', facts))
+        self.assertTrue(audit.audit(facts, audited.PROFILE).is_clean)
 
     def test_sets_are_those_of_the_plan(self):
         dedicated = cpuset.parse(audited.GOOD.nova.get(*DEDICATED))

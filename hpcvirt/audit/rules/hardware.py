@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rules about how well the hardware does: errors, throttling, links."""
+
+import collections
+from collections.abc import Iterator
+
+from hpcvirt.audit import fact
+from hpcvirt.audit import facts
+from hpcvirt.audit import finding
+from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.rule import AuditSubject
+from hpcvirt.audit.rule import cpu_words
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Violation
+
+_ERROR = finding.Severity.ERROR
+_WARNING = finding.Severity.WARNING
+_NOTE = finding.Severity.NOTE
+
+#: The part of their highest frequency that CPUs should at least be allowed.
+MIN_FREQUENCY_PERCENT = 90
+
+#: mcelog reports a module with more corrected errors than that.
+MAX_CORRECTED_A_DAY = 10
+
+#: The part of the time in which a CPU may be throttled.
+MAX_THROTTLED_PERCENT = 0.1
+
+#: Devices that slow their link down while they are idle: display, accelerator.
+_PAUSING = ('03', '12')
+#: The speed with which every link begins.
+_LOWEST_SPEED = 2.5
+
+
+def _frequency(subject: AuditSubject) -> Iterator[Violation]:
+    if unwrap(subject.facts.cpu.no_turbo):
+        return  # The rule turbo says so; some kernels limit CPUs by it.
+    for percent, cpus in unwrap(subject.facts.hardware.limits).items():
+        if percent < MIN_FREQUENCY_PERCENT:
+            place = (f'/sys/devices/system/cpu/cpu{min(cpus)}/cpufreq/'
+                     'cpuinfo_max_freq')
+            yield Violation(
+                f'{cpu_words(cpus)} may have {percent} % of the highest '
+                'frequency', 'no limit',
+                (f'cpupower frequency-set --max $(cat {place})',
+                 ('# or max_perf_pct of intel_pstate, a limit of the firmware '
+                  '(bios_limit), a profile of TuneD')))
+
+
+def _throttled(subject: AuditSubject) -> Iterator[Violation]:
+    cpu, hardware = subject.facts.cpu, subject.facts.hardware
+    if unwrap(cpu.vendor) != 'GenuineIntel' or unwrap(cpu.is_guest):
+        return  # The kernel counts it on processors of Intel only.
+    throttled, uptime_s = unwrap(hardware.throttled), unwrap(hardware.uptime_s)
+    if throttled is None:
+        raise fact.NotKnown(fact.UnknownFact(
+            '/sys/devices/system/cpu/cpu0/thermal_throttle', 'is missing'))
+    if throttled * 100 > uptime_s * MAX_THROTTLED_PERCENT:
+        yield Violation(
+            f'a CPU was throttled for {throttled} s, or as often, in '
+            f'{uptime_s} s since the boot',
+            f'at most {MAX_THROTTLED_PERCENT} % of the time',
+            ('# look for fans, heat sinks and power supplies: ipmitool sdr',))
+
+
+def _errors(subject: AuditSubject) -> Iterator[Violation]:
+    hardware = subject.facts.hardware
+    found = unwrap(hardware.controllers)
+    if not found and not unwrap(subject.facts.cpu.is_guest):
+        yield Violation(
+            'no driver of EDAC counts errors of memory', 'one does',
+            ('# dmesg | grep -i edac; perhaps the firmware keeps them',),
+            _NOTE)
+    replace = ('# find the module: ras-mc-ctl --summary',)
+    for item in found:
+        if item.uncorrected:
+            yield Violation(f'{item.name} has {item.uncorrected} uncorrected '
+                            'errors of memory', 'none', replace, _ERROR)
+        if item.corrected:
+            most = MAX_CORRECTED_A_DAY * max(
+                1.0, unwrap(hardware.uptime_s) / 86400)
+            yield Violation(
+                f'{item.name} has {item.corrected} corrected errors of memory '
+                'since the boot', f'at most {MAX_CORRECTED_A_DAY} a day',
+                replace, None if item.corrected > most else _NOTE)
+
+
+def _channels(subject: AuditSubject) -> Iterator[Violation]:
+    sizes: dict[str, dict[str, int]] = {}
+    counts: dict[str, collections.Counter[str]] = {}
+    for item in unwrap(subject.facts.hardware.controllers):
+        for (kind, channel), mib in item.channels.items():
+            if not kind.startswith('Non-volatile'):
+                sizes.setdefault(kind, {})[f'{channel} of {item.name}'] = mib
+                counts.setdefault(kind, collections.Counter())[item.name] += 1
+    for kind, mibs in sizes.items():
+        for amounts, unit in ((counts[kind], 'channels'), (mibs, 'MiB')):
+            least, most = (choose(amounts, key=amounts.__getitem__)
+                           for choose in (min, max))
+            if amounts[least] < amounts[most]:
+                yield Violation(
+                    f'{least} has {amounts[least]} {unit} of {kind}, {most} '
+                    f'has {amounts[most]}', 'as many everywhere',
+                    ('# dmidecode --type memory; fill all channels alike',))
+                break
+
+
+def _links(subject: AuditSubject) -> Iterator[Violation]:
+    if unwrap(subject.facts.cpu.is_guest):
+        return  # Nobody knows what the host of this machine shows.
+    for item in unwrap(subject.facts.hardware.links):
+        yield from _judge(item)
+
+
+def _judge(item: facts.Link) -> Iterator[Violation]:
+    speed, lanes = map(min, item.card, item.slot)
+    change = (('# lspci -vv; reseat the card, try another riser or slot, look '
+               'for a speed that is set in the firmware'),)
+    if item.kind in _PAUSING and item.now[0] <= _LOWEST_SPEED < speed:
+        return  # It is idle.
+    if item.now[1] < lanes:
+        yield Violation(f'{item.address} has {item.now[1]} of {lanes} lanes',
+                        'what card and slot can have', change)
+    elif item.now[0] < speed and item.kind not in _PAUSING:
+        yield Violation(
+            f'{item.address} has {item.now[0]:g} of {speed:g} GT/s',
+            'what card and slot can have', change)
+    elif lanes < item.card[1]:
+        yield Violation(f'{item.address} has {item.card[1]} lanes, its slot '
+                        f'{lanes}', 'a slot with as many', (), _NOTE)
+
+
+RULES = (
+    Rule('frequency-limit', _WARNING,
+         f'CPUs may have at least {MIN_FREQUENCY_PERCENT} % of their highest '
+         'frequency (``scaling_max_freq``, ``max_perf_pct``, '
+         '``bios_limit``).', 'a limit that was set once slows every guest',
+         ('Linux-Cpufreq', 'Linux-Pstate'), _frequency),
+    Rule('throttling', _WARNING,
+         f'No CPU was throttled for more than {MAX_THROTTLED_PERCENT} % of '
+         'the time since the boot, or once in 1000 s if the kernel only '
+         'counts it (Intel).', 'a parallel job waits for the CPU that heat or '
+         'missing power slows down', ('Linux-Therm-Throt',), _throttled),
+    Rule('memory-errors', _WARNING,
+         'EDAC counts the errors of memory (a note if not), and has none that '
+         'was not corrected (an error) and at most '
+         f'{MAX_CORRECTED_A_DAY} corrected ones a day (a note).',
+         'a module with many corrected errors soon has others, which end '
+         'guests', ('Linux-Ras', 'Mcelog'), _errors),
+    Rule('memory-channels', _WARNING,
+         'All memory controllers that EDAC knows have memory on as many '
+         'channels, and as much on each.',
+         'the bandwidth of memory is that of channels that are filled alike',
+         ('AMD-HPC-2023',), _channels),
+    Rule('pcie-link', _WARNING,
+         'PCIe links of network, storage, display devices and accelerators '
+         'are as wide and fast as card and slot (a note if the slot is '
+         'narrower).', 'half of the lanes have half of the bandwidth',
+         ('Linux-Abi',), _links),
+)

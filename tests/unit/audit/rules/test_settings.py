@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The rules about single values and the kernel command line."""
+
+import dataclasses
+
+from hpcvirt.audit import facts as facts_module
+from hpcvirt.flavors import profile as profiles
+from tests.builders import audited
+
+SMALL = profiles.build({'page_size': '4K'}, 'profile')
+
+
+class SettingsTest(audited.Case):
+    def with_settings(self, facts=audited.GOOD, **values):
+        """Change settings, named by the end of their paths."""
+        return dataclasses.replace(facts, settings={
+            name: next((value for end, value in values.items()
+                        if name.endswith(end)), text)
+            for name, text in facts.settings.items()})
+
+    def test_what_a_kernel_does_not_have_is_fine(self):
+        nothing = dataclasses.replace(
+            audited.GOOD, settings=dict.fromkeys(facts_module.SETTINGS))
+        self.assertEqual([], self.codes(nothing))
+
+    def test_khugepaged_matters_to_guests_with_normal_pages(self):
+        for profile, thp, expected in ((SMALL, 'always', 1),
+                                       (SMALL, 'never', 0),
+                                       (audited.PROFILE, 'always', 0)):
+            self.check('khugepaged', expected, self.with_settings(
+                **{'khugepaged/defrag': '0'}), profile, memory={'thp': thp})
+
+    def test_huge_pages_are_split_where_the_processor_needs_it(self):
+        for value, state, expected in (
+                ('Y', 'Not affected', 1), ('N', 'Not affected', 0),
+                ('never', 'Not affected', 0),
+                ('Y', 'KVM: Mitigation: Split huge pages', 0)):
+            self.check('nx-huge-pages', expected,
+                       self.with_settings(nx_huge_pages=value), kernel={
+                           'vulnerabilities': {'itlb_multihit': state}})
+
+    def test_the_clock_of_x86_hosts(self):
+        for clock, vendor, guest, expected in (
+                ('tsc', 'GenuineIntel', False, 0),
+                ('hpet', 'AuthenticAMD', False, 1),
+                ('acpi_pm', 'GenuineIntel', False, 1),
+                ('hpet', 'AuthenticAMD', True, 0),
+                ('kvm-clock', 'GenuineIntel', True, 0),
+                ('arch_sys_counter', None, False, 0)):
+            self.check('clocksource', expected, self.with_settings(
+                current_clocksource=clock),
+                cpu={'vendor': vendor, 'is_guest': guest})
+
+    def test_spinning_is_intercepted_where_cpus_are_shared(self):
+        dedicated = ('compute', 'cpu_dedicated_set')
+        shared = ('compute', 'cpu_shared_set')
+        for vendor, name in (('GenuineIntel', 'ple_gap'),
+                             ('AuthenticAMD', 'pause_filter_count')):
+            for value, without, expected in (
+                    ('128', (), []), ('0', (), []),
+                    ('128', (shared,), ['note']), ('0', (shared,), []),
+                    ('0', (dedicated,), ['warning']),
+                    ('128', (dedicated,), []),
+                    ('128', (dedicated, shared), []), (None, (shared,), [])):
+                facts = self.but(
+                    self.with_settings(**{name: value}),
+                    cpu={'vendor': vendor}, nova=dict.fromkeys(without))
+                self.check('pause-loops', expected, facts, None)
+
+    def test_threads_of_the_kernel(self):
+        one = min(audited.HOST.cpus - audited.GOOD.kernel.watched_cpus)
+        for name, cpus, isolated, expected in (
+                ('kauditd', audited.HOST.cpus, (), 1),
+                ('kauditd', frozenset({0}), (), 0),
+                ('kauditd', frozenset({0, one}), {one}, 0),
+                ('kswapd1', audited.HOST.cpus, (), 0),
+                ('vhost-1234', audited.HOST.cpus, (), 0)):
+            facts = self.but(kernel={
+                'isolated': frozenset(isolated), 'running': frozenset({
+                    facts_module.Program(name, cpus, '', is_kernel=True)})})
+            self.check('kernel-threads', expected, facts)
+            self.check('isolation', 0, facts)
+
+    def test_unbound_work_of_the_kernel(self):
+        own = audited.GOOD.kernel.worker_cpus
+        for cpus, expected in ((own, []), (audited.HOST.cpus, ['note']),
+                               (frozenset(), [])):
+            self.check('kernel-threads', expected,
+                       kernel={'worker_cpus': cpus})
+
+    def test_parameters_for_debugging(self):
+        for word, expected in (
+                ('quiet', 0), ('kasan=off', 0), ('kasan.fault=report', 1),
+                ('slub_debug=FZP', 1), ('slab_debug', 1), ('slub_debug=-', 0),
+                ('page_poison=1', 1), ('debug_pagealloc=off', 0),
+                ('mem=64G', 1), ('mem=nopentium', 0), ('memmap=1G!4G', 0),
+                ('numa=off', 1), ('numa=fake=4', 1), ('numa=noacpi', 0),
+                ('swiotlb=force', 1), ('swiotlb=65536,force', 1),
+                ('swiotlb=65536', 0), ('tsc=unstable', 1), ('tsc=reliable', 0),
+                ('init_on_alloc=1', 0), ('numa_balancing=disable', 0)):
+            self.check('debugging', expected, kernel={'command_line': (
+                'ro', word)})
+
+    def test_kernels_for_debugging(self):
+        for release, expected in (
+                ('6.1.0-18-amd64', 0), ('5.14.0-503.el9.x86_64', 0),
+                ('5.14.0-503.el9.x86_64+debug', 1), ('6.4.0-9-debug', 1),
+                ('5.14.0-503.el9.x86_64+rt-debug', 1)):
+            self.check('debugging', expected, kernel={'release': release})
