@@ -33,6 +33,7 @@ COMMANDS = {
     'host audit': 'hpcvirt.cmd.host.audit:AuditHost',
     'host config': 'hpcvirt.cmd.host.config:ConfigureHosts',
     'host accept': 'hpcvirt.cmd.host.accept:AcceptHost',
+    'host supervise': 'hpcvirt.cmd.host.supervise:SuperviseHosts',
     'host watch': 'hpcvirt.cmd.host.watch:WatchHost',
     'host quarantine': 'hpcvirt.cmd.host.quarantine:QuarantineHost',
     'host release': 'hpcvirt.cmd.host.quarantine:ReleaseHost',
