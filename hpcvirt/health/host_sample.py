@@ -54,23 +54,14 @@ Values = Mapping[Quantity, Mapping[str, float]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HugePageUsage:
-    """Huge pages of one size in one cell."""
-
-    cell: int
-    size_kib: int
-    total: int
-    free: int
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class HostSample:
     """The state of a host at one moment.
 
     :ivar time: seconds since 1970; the clock may be set at any time
     :ivar uptime_s: since the host was booted
+    :ivar huge_pages: by cell and size in KiB, how many there are and how many
+        are free
     :ivar values: counters, in seconds if they are of time, and levels
-    :ivar busiest: the foreign task with the most time since the last sample
     """
 
     time: float
@@ -78,5 +69,5 @@ class HostSample:
     values: Values
     ksm_pages: int | None = None
     slab_kib: int | None = None
-    huge_pages: tuple[HugePageUsage, ...] = ()
-    busiest: str | None = None
+    huge_pages: Mapping[tuple[int, int], tuple[int, int]] = (
+        dataclasses.field(default_factory=dict))

@@ -6,6 +6,7 @@ A link can be as wide and fast as both of its ends. Cards for displays and
 accelerators lower the speed while they idle, so that only their width counts.
 """
 
+import math
 import pathlib
 import re
 from collections.abc import Iterator
@@ -26,26 +27,22 @@ def read_losses(sys: pathlib.Path) -> Iterator[tuple[str, float]]:
         kind = _read(place / 'class')
         if _CLASSES.fullmatch(kind) is None or (place / 'physfn').exists():
             continue
-        ends = place, place.resolve().parent
-        fractions = [
-            _fraction(*(_read(end / f'{word}_link_{what}') for word, end in (
-                ('current', place), *(('max', end) for end in ends))))
-            for what in ('width', *(() if kind.startswith(_SLOW_AT_REST)
-                                    else ('speed',)))]
-        if None not in fractions:
-            product = 1.0
-            for fraction in fractions:
-                product *= fraction or 0.0
-            yield place.name, max(0.0, 1 - product)
+        fractions = [_find_fraction(place, what) for what in (
+            ('width',) if kind.startswith(_SLOW_AT_REST)
+            else ('width', 'speed'))]
+        if all(fractions):
+            yield place.name, max(0.0, 1 - math.prod(fractions))
 
 
-def _fraction(current: str, *most: str) -> float | None:
-    numbers = [float(match[0]) for match in map(_NUMBER.match,
-                                                (current, *most)) if match]
+def _find_fraction(place: pathlib.Path, what: str) -> float:
+    """Find what part a link has of what both ends can; 0 if not known."""
+    now, *most = (
+        float(match[0]) if match else 0.0 for match in map(_NUMBER.match, (
+            _read(place / f'current_link_{what}'),
+            *(_read(end / f'max_link_{what}')
+              for end in (place, place.resolve().parent)))))
     # A link that is down has no width.
-    if len(numbers) < 3 or not all(numbers):
-        return None
-    return numbers[0] / min(numbers[1:])
+    return now / min(most) if all(most) else 0.0
 
 
 def _read(path: pathlib.Path) -> str:

@@ -17,9 +17,6 @@ from hpcvirt.model import quarantine
 #: The longest pause between two attempts.
 LONGEST_PAUSE_S = 900.0
 
-#: The longest text in the metadata of the aggregate.
-_MAX_CHARACTERS = 150
-
 
 class QuarantineClient(Protocol):
     """The quarantine of a cloud."""
@@ -42,8 +39,9 @@ class QuarantineReconciler:
     by: str
     pause_s: float
     clock: Callable[[], float] = time.monotonic
-    _failures: dict[str, int] = dataclasses.field(default_factory=dict)
-    _due: dict[str, float] = dataclasses.field(default_factory=dict)
+    #: The attempts for each host that failed, and when the next one is due.
+    _failures: dict[str, tuple[int, float]] = dataclasses.field(
+        default_factory=dict)
 
     def settle(self, host: str, reason: str, since: str) -> tuple[bool, str]:
         """Change the quarantine of a host, if it is time to try.
@@ -54,25 +52,21 @@ class QuarantineReconciler:
             if nothing was tried
         """
         what = 'quarantine' if reason else 'release from quarantine'
-        if host in self._failures and self.clock() < self._due[host]:
+        failures, due = self._failures.get(host, (0, self.clock()))
+        if self.clock() < due:
             return False, ''
         try:
             if reason:
+                # The metadata of the aggregate cut a reason that is long.
                 self.connect().hold(host, quarantine.Hold(
-                    quarantine.WATCH, _cut(reason), since, self.by))
+                    quarantine.WATCH, reason, since, self.by))
             else:
                 self.connect().release(host, quarantine.WATCH)
         except exception.HpcvirtError as exc:
-            failures = self._failures.get(host, 0)
             pause_s = min(self.pause_s * 2 ** failures, LONGEST_PAUSE_S)
-            self._failures[host] = min(failures + 1, 20)
-            self._due[host] = self.clock() + pause_s
+            self._failures[host] = (min(failures + 1, 20),
+                                    self.clock() + pause_s)
             return False, (f'{what} failed, next attempt in {pause_s:.0f} s: '
                            f'{exc}')
         self._failures.pop(host, None)
         return True, f'{what} is done'
-
-
-def _cut(reason: str) -> str:
-    return (reason if len(reason) <= _MAX_CHARACTERS
-            else reason[:_MAX_CHARACTERS - 3] + '...')

@@ -87,9 +87,8 @@ def read_prometheus(url: str, hosts: Collection[str],
             raise exception.Unreachable(f'{url}: the answer is too long')
         plain = serialization.json_value(data, url)
         rows = [_read_row(each) for each in plain['data']['result']]
-    except (OSError, http.client.HTTPException, KeyError, TypeError,
-            ValueError, AttributeError, IndexError,
-            exception.InvalidInput) as exc:
+    except (OSError, http.client.HTTPException, LookupError, TypeError,
+            ValueError, AttributeError, exception.InvalidInput) as exc:
         raise exception.Unreachable(
             f'{url}: Prometheus does not answer ({exc})') from exc
     return _make_readings(rows, hosts, now)

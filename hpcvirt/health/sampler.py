@@ -5,8 +5,6 @@
 The formats are those of the kernel's documentation, ``proc(5)`` and
 ``Documentation/ABI``. What cannot be read is unknown, not zero.
 
-What is counted for each CPU, guest, memory controller or device stays so.
-
 Foreign tasks are all tasks on dedicated CPUs except the threads of QEMU
 processes with vCPUs, which are in a control group of libvirt or of systemd's
 machines, and the kernel threads that are bound to their CPUs. A task chooses
@@ -53,8 +51,7 @@ _UNNAMED = re.compile(r'[^\w.:@-]', re.ASCII)
 
 _CPU = re.compile(r'cpu\d+')
 _UPTIME = re.compile(r'\d+\.\d+')
-_CELL = re.compile(r'node(\d+)')
-_PAGES = re.compile(r'hugepages-(\d+)kB')
+_PAGES = re.compile(r'node(\d+)/hugepages/hugepages-(\d+)kB')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -107,12 +104,12 @@ class HostSampler:
         vmstat = _table(self._proc / 'vmstat')
         meminfo = _table(self._proc / 'meminfo')
         slab, memory = meminfo.get('SUnreclaim:'), meminfo.get('MemTotal:')
-        swapped = _sum(vmstat, ('pswpin', 'pswpout'))
-        guests, foreign_s, busiest = self._scan()
+        guests, foreign_s = self._scan()
         controllers = self._sys / 'devices/system/edac/mc'
         values: dict[Quantity, dict[str, float] | None] = {
             **self._cpu_times(), **self._interrupts(),
-            Quantity.SWAPPED: None if swapped is None else {HOST: swapped},
+            Quantity.SWAPPED: {HOST: vmstat['pswpin'] + vmstat['pswpout']}
+            if vmstat.keys() >= {'pswpin', 'pswpout'} else None,
             Quantity.MAJOR_FAULTS: guests,
             Quantity.FOREIGN_TASKS: foreign_s,
             Quantity.SLAB: {HOST: slab / memory}
@@ -132,8 +129,7 @@ class HostSampler:
                 name: each for name, each in values.items()
                 if each is not None},
             ksm_pages=_number(self._sys / 'kernel/mm/ksm/pages_sharing'),
-            slab_kib=slab, huge_pages=tuple(self._huge_pages()),
-            busiest=busiest)
+            slab_kib=slab, huge_pages=dict(self._huge_pages()))
 
     def _cpu_times(self) -> dict[Quantity, dict[str, float]]:
         found: dict[Quantity, dict[str, float]] = collections.defaultdict(dict)
@@ -184,30 +180,27 @@ class HostSampler:
             if khz and nominal:
                 yield place.name, khz / nominal
 
-    def _huge_pages(self) -> Iterator[host_sample.HugePageUsage]:
+    def _huge_pages(self) -> Iterator[tuple[tuple[int, int],
+                                            tuple[int, int]]]:
         for place in sorted((self._sys / 'devices/system/node').glob(
                 'node[0-9]*/hugepages/hugepages-*')):
-            size = _PAGES.fullmatch(place.name)
-            cell = _CELL.fullmatch(place.parent.parent.name)
+            match = _PAGES.fullmatch('/'.join(place.parts[-3:]))
             total = _number(place / 'nr_hugepages')
             free = _number(place / 'free_hugepages')
-            if size and cell and total is not None and free is not None:
-                yield host_sample.HugePageUsage(cell=int(cell[1]),
-                                           size_kib=int(size[1]), total=total,
-                                           free=free)
+            if match and total is not None and free is not None:
+                yield (int(match[1]), int(match[2])), (total, free)
 
     def _scan(self) -> tuple[dict[str, float] | None,
-                             dict[str, float] | None, str | None]:
+                             dict[str, float] | None]:
         """Look at all tasks.
 
-        :returns: the major faults of each guest; the time of foreign tasks on
-            each dedicated CPU since the first scan; and the busiest one since
-            the last scan
+        :returns: the major faults of each guest, and the time of foreign tasks
+            on each dedicated CPU since the first scan
         """
         dedicated = self.find_dedicated()
         guests: dict[str, float] = {}
         ticks: dict[tuple[int, int], int] = {}
-        most, busiest, unknown = 0, None, False
+        unknown = False
         for process, tasks in self._processes():
             if any(_VCPU.fullmatch(task.name) for task in tasks):
                 groups = _text(process / 'cgroup') or ''
@@ -218,19 +211,15 @@ class HostSampler:
                     continue
             for task in tasks:
                 ticks[task.key] = task.ticks
-                if (self._ticks is None or task.is_bound
-                        or task.cpu not in dedicated):
-                    continue
-                # A task that is not known began after the last scan.
-                used = max(0, task.ticks - self._ticks.get(task.key, 0))
-                self._foreign_ticks[f'cpu{task.cpu}'] += used
-                if used > most:
-                    most, busiest = used, task.name
+                if (self._ticks is not None and not task.is_bound
+                        and task.cpu in dedicated):
+                    # A task that is not known began after the last scan.
+                    self._foreign_ticks[f'cpu{task.cpu}'] += max(
+                        0, task.ticks - self._ticks.get(task.key, 0))
         self._ticks = ticks
         foreign = {f'cpu{cpu}': self._foreign_ticks[f'cpu{cpu}'] / _TICKS_PER_S
                    for cpu in dedicated}
-        return (None if unknown and not guests else guests, foreign or None,
-                busiest)
+        return None if unknown and not guests else guests, foreign or None
 
     def find_dedicated(self) -> frozenset[int]:
         """Return the dedicated CPUs; none if they are not known."""
@@ -314,11 +303,6 @@ def _table(path: pathlib.Path) -> dict[str, int]:
     rows = (line.split() for line in (_text(path) or '').splitlines())
     return {row[0]: int(row[1]) for row in rows
             if len(row) > 1 and row[1].isdecimal()}
-
-
-def _sum(table: dict[str, int], names: tuple[str, ...]) -> int | None:
-    found = [table[name] for name in names if name in table]
-    return sum(found) if len(found) == len(names) else None
 
 
 def _numbers(place: pathlib.Path, units: str, name: str,

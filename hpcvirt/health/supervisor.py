@@ -12,7 +12,6 @@ import datetime
 import json
 import os
 import pathlib
-import threading
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -38,6 +37,7 @@ class Supervisor:
     :ivar path: where the state is kept from start to start
     :ivar share: the largest fraction of a class that may be in quarantine
     :ivar per_hour: the most hosts that may be put there within an hour
+    :ivar brake: the file that says why nothing is changed any more
     :ivar say: prints a line about a host, or about what failed
     """
 
@@ -49,6 +49,7 @@ class Supervisor:
     share: float
     per_hour: int
     say: Callable[[str], None]
+    brake: str = dataclasses.field(init=False)
     record: supervision.FleetRecord = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,6 +57,7 @@ class Supervisor:
 
         :raises InvalidInput: if it is of another form
         """
+        self.brake = f'{self.path}.stopped'
         self.record = supervision.FleetRecord()
         if os.path.lexists(self.path):
             plain = serialization.json_value(
@@ -64,22 +66,6 @@ class Supervisor:
                 plain, supervision.SCHEMA_VERSION, self.path)
             self.record = serialization.load(
                 supervision.FleetRecord, plain, self.path)
-
-    @property
-    def brake(self) -> str:
-        """The file that says why nothing is changed any more."""
-        return f'{self.path}.stopped'
-
-    def run(self, clock: Callable[[], float], interval_s: float,
-            stop: threading.Event) -> None:
-        """Decide again and again until the end.
-
-        :raises InvalidInput: if the state cannot be written
-        """
-        while True:
-            self.step(clock())
-            if stop.wait(interval_s):
-                return
 
     def step(self, now: float) -> bool:
         """Decide once.

@@ -3,11 +3,10 @@
 """``hpcvirt host supervise``: put the slow hosts of a cloud in quarantine."""
 
 import argparse
+import collections
 import functools
 import re
-import signal
 import socket
-import threading
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -30,6 +29,9 @@ cloud is chosen as by every OpenStack client. Exit status: 0 after SIGTERM, or
 with --once if the cloud is as decided; 2 if it is not, or if the input cannot
 be used.
 """
+
+#: Between two readings: the hosts take a sample a minute.
+_INTERVAL_S = 60.0
 
 _MOST = 1 << 22
 _HOST = re.compile(r'[A-Za-z0-9][\w.-]{0,252}', re.ASCII)
@@ -60,10 +62,6 @@ class SuperviseHosts(command.Command):
             '--state', metavar='FILE', required=True,
             help='where the state is kept from start to start')
         parser.add_argument(
-            '--interval', default=60, metavar='SECONDS',
-            type=command.whole_number(1, 300),
-            help='between two readings (default: %(default)s)')
-        parser.add_argument(
             '--max-share', default=10, metavar='PERCENT',
             type=command.whole_number(0, 100),
             help='of each class that may be in quarantine, but one host at '
@@ -92,17 +90,15 @@ class SuperviseHosts(command.Command):
                 readings.read_prometheus, args.prometheus, frozenset(hosts)),
             quarantine_reconciler.QuarantineReconciler(
                 lambda: cloud_arguments.connect_quarantine(args),
-                f'hpcvirt-supervise@{socket.gethostname()}', args.interval),
+                f'hpcvirt-supervise@{socket.gethostname()}', _INTERVAL_S),
             args.apply, args.state, args.max_share / 100, args.max_per_hour,
             _say)
         if args.once:
             return 0 if host_supervisor.step(time.time()) else 2
-        stop = threading.Event()
-        before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
-        try:
-            host_supervisor.run(time.time, args.interval, stop)
-        finally:
-            signal.signal(signal.SIGTERM, before)
+        with command.sigterm_event() as stop:
+            host_supervisor.step(time.time())
+            while not stop.wait(_INTERVAL_S):
+                host_supervisor.step(time.time())
         return 0
 
 
@@ -115,14 +111,13 @@ def _read_classes(path: str) -> Mapping[str, Sequence[str]]:
     classes = serialization.load(
         Mapping[str, tuple[str, ...]],  # type: ignore[type-abstract]
         yaml_file.read(path, _MOST), path)
-    seen = set()
-    for host in [host for each in classes.values() for host in each]:
-        if not _HOST.fullmatch(host):
+    hosts = collections.Counter(
+        host for each in classes.values() for host in each)
+    for host, number in hosts.items():
+        if not _HOST.fullmatch(host) or number > 1:
             raise exception.InvalidInput(
-                path, f'{host[:64]!r} is not the name of a compute host')
-        if host in seen:
-            raise exception.InvalidInput(path, f'has {host} twice')
-        seen.add(host)
-    if not seen:
+                path, f'{host[:64]!r} is not the name of a compute host, or '
+                'is there twice')
+    if not hosts:
         raise exception.InvalidInput(path, 'has no host')
     return classes

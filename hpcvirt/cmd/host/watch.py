@@ -5,8 +5,6 @@
 import argparse
 import contextlib
 import pathlib
-import signal
-import threading
 
 from hpcvirt import exception
 from hpcvirt.cmd import command
@@ -69,15 +67,10 @@ class WatchHost(command.Command):
                 watch_metrics.write(collector, args.textfile)
 
         export()
-        stop = threading.Event()
-        before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
-        try:
-            with (contextlib.nullcontext() if args.serve is None
-                  else exporter.run_server(collector,
-                                           exporter.address(args.serve))):
-                watch.run(
-                    sampler.HostSampler(pathlib.Path('/'), dedicated),
-                    args.interval, stop, export)
-        finally:
-            signal.signal(signal.SIGTERM, before)
+        with (command.sigterm_event() as stop,
+              contextlib.nullcontext() if args.serve is None
+              else exporter.run_server(collector,
+                                       exporter.address(args.serve))):
+            watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
+                      args.interval, stop, export)
         return 0

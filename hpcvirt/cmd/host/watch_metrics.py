@@ -67,16 +67,15 @@ def _sample_families(sample: host_sample.HostSample) -> Iterator[
     yield metrics.Family(
         readings.TIME, 'When the last sample was taken', (),
         {(): sample.time})
-    for part, field in (('', 'total'), ('_free', 'free')):
+    for place, part in enumerate(('', '_free')):
         yield metrics.Family(
-            f'hpcvirt_host_huge_pages{part}', f'Huge pages, {field}',
-            ('cell', 'size_kib'),
-            {(str(pages.cell), str(pages.size_kib)): getattr(pages, field)
-             for pages in sample.huge_pages})
-    for name, value, words in (
-            ('ksm_pages', sample.ksm_pages, 'Pages that KSM has merged'),
-            ('slab_bytes', sample.slab_kib and sample.slab_kib * 1024,
-             'Unreclaimable slab')):
-        if value is not None:
-            yield metrics.Family(f'hpcvirt_host_{name}', words, (),
-                                 {(): value})
+            f'hpcvirt_host_huge_pages{part}', f'Huge pages{part and ", free"}',
+            ('cell', 'size_kib'), {
+                (str(cell), str(size_kib)): numbers[place]
+                for (cell, size_kib), numbers in sample.huge_pages.items()})
+    if sample.ksm_pages is not None:
+        yield metrics.Family('hpcvirt_host_ksm_pages', 'Pages that KSM has '
+                             'merged', (), {(): sample.ksm_pages})
+    if sample.slab_kib is not None:
+        yield metrics.Family('hpcvirt_host_slab_bytes', 'Unreclaimable slab',
+                             (), {(): sample.slab_kib * 1024})

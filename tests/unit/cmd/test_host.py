@@ -361,7 +361,7 @@ class SuperviseTest(unittest.TestCase):
     def test_bad_arguments_are_one_line(self):
         self.refuse('not allowed with', '--prometheus=http://x')
         self.refuse('--max-share', '--max-share=101')
-        self.refuse('--interval', '--interval=0')
+        self.refuse('--max-per-hour', '--max-per-hour=0')
         self.words = ['host', 'supervise', '--state=x',
                       f'--classes={self.folder}/classes']
         self.refuse('is required')
@@ -371,7 +371,7 @@ class SuperviseTest(unittest.TestCase):
     def test_bad_classes_are_one_line(self):
         for text, said in (
                 ('{}', 'has no host'), ('{"a": []}', 'has no host'),
-                ('{"a": ["n1"], "b": ["n1"]}', 'has n1 twice'),
+                ('{"a": ["n1"], "b": ["n1"]}', 'is there twice'),
                 ('{"a": ["../n1"]}', 'is not the name of a compute host'),
                 ('{"a": "n1"}', 'must be a list'),
                 ('[1]', 'must be a mapping'),

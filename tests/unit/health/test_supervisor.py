@@ -3,7 +3,6 @@
 """The one actor, and its brake."""
 
 import pathlib
-import threading
 import unittest
 
 from hpcvirt import exception
@@ -129,13 +128,6 @@ class SupervisorTest(unittest.TestCase):
         self.fails = True
         self.assertFalse(found.step(self.now))
         self.assertEqual('no answer', self.lines[-1])
-
-    def test_it_runs_until_it_is_stopped(self):
-        stop = threading.Event()
-        stop.set()
-        found = self.make()
-        found.run(lambda: 60.0, 1.0, stop)
-        self.assertEqual(60.0, found.record.time)
 
     def test_a_state_of_another_form_is_refused(self):
         for text in ('{', '{}', '{"schema_version": 2}',
