@@ -201,7 +201,7 @@ class CrowdedProcessTest(unittest.TestCase):
 
         def sampled():
             """Tell when the last sample was taken."""
-            match = re.search(r'timestamp_seconds (\S+)\n$', path.read_text(),
+            match = re.search(r'_seconds ([\d.e+]+)$', path.read_text(),
                               re.MULTILINE) if path.exists() else None
             return float(match[1]) if match else 0.0
         with self.command('host', 'watch', '--interval=1',
