@@ -1,85 +1,327 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Count the false alarms of ``hpcvirt host watch``, and how soon it is right.
+"""Count the false alarms of ``hpcvirt host supervise``, and what it finds.
 
-Healthy hosts with heavy-tailed, daily and autocorrelated noise (see
-``benchmarks/host_samples.py``) are replayed sample by sample through the
-decision of the service; any sign that comes on is a false alarm. Then hosts
-become slow as the published ones did, with the same noise on top of
-everything else.
+Classes of eight hosts with heavy-tailed, daily and autocorrelated noise (see
+``benchmarks/host_rates.py``) are scored and supervised minute by minute as
+by the services, for three days of learning and then some more; any sign that
+comes on is a false alarm. Then one host of a class becomes slow, and the
+others stay as they were.
 
-    python benchmarks/slow_nodes.py [HOST_DAYS]
+    python benchmarks/slow_nodes.py [HOST_DAYS [HOSTS [CPUS...]]]
+
+HOST_DAYS are counted for each kind of noise and size, and HOSTS become slow
+by each cause. A host of 32 CPUs and one of 128 take a minute or two with the
+defaults, one of 512 some more.
 """
 
-import collections
-import itertools
-import random
+import copy
+import dataclasses
+import functools
 import statistics
 import sys
 
-import host_samples
+import host_rates
+import numpy
+from host_rates import MINUTES
 
+from hpcvirt.health import host_watch
 from hpcvirt.health import signature
+from hpcvirt.health import supervision
+from hpcvirt.health.host_sample import Quantity
 
-_SAMPLES_A_DAY = 1440
+SIZES = (32, 128, 512)
+HOSTS = 8
+_LEARN_DAYS = 3
+
+#: How long a cause may take to be found, in minutes.
+LIMIT = 300
 
 
-def false_alarms(host_days: int) -> collections.Counter[str]:
-    """Count the signs that come on; each host is replayed for ten days."""
-    found: collections.Counter[str] = collections.Counter()
-    for host in range(-(-host_days // 10)):
-        dice = random.Random(f'healthy {host}')
-        on: set[str] = set()
-        for state in _follow(host_samples.healthy(dice, 10 * _SAMPLES_A_DAY)):
-            now = {name for name, each in state.signs.items() if each.on}
-            found.update(now - on)
+def _peak(arrays, name, value, host, cpus=slice(None), rows=slice(None)):
+    """Let a quantity reach a value, give or take a fifth."""
+    places = rows if arrays[name].ndim == 1 else (rows, cpus)
+    before = arrays[name][places]
+    values = value * host.dice.uniform(0.8, 1.25, size=len(before))
+    arrays[name][places] = numpy.maximum(before.T, values).T
+
+
+def _totals(values, host, arrays, rows=slice(None)):
+    """Let the published hosts' totals be reached, on whatever CPUs."""
+    for name, value in values.items():
+        each = value / host.cpus if name in host_rates.CPU_NOISE else value
+        _peak(arrays, name, each, host, rows=rows)
+
+
+#: What the published slow hosts of 32 CPUs did [CERN-HEPiX-2015].
+PUBLISHED = {Quantity.SYSTEM: 0.4 * 32, Quantity.INTERRUPTS: 120_000.0,
+             Quantity.SHOOTDOWNS: 80_000.0}
+LOWER_END = {Quantity.SYSTEM: 0.3 * 32, Quantity.INTERRUPTS: 100_000.0,
+             Quantity.SHOOTDOWNS: 50_000.0}
+SWAPPING = {Quantity.IOWAIT: 0.25 * 32, Quantity.SWAPPED: 2000.0}
+
+
+def _often(arrays, host, _first):
+    """Be slow in 5 of every 10 minutes."""
+    minutes = len(arrays[Quantity.SYSTEM])
+    _totals(PUBLISHED, host, arrays, numpy.arange(minutes) % 10 < 5)
+
+
+def _storm(arrays, host, _first):
+    """Let the CPUs of one guest of four have a storm of shoot-downs."""
+    cpus = slice(0, host.cpus // 4)
+    _peak(arrays, Quantity.SYSTEM, 0.4, host, cpus)
+    _peak(arrays, Quantity.SHOOTDOWNS, 2500.0, host, cpus)
+
+
+def _swap_guest(arrays, host, _first):
+    """Let one guest of four swap 50 MB/s; one fault reads 16 pages."""
+    _peak(arrays, Quantity.SWAPPED, 12_800.0, host)
+    _peak(arrays, Quantity.MAJOR_FAULTS, 800.0, host)
+    _peak(arrays, Quantity.IOWAIT, 1.0, host)
+
+
+def _errors(arrays, host, _first):
+    """Let 40 corrected errors happen in an hour."""
+    arrays[Quantity.CORRECTED_ERRORS] += numpy.convolve(host.dice.poisson(
+        40 / 60, size=len(arrays[Quantity.SLAB]) + 29), numpy.ones(30),
+        'valid')
+
+
+def _reach(name, value, cpus=None):
+    return lambda arrays, host, _first: _peak(
+        arrays, name, value, host, slice(cpus))
+
+
+def _all(*changes):
+    def change(arrays, host, first):
+        for each in changes:
+            each(arrays, host, first)
+    return change
+
+
+def _reach_totals(values):
+    return lambda arrays, host, _first: _totals(values, host, arrays)
+
+
+CAUSES = {
+    'published shoot-downs, same totals': _reach_totals(PUBLISHED),
+    'their lower end, same totals': _reach_totals(LOWER_END),
+    'published swapping, same totals': _reach_totals(SWAPPING),
+    'shoot-downs in 5 of every 10 minutes': _often,
+    'one guest of four swaps 50 MB/s': _swap_guest,
+    'storm of shoot-downs in one guest of four': _storm,
+    'PROCHOT: 60 % below the base frequency': _reach(Quantity.SLOWDOWN, 0.6),
+    'throttled for 4 % of the time': _reach(Quantity.THROTTLED_S, 72.0),
+    '40 corrected errors an hour': _errors,
+    'one uncorrected error': lambda arrays, *_: arrays[
+        Quantity.UNCORRECTED_ERRORS].fill(1.0),
+    'a foreign task on one CPU': _reach(Quantity.FOREIGN_TASKS, 0.5, 1),
+    'foreign tasks on 8 CPUs': _reach(Quantity.FOREIGN_TASKS, 0.5, 8),
+    '40,000 interrupts/s on two CPUs': _reach(Quantity.INTERRUPTS, 20_000.0,
+                                              2),
+    'a link of half the width': lambda arrays, *_: arrays[
+        Quantity.LINK_LOSS].fill(0.5),
+    'mixed: lower end, and tasks on 8 CPUs': _all(
+        _reach_totals(LOWER_END), _reach(Quantity.FOREIGN_TASKS, 0.5, 8)),
+    'mixed: guest swaps, throttled, errors': _all(
+        _swap_guest, _reach(Quantity.THROTTLED_S, 72.0), _errors),
+}
+
+
+def _network(arrays, host, _first):
+    """Let an eighth of the CPUs serve a network, more by day."""
+    days = 1 + numpy.sin(numpy.arange(len(arrays[Quantity.SLAB]))
+                         * 2 * numpy.pi / MINUTES)[:, None]
+    cpus = slice(0, host.cpus // 8)
+    arrays[Quantity.INTERRUPTS][:, cpus] += 10_000 * days
+    arrays[Quantity.SYSTEM][:, cpus] += 0.2 * days
+
+
+def _balance(arrays, host, _first):
+    """Let NUMA balancing take 30 % of the time."""
+    _peak(arrays, Quantity.SYSTEM, 0.3, host)
+    _peak(arrays, Quantity.SHOOTDOWNS, 1800.0, host)
+
+
+def _nightly(values, begin, minutes):
+    def change(arrays, host, _first):
+        # Each host has its own time, and is not punctual.
+        start = int(begin + 60 * host.cpus % 7 + host.dice.integers(-10, 10))
+        _totals(values, host, arrays, slice(start, start + minutes))
+    return change
+
+
+#: Kinds of noise: how far the hosts differ, how many hosts of eight do
+#: something besides, and what.
+NOISES = {
+    'alike': (0.0, 0, None),
+    'mixed fleet': (0.7, 0, None),
+    'busy network on 2 of 8 hosts': (0.0, 2, _network),
+    '30 % system time, NUMA balancing': (0.0, HOSTS, _balance),
+    'a nightly backup on 2 of 8 hosts': (0.0, 2, _nightly(
+        {Quantity.IOWAIT: 10.0, Quantity.SWAPPED: 500.0}, 120, 120)),
+    '12 minutes of paging on 2 of 8 hosts': (0.0, 2, _nightly(
+        SWAPPING, 200, 12)),
+    'slab at 3 % on 2 of 8 hosts': (0.0, 2, lambda arrays, *_: arrays[
+        Quantity.SLAB].fill(0.03)),
+}
+
+
+class Fleet:
+    """A class of hosts, each with its service, and their supervision."""
+
+    def __init__(self, name, cpus):
+        level, number, self._change = NOISES[name]
+        self._changed = set(range(number))
+        self.hosts = [host_rates.Host([number, cpus, len(name)], cpus, level)
+                      for number in range(HOSTS)]
+        self.watches = [host_watch.HostWatch(print) for _ in self.hosts]
+        self.record = supervision.FleetRecord()
+        self.classes = {'all': [f'n{each}' for each in range(HOSTS)]}
+        self.minute = 0
+
+    def run_day(self):
+        """Yield the readings and the record of each minute."""
+        days = []
+        for number, host in enumerate(self.hosts):
+            arrays = host.make_minutes(0, MINUTES)
+            if number in self._changed:
+                self._change(arrays, host, 0)
+            days.append(host_rates.make_rates(arrays))
+        for found in zip(*days, strict=True):
+            yield self.step([read(watch, each, self.minute) for watch, each
+                             in zip(self.watches, found, strict=True)])
+
+    def step(self, scores):
+        """Take the scores of all hosts into account, and return both."""
+        readings = {f'n{number}': each for number, each in enumerate(scores)}
+        self.record = supervision.follow(
+            self.record, readings, self.classes,
+            1.8e9 // 86400 * 86400 + 60.0 * self.minute)
+        self.minute += 1
+        return readings, self.record
+
+
+def read(watch, found, minute):
+    """Score a host, and return what the supervisor would read."""
+    watch.score(60.0 * minute, 60.0, found)
+    return {sign: signature.SignScore(score, unit)
+            for sign, (unit, score) in watch.scores.items()}
+
+
+def count_alarms(fleet, days):
+    """Count the signs that come on after learning, by name."""
+    for _ in range(_LEARN_DAYS):
+        for _ in fleet.run_day():
+            pass
+    found, on = {}, set()
+    for _ in range(days):
+        for _, record in fleet.run_day():
+            now = {(name, sign) for name, host in record.hosts.items()
+                   for sign, each in host.signs.items() if each.on}
+            for _, sign in now - on:
+                found[sign] = found.get(sign, 0) + 1
             on = now
     return found
 
 
-def delays_s(slow: dict[str, float], hosts: int) -> list[float | None]:
-    """Measure how long each host is slow before a sign comes on.
+def measure_delays(fleet, peers, cause, hosts):
+    """Measure in minutes how long a host is slow before a sign comes on.
 
-    :returns: None for a host on which none came on within an hour
+    :param fleet: one that has learned
+    :param peers: readings of the minutes that follow
+    :returns: None for a host on which none came on within the limit
     """
-    found: list[float | None] = []
-    for host in range(hosts):
-        dice = random.Random(f'slow {host}')
-        healthy = host_samples.healthy(dice, 120)
-        rates = itertools.chain(
-            itertools.islice(healthy, 60),
-            ({**each, **{name: value * dice.uniform(0.8, 1.25)
-                         for name, value in slow.items()}}
-             for each in healthy))
+    delays = []
+    for number in range(hosts):
+        trial = copy.copy(fleet)
+        watch = copy.deepcopy(fleet.watches[0])
+        cpus = fleet.hosts[0].cpus
+        host = host_rates.Host([number, cpus, 1], cpus)
+        arrays = host.make_minutes(0, LIMIT)
+        CAUSES[cause](arrays, host, 0)
         delay = None
-        for number, state in enumerate(_follow(rates)):
-            if state.reason:
-                delay = (number - 60) * host_samples.INTERVAL_S
+        for minute, found in enumerate(host_rates.make_rates(arrays)):
+            scores = [read(watch, found, trial.minute), *peers[minute]]
+            _, record = trial.step(scores)
+            if record.hosts['n0'].reason:
+                delay = minute + 1
                 break
-        found.append(delay)
-    return found
+        delays.append(delay)
+    return delays
 
 
-def _follow(rates):
-    state = signature.HostHealth()
-    for sample in host_samples.make_samples(rates):
-        state, _ = signature.follow(state, sample)
-        yield state
+def prepare(cpus):
+    """Let a fleet learn; return it, and what its peers do then."""
+    fleet = Fleet('alike', cpus)
+    for _ in range(_LEARN_DAYS):
+        for _ in fleet.run_day():
+            pass
+    later = copy.deepcopy(fleet)
+    day = later.run_day()
+    peers = []
+    for _ in range(LIMIT):
+        readings, _ = next(day)
+        peers.append([readings[f'n{each}'] for each in range(1, HOSTS)])
+    return fleet, peers
+
+
+def roll_out(at_once):
+    """Give all of 40 hosts a kernel with three times the interrupts.
+
+    :returns: how many are in quarantine in the end, and why no more
+    """
+    names = [f'n{number}' for number in range(40)]
+    classes, record, held = {'all': names}, supervision.FleetRecord(), 0
+    for minute in range(6 * MINUTES):
+        later = (minute - 4 * MINUTES) / 30
+        score = functools.partial(signature.SignScore, unit='cpu0')
+        record = supervision.follow(record, {
+            name: {'interrupts': score(1.8 if later >= 0 and (
+                at_once or number <= later) else 0.6)}
+            for number, name in enumerate(names)}, classes, 60.0 * minute)
+        excess = supervision.find_excess(record, classes, 0.1, 5)
+        if excess:
+            return held, excess
+        slow = [name for name, host in record.hosts.items()
+                if host.reason and not host.held]
+        held += len(slow)
+        record = dataclasses.replace(
+            record, holds=record.holds + (60.0 * minute,) * len(slow),
+            hosts={name: dataclasses.replace(host, held=bool(host.reason))
+                   for name, host in record.hosts.items()})
+    return held, 'nothing more was slow'
 
 
 def main(words: list[str]) -> int:
-    """Print both."""
-    host_days = int(words[0]) if words else 1000
-    alarms = false_alarms(host_days)
-    print(f'{host_days} host-days: {sum(alarms.values())} false alarms '
-          f'{dict(alarms) or ""}')
-    for name, slow in (('shoot-downs', host_samples.SHOOTDOWNS),
-                       ('swapping', host_samples.SWAPPING)):
-        delays = delays_s(slow, 200)
-        seen = [delay for delay in delays if delay is not None]
-        print(f'{name}: {len(seen)} of {len(delays)} hosts found, after '
-              f'{statistics.median(seen) / 60:.0f} minutes (at most '
-              f'{max(seen) / 60:.0f})')
+    """Print the tables."""
+    host_days = int(words[0]) if words else 16
+    hosts = int(words[1]) if len(words) > 1 else 5
+    sizes = tuple(map(int, words[2:])) or SIZES
+    print(f'CPUs: {sizes}')
+    print(f'False alarms in {host_days} host-days:')
+    for name in NOISES if host_days else ():
+        cells = []
+        for cpus in sizes:
+            alarms = count_alarms(Fleet(name, cpus), host_days // HOSTS)
+            cells.append(f'{sum(alarms.values()):4d} {alarms or ""}')
+        print(f'  {name:42}' + '  '.join(cells), flush=True)
+    prepared = [prepare(cpus) for cpus in sizes if hosts]
+    print(f'Found of {hosts} slow hosts, and the median of the minutes:')
+    for cause in CAUSES if hosts else ():
+        cells = []
+        for fleet, peers in prepared:
+            delays = measure_delays(fleet, peers, cause, hosts)
+            seen = [each for each in delays if each is not None]
+            cells.append(f'{len(seen):4d} {statistics.median(seen):4.0f}'
+                         if seen else '   0    -')
+        print(f'  {cause:42}' + '  '.join(cells), flush=True)
+    for at_once in (True, False):
+        held, reason = roll_out(at_once)
+        print('A new kernel on 40 hosts, '
+              f'{"at once" if at_once else "one by one"}: {held} in '
+              f'quarantine; {reason}')
     return 0
 
 

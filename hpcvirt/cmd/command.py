@@ -11,12 +11,16 @@ the help: the first line in lists, all of it on ``--help``.
 
 import abc
 import argparse
+import contextlib
 import dataclasses
 import functools
 import inspect
 import json
+import signal
 import sys
+import threading
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from importlib import metadata
@@ -95,6 +99,17 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
                 f'must be a number from {least} to {most}, not {word[:20]!r}')
         return int(word)
     return read
+
+
+@contextlib.contextmanager
+def sigterm_event() -> Iterator[threading.Event]:
+    """Let SIGTERM set an event instead of ending the process."""
+    stop = threading.Event()
+    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 class Command(command.Command):

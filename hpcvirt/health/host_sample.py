@@ -1,46 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A sample of a host: its counters and levels at one moment.
+"""A sample of a host: its counters and levels at one moment, unit by unit.
 
-A sample is one line of JSON, so that a host can be recorded and replayed. A
-value that the host does not report is None. Counters count since the host was
-booted; only the difference between two samples has a meaning
-(:mod:`hpcvirt.health.rates`).
+A unit is what can be slow by itself: a CPU, a guest, a memory controller, a
+device. Sums over a whole host hide one slow unit among many.
 """
 
 import dataclasses
-from typing import Annotated
-from typing import Any
+import enum
+from collections.abc import Mapping
 
-from hpcvirt import serialization
-
-SCHEMA_VERSION = 1
-
-_Count = Annotated[int, serialization.whole(0, 1 << 64)]
+#: The unit of what is known of the host as a whole.
+HOST = ''
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class CpuTime:
-    """The time of all CPUs by its use, in ticks of the same length.
+class Quantity(enum.StrEnum):
+    """The quantities, with the units of their rates."""
 
-    :ivar system: in the kernel, with interrupts
-    :ivar total: with the time of guests, which user time includes
-    """
+    #: Fractions of the time of a CPU; of the host, a number of CPUs.
+    BUSY = 'busy'
+    SYSTEM = 'system'
+    IOWAIT = 'iowait'
+    STEAL = 'steal'
+    #: What foreign tasks take of a dedicated CPU.
+    FOREIGN_TASKS = 'foreign_tasks'
+    #: In a second, on a CPU or the host.
+    INTERRUPTS = 'interrupts'
+    #: TLB shoot-downs. Some processors need no interrupts for them, and do
+    #: not count them.
+    SHOOTDOWNS = 'shootdowns'
+    #: Pages that the host swapped in and out in a second.
+    SWAPPED = 'swapped'
+    #: Major page faults of a guest in a second.
+    MAJOR_FAULTS = 'major_faults'
+    #: Unreclaimable slab, as a fraction of the memory.
+    SLAB = 'slab'
+    #: How far the frequency of a busy CPU is below that which its maker
+    #: promises, as a fraction. A sample holds the frequency as a fraction.
+    SLOWDOWN = 'slowdown'
+    #: Seconds for which a core or package was throttled in half an hour.
+    THROTTLED_S = 'throttled_s'
+    #: Corrected errors of a memory controller in half an hour.
+    CORRECTED_ERRORS = 'corrected_errors'
+    #: Uncorrected ones since the host was booted.
+    UNCORRECTED_ERRORS = 'uncorrected_errors'
+    #: What a PCIe link lacks of the bandwidth that both of its ends have.
+    LINK_LOSS = 'link_loss'
 
-    total: _Count
-    system: _Count
-    iowait: _Count
-    steal: _Count
 
-
-@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
-class HugePageUsage:
-    """Huge pages of one size in one cell."""
-
-    cell: int
-    size_kib: int
-    total: int
-    free: int
+#: The values of each unit. A quantity that the host does not report is
+#: missing.
+Values = Mapping[Quantity, Mapping[str, float]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,46 +58,16 @@ class HostSample:
     """The state of a host at one moment.
 
     :ivar time: seconds since 1970; the clock may be set at any time
-    :ivar boot_id: changes whenever the host is booted
-    :ivar uptime_s: since then
-    :ivar online: the CPUs that are online, as the kernel writes them
-    :ivar cpus: how many these are
-    :ivar shootdowns: TLB shoot-downs; some processors need no interrupts for
-        them and do not count them
-    :ivar foreign_tasks_s: CPU time of foreign tasks on dedicated CPUs
-    :ivar dedicated: the number of dedicated CPUs
-    :ivar busiest: the foreign task with the most time since the last sample
-    :ivar throttles: how often the cores and sockets of the CPUs were slowed
-        down for heat, added up over the CPUs
+    :ivar uptime_s: since the host was booted
+    :ivar huge_pages: by cell and size in KiB, how many there are and how many
+        are free
+    :ivar values: counters, in seconds if they are of time, and levels
     """
 
-    schema_version: int = SCHEMA_VERSION
     time: float
-    boot_id: str
     uptime_s: float
-    online: str
-    cpus: Annotated[int, serialization.whole(1, 1 << 16)]
-    cpu_time: CpuTime | None = None
-    interrupts: _Count | None = None
-    shootdowns: _Count | None = None
-    swapped_pages: _Count | None = None
-    ksm_pages: _Count | None = None
-    slab_kib: _Count | None = None
-    memory_kib: _Count | None = None
-    huge_pages: tuple[HugePageUsage, ...] = ()
-    foreign_tasks_s: float | None = dataclasses.field(
-        default=None, metadata=serialization.keep_key('strangers_s'))
-    dedicated: int = 0
-    busiest: str | None = None
-    corrected_errors: _Count | None = None
-    throttles: _Count | None = None
-
-
-def read(plain: Any, where: str) -> HostSample:
-    """Read a sample.
-
-    :param plain: what :func:`hpcvirt.serialization.dump` made of one
-    :raises InvalidInput: if it is of another form
-    """
-    serialization.require_version(plain, SCHEMA_VERSION, where)
-    return serialization.load(HostSample, plain, where)
+    values: Values
+    ksm_pages: int | None = None
+    slab_kib: int | None = None
+    huge_pages: Mapping[tuple[int, int], tuple[int, int]] = (
+        dataclasses.field(default_factory=dict))

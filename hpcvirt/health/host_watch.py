@@ -1,99 +1,118 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Watch a host: sample it, decide, act, and go on whatever fails."""
+"""Watch a host: sample it, score it, export that, and go on whatever fails.
 
-import dataclasses
-import datetime
+Nothing is decided here, and no cloud is reached: a compute host holds no
+account.
+"""
+
+import collections
 import threading
-import typing
 from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.health import host_sample
-from hpcvirt.health import quarantine_reconciler
 from hpcvirt.health import rates
-from hpcvirt.health import recording
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
+from hpcvirt.health.host_sample import Quantity
 
-_Result = typing.TypeVar('_Result')
+#: What reports a quantity, for those that many hosts do not know.
+_SOURCES = {
+    Quantity.FOREIGN_TASKS: 'no CPUs are isolated or without a timer tick; '
+                            'name those of guests with --dedicated',
+    Quantity.SLOWDOWN: 'cpufreq shows no frequency, or no nominal one',
+    Quantity.THROTTLED_S: 'the kernel counts no throttled time',
+    Quantity.CORRECTED_ERRORS: 'no EDAC driver is loaded',
+    Quantity.UNCORRECTED_ERRORS: 'no EDAC driver is loaded',
+    Quantity.LINK_LOSS: 'no device shows a PCIe link',
+    Quantity.SHOOTDOWNS: 'the processor does not count TLB shoot-downs',
+}
 
 
-@dataclasses.dataclass
 class HostWatch:
     """The host that is watched.
 
-    :ivar applies: whether the cloud is changed
-    :ivar path: where the state is kept from start to start; None for nowhere
-    :ivar say: prints a line about the host
-    :ivar complain: prints a line about what failed
-    :ivar latest: those since the last sample
+    :ivar latest: the last sample, if any
+    :ivar scores: the sustained score of each sign and its unit; a sign that
+        is not known is missing
+    :ivar worst: what that unit did since the sample before, by sign; if
+        there is none, the worst unit of that time
     """
 
-    host: str
-    signs: Sequence[signature.Sign]
-    reconciler: quarantine_reconciler.QuarantineReconciler
-    applies: bool
-    path: str | None
-    say: Callable[[str], None]
-    complain: Callable[[str], None]
-    state: signature.HostHealth = dataclasses.field(init=False)
-    latest: rates.Rates = dataclasses.field(init=False, default_factory=dict)
+    def __init__(self, complain: Callable[[str], None]) -> None:
+        """Watch a host from now on.
 
-    def __post_init__(self) -> None:
-        """Read the state; one that cannot be read is put aside.
-
-        The service must not stop because of it. It then leaves the host as it
-        is until it has observed it for long enough.
+        :param complain: prints a line about what failed, or is not known
         """
-        self.state = signature.HostHealth()
-        if self.path is not None:
-            try:
-                self.state = recording.load(self.path)
-            except exception.InvalidInput as exc:
-                aside = recording.put_aside(self.path)
-                self.complain(f'{exc}; it is now {aside}')
+        self._complain = complain
+        self._samples: collections.deque[host_sample.HostSample] = (
+            collections.deque())
+        self._histories = {sign.name: signature.UnitScores()
+                           for sign in signature.SIGNS}
+        self._observed_s = 0.0
+        self.latest: host_sample.HostSample | None = None
+        self.scores: Mapping[str, tuple[str, float]] = {}
+        self.worst: Mapping[str, Mapping[Quantity, float]] = {}
 
     def run(self, source: sampler.HostSampler, interval_s: float,
-            stop: threading.Event, record: str | None = None) -> None:
+            stop: threading.Event, export: Callable[[], None]) -> None:
         """Take samples until the end; one that fails is left out.
 
-        :param record: the file to which each sample is appended
+        :param export: called after each sample
         """
         while True:
-            sample = self._attempt(source.take)
-            if sample is not None:
-                if record is not None:
-                    self._attempt(recording.append, record, sample)
-                self.take(sample)
+            try:
+                self.take(source.take())
+                export()
+            except exception.HpcvirtError as exc:
+                self._complain(str(exc))
             if stop.wait(interval_s):
                 return
 
     def take(self, sample: host_sample.HostSample) -> None:
-        """Decide anew, and act on it."""
-        before = self.state
-        self.state, self.latest = signature.follow(before, sample, self.signs)
-        time = datetime.datetime.fromtimestamp(
-            sample.time, datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ')
-        for name, progress in self.state.signs.items():
-            known = before.signs.get(name, signature.SignProgress())
-            if progress.on is not known.on:
-                self.say(f'{time} {self.host}: {name} '
-                         + (f'begins: {progress.words}' if progress.on
-                            else 'is over'))
-        if self.applies:
-            self.state, line = self.reconciler.settle(self.state, time)
-            if line is not None:
-                self.say(f'{time} {self.host}: {line}')
-        if self.path is not None:
-            self._attempt(recording.save, self.path, self.state)
+        """Score a sample."""
+        if self.latest is None:
+            self._say_unknown(sample)
+        before, self.latest = self.latest, sample
+        while self._samples and (
+                sample.uptime_s - self._samples[0].uptime_s > rates.RARE_S):
+            self._samples.popleft()
+        length = (None if before is None
+                  else rates.compute_length(before, sample))
+        if before is not None and length is not None:
+            self.score(sample.uptime_s, length, rates.compute_rates(
+                self._samples[0] if self._samples else before, before, sample))
+        self._samples.append(sample)
 
-    def _attempt(self, act: Callable[..., _Result],
-                 *given: typing.Any) -> _Result | None:
-        """Go on without something that does not work now."""
-        try:
-            return act(*given)
-        except exception.HpcvirtError as exc:
-            self.complain(str(exc))
-            return None
+    def score(self, now_s: float, length_s: float,
+              found: host_sample.Values) -> None:
+        """Score the rates of an interval that ends now."""
+        cpus = len(found.get(Quantity.BUSY, ()))
+        self._observed_s += length_s
+        scores, worst = {}, {}
+        for sign in signature.SIGNS:
+            units = signature.score_units(sign, found, cpus)
+            if units is None:
+                continue
+            history = self._histories[sign.name]
+            history.add(now_s, length_s, units)
+            unit, score = history.find_worst()
+            now = unit or max(units, key=lambda each: units[each],
+                              default=host_sample.HOST)
+            worst[sign.name] = {
+                name: found[name][now] for name in sign.limits
+                if now in found[name]}
+            # Until then a healthy host cannot be told from a slow one.
+            if self._observed_s >= signature.SUSTAINED_S:
+                scores[sign.name] = unit, score
+        self.scores, self.worst = scores, worst
+
+    def _say_unknown(self, sample: host_sample.HostSample) -> None:
+        for sign in signature.SIGNS:
+            missing = [name for name in sign.limits
+                       if name not in sample.values]
+            if missing:
+                self._complain(f'{sign.name} cannot be known here: '
+                               + _SOURCES.get(missing[0], missing[0]))

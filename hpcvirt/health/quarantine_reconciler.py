@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keep a host in quarantine as long as its signature requires it.
+"""Put hosts in quarantine, and release them, until the cloud has done so.
 
-If the cloud does not answer, the state keeps both the change that is wanted
-and the steps that were done. The change is tried again after a pause, which
-doubles from attempt to attempt. It can be completed then, because every step
-can be repeated.
+A change that failed is tried again after a pause, which doubles from attempt
+to attempt. It can be completed then, because every step can be repeated.
 """
 
 import dataclasses
@@ -14,14 +12,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hpcvirt import exception
-from hpcvirt.health import signature
 from hpcvirt.model import quarantine
 
 #: The longest pause between two attempts.
 LONGEST_PAUSE_S = 900.0
-
-#: The longest text in the metadata of the aggregate.
-_MAX_CHARACTERS = 150
 
 
 class QuarantineClient(Protocol):
@@ -34,60 +28,45 @@ class QuarantineClient(Protocol):
 
 @dataclasses.dataclass
 class QuarantineReconciler:
-    """Puts one host in quarantine, and releases it.
+    """Puts hosts in quarantine, and releases them.
 
     :ivar connect: makes a client of the cloud, for each change anew
     :ivar by: the program and its machine
     :ivar pause_s: after the first attempt that failed
-    :ivar failures: attempts that have failed so far
     """
 
-    host: str
     connect: Callable[[], QuarantineClient]
     by: str
     pause_s: float
     clock: Callable[[], float] = time.monotonic
-    failures: int = 0
-    _in_succession: int = 0
-    _due: float = 0.0
+    #: The attempts for each host that failed, and when the next one is due.
+    _failures: dict[str, tuple[int, float]] = dataclasses.field(
+        default_factory=dict)
 
-    def settle(self, state: signature.HostHealth, since: str,
-               ) -> tuple[signature.HostHealth, str | None]:
-        """Change the cloud if it is not as wanted, and it is time to try.
+    def settle(self, host: str, reason: str, since: str) -> tuple[bool, str]:
+        """Change the quarantine of a host, if it is time to try.
 
+        :param reason: why it is put there; empty to release it
         :param since: the time of the decision
-        :returns: the new state, and what was done or why not; None if
-            nothing was tried
+        :returns: whether that is done, and what was done or why not; empty
+            if nothing was tried
         """
-        wanted = state.wanted
-        if wanted is None or wanted is state.held:
-            self._in_succession = 0
-            return state, None
-        if self._in_succession and self.clock() < self._due:
-            return state, None
+        what = 'quarantine' if reason else 'release from quarantine'
+        failures, due = self._failures.get(host, (0, self.clock()))
+        if self.clock() < due:
+            return False, ''
         try:
-            if wanted:
-                self.connect().hold(self.host, quarantine.Hold(
-                    quarantine.WATCH, _cut(state.reason), since, self.by))
+            if reason:
+                # The metadata of the aggregate cut a reason that is long.
+                self.connect().hold(host, quarantine.Hold(
+                    quarantine.WATCH, reason, since, self.by))
             else:
-                self.connect().release(self.host, quarantine.WATCH)
+                self.connect().release(host, quarantine.WATCH)
         except exception.HpcvirtError as exc:
-            self.failures += 1
-            pause_s = min(self.pause_s * 2 ** self._in_succession,
-                          LONGEST_PAUSE_S)
-            self._in_succession = min(self._in_succession + 1, 20)
-            self._due = self.clock() + pause_s
-            return state, (f'{_attempt(wanted)} failed, next attempt in '
-                           f'{pause_s:.0f} s: {exc}')
-        self._in_succession = 0
-        return (dataclasses.replace(state, held=wanted),
-                f'{_attempt(wanted)} is done')
-
-
-def _attempt(wanted: bool) -> str:
-    return 'quarantine' if wanted else 'release from quarantine'
-
-
-def _cut(reason: str) -> str:
-    return (reason if len(reason) <= _MAX_CHARACTERS
-            else reason[:_MAX_CHARACTERS - 3] + '...')
+            pause_s = min(self.pause_s * 2 ** failures, LONGEST_PAUSE_S)
+            self._failures[host] = (min(failures + 1, 20),
+                                    self.clock() + pause_s)
+            return False, (f'{what} failed, next attempt in {pause_s:.0f} s: '
+                           f'{exc}')
+        self._failures.pop(host, None)
+        return True, f'{what} is done'

@@ -12,7 +12,9 @@ its name, but not its control group. The time of foreign tasks is counted
 between two scans of all tasks; one sampler must therefore take all samples.
 """
 
+import collections
 import dataclasses
+import operator
 import pathlib
 import re
 import time
@@ -20,6 +22,9 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.health import host_sample
+from hpcvirt.health import pci_links
+from hpcvirt.health.host_sample import HOST
+from hpcvirt.health.host_sample import Quantity
 from hpcvirt.model import cpuset
 
 #: The names of QEMU's vCPU threads, with KVM and without.
@@ -41,9 +46,12 @@ _PF_NO_SETAFFINITY = 0x04000000
 #: Linux counts the time of tasks in hundredths of a second [time(7)].
 _TICKS_PER_S = 100
 
+#: What names of units do not have.
+_UNNAMED = re.compile(r'[^\w.:@-]', re.ASCII)
+
+_CPU = re.compile(r'cpu\d+')
 _UPTIME = re.compile(r'\d+\.\d+')
-_CELL = re.compile(r'node(\d+)')
-_PAGES = re.compile(r'hugepages-(\d+)kB')
+_PAGES = re.compile(r'node(\d+)/hugepages/hugepages-(\d+)kB')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ class HostSampler:
 
     :param root: ``/``, or the root of a copy
     :param dedicated: the CPUs of guests; None for those that the kernel was
-        told to isolate
+        told to isolate, or to leave without a timer tick
     """
 
     def __init__(self, root: pathlib.Path,
@@ -82,7 +90,7 @@ class HostSampler:
         self._sys = root / 'sys'
         self._dedicated = dedicated
         self._ticks: dict[tuple[int, int], int] | None = None
-        self._foreign_ticks = 0
+        self._foreign_ticks: collections.Counter[str] = collections.Counter()
 
     def take(self) -> host_sample.HostSample:
         """Take a sample.
@@ -90,101 +98,157 @@ class HostSampler:
         :raises Unreachable: if not even the time since boot can be read
         """
         uptime = _UPTIME.match(_text(self._proc / 'uptime') or '')
-        online = (_text(self._sys / 'devices/system/cpu/online') or '').strip()
-        if not uptime or not online:
+        if not uptime:
             raise exception.Unreachable(
-                f'{self._proc.parent}: proc/uptime and '
-                'sys/devices/system/cpu/online cannot be read')
-        boot_id = _text(self._proc / 'sys/kernel/random/boot_id')
-        cpu_time, interrupts = self._stat()
+                f'{self._proc.parent}: proc/uptime cannot be read')
         vmstat = _table(self._proc / 'vmstat')
         meminfo = _table(self._proc / 'meminfo')
-        dedicated, foreign_s, busiest = self._scan()
+        slab, memory = meminfo.get('SUnreclaim:'), meminfo.get('MemTotal:')
+        guests, foreign_s = self._scan()
+        controllers = self._sys / 'devices/system/edac/mc'
+        values: dict[Quantity, dict[str, float] | None] = {
+            **self._cpu_times(), **self._interrupts(),
+            Quantity.SWAPPED: {HOST: vmstat['pswpin'] + vmstat['pswpout']}
+            if vmstat.keys() >= {'pswpin', 'pswpout'} else None,
+            Quantity.MAJOR_FAULTS: guests,
+            Quantity.FOREIGN_TASKS: foreign_s,
+            Quantity.SLAB: {HOST: slab / memory}
+            if slab is not None and memory else None,
+            Quantity.SLOWDOWN: dict(self._frequencies()) or None,
+            Quantity.THROTTLED_S: {
+                unit: number / 1000 for unit, number in _numbers(
+                    self._sys / 'devices/system/cpu', 'cpu[0-9]*',
+                    'thermal_throttle/*_throttle_total_time_ms')} or None,
+            Quantity.CORRECTED_ERRORS: dict(_numbers(
+                controllers, 'mc[0-9]*', 'ce_count')) or None,
+            Quantity.UNCORRECTED_ERRORS: dict(_numbers(
+                controllers, 'mc[0-9]*', 'ue_count')) or None,
+            Quantity.LINK_LOSS: dict(pci_links.read_losses(self._sys)) or None}
         return host_sample.HostSample(
-            time=time.time(), boot_id=(boot_id or '').strip(),
-            uptime_s=float(uptime[0]), online=online,
-            cpus=max(1, len(_cpus(online))), cpu_time=cpu_time,
-            interrupts=interrupts, shootdowns=self._shootdowns(),
-            swapped_pages=_sum(vmstat, ('pswpin', 'pswpout')),
+            time=time.time(), uptime_s=float(uptime[0]), values={
+                name: each for name, each in values.items()
+                if each is not None},
             ksm_pages=_number(self._sys / 'kernel/mm/ksm/pages_sharing'),
-            slab_kib=meminfo.get('SUnreclaim:'),
-            memory_kib=meminfo.get('MemTotal:'),
-            huge_pages=tuple(self._huge_pages()), foreign_tasks_s=foreign_s,
-            dedicated=dedicated, busiest=busiest,
-            corrected_errors=_total(
-                self._sys / 'devices/system/edac/mc', 'mc*/ce_count'),
-            throttles=_total(self._sys / 'devices/system/cpu',
-                             'cpu[0-9]*/thermal_throttle/*_throttle_count'))
+            slab_kib=slab, huge_pages=dict(self._huge_pages()))
 
-    def _stat(self) -> tuple[host_sample.CpuTime | None, int | None]:
-        cpu_time = interrupts = None
+    def _cpu_times(self) -> dict[Quantity, dict[str, float]]:
+        found: dict[Quantity, dict[str, float]] = collections.defaultdict(dict)
         for line in (_text(self._proc / 'stat') or '').splitlines():
             fields = line.split(maxsplit=9)
-            numbers = [int(field) for field in fields[1:9]
+            numbers = [int(field) / _TICKS_PER_S for field in fields[1:9]
                        if field.isdecimal()]
-            if fields[:1] == ['cpu'] and len(numbers) == 8:
-                cpu_time = host_sample.CpuTime(
-                    total=sum(numbers), iowait=numbers[4], steal=numbers[7],
-                    system=numbers[2] + numbers[5] + numbers[6])
-            elif fields[:1] == ['intr'] and numbers:
-                interrupts = numbers[0]
-        return cpu_time, interrupts
+            if (not fields or not _CPU.fullmatch(fields[0])
+                    or len(numbers) != 8):
+                continue
+            _, _, system, idle, iowait, hard, soft, steal = numbers
+            for quantity, seconds in (
+                    (Quantity.BUSY, sum(numbers) - idle - iowait),
+                    (Quantity.SYSTEM, system + hard + soft),
+                    (Quantity.IOWAIT, iowait), (Quantity.STEAL, steal)):
+                found[quantity][fields[0]] = seconds
+        return found
 
-    def _shootdowns(self) -> int | None:
-        """Add up a row that ends with words."""
-        try:
-            with (self._proc / 'interrupts').open(encoding='utf-8') as lines:
-                for line in lines:
-                    name, _, rest = line.partition(':')
-                    if name.strip() == 'TLB':
-                        return sum(int(field) for field in rest.split()
-                                   if field.isdecimal())
-        except (OSError, UnicodeDecodeError):
-            pass
-        return None
+    def _interrupts(self) -> dict[Quantity, dict[str, float]]:
+        """Add up the columns of rows that end with words."""
+        heading, *rows = (
+            _text(self._proc / 'interrupts') or '').splitlines() or ['']
+        cpus = [name.lower() for name in heading.split()]
+        sums = [0] * len(cpus)
+        found: dict[Quantity, dict[str, float]] = {}
+        for row in rows:
+            name, _, rest = row.partition(':')
+            counts = rest.split(maxsplit=len(cpus))[:len(cpus)]
+            # Rows without a CPU have one number.
+            if (len(counts) < len(cpus)
+                    or not all(map(str.isdecimal, counts))):
+                continue
+            numbers = list(map(int, counts))
+            sums = list(map(operator.add, sums, numbers))
+            if name.strip() == 'TLB':
+                found[Quantity.SHOOTDOWNS] = dict(
+                    zip(cpus, numbers, strict=True))
+        if any(sums):
+            found[Quantity.INTERRUPTS] = dict(zip(cpus, sums, strict=True))
+        return found
 
-    def _huge_pages(self) -> Iterator[host_sample.HugePageUsage]:
+    def _frequencies(self) -> Iterator[tuple[str, float]]:
+        """Yield frequencies as fractions of what the maker promises."""
+        for place in (self._sys / 'devices/system/cpu').glob('cpu[0-9]*'):
+            khz = _number(place / 'cpufreq/scaling_cur_freq')
+            nominal = _number(place / 'cpufreq/base_frequency') or 1000 * (
+                _number(place / 'acpi_cppc/nominal_freq') or 0)
+            if khz and nominal:
+                yield place.name, khz / nominal
+
+    def _huge_pages(self) -> Iterator[tuple[tuple[int, int],
+                                            tuple[int, int]]]:
         for place in sorted((self._sys / 'devices/system/node').glob(
                 'node[0-9]*/hugepages/hugepages-*')):
-            size = _PAGES.fullmatch(place.name)
-            cell = _CELL.fullmatch(place.parent.parent.name)
+            match = _PAGES.fullmatch('/'.join(place.parts[-3:]))
             total = _number(place / 'nr_hugepages')
             free = _number(place / 'free_hugepages')
-            if size and cell and total is not None and free is not None:
-                yield host_sample.HugePageUsage(cell=int(cell[1]),
-                                           size_kib=int(size[1]), total=total,
-                                           free=free)
+            if match and total is not None and free is not None:
+                yield (int(match[1]), int(match[2])), (total, free)
 
-    def _scan(self) -> tuple[int, float | None, str | None]:
+    def _scan(self) -> tuple[dict[str, float] | None,
+                             dict[str, float] | None]:
         """Look at all tasks.
 
-        :returns: the number of dedicated CPUs, the time of foreign tasks since
-            the first scan, and the busiest one since the last scan
+        :returns: the major faults of each guest, and the time of foreign tasks
+            on each dedicated CPU since the first scan
         """
-        dedicated = self._dedicated
-        if dedicated is None:
-            dedicated = _cpus(_text(
-                self._sys / 'devices/system/cpu/isolated') or '')
-        if not dedicated:
-            return 0, None, None
+        dedicated = self.find_dedicated()
+        guests: dict[str, float] = {}
         ticks: dict[tuple[int, int], int] = {}
-        most, busiest = 0, None
+        unknown = False
         for process, tasks in self._processes():
-            if (any(_VCPU.fullmatch(task.name) for task in tasks)
-                    and _is_guest(_text(process / 'cgroup') or '')):
-                continue
+            if any(_VCPU.fullmatch(task.name) for task in tasks):
+                groups = _text(process / 'cgroup') or ''
+                if _is_guest(groups):
+                    found = self._major_faults(groups)
+                    unknown = unknown or found is None
+                    guests.update(found or {})
+                    continue
             for task in tasks:
                 ticks[task.key] = task.ticks
-                if (self._ticks is None or task.is_bound
-                        or task.cpu not in dedicated):
-                    continue
-                # A task that is not known began after the last scan.
-                used = task.ticks - self._ticks.get(task.key, 0)
-                self._foreign_ticks += max(0, used)
-                if used > most:
-                    most, busiest = used, task.name
+                if (self._ticks is not None and not task.is_bound
+                        and task.cpu in dedicated):
+                    # A task that is not known began after the last scan.
+                    self._foreign_ticks[f'cpu{task.cpu}'] += max(
+                        0, task.ticks - self._ticks.get(task.key, 0))
         self._ticks = ticks
-        return len(dedicated), self._foreign_ticks / _TICKS_PER_S, busiest
+        foreign = {f'cpu{cpu}': self._foreign_ticks[f'cpu{cpu}'] / _TICKS_PER_S
+                   for cpu in dedicated}
+        return None if unknown and not guests else guests, foreign or None
+
+    def find_dedicated(self) -> frozenset[int]:
+        """Return the dedicated CPUs; none if they are not known."""
+        if self._dedicated is not None:
+            return self._dedicated
+        cpus = self._sys / 'devices/system/cpu'
+        return (_cpus(_text(cpus / 'isolated') or '')
+                | _cpus(_text(cpus / 'nohz_full') or ''))
+
+    def _major_faults(self, groups: str) -> dict[str, float] | None:
+        """Read what the group of a guest counts; see cgroups(7).
+
+        The threads of a guest are in groups below that with its memory.
+        """
+        for line in groups.splitlines():
+            _, _, rest = line.partition(':')
+            controllers, _, path = rest.partition(':')
+            parts = path.strip('/').split('/')
+            if '..' in parts or controllers not in ('', 'memory'):
+                continue
+            for end in range(len(parts), 0, -1):
+                count = _table(pathlib.Path(
+                    self._sys, 'fs/cgroup', controllers, *parts[:end],
+                    'memory.stat')).get('pgmajfault')
+                if count is not None:
+                    # A name is a label of a metric: systemd escapes hyphens.
+                    return {_UNNAMED.sub('_', parts[end - 1].replace(
+                        '\\x2d', '-'))[:64]: count}
+        return None
 
     def _processes(self) -> Iterator[tuple[pathlib.Path, list[_Task]]]:
         """Yield the threads of each process; processes may end meanwhile."""
@@ -241,13 +305,12 @@ def _table(path: pathlib.Path) -> dict[str, int]:
             if len(row) > 1 and row[1].isdecimal()}
 
 
-def _sum(table: dict[str, int], names: tuple[str, ...]) -> int | None:
-    found = [table[name] for name in names if name in table]
-    return sum(found) if len(found) == len(names) else None
-
-
-def _total(place: pathlib.Path, pattern: str) -> int | None:
-    """Add up the numbers in all files that there are."""
-    found = [number for number in map(_number, place.glob(pattern))
-             if number is not None]
-    return sum(found) if found else None
+def _numbers(place: pathlib.Path, units: str, name: str,
+             ) -> Iterator[tuple[str, int]]:
+    """Yield the numbers in files of each unit; several have own names."""
+    for path in place.glob(f'{units}/{name}'):
+        number = _number(path)
+        if number is not None:
+            unit = path.relative_to(place).parts[0]
+            part = path.name.partition('_throttle_')
+            yield f'{unit}-{part[0]}' if part[1] else unit, number

@@ -3,7 +3,7 @@
 """Describe the quarantine of hosts by aggregates of Nova.
 
 A host in quarantine takes no new instances. Several holders can hold a host in
-quarantine: a person, ``hpcvirt host watch``, ``hpcvirt host accept``. Each
+quarantine: a person, ``hpcvirt host supervise``, ``hpcvirt host accept``. Each
 holder has an aggregate of its own. A host is in quarantine as long as it is in
 one of these aggregates, so that no holder can release a host that another one
 holds. The metadata of an aggregate names its holder and says for each host

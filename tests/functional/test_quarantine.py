@@ -8,7 +8,6 @@ import pathlib
 import fixtures
 import keystoneauth1.exceptions
 
-from benchmarks import host_samples
 from hpcvirt import exception
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import placement
@@ -16,11 +15,11 @@ from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.cloud import session
 from hpcvirt.controller import view
 from hpcvirt.fleet import log_reading
-from hpcvirt.health import recording
 from hpcvirt.model import quarantine
 from testing import machines
 from tests.builders import commands
 from tests.builders import folders
+from tests.builders import supervised
 from tests.functional import lives
 
 
@@ -183,7 +182,7 @@ class QuarantineSchedulingTest(QuarantineNova):
 
 
 class WatchTest(QuarantineNova):
-    """Recorded samples of a slow host, and a Placement that is stopped."""
+    """A slow host that is supervised, and a Placement that is stopped."""
 
     def setUp(self):
         super().setUp()
@@ -198,53 +197,45 @@ class WatchTest(QuarantineNova):
         self.useFixture(fixtures.MonkeyPatch(
             'keystoneauth1.adapter.Adapter.request', request))
 
-    def watch(self, *minutes, status=0):
-        """Let the service go on with these minutes."""
-        state = self.folder / 'state'
-        samples = self.folder / 'samples'
-        samples.unlink(missing_ok=True)
-        last = recording.load(str(state)).last
-        for sample in host_samples.make_samples(minutes, last):
-            recording.append(str(samples), sample)
+    def supervise(self, score, status=0):
+        """Let a quarter of an hour pass, in which the host has this score."""
         ended, text = self.hpcvirt(
-            'host', 'watch', '--hostname', 'node1', '--replay', str(samples),
-            '--state', str(state), '--apply')
+            *supervised.write(self.folder, 'node1', score), '--apply')
         self.assertEqual(status, ended, text)
         return text
 
     def test_periodic_a_signature_moves_instances_away_until_it_clears(self):
         flavor = self.create_hpc_flavor(pcpus=1)
-        self.watch(*[{}] * 40)
+        self.supervise(0.0)
         self.boot(flavor, host='node1')
-        self.assertIn('shootdowns begins: system time 40%', self.watch(
-            *[host_samples.SHOOTDOWNS] * 10))
+        self.assertIn('quarantine is done', self.supervise(1.7))
         (hold,) = self.cloud.holds('node1')
         self.assertEqual('watch', hold.holder)
-        self.assertIn('system time 40%', hold.reason)
+        self.assertIn('cpu-shootdowns on cpu7', hold.reason)
         self.assertIn(quarantine.TRAIT, self.traits('node1'))
         for _ in range(3):
             self.assertEqual('node2', self.host_of(self.boot(flavor)))
-        self.assertIn('is over', self.watch(*[{}] * 30))
+        self.supervise(0.0)
+        self.assertIn('is over', self.supervise(0.0))
         self.assertEqual([], self.holders('node1'))
         self.assertNotIn(quarantine.TRAIT, self.traits('node1'))
         self.boot(flavor, host='node1')
 
     def test_an_outage_of_placement_loses_and_harms_nothing(self):
         self.quarantine('node1')
-        self.watch({}, {})
+        self.supervise(0.0)
         self.down = True
         self.assertIn('its trait CUSTOM_HPCVIRT_QUARANTINED may say '
-                      'otherwise', self.watch(
-                          *[host_samples.SHOOTDOWNS] * 10, status=2))
+                      'otherwise', self.supervise(1.7, status=2))
         self.down = False
-        # Nova knows it already, and the next minute completes it.
+        # Nova knows it already, and the next time completes it.
         self.assertEqual(['operator', 'watch'], self.holders('node1'))
-        self.assertIn('quarantine is done',
-                      self.watch(host_samples.SHOOTDOWNS))
+        self.assertIn('quarantine is done', self.supervise(1.7))
         self.down = True
-        self.watch(*[{}] * 30, status=2)
+        self.supervise(0.0)
+        self.supervise(0.0, status=2)
         self.down = False
-        self.assertIn('release from quarantine is done', self.watch({}))
+        self.assertIn('release from quarantine is done', self.supervise(0.0))
         self.assertEqual(['operator'], self.holders('node1'))
         self.assertIn(quarantine.TRAIT, self.traits('node1'))
 

@@ -1,33 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let ``hpcvirt host watch`` put a host in quarantine, and release it.
+"""Let ``hpcvirt host supervise`` put a host in quarantine, and release it.
 
-The samples of a slow host are replayed. New instances must land on the host
-that is like it, and ``hpcvirt explain`` must say why. Then Placement is
-stopped while the signature clears: nothing may be lost, and the host must be
-released once Placement is back.
+A host exports that it is slow. New instances must land on the host that is
+like it, and ``hpcvirt explain`` must say why. Then Placement is stopped while
+the signature clears: nothing may be lost, and the host must be released once
+Placement is back.
 """
 
-import json
-
-from benchmarks import host_samples
-from hpcvirt import serialization
+from tests.builders import supervised
 from tools.cloud import cloud as clouds
 from tools.cloud import progress
 from tools.cloud_checks import load
 from tools.cloud_checks import tempest_run
 
-#: Minutes of a host in service, until the sign is on, and until it is off.
-QUIET = [{'system': 0.02, 'interrupts': 1000.0}]
-MINUTES = {'slow': [*QUIET * 35, *[host_samples.SHOOTDOWNS] * 10],
-           'outage': QUIET * 30, 'over': QUIET}
+#: The first of the hosts of fleet_client.
+SLOW = 'intel1'
+
+#: The score of the host in each part.
+SCORES = {'slow': 1.7, 'quiet': 0.0, 'outage': 0.0, 'over': 0.0}
 
 #: Seconds for one part.
 LIMIT_S = 120
 
 
 def check(cloud: clouds.Cloud) -> None:
-    """Replay the samples, and start instances.
+    """Let the host be slow for a while, and start instances.
 
     :raises CloudError: if an instance lands on the wrong host
     """
@@ -35,13 +33,9 @@ def check(cloud: clouds.Cloud) -> None:
     work = settings.run / 'quarantine'
     work.mkdir(exist_ok=True)
     (work / 'state').unlink(missing_ok=True)
-    last = None
-    for part, minutes in MINUTES.items():
-        samples = list(host_samples.make_samples(minutes, last))
-        last = samples[-1]
-        (work / part).write_text(''.join(
-            f'{json.dumps(serialization.dump(sample))}\n'
-            for sample in samples))
+    for part, score in SCORES.items():
+        words = supervised.write(work, SLOW, score)
+        (work / 'words').write_text('\n'.join(words))
         try:
             if part == 'outage':
                 cloud.stop('placement')

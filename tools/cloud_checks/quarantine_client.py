@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that replays samples of a host, and starts instances.
+"""A client that supervises a host, and starts instances.
 
 The cloud's Python environment runs it. The arguments are the command hpcvirt,
-nova.conf, an image, the folder of the samples, and the name of a recording
-there.
+nova.conf, an image, the folder with the words of the command, and the name of
+the part.
 """
 
 import contextlib
@@ -18,10 +18,11 @@ from openstack import exceptions
 SLOW, PEER = fleet_client.HOSTS
 TRAIT = 'CUSTOM_HPCVIRT_QUARANTINED'
 
-#: How the replay of each recording ends. Without Placement the host stays as
-#: it is, and what is left to do is done later.
+#: How the command ends in each part. Without Placement the host stays as it
+#: is, and what is left to do is done later.
 ENDS = {
-    'slow': (0, 'shootdowns begins: system time 40%'),
+    'slow': (0, 'quarantine is done'),
+    'quiet': (0, ''),
     'outage': (2, 'release from quarantine failed'),
     'over': (0, 'release from quarantine is done'),
 }
@@ -58,17 +59,16 @@ class Client(fleet_client.Client):
                 microversion='1.18').json()['resource_providers'])
 
 
-def watch(hpcvirt, work, part):
-    """Replay a recording."""
+def supervise(hpcvirt, work, part):
+    """Decide once."""
     status, words = ENDS[part]
     done = subprocess.run(
-        [hpcvirt, 'host', 'watch', '--hostname', SLOW, '--apply',
-         '--replay', str(pathlib.Path(work, part)),
-         '--state', str(pathlib.Path(work, 'state'))],
+        [hpcvirt, *pathlib.Path(work, 'words').read_text().splitlines(),
+         '--apply'],
         capture_output=True, text=True, check=False,
         timeout=fleet_client.LIMIT_S)
     if done.returncode != status or words not in done.stdout:
-        sys.exit(f'host watch ended with {done.returncode}: '
+        sys.exit(f'host supervise ended with {done.returncode}: '
                  f'{done.stdout[-1500:]}{done.stderr[-1500:]}')
 
 
@@ -94,8 +94,8 @@ AFTER = {'slow': slow, 'over': over}
 
 
 def main(hpcvirt, conf, image, work, part):
-    """Replay one recording, and look what becomes of instances."""
-    watch(hpcvirt, work, part)
+    """Decide once, and look what becomes of instances."""
+    supervise(hpcvirt, work, part)
     if part not in AFTER:
         return
     client = Client(hpcvirt, conf, image)

@@ -27,6 +27,7 @@ from prometheus_client import core
 from prometheus_client import registry
 
 from hpcvirt import exception
+from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
 
@@ -144,13 +145,9 @@ def serve(read: Read, where: tuple[str, int], max_age_s: float) -> None:
 
     :raises InvalidInput: if the address, or what is read, cannot be used
     """
-    stop = threading.Event()
-    before = signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    try:
-        with run_server(FleetCollector(read, max_age_s), where):
-            stop.wait()
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with (command.sigterm_event() as stop,
+          run_server(FleetCollector(read, max_age_s), where)):
+        stop.wait()
 
 
 @contextlib.contextmanager

@@ -2,21 +2,26 @@
 
 """What ``hpcvirt host watch`` tells Prometheus."""
 
+import pathlib
 from collections.abc import Iterator
 
+import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry
 
+from hpcvirt import exception
+from hpcvirt import output_file
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import metrics
 from hpcvirt.health import host_sample
 from hpcvirt.health import host_watch
+from hpcvirt.health import readings
 
 
 class WatchCollector(registry.Collector):
-    """Shows what the last sample said.
+    """Shows what the last samples said; what is not known is missing.
 
-    :param watch: its state is replaced as a whole, and thus consistent
+    :param watch: its attributes are replaced as a whole
     """
 
     def __init__(self, watch: host_watch.HostWatch) -> None:
@@ -24,48 +29,53 @@ class WatchCollector(registry.Collector):
 
     def collect(self) -> Iterator[core.Metric]:
         """Yield the metrics of the host."""
-        state, found = self._watch.state, self._watch.latest
         yield from map(exporter.metric, [
             metrics.Family(
-                'hpcvirt_host_rate', 'What the host does, in the units of the '
-                'documentation; unknown rates are missing', ('quantity',),
-                {(name.value,): value for name, value in found.items()}),
+                readings.SCORE, 'What the worst unit of the host has reached '
+                'of the limits of the sign for 10 of the last 30 minutes; '
+                'less than half is 0', ('sign', 'unit'),
+                {(sign, unit): score for sign, (unit, score)
+                 in self._watch.scores.items()}),
             metrics.Family(
-                'hpcvirt_host_limit', 'Over this limit a rate counts',
-                ('sign', 'quantity'),
-                {(sign.name, name.value): limit for sign in self._watch.signs
-                 for name, limit in sign.limits.items()}),
-            metrics.Family(
-                'hpcvirt_host_sign', 'Whether the sign of slowness is on',
-                ('sign',), {(sign.name,): int(
-                    sign.name in state.signs and state.signs[sign.name].on)
-                    for sign in self._watch.signs}),
-            metrics.Family(
-                'hpcvirt_host_quarantine_wanted', 'Whether the host belongs '
-                'in quarantine', (), {(): int(bool(state.reason))}),
-            metrics.Family(
-                'hpcvirt_host_quarantine_held', 'Whether this program has put '
-                'the host in quarantine', (), {(): int(bool(state.held))}),
-            *(_sample_families(state.last) if state.last else ())])
-        yield core.CounterMetricFamily(
-            'hpcvirt_host_quarantine_failures', 'Changes of the cloud that '
-            'have failed', value=self._watch.reconciler.failures)
+                'hpcvirt_host_rate', 'What this unit does, in the units of '
+                'the documentation', ('sign', 'quantity'),
+                {(sign, name.value): value for sign, values
+                 in self._watch.worst.items()
+                 for name, value in values.items()}),
+            *(_sample_families(self._watch.latest) if self._watch.latest
+              else ())])
+
+
+def write(collector: registry.Collector, path: str) -> None:
+    """Write the metrics for the textfile collector of node_exporter.
+
+    :raises InvalidInput: if the file cannot be written
+    """
+    collectors = registry.CollectorRegistry()
+    collectors.register(collector)
+    try:
+        output_file.replace(pathlib.Path(path),
+                            prometheus_client.generate_latest(collectors),
+                            0o644)
+    except OSError as exc:
+        raise exception.InvalidInput(
+            path, f'cannot be written ({exc.strerror or exc})') from exc
 
 
 def _sample_families(sample: host_sample.HostSample) -> Iterator[
         metrics.Family]:
     yield metrics.Family(
-        'hpcvirt_host_sample_timestamp_seconds', 'When the last sample was '
-        'taken', (), {(): sample.time})
-    for part in ('total', 'free'):
+        readings.TIME, 'When the last sample was taken', (),
+        {(): sample.time})
+    for place, part in enumerate(('', '_free')):
         yield metrics.Family(
-            f'hpcvirt_host_huge_pages_{part}', f'Huge pages, {part}',
-            ('cell', 'size_kib'),
-            {(str(pages.cell), str(pages.size_kib)): getattr(pages, part)
-             for pages in sample.huge_pages})
-    for name, value, words in (
-            ('ksm_pages', sample.ksm_pages, 'Pages that KSM has merged'),
-            ('slab_kib', sample.slab_kib, 'Unreclaimable slab')):
-        if value is not None:
-            yield metrics.Family(f'hpcvirt_host_{name}', words, (),
-                                 {(): value})
+            f'hpcvirt_host_huge_pages{part}', f'Huge pages{part and ", free"}',
+            ('cell', 'size_kib'), {
+                (str(cell), str(size_kib)): numbers[place]
+                for (cell, size_kib), numbers in sample.huge_pages.items()})
+    if sample.ksm_pages is not None:
+        yield metrics.Family('hpcvirt_host_ksm_pages', 'Pages that KSM has '
+                             'merged', (), {(): sample.ksm_pages})
+    if sample.slab_kib is not None:
+        yield metrics.Family('hpcvirt_host_slab_bytes', 'Unreclaimable slab',
+                             (), {(): sample.slab_kib * 1024})

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``hpcvirt host supervise``: put the slow hosts of a cloud in quarantine."""
+
+import argparse
+import collections
+import functools
+import re
+import socket
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt.cmd import cloud_arguments
+from hpcvirt.cmd import command
+from hpcvirt.cmd import yaml_file
+from hpcvirt.health import quarantine_reconciler
+from hpcvirt.health import readings
+from hpcvirt.health import supervisor
+
+_EPILOG = """\
+FILE of --classes is YAML, and maps the name of each class to the list of its
+hosts, as nova-compute calls them. Hosts are learned for three days. If more
+hosts look slow than --max-share or --max-per-hour allow, nothing is changed
+any more until a person removes the file that is named then. With --apply, the
+cloud is chosen as by every OpenStack client. Exit status: 0 after SIGTERM, or
+with --once if the cloud is as decided; 2 if it is not, or if the input cannot
+be used.
+"""
+
+#: Between two readings: the hosts take a sample a minute.
+_INTERVAL_S = 60.0
+
+_MOST = 1 << 22
+_HOST = re.compile(r'[A-Za-z0-9][\w.-]{0,252}', re.ASCII)
+
+
+class SuperviseHosts(command.Command):
+    """Put the slow hosts of a cloud in quarantine.
+
+    Read what "hpcvirt host watch" exports on each host, and print which hosts
+    are slow: compared with their limits, with what is usual at this hour, and
+    with their class now. With --apply, put them in quarantine and release
+    them again. Quarantine by others is left alone. Run this once for a cloud.
+    """
+
+    epilog = _EPILOG
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('--classes', metavar='FILE', required=True,
+                            help='the hosts of each class')
+        source = parser.add_mutually_exclusive_group(required=True)
+        source.add_argument(
+            '--prometheus', metavar='URL',
+            help='the Prometheus that scrapes the hosts; the label instance '
+            'is the name of the host, with or without a port')
+        source.add_argument('--textfiles', metavar='FOLDER',
+                            help='read HOST.prom in this folder')
+        parser.add_argument(
+            '--state', metavar='FILE', required=True,
+            help='where the state is kept from start to start')
+        parser.add_argument(
+            '--max-share', default=10, metavar='PERCENT',
+            type=command.whole_number(0, 100),
+            help='of each class that may be in quarantine, but one host at '
+            'least (default: %(default)s)')
+        parser.add_argument(
+            '--max-per-hour', default=5, metavar='N',
+            type=command.whole_number(1, 10_000),
+            help='hosts that may be put in quarantine within an hour '
+            '(default: %(default)s)')
+        parser.add_argument('--once', action='store_true',
+                            help='decide once, and end')
+        cloud_arguments.add_apply(parser, 'decisions')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Supervise until SIGTERM, or once."""
+        args = parsed_args
+        if args.prometheus is not None and not re.match(
+                'https?://', args.prometheus):
+            raise exception.InvalidInput('--prometheus', 'is no URL of HTTP')
+        classes = _read_classes(args.classes)
+        hosts = [host for each in classes.values() for host in each]
+        host_supervisor = supervisor.Supervisor(
+            classes, functools.partial(
+                readings.read_folder, args.textfiles, hosts, complain=_say)
+            if args.textfiles is not None else functools.partial(
+                readings.read_prometheus, args.prometheus, frozenset(hosts)),
+            quarantine_reconciler.QuarantineReconciler(
+                lambda: cloud_arguments.connect_quarantine(args),
+                f'hpcvirt-supervise@{socket.gethostname()}', _INTERVAL_S),
+            args.apply, args.state, args.max_share / 100, args.max_per_hour,
+            _say)
+        if args.once:
+            return 0 if host_supervisor.step(time.time()) else 2
+        with command.sigterm_event() as stop:
+            host_supervisor.step(time.time())
+            while not stop.wait(_INTERVAL_S):
+                host_supervisor.step(time.time())
+        return 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _read_classes(path: str) -> Mapping[str, Sequence[str]]:
+    """Read the classes; each host is in one of them."""
+    classes = serialization.load(
+        Mapping[str, tuple[str, ...]],  # type: ignore[type-abstract]
+        yaml_file.read(path, _MOST), path)
+    hosts = collections.Counter(
+        host for each in classes.values() for host in each)
+    for host, number in hosts.items():
+        if not _HOST.fullmatch(host) or number > 1:
+            raise exception.InvalidInput(
+                path, f'{host[:64]!r} is not the name of a compute host, or '
+                'is there twice')
+    if not hosts:
+        raise exception.InvalidInput(path, 'has no host')
+    return classes

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read a fleet, decide, and act, with a brake.
+
+If more hosts look slow than may be put in quarantine, something else has
+happened, such as an update of all hosts. Then nothing is changed any more
+until a person has removed the file in which this is said.
+"""
+
+import dataclasses
+import datetime
+import json
+import os
+import pathlib
+from collections.abc import Callable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import output_file
+from hpcvirt import serialization
+from hpcvirt.health import quarantine_reconciler
+from hpcvirt.health import signature
+from hpcvirt.health import supervision
+
+#: The state of 10,000 hosts is smaller.
+_MOST = 1 << 28
+
+
+@dataclasses.dataclass
+class Supervisor:
+    """Supervises the hosts of a cloud.
+
+    :ivar read: returns the readings of now
+    :ivar applies: whether the cloud is changed
+    :ivar path: where the state is kept from start to start
+    :ivar share: the largest fraction of a class that may be in quarantine
+    :ivar per_hour: the most hosts that may be put there within an hour
+    :ivar brake: the file that says why nothing is changed any more
+    :ivar say: prints a line about a host, or about what failed
+    """
+
+    classes: Mapping[str, Sequence[str]]
+    read: Callable[[float], signature.Readings]
+    reconciler: quarantine_reconciler.QuarantineReconciler
+    applies: bool
+    path: str
+    share: float
+    per_hour: int
+    say: Callable[[str], None]
+    brake: str = dataclasses.field(init=False)
+    record: supervision.FleetRecord = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        """Read the state, a new one if there is no file yet.
+
+        :raises InvalidInput: if it is of another form
+        """
+        self.brake = f'{self.path}.stopped'
+        self.record = supervision.FleetRecord()
+        if os.path.lexists(self.path):
+            plain = serialization.json_value(
+                input_file.content(self.path, _MOST), self.path)
+            serialization.require_version(
+                plain, supervision.SCHEMA_VERSION, self.path)
+            self.record = serialization.load(
+                supervision.FleetRecord, plain, self.path)
+
+    def step(self, now: float) -> bool:
+        """Decide once.
+
+        :returns: whether the cloud is as decided
+        :raises InvalidInput: if the state cannot be written
+        """
+        try:
+            found = self.read(now)
+        except exception.HpcvirtError as exc:
+            self.say(str(exc))
+            return False
+        before = self.record
+        self.record = supervision.follow(before, found, self.classes, now)
+        time = datetime.datetime.fromtimestamp(now, datetime.UTC).strftime(
+            '%Y-%m-%dT%H:%M:%SZ')
+        for line in _compare(before, self.record):
+            self.say(f'{time} {line}')
+        done = not self.applies or self._act(time, now)
+        self._write(self.path, json.dumps(serialization.dump(self.record)))
+        return done
+
+    def _act(self, time: str, now: float) -> bool:
+        if os.path.lexists(self.brake):
+            return False
+        excess = supervision.find_excess(self.record, self.classes,
+                                         self.share, self.per_hour)
+        if excess is not None:
+            line = (f'{time} stopped: {excess}; remove {self.brake} to go '
+                    'on')
+            self._write(self.brake, line)
+            self.say(line)
+            return False
+        done = True
+        for name, host in self.record.hosts.items():
+            if bool(host.reason) is host.held:
+                continue
+            settled, line = self.reconciler.settle(name, host.reason, time)
+            if line:
+                self.say(f'{time} {name}: {line}')
+            done = done and settled
+            if settled:
+                self.record = dataclasses.replace(
+                    self.record, hosts={**self.record.hosts, name:
+                        dataclasses.replace(host, held=not host.held)},
+                    holds=(*self.record.holds, *([] if host.held else [now])))
+        return done
+
+    def _write(self, path: str, text: str) -> None:
+        try:
+            output_file.replace(pathlib.Path(os.path.realpath(path)),
+                                f'{text}\n'.encode(), 0o644)
+        except OSError as exc:
+            raise exception.InvalidInput(
+                path, f'cannot be written ({exc.strerror or exc})') from exc
+
+
+def _compare(before: supervision.FleetRecord,
+             after: supervision.FleetRecord) -> list[str]:
+    """Say what has begun and what is over."""
+    lines = []
+    for name, host in after.hosts.items():
+        known = before.hosts.get(name, supervision.HostRecord(since=0.0))
+        for sign in sorted({*known.signs, *host.signs}):
+            old, new = (each.signs.get(sign, supervision.SignProgress())
+                        for each in (known, host))
+            if new.on and not old.on:
+                lines.append(f'{name}: {new.reason}')
+            elif old.on and not new.on:
+                lines.append(f'{name}: {sign} is over')
+    lines += [f'{each} is common now, and no fault of one host'
+              for each in after.common if each not in before.common]
+    lines += [f'{each} is no longer common' for each in before.common
+              if each not in after.common]
+    return lines

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The one actor, and its brake."""
+
+import pathlib
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.health import quarantine_reconciler
+from hpcvirt.health import signature
+from hpcvirt.health import supervision
+from hpcvirt.health import supervisor
+from tests.builders import folders
+from tests.unit import test_health
+
+NAMES = tuple(f'n{number}' for number in range(20))
+
+
+class SupervisorTest(unittest.TestCase):
+    def setUp(self):
+        self.path = folders.make(self) / 'state'
+        self.cloud, self.lines, self.scores = test_health.Cloud(), [], {}
+        self.now, self.fails = 0.0, False
+
+    def make(self, applies=True):
+        return supervisor.Supervisor(
+            {'cpu': NAMES}, self.read,
+            quarantine_reconciler.QuarantineReconciler(
+                lambda: self.cloud, 'me', 60.0, lambda: self.now),
+            applies, str(self.path), 0.1, 5, self.lines.append)
+
+    def read(self, _):
+        if self.fails:
+            raise exception.Unreachable('no answer')
+        return {name: {'cpu-shootdowns': signature.SignScore(
+            self.scores.get(name, 0.0), 'cpu1')} for name in NAMES}
+
+    def run_for(self, found, minutes, step=15):
+        done = True
+        for _ in range(0, minutes, step):
+            self.now += 60.0 * step
+            done = found.step(self.now)
+        return done
+
+    def learn(self, applies=True):
+        """Go on after three days of learning."""
+        self.now = supervision.LEARN_S
+        found = self.make(applies)
+        found.record = supervision.FleetRecord(time=self.now, hosts={
+            name: supervision.HostRecord(since=0.0) for name in NAMES})
+        self.run_for(found, 15)
+        return found
+
+    def test_a_slow_host_is_held_and_released(self):
+        found = self.learn()
+        self.scores = {'n3': 2.0}
+        self.assertTrue(self.run_for(found, 90))
+        self.scores = {}
+        self.assertTrue(self.run_for(found, 90))
+        (host, hold), release = self.cloud.calls
+        self.assertEqual(('n3', 'watch'), (host, hold.holder))
+        self.assertEqual('cpu-shootdowns on cpu1 at 2.0 times its limit',
+                         hold.reason)
+        self.assertEqual(('n3', 'watch'), release)
+        self.assertIn('1970-01-04T00:30:00Z n3: quarantine is done',
+                      self.lines)
+
+    def test_without_apply_the_decision_is_only_printed(self):
+        found = self.learn(applies=False)
+        self.scores = {'n3': 2.0}
+        self.assertTrue(self.run_for(found, 90))
+        self.assertEqual([], self.cloud.calls)
+        self.assertIn('n3: cpu-shootdowns on cpu1', self.lines[-1])
+
+    def test_the_state_outlives_the_program(self):
+        self.learn()
+        self.scores = {'n3': 2.0}
+        self.run_for(self.make(), 15)
+        self.run_for(self.make(), 15)
+        self.assertEqual(1, len(self.cloud.calls))
+
+    def test_what_the_cloud_does_not_take_is_tried_again(self):
+        found = self.learn()
+        self.scores, self.cloud.down = {'n3': 2.0}, {'n3'}
+        self.assertFalse(self.run_for(found, 15))
+        self.cloud.down = set()
+        self.assertTrue(self.run_for(found, 30))
+        self.assertTrue(found.record.hosts['n3'].held)
+
+    def test_beyond_its_limits_it_stops_until_a_person_goes_on(self):
+        found = self.learn()
+        self.scores = {'n1': 2.0}
+        self.run_for(found, 15)
+        self.scores = {'n1': 2.0, 'n2': 2.0, 'n3': 2.0}
+        self.assertFalse(self.run_for(found, 15))
+        self.assertIn('stopped: 1 hosts of the class cpu are in quarantine, '
+                      '2 more look slow', self.lines[-1])
+        # Nothing is released either, whatever program runs.
+        self.scores = {}
+        found = self.make()
+        self.assertFalse(self.run_for(found, 90))
+        self.assertEqual(1, len(self.cloud.calls))
+        brake = pathlib.Path(found.brake)
+        self.assertIn('remove', brake.read_text())
+        brake.unlink()
+        self.assertTrue(self.run_for(found, 15))
+        self.assertEqual(('n1', 'watch'), self.cloud.calls[-1])
+
+    def test_an_update_of_all_hosts_closes_nothing(self):
+        found = self.learn()
+        self.scores = dict.fromkeys(NAMES, 3.0)
+        self.assertTrue(self.run_for(found, 1440))
+        self.assertEqual([], self.cloud.calls)
+        self.assertIn('cpu: cpu-shootdowns is common now, and no fault of '
+                      'one host', self.lines[-1])
+
+    def test_an_update_of_one_host_after_the_other_closes_few(self):
+        found = self.learn()
+        for number in range(len(NAMES)):
+            self.scores[f'n{number}'] = 3.0
+            self.run_for(found, 60)
+        self.assertEqual(2, sum(host.held for host
+                                in found.record.hosts.values()))
+        self.assertTrue([line for line in self.lines if 'stopped' in line])
+
+    def test_readings_that_fail_are_one_line(self):
+        found = self.learn()
+        self.fails = True
+        self.assertFalse(found.step(self.now))
+        self.assertEqual('no answer', self.lines[-1])
+
+    def test_a_state_of_another_form_is_refused(self):
+        for text in ('{', '{}', '{"schema_version": 2}',
+                     '{"schema_version": 1, "hosts": {"n1": 3}}'):
+            self.path.write_text(text)
+            with self.assertRaises(exception.InvalidInput):
+                self.make()
+
+    def test_the_state_that_is_written_is_read(self):
+        found = self.learn()
+        self.scores = {'n3': 2.0, 'n4': 0.9}
+        self.run_for(found, 30)
+        self.assertEqual(found.record, self.make().record)
+        self.assertIsInstance(found.record, supervision.FleetRecord)
