@@ -26,6 +26,7 @@ from concurrent import futures
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -143,6 +144,13 @@ class Case:
     purpose: record.Purpose = record.Purpose.COMPARE
 
 
+def _louder_later(dice: random.Random,
+                  pairs: int) -> Iterator[tuple[float, float]]:
+    for pair in range(pairs):
+        deviation = SD * (1 if pair < pairs / 2 else 3)
+        yield dice.gauss(0, deviation), dice.gauss(0, deviation)
+
+
 _LOG_NORMAL = _independent(_normal(SD))
 _GUEST_OF_TWO_LEVELS = _independent(_normal(0.003), _two_levels)
 _SEVERAL = (10, 20)
@@ -192,6 +200,20 @@ CASES: dict[str, Case] = {
         is_bad=True),
     'boots differ by 1 %, pilot': Case(_LOG_NORMAL, _SEVERAL, spread=0.01),
     'boots differ by 5 %, pilot': Case(_LOG_NORMAL, _SEVERAL, spread=0.05),
+    'log-normal, CV 4 %': Case(_independent(_normal(0.04)), (10,)),
+    'log-normal, CV 4 %, until decided': Case(
+        _independent(_normal(0.04)), (10,), until_decided=True),
+    'log-normal, CV 8.5 %': Case(_independent(_normal(0.085)), (40,)),
+    'log-normal, CV 8.5 %, until decided': Case(
+        _independent(_normal(0.085)), (40,), until_decided=True),
+    '5 % of runs 3 times slower, until decided': Case(
+        _independent(_sometimes(0.05, 3.0)), (40,), until_decided=True),
+    'noise three times larger later, until decided': Case(
+        _louder_later, (40,), until_decided=True),
+    '5 figures, log-normal, CV 5 %, until decided': Case(
+        _independent(_normal(0.05)), (40,), figures=5, until_decided=True),
+    'boots differ by 5 %, pilot, until decided': Case(
+        _LOG_NORMAL, (40,), spread=0.05, until_decided=True),
 }
 #: The same simulated with the previous rules: false PASS, false FAIL
 #: and PASS of equal guests, in percent.
@@ -328,8 +350,7 @@ def _words(dice: random.Random, case: Case, pairs: int,
         else:
             attempt = run(dice, case, pairs, loss, base)
         attempt = dataclasses.replace(attempt, earlier=earlier)
-        found = (_until_decided(attempt) if case.until_decided
-                 else _judge(dice, case, attempt, loss, base))
+        found = _judge(dice, case, attempt, loss, base)
         earlier += (record.Attempt('r', '', pairs, attempt.samples),)
         if not case.hangs or not all(
                 sample.outcome.valid for each in earlier
@@ -344,24 +365,27 @@ def _judge(dice: random.Random, case: Case, first: record.Run, loss: float,
         dataclasses.replace(run(dice, case, first.planned_pairs, loss, base),
                             id=str(number), case=str(number))
         for number in range(1, case.figures))]
-    found = verdict.judge(runs, tell=False)
+    found = (_until_decided(runs) if case.until_decided
+             else verdict.judge(runs, tell=False))
     if case.figures == 1 or loss == LOSSES['equal']:
         return {found.result}
     # Each PASS and FAIL of a guest at the bound is wrong.
     return {figure.result for figure in found.judgements if figure.result}
 
 
-def _until_decided(whole: record.Run) -> set[Word]:
+def _until_decided(whole: list[record.Run]) -> judgement.Verdict:
     """Judge growing evidence as ``bench run --until-decided`` does."""
-    looks = interim_analyses.plan(whole.planned_pairs)
-    whole = dataclasses.replace(whole, interim_analyses=looks)
+    looks = interim_analyses.plan(
+        whole[0].planned_pairs, boots.MIN_PAIRS_WITH_PILOT
+        if whole[0].relaunched else sample_pairs.MIN_PAIRS)
     for look in looks:
-        word = verdict.judge([dataclasses.replace(whole, samples=tuple(
-            sample for sample in whole.samples if sample.pair < look))],
-            tell=False).result
-        if word is not Word.INCONCLUSIVE:
+        found = verdict.judge([dataclasses.replace(
+            each, interim_analyses=looks, samples=tuple(
+                sample for sample in each.samples if sample.pair < look))
+            for each in whole], tell=False)
+        if found.result is not Word.INCONCLUSIVE:
             break
-    return {word}
+    return found
 
 
 def run(dice: random.Random, case: Case, pairs: int, loss: float,

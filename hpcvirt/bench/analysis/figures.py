@@ -139,13 +139,17 @@ def estimate_metric(found: attempts.Evidence, metric: str,
             reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = _units(values, of_launch=run.of_launch)
-    spent = _spend(found, done, units)
-    estimate = _estimate(values, direction, units) if not any(
-        spent) else interim_analyses.Sequential(*zip(*(
-            (_estimate(interim_analyses.first(values, pairs), direction,
-                       units[:pairs]), share)
-            for pairs, share in zip(done, spent, strict=True) if share),
-            strict=True))
+    estimate = _estimate(values, direction, units)
+    counts = {look: len(set(units[:look])) if units else look for look in done}
+    looks = [look for look in done if counts[look] >= sample_pairs.MIN_PAIRS]
+    sequential = interim_analyses.Sequential(
+        tuple(_estimate(interim_analyses.first(values, look), direction,
+                        units[:look]) for look in looks),
+        tuple(counts[look] for look in looks),
+        interim_analyses.find_parts(run.interim_analyses, looks),
+        found.share, together)
+    if sequential.decides:
+        estimate = sequential
     limit = None if bound is None else bound.limit(direction)
     native, guest = (
         [stats.loss_of_ratio(value, direction) for value in side]
@@ -167,7 +171,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     if too_few is not None:
         return Figure(dataclasses.replace(
             estimated, reason=too_few, remedy=judgement.Remedy.LAUNCHES))
-    if done and not any(spent):
+    if done and not sequential.decides:
         return Figure(dataclasses.replace(
             estimated, reason=f'{len(set(units)) or done[-1]} '
             f'{"boots" if units else "pairs"} are too few for the part of '
@@ -193,16 +197,6 @@ def _units(values: sample_pairs.MetricValues, *,
         return values.launches if len(set(values.launches)) > 1 else ()
     enough = len(set(values.boots)) >= sample_pairs.MIN_PAIRS
     return values.boots if enough else ()
-
-
-def _spend(gathered: attempts.Evidence, done: Sequence[int],
-           units: Sequence[str]) -> tuple[float, ...]:
-    """Return the share of the chance of an error that each look spends."""
-    looks = gathered.run.interim_analyses
-    counts = [len(set(units[:look])) if units else look for look in done]
-    return interim_analyses.shares(looks, [
-        count if count >= sample_pairs.MIN_PAIRS else 0 for count in counts],
-        gathered.share)
 
 
 def _estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,

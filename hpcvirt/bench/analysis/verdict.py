@@ -44,7 +44,7 @@ METHOD = ('Ratio guest / native; signed-rank intervals of the log ratios of '
           'figures, stragglers apart')
 UNPAIRED = ("; unpaired: Welch's intervals, the sides were not measured in "
             'turn on one host')
-LOOKS = '; judged at several numbers of pairs, which divide the errors'
+LOOKS = '; judged at several numbers of pairs, which share the errors'
 
 Word = judgement.VerdictResult
 
@@ -208,7 +208,8 @@ def _unless_contradicted(figure: judgement.Judgement,
 def _words(run: record.Run) -> dict[str, Word]:
     """Judge the figures of a run, without a look at its earlier attempts."""
     return {figure.metric: figure.result
-            for figure in settle(figures.estimate_run(run, ()))
+            for figure in settle(figures.estimate_run(
+                run, (), figures.count([run])))
             if figure.result}
 
 

@@ -113,7 +113,7 @@ def _plan_run(request: requests.RunRequest, pairs: Sequence[sides.Pair],
     if until_decided:
         looks = interim_analyses.plan(
             run.planned_pairs, boots.MIN_PAIRS_WITH_PILOT if run.relaunched
-            else interim_analyses.MIN_PAIRS)
+            else sample_pairs.MIN_PAIRS)
     return PlannedRun(jobs, dataclasses.replace(
         run, interim_analyses=looks, parameters=aggregation.merge(
             [job.label for job in of_guest],

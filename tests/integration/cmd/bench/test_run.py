@@ -91,7 +91,7 @@ class RunCommandTest(run_case.RunCase):
                               str(self.scratch / 'data'))
         self.assertIn('native against native in the same run, 5 pairs',
                       ' '.join(out.split()))
-        self.assertEqual([8, 12, 18, 20], result['runs'][0]['looks'])
+        self.assertEqual([8, 13, 20], result['runs'][0]['looks'])
         self.assertIsNotNone(self.store().entries()[0].finished_at)
 
     def test_an_interrupted_run_says_what_goes_on(self):
