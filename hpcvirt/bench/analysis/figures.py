@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import evidence
 from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import power
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
@@ -163,6 +164,8 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         remarks=tuple(_remarks(values, slow, found.failed)))
     if limit is None:
         return Figure(estimated)
+    if bound and bound.is_measured:
+        estimated = _with_study(estimated, limit)
     worst = stats.loss_of_ratio(limit, direction)
     estimated = dataclasses.replace(estimated, tail=judgement.Tail(
         slow.word(worst, found.share, together), slow.native, slow.guest,
@@ -181,6 +184,22 @@ def estimate_metric(found: attempts.Evidence, metric: str,
                   evidence.step(values.native, values.guest),
                   _machine(run, metric, machines, direction),
                   _control(run, metric, direction))
+
+
+def _with_study(figure: judgement.Judgement,
+                limit: float) -> judgement.Judgement:
+    """Say what can be decided if the guest is about as a study measured it."""
+    found = figure.interval
+    if found is None or not 0 < found.low <= limit <= found.high:
+        return figure
+    ratios = power.find_decided(found, limit)
+    worse, better = (ratios if figure.direction is outcome.Direction.UP
+                     else ratios[::-1])
+    return dataclasses.replace(figure, remarks=(*figure.remarks, (
+        f'a study measured {limit:.4g}, and a guest exactly as measured '
+        'remains INCONCLUSIVE in 9 of 10 runs, however long they are; with '
+        f'this noise, {figure.pairs} pairs pass one at {better:.4g} and fail '
+        f'one at {worse:.4g} 4 times of 5')))
 
 
 def _units(values: sample_pairs.MetricValues, *,

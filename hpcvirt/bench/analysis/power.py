@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say before a run what it can decide.
+"""Say what a run can decide, before it begins and after it has not.
 
 How far from its bound a guest has to be depends on the noise of its runs, on
 the number of pairs, or of boots where these are what repeats, and on the
@@ -15,6 +15,7 @@ import statistics
 from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import judgement
 
 #: So much of the evidence of a mean do signed ranks use.
 _EFFICIENCY = 0.955
@@ -43,6 +44,19 @@ def find_reach(count: int, figures: int = 1) -> float:
     return ((quantile + _NORMAL.inv_cdf(interim_analyses.POWER))
             / math.sqrt(_EFFICIENCY * count)
             * (1 + quantile ** 2 / (_FEW * count)))
+
+
+def find_decided(interval: judgement.Interval,
+                 limit: float) -> tuple[float, float]:
+    """Return the ratios that a run with such an interval decides 4 times of 5.
+
+    :param limit: the ratio that decides
+    :returns: the one below the limit and the one above it
+    """
+    quantile = _NORMAL.inv_cdf(interval.level)
+    distance = (math.log(interval.high / interval.low) / 2 / quantile
+                * (quantile + _NORMAL.inv_cdf(interim_analyses.POWER)))
+    return limit * math.exp(-distance), limit * math.exp(distance)
 
 
 def find_margin(variation: float, count: int, figures: int,

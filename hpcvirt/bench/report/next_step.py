@@ -78,11 +78,17 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
             return ('The missing pairs: the command that began the run '
                     'continues it.')
         return f'More pairs: {command} --pairs {_USUAL}".'
+    bound = run.bounds.get(judged.metric)
+    if pairs is None and bound and bound.is_measured:
+        return (f'A margin: {interim_analyses.MAX_PAIRS} pairs would hardly '
+                'tell the guest from the ratio of the study; '
+                f'{command} --bound METRIC=RATIO", with the settings of '
+                'before, judges by a ratio of your own.')
     if pairs is None:
         return (
             'Less noise: with this one even '
-            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide, so near '
-            'is the guest to its bound; fix the frequency, stop other guests, '
+            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide at this '
+            'distance from the bound; fix the frequency, stop other guests, '
             'bind ranks.')
     more = f'{pairs} more' if run.subject else f'{pairs}'
     stop = '' if run.study else ' --until-decided'

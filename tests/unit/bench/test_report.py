@@ -164,6 +164,14 @@ class TestNextStep(testtools.TestCase):
     def test_a_guest_at_its_bound_needs_less_noise(self):
         self.assertIn('Less noise', self.only(runs.run(NATIVE, guest(0.95))))
 
+    def test_a_guest_as_a_study_measured_it_needs_a_margin(self):
+        run = runs.run(NATIVE, guest(0.95))
+        for kind, word in ((judgement.BoundKind.MEASURED, 'A margin'),
+                           (judgement.BoundKind.EXPECTED, 'Less noise')):
+            self.assertIn(word, self.only(dataclasses.replace(run, bounds={
+                metric: judgement.Bound(0.95, kind=kind)
+                for metric in run.bounds})))
+
     def test_too_few_pairs_are_too_few(self):
         self.assertIn('--pairs 10', self.only(
             runs.run(NATIVE[:3], guest(1)[:3])))

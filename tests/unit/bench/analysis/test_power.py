@@ -2,14 +2,22 @@
 
 """What a run can decide, against what simulated runs decide."""
 
+import dataclasses
 import math
 import random
+import re
+import statistics
 
 import testtools
 
 from hpcvirt.bench.analysis import power
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from tests.builders import runs
+
+Word = judgement.VerdictResult
 
 
 class TestReach(testtools.TestCase):
@@ -44,3 +52,48 @@ class TestReach(testtools.TestCase):
                     variation, count, figures, count) <= 0.03)
         for distance in (0.0, -0.01, 0.01):
             self.assertIsNone(power.find_pairs(0.10, distance, 1))
+
+
+class TestStudy(testtools.TestCase):
+    """A bound that is the ratio which a study measured."""
+
+    def judge(self, ratio, seed, kind=judgement.BoundKind.MEASURED, **more):
+        dice = random.Random(seed)
+        native, guest = ([100 * level * dice.lognormvariate(0, 0.01)
+                          for _ in range(10)] for level in (1, ratio))
+        run = runs.run(native, guest, **more)
+        bounds = {metric: judgement.Bound(0.962, kind=kind)
+                  for metric in run.bounds}
+        return verdict.judge([dataclasses.replace(
+            run, bounds=bounds)]).judgements[0]
+
+    def ratios(self, figure):
+        """The better and the worse ratio that a remark names."""
+        (remark,) = [each for each in figure.remarks if 'a study' in each]
+        found = re.search(r'a study measured 0\.962, .* 10 pairs pass one at '
+                          r'(\S+) and fail one at (\S+) 4 times of 5', remark)
+        return tuple(map(float, found.groups()))
+
+    def test_a_guest_as_measured_is_told_what_could_be_decided(self):
+        found = [self.judge(0.962, seed) for seed in range(100)]
+        undecided = [figure for figure in found
+                     if figure.result is Word.INCONCLUSIVE]
+        self.assertGreater(len(undecided), 80)
+        better, worse = (statistics.median(each) for each in zip(
+            *map(self.ratios, undecided), strict=True))
+        for ratio, word in ((better, Word.PASS), (worse, Word.FAIL)):
+            decided = sum(self.judge(ratio, seed).result is word
+                          for seed in range(200))
+            self.assertTrue(140 <= decided <= 185, (ratio, decided))
+
+    def test_a_time_is_better_if_it_is_shorter(self):
+        figure = self.judge(0.962, 1, direction=runs.DOWN)
+        better, worse = self.ratios(figure)
+        self.assertLess(better, 0.962)
+        self.assertGreater(worse, 0.962)
+
+    def test_other_bounds_and_other_guests_need_no_word(self):
+        for ratio, kind in ((1.0, judgement.BoundKind.MEASURED),
+                            (0.962, judgement.BoundKind.EXPECTED),
+                            (0.962, None)):
+            self.assertEqual((), self.judge(ratio, 1, kind).remarks)
