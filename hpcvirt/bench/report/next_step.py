@@ -2,6 +2,7 @@
 
 """What to do about figures that are INCONCLUSIVE or INVALID."""
 
+import math
 import posixpath
 import shlex
 
@@ -12,6 +13,8 @@ from hpcvirt.bench.model import record
 
 #: Pairs of a first attempt.
 _USUAL = 10
+#: A guest is about as a study measured it within this loss.
+_NEAR = 0.02
 _REMEDY = judgement.Remedy
 _UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
               judgement.VerdictResult.INVALID)
@@ -79,7 +82,9 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
                     'continues it.')
         return f'More pairs: {command} --pairs {_USUAL}".'
     bound = run.bounds.get(judged.metric)
-    if pairs is None and bound and bound.is_measured:
+    near = judged.limit and abs(
+        math.log(judged.interval.ratio / judged.limit)) <= _NEAR
+    if pairs is None and near and bound and bound.is_measured:
         return (f'A margin: {interim_analyses.MAX_PAIRS} pairs would hardly '
                 'tell the guest from the ratio of the study; '
                 f'{command} --bound METRIC=RATIO", with the settings of '

@@ -9,6 +9,7 @@ import xml.etree.ElementTree
 
 import testtools
 
+from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -171,6 +172,14 @@ class TestNextStep(testtools.TestCase):
             self.assertIn(word, self.only(dataclasses.replace(run, bounds={
                 metric: judgement.Bound(0.95, kind=kind)
                 for metric in run.bounds})))
+
+    def test_much_noise_far_from_the_ratio_of_a_study_is_noise(self):
+        noisy = [60, 140, 90, 170, 80, 130, 75, 110, 190, 100]
+        step = self.only(dataclasses.replace(
+            runs.run(NATIVE, noisy), bounds={'mops_total': judgement.Bound(
+                0.97, kind=judgement.BoundKind.MEASURED)}))
+        self.assertIn('Less noise', step)
+        self.assertNotIn('near', step)
 
     def test_too_few_pairs_are_too_few(self):
         self.assertIn('--pairs 10', self.only(
@@ -375,6 +384,43 @@ class TestSummary(testtools.TestCase):
                          summary.count(lines))
         self.assertIn('0000000000000001, second attempt',
                       summary.table(lines, None))
+
+    def test_the_best_of_several_hosts_has_more_chances(self):
+        hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}',
+                  'figures': {'mops_total': (24000, ratio, 'Mop/s',
+                                             report_example.UP)}}
+                 for number, ratio in enumerate([0.981, *[1.0] * 13])]
+        lines = self.lines(*hosts)
+        self.assertEqual(14, sum(line.word == 'PASS' for line in lines))
+        worst = next(line for line in lines if line.subject.hosts == 'n0')
+        self.assertGreater(14 * worst.p_pass, stats.ALPHA)
+        for words in ('each of the 14 results is judged by itself',
+                      'in up to 51% of all cases',
+                      f'13 of 14 PASS hold for the best of them as well, not '
+                      f'{worst.id}'):
+            self.assertIn(words, ' '.join(summary.table(lines, 70).split()))
+
+    def test_several_benchmarks_of_one_host_are_no_selection(self):
+        self.assertEqual('', summary.describe_selection(self.lines(
+            {'benchmark': 'npb-cg'}, {'benchmark': 'npb-ft'})))
+
+    def test_of_guests_at_their_bounds_no_best_one_holds_too_often(self):
+        held = passed = 0
+        for seed in range(60):
+            dice = random.Random(seed)
+            some = []
+            for number in range(5):
+                run = dataclasses.replace(runs.run(*(
+                    [100 * ratio * math.exp(dice.gauss(0, 0.02))
+                     for _ in range(10)] for ratio in (1, 0.95)), 0.95),
+                    host=f'n{number}')
+                some.append(summary.Shown(str(number), record.Result(
+                    (run,), verdict.judge([run])), '', True))
+            passed += any(each.word == 'PASS' for each in some)
+            found = summary.describe_selection(some)
+            held += 'PASS hold' in found and '; 0 of' not in found
+        self.assertGreater(passed, 6)
+        self.assertLessEqual(held, 7)
 
     def test_the_table_names_each(self):
         lines = self.lines({'benchmark': 'npb-cg'}, {
