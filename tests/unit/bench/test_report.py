@@ -177,7 +177,7 @@ class TestNextStep(testtools.TestCase):
         noisy = [60, 140, 90, 170, 80, 130, 75, 110, 190, 100]
         step = self.only(dataclasses.replace(
             runs.run(NATIVE, noisy), bounds={'mops_total': judgement.Bound(
-                0.97, kind=judgement.BoundKind.MEASURED)}))
+                1.02, kind=judgement.BoundKind.MEASURED)}))
         self.assertIn('Less noise', step)
         self.assertNotIn('near', step)
 
