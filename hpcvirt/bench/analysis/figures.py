@@ -168,7 +168,8 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         estimated = _with_study(estimated, limit)
     worst = stats.loss_of_ratio(limit, direction)
     estimated = dataclasses.replace(estimated, tail=judgement.Tail(
-        slow.word(worst, found.share, together), slow.native, slow.guest,
+        slow.word(worst, found.share / max(1, len(run.interim_analyses)),
+                  together), slow.native, slow.guest,
         stats.ratio_of_loss(slow.mean_loss, direction), slow.most))
     too_few = None if run.of_launch else _too_few_launches(values.launches)
     if too_few is not None:

@@ -37,8 +37,8 @@ _GROWTH = 1.5
 #: The spent part is the part of the pairs to this power: with 2 a run decides
 #: one time in 100 less, with 3 a good guest takes one pair in 15 more.
 _SPENDING = 2.5
-#: A p-value is at most a level, in spite of rounding.
-_BELOW = 1 - 1e-9
+#: The smallest p-value is that of Holm's method, halved this number of times.
+_HALVES = 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,19 +86,21 @@ class Sequential:
         return find_levels(self.counts, self.parts, self.share * level)
 
     def _p(self, chances: Iterable[float]) -> float:
-        """Return the least level of Holm's that rejects, 1 if none does.
+        """Return the least of some levels that rejects, 1 if none does.
 
-        All larger ones must reject too: what one look spends may be what a
-        later one lacks.
+        They are those of Holm's method and, for the best of several results,
+        smaller ones. All larger ones must reject too: what one look spends may
+        be what a later one lacks.
         """
         found = 1.0
         p_values = tuple(chances)
-        for figures in range(1, self.figures + 1):
+        for figures in (*range(1, self.figures + 1), *(
+                self.figures << power for power in range(1, _HALVES + 1))):
             level = stats.ALPHA / figures
-            if all(p * _BELOW > each for p, each in zip(
+            if all(p > each + stats.EQUAL for p, each in zip(
                     p_values, self._levels(level), strict=True)):
                 break
-            found = level * _BELOW
+            found = level - stats.EQUAL
         return found
 
 

@@ -101,10 +101,9 @@ def find_least(share: float) -> int:
 @functools.lru_cache(maxsize=1024)
 def find_critical(count: int, level: float) -> int:
     """Return the largest rank sum that the test rejects, -1 if none."""
-    rank_sum = -1
-    while at_most(count, rank_sum + 1) <= level * _ROUNDING:
-        rank_sum += 1
-    return rank_sum
+    return bisect.bisect_right(
+        range(count * (count + 1) // 2 + 1), level * _ROUNDING,
+        key=functools.partial(at_most, count)) - 1
 
 
 def at_most(count: int, rank_sum: int) -> float:

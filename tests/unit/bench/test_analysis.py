@@ -409,6 +409,9 @@ class TestSequential(testtools.TestCase):
                     in zip(self.estimates, interim_analyses.find_levels(
                         *self.looks, level), strict=True)))
         self.assertGreater(len(seen), 2)
+        # Ten losses that are all far below the limit have a p-value of their
+        # own, for the best of several results.
+        self.assertLess(self.found.p_beyond(0.2), stats.ALPHA / 100)
 
     def test_the_p_values_and_the_ends_say_the_same(self):
         low, high = self.found.ends()
