@@ -17,13 +17,15 @@ WIDTH = 78
 _FALSE = 0.05
 
 
-def render(found: acceptance.Acceptance, outputs: str, hosts: int = 1) -> str:
+def render(found: acceptance.Acceptance, outputs: str,
+           hosts: int = 1) -> str:
     """Write the report of an acceptance that has ended.
 
     :param outputs: the directory of raw outputs
     :param hosts: number of hosts that were judged, this one included
     """
-    blocks = [_lines(_summary(found, hosts)), _block('Machine', _machine(found)),
+    blocks = [_lines(_summary(found, hosts)),
+              _block('Machine', _machine(found)),
               _block('Measured', _measured(found)),
               *_figures(found), _block('Audit', _audit(found)),
               f'To repeat it\n\n{_command(found.command)}\n' + _lines([

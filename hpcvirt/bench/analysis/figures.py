@@ -61,15 +61,16 @@ def count(runs: Iterable[record.Run]) -> int:
 
 def estimate_run(run: record.Run,
                  machines: Iterable[record.Run],
-                 together: int = 1) -> list[Figure]:
+                 together: int = 0) -> list[Figure]:
     """Estimate all figures of a run that have a bound.
 
     :param run: with its earlier attempts, whose pairs count as well
     :param machines: A/A runs
-    :param together: number of figures that are judged together
+    :param together: number of figures that are judged together, 0 for its own
     :raises InvalidInput: if a pair has two samples in the same side
     """
     found = attempts.gather(run)
+    together = together or count([run])
     return estimate_each(
         found.run, found.run.bounds, lambda metric, bound: estimate_metric(
             found, metric, bound, machines, together))

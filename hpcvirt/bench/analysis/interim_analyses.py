@@ -123,7 +123,7 @@ def find_levels(counts: tuple[int, ...], parts: tuple[float, ...],
         def new(rank_sum: int, count: int = count,
                 last: tuple[int, int] | None = last) -> float:
             """Return the chance of an error that the last look has not."""
-            chance = signed_rank.at_most(count, rank_sum)
+            chance = signed_rank.find_chance(count, rank_sum)
             return chance if last is None or last[0] >= count else (
                 chance - signed_rank.find_both(*last, count, rank_sum))
         most = signed_rank.find_critical(count, level)
@@ -134,15 +134,13 @@ def find_levels(counts: tuple[int, ...], parts: tuple[float, ...],
             continue
         spent += new(rank_sum)
         last = count, rank_sum
-        found.append(signed_rank.at_most(*last))
+        found.append(signed_rank.find_chance(*last))
     return tuple(found)
 
 
 def plan(most: int,
          first: int = sample_pairs.MIN_PAIRS) -> tuple[int, ...]:
-    """Return the numbers of pairs at which a run may stop.
-
-    Before the first of them no loss is large enough for a decision.
+    """Return the numbers of pairs at which a run may stop, if they decide.
 
     :param most: number of pairs at which it stops in any case, at least
         :data:`hpcvirt.bench.analysis.sample_pairs.MIN_PAIRS`

@@ -40,7 +40,7 @@ def find_reach(count: int, figures: int = 1) -> float:
     if rank_sum == 0:
         # All losses have to be on the same side.
         return _NORMAL.inv_cdf(interim_analyses.POWER ** (1 / count))
-    quantile = -_NORMAL.inv_cdf(signed_rank.at_most(count, rank_sum))
+    quantile = -_NORMAL.inv_cdf(signed_rank.find_chance(count, rank_sum))
     return ((quantile + _NORMAL.inv_cdf(interim_analyses.POWER))
             / math.sqrt(_EFFICIENCY * count)
             * (1 + quantile ** 2 / (_FEW * count)))
@@ -77,7 +77,8 @@ def find_pairs(variation: float, distance: float, figures: int) -> int | None:
     :returns: None if it is more than
         :data:`hpcvirt.bench.analysis.interim_analyses.MAX_PAIRS`
     """
-    counts = range(interim_analyses.MAX_PAIRS + 1)
-    found = bisect.bisect_left(counts, True, key=lambda pairs: find_margin(
-        variation, pairs, figures, pairs) <= distance)
-    return counts[found] if found in counts else None
+    most = interim_analyses.MAX_PAIRS
+    found = bisect.bisect_left(
+        range(most + 1), True, key=lambda pairs: find_margin(
+            variation, pairs, figures, pairs) <= distance)
+    return found if found <= most else None

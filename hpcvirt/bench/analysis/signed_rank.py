@@ -73,11 +73,11 @@ class SignedRank:
     def p_beyond(self, limit: float) -> float:
         """Return the p-value of a loss of at least the limit."""
         below = bisect.bisect_left(self.averages, limit - stats.EQUAL)
-        return at_most(self.count, len(self.averages) - below)
+        return find_chance(self.count, len(self.averages) - below)
 
     def p_within(self, limit: float) -> float:
         """Return the p-value of a loss of at most the limit."""
-        return at_most(self.count, bisect.bisect_right(
+        return find_chance(self.count, bisect.bisect_right(
             self.averages, limit + stats.EQUAL))
 
 
@@ -103,10 +103,10 @@ def find_critical(count: int, level: float) -> int:
     """Return the largest rank sum that the test rejects, -1 if none."""
     return bisect.bisect_right(
         range(count * (count + 1) // 2 + 1), level * _ROUNDING,
-        key=functools.partial(at_most, count)) - 1
+        key=functools.partial(find_chance, count)) - 1
 
 
-def at_most(count: int, rank_sum: int) -> float:
+def find_chance(count: int, rank_sum: int) -> float:
     """Return the chance of a rank sum of at most this one."""
     if count <= _COUNTED:
         return _distribution(count)[rank_sum]
@@ -129,7 +129,7 @@ def find_both(first: int, first_sum: int, count: int, rank_sum: int) -> float:
     related = math.sqrt(first * (2 * first + 1) * (count + 1)
                         / ((first + 1) * count * (2 * count + 1)))
     normal = statistics.NormalDist()
-    last, end = (normal.inv_cdf(at_most(*each)) for each in (
+    last, end = (normal.inv_cdf(find_chance(*each)) for each in (
         (first, first_sum), (count, rank_sum)))
     step = 8 / _STEPS
     return step * sum(

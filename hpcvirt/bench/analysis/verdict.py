@@ -208,8 +208,7 @@ def _unless_contradicted(figure: judgement.Judgement,
 def _words(run: record.Run) -> dict[str, Word]:
     """Judge the figures of a run, without a look at its earlier attempts."""
     return {figure.metric: figure.result
-            for figure in settle(figures.estimate_run(
-                run, (), figures.count([run])))
+            for figure in settle(figures.estimate_run(run, ()))
             if figure.result}
 
 

@@ -74,8 +74,8 @@ def _prospect(run: record.Run, variation: float, units: int, limit: float,
         return f'{word} {stats.ratio_of_loss(loss, direction):.3f}'
     pairs = power.find_pairs(variation, limit, run.planned_figures)
     if pairs is None:
-        return 'not even one that equals native with ' + (
-            f'{interim_analyses.MAX_PAIRS} pairs')
+        return ('not even one that equals native with '
+                f'{interim_analyses.MAX_PAIRS} pairs')
     longer = dataclasses.replace(run, planned_pairs=pairs)
     return (f'none with {run.planned_pairs} pairs; one that equals native '
             f'with {pairs}, {_duration(longer)}')

@@ -29,7 +29,6 @@ from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
 
-
 #: Pairs if the user does not give a number, and one that decides what there is
 #: to decide.
 USUAL_PAIRS = 10

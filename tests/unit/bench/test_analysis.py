@@ -350,7 +350,7 @@ class TestPlan(testtools.TestCase):
                 count = counts[-1]
                 further = signed_rank.find_critical(count, levels[-1]) + 1
                 self.assertGreater(
-                    chance + signed_rank.at_most(count, further)
+                    chance + signed_rank.find_chance(count, further)
                     - levels[-1], 0.95 * level)
 
     def test_more_looks_leave_most_to_the_last_one(self):
@@ -366,7 +366,7 @@ class TestPlan(testtools.TestCase):
         # Boots: those of the second look are no more than those of the first.
         for counts in ((3, 4, 7), (3, 3, 7)):
             self.assertEqual(
-                (0.0, 0.0, signed_rank.at_most(7, 3)),
+                (0.0, 0.0, signed_rank.find_chance(7, 3)),
                 interim_analyses.find_levels(counts, (0.5, 0.7, 1.0),
                                              stats.ALPHA))
         # Among 23 figures, 9 losses decide nothing.
@@ -402,8 +402,8 @@ class TestSequential(testtools.TestCase):
             limit = step / 400
             p = self.found.p_beyond(limit)
             seen.add(p)
-            for figures in range(1, 6):
-                level = stats.ALPHA / figures
+            for count in range(1, 6):
+                level = stats.ALPHA / count
                 self.assertEqual(p <= level, any(
                     estimate.p_beyond(limit) <= each for estimate, each
                     in zip(self.estimates, interim_analyses.find_levels(
@@ -582,7 +582,7 @@ class TestSignedRank(testtools.TestCase):
             for rank_sum in (middle - 400, middle - 200, middle, middle + 300):
                 self.assertAlmostEqual(
                     signed_rank._distribution(count)[rank_sum],
-                    signed_rank.at_most(count, rank_sum), delta=1e-3)
+                    signed_rank.find_chance(count, rank_sum), delta=1e-3)
 
     def test_two_rank_sums_are_those_of_all_orders_and_signs(self):
         for first, count in ((5, 7), (6, 8), (7, 8)):
@@ -592,8 +592,8 @@ class TestSignedRank(testtools.TestCase):
                 for rank_sum in range(other + 1):
                     neither = chance_of_any((first, count), (low, rank_sum))
                     self.assertAlmostEqual(
-                        signed_rank.at_most(first, low)
-                        + signed_rank.at_most(count, rank_sum) - neither,
+                        signed_rank.find_chance(first, low)
+                        + signed_rank.find_chance(count, rank_sum) - neither,
                         signed_rank.find_both(first, low, count, rank_sum))
 
     def test_many_losses_are_judged_as_if_both_sums_were_counted(self):
