@@ -108,6 +108,12 @@ DOCUMENTS = (
         'Annals of Mathematical Statistics 34(2), pages 598 to 611', '1963',
         'doi.org/10.1214/aoms/1177704172'),
     Publication(
+        'Kim-DeMets-1987', 'KyungMann Kim and David L. DeMets',
+        'Design and Analysis of Group Sequential Tests Based on the Type I '
+        'Error Spending Rate Function',
+        'Biometrika 74(1), pages 149 to 154', '1987',
+        'doi.org/10.1093/biomet/74.1.149'),
+    Publication(
         'Meeker-2017',
         'William Q. Meeker, Gerald J. Hahn and Luis A. Escobar',
         'Statistical Intervals: A Guide for Practitioners and Researchers',

@@ -84,6 +84,10 @@ class Records:
         return next((each.began_at for each in of_host
                      if each.repaired == last), '')
 
+    def count_hosts(self) -> int:
+        """Count the hosts that were accepted or refused."""
+        return len({each.host for each in self.read() if each.ended_at})
+
     def refused(self) -> frozenset[str]:
         """List the hosts of which the last acceptance failed."""
         last = {each.host: each.result for each in self.read()

@@ -13,14 +13,19 @@ from hpcvirt.bench.report import text
 
 #: Lines that are longer would be broken by mail programs and trackers.
 WIDTH = 78
+#: Promised chance of a false PASS, and of a false FAIL, at the bound.
+_FALSE = 0.05
 
 
-def render(found: acceptance.Acceptance, outputs: str) -> str:
+def render(found: acceptance.Acceptance, outputs: str,
+           hosts: int = 1) -> str:
     """Write the report of an acceptance that has ended.
 
     :param outputs: the directory of raw outputs
+    :param hosts: number of hosts that were judged, this one included
     """
-    blocks = [_lines(_summary(found)), _block('Machine', _machine(found)),
+    blocks = [_lines(_summary(found, hosts)),
+              _block('Machine', _machine(found)),
               _block('Measured', _measured(found)),
               *_figures(found), _block('Audit', _audit(found)),
               f'To repeat it\n\n{_command(found.command)}\n' + _lines([
@@ -28,7 +33,7 @@ def render(found: acceptance.Acceptance, outputs: str) -> str:
     return '\n'.join(blocks)
 
 
-def _summary(found: acceptance.Acceptance) -> Iterator[str]:
+def _summary(found: acceptance.Acceptance, hosts: int) -> Iterator[str]:
     yield f'{found.result}: host {found.host} against {found.against}'
     if found.reason:
         yield f'Reason: {found.reason}'
@@ -36,6 +41,12 @@ def _summary(found: acceptance.Acceptance) -> Iterator[str]:
         yield ('Programs in guests take at most '
                f'{found.overhead:.1%} longer than natively, by the upper end '
                'of the interval of the worst figure.')
+    if hosts > 1:
+        yield (f'One of {hosts} hosts that were judged here, each by itself: '
+               'if all of them were exactly at their bounds, up to '
+               f'{hosts * _FALSE:.2g} would pass and up to as many fail by '
+               'chance. Hosts that are far from their bounds do so less '
+               'often.')
     if found.traits:
         yield 'Traits: ' + ', '.join(found.traits)
     if found.repaired:

@@ -48,6 +48,7 @@ def sizes(run: record.Run) -> tuple[int, ...]:
         return (1,) * run.planned_pairs
     rest = run.planned_pairs - PILOT_BOOTS * PILOT_PAIRS
     wanted, figures = _from_pilot(run)
+    figures = max(figures, run.planned_figures)
     least = max(MIN_BOOTS if run.planned_pairs < LONG else LONG_BOOTS,
                 signed_rank.find_least(1 / figures))
     most = max(1, rest // (least - PILOT_BOOTS))

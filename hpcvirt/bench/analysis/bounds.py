@@ -94,6 +94,28 @@ def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
                          find_facts(run, definition))
 
 
+#: Message sizes that a benchmark has as far as is known before it runs.
+_SIZES = tuple(2 ** exponent for exponent in range(23))
+
+
+def foresee(run: record.Run) -> dict[str, judgement.Bound]:
+    """Find the bounds of a run that has no samples yet.
+
+    Message sizes are powers of two up to the largest that is measured.
+
+    :raises InvalidInput: if there is no definition of its benchmark
+    """
+    definition = catalogue.get(run.benchmark)
+    most = run.parameters.get('max_size', '')
+    sizes = [size for size in _SIZES
+             if not most.isdecimal() or size <= int(most)]
+    names = [name for figure in definition.metrics
+             for name in ([f'{figure.name}[{size}]' for size in sizes]
+                          if figure.per_size else [figure.name])]
+    return {**find_defaults(definition, names, find_facts(run, definition)),
+            **run.bounds}
+
+
 def find_defaults(definition: definitions.Definition, metrics: Iterable[str],
                   context: Mapping[str, str]) -> dict[str, judgement.Bound]:
     """Find the default bound of each metric that has one.

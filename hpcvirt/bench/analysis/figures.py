@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import evidence
 from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import power
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
@@ -60,15 +61,16 @@ def count(runs: Iterable[record.Run]) -> int:
 
 def estimate_run(run: record.Run,
                  machines: Iterable[record.Run],
-                 together: int = 1) -> list[Figure]:
+                 together: int = 0) -> list[Figure]:
     """Estimate all figures of a run that have a bound.
 
     :param run: with its earlier attempts, whose pairs count as well
     :param machines: A/A runs
-    :param together: number of figures that are judged together
+    :param together: number of figures that are judged together, 0 for its own
     :raises InvalidInput: if a pair has two samples in the same side
     """
     found = attempts.gather(run)
+    together = together or count([run])
     return estimate_each(
         found.run, found.run.bounds, lambda metric, bound: estimate_metric(
             found, metric, bound, machines, together))
@@ -139,13 +141,17 @@ def estimate_metric(found: attempts.Evidence, metric: str,
             reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = _units(values, of_launch=run.of_launch)
-    spent = _spend(found, done, units)
-    estimate = _estimate(values, direction, units) if not any(
-        spent) else interim_analyses.Sequential(*zip(*(
-            (_estimate(interim_analyses.first(values, pairs), direction,
-                       units[:pairs]), share)
-            for pairs, share in zip(done, spent, strict=True) if share),
-            strict=True))
+    estimate = _estimate(values, direction, units)
+    counts = {look: len(set(units[:look])) if units else look for look in done}
+    looks = [look for look in done if counts[look] >= sample_pairs.MIN_PAIRS]
+    sequential = interim_analyses.Sequential(
+        tuple(_estimate(interim_analyses.first(values, look), direction,
+                        units[:look]) for look in looks),
+        tuple(counts[look] for look in looks),
+        interim_analyses.find_parts(run.interim_analyses, looks),
+        found.share, together)
+    if sequential.decides:
+        estimate = sequential
     limit = None if bound is None else bound.limit(direction)
     native, guest = (
         [stats.loss_of_ratio(value, direction) for value in side]
@@ -159,15 +165,18 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         remarks=tuple(_remarks(values, slow, found.failed)))
     if limit is None:
         return Figure(estimated)
+    if bound and bound.is_measured:
+        estimated = _with_study(estimated, limit)
     worst = stats.loss_of_ratio(limit, direction)
     estimated = dataclasses.replace(estimated, tail=judgement.Tail(
-        slow.word(worst, found.share, together), slow.native, slow.guest,
+        slow.word(worst, found.share / max(1, len(run.interim_analyses)),
+                  together), slow.native, slow.guest,
         stats.ratio_of_loss(slow.mean_loss, direction), slow.most))
     too_few = None if run.of_launch else _too_few_launches(values.launches)
     if too_few is not None:
         return Figure(dataclasses.replace(
             estimated, reason=too_few, remedy=judgement.Remedy.LAUNCHES))
-    if done and not any(spent):
+    if done and not sequential.decides:
         return Figure(dataclasses.replace(
             estimated, reason=f'{len(set(units)) or done[-1]} '
             f'{"boots" if units else "pairs"} are too few for the part of '
@@ -177,6 +186,22 @@ def estimate_metric(found: attempts.Evidence, metric: str,
                   evidence.step(values.native, values.guest),
                   _machine(run, metric, machines, direction),
                   _control(run, metric, direction))
+
+
+def _with_study(figure: judgement.Judgement,
+                limit: float) -> judgement.Judgement:
+    """Say what can be decided if the guest is about as a study measured it."""
+    found = figure.interval
+    if found is None or not 0 < found.low <= limit <= found.high:
+        return figure
+    ratios = power.find_decided(found, limit)
+    worse, better = (ratios if figure.direction is outcome.Direction.UP
+                     else ratios[::-1])
+    return dataclasses.replace(figure, remarks=(*figure.remarks, (
+        f'a study measured {limit:.4g}, and a guest exactly as measured '
+        'remains INCONCLUSIVE in 9 of 10 runs, however long they are; with '
+        f'this noise, {figure.pairs} pairs pass one at {better:.4g} and fail '
+        f'one at {worse:.4g} 4 times of 5')))
 
 
 def _units(values: sample_pairs.MetricValues, *,
@@ -193,16 +218,6 @@ def _units(values: sample_pairs.MetricValues, *,
         return values.launches if len(set(values.launches)) > 1 else ()
     enough = len(set(values.boots)) >= sample_pairs.MIN_PAIRS
     return values.boots if enough else ()
-
-
-def _spend(gathered: attempts.Evidence, done: Sequence[int],
-           units: Sequence[str]) -> tuple[float, ...]:
-    """Return the share of the chance of an error that each look spends."""
-    looks = gathered.run.interim_analyses
-    counts = [len(set(units[:look])) if units else look for look in done]
-    return interim_analyses.shares(looks, [
-        count if count >= sample_pairs.MIN_PAIRS else 0 for count in counts],
-        gathered.share)
 
 
 def _estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,

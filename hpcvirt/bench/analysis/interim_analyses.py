@@ -4,16 +4,25 @@
 
 A run that is judged after every pair, and ends when the verdict is welcome,
 is wrong four times as often as promised. So the numbers of pairs at which a
-run may stop are fixed in advance, and the chance of an error is divided among
-them. Whatever the noise, the chances add up to that of a single verdict.
+run may stop are fixed in advance, and the chance of an error is spent on them
+little by little: of all that a run may spend, a part that grows with the
+number of pairs [Kim-DeMets-1987]. What the growing evidence says at one number
+of pairs it mostly says at the next one too. That is why each of them may be
+judged nearly as if it were the only one: only errors that the one before has
+not made are spent, and their chance is exact for signed ranks
+(:func:`hpcvirt.bench.analysis.signed_rank.find_both`). Errors that an earlier
+one has made as well count twice, so that less is spent than promised.
 
 Where the measured pairs leave a figure open, this module also estimates how
 many pairs would decide.
 """
 
+import bisect
 import dataclasses
+import functools
 import math
 import statistics
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import attempts
@@ -23,10 +32,13 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: Pairs before the first look, and their growth until the next one. With
-#: fewer than 8 of 40 pairs, no loss is large enough for a decision.
-MIN_PAIRS = 8
+#: About the growth of the pairs from one look to the next.
 _GROWTH = 1.5
+#: The spent part is the part of the pairs to this power: with 2 a run decides
+#: one time in 100 less, with 3 a good guest takes one pair in 15 more.
+_SPENDING = 2.5
+#: The smallest p-value is that of Holm's method, halved this number of times.
+_HALVES = 10
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,77 +46,123 @@ class Sequential:
     """The evidence of several looks; each look includes those before it.
 
     :ivar estimates: of each look so far
-    :ivar shares: of the chance of an error, for each of them
+    :ivar counts: number of losses of each
+    :ivar parts: of the planned pairs, for each
+    :ivar share: of the chance of an error
+    :ivar figures: number of figures that are judged together (Holm)
     """
 
     estimates: tuple[stats.Estimate, ...]
-    shares: tuple[float, ...]
+    counts: tuple[int, ...]
+    parts: tuple[float, ...]
+    share: float = 1.0
+    figures: int = 1
 
     @property
     def loss(self) -> float:
         """That of the last look."""
         return self.estimates[-1].loss
 
+    @property
+    def decides(self) -> bool:
+        """Whether any loss would be large enough for a decision so far."""
+        return any(self._levels(1 - stats.LEVEL))
+
     def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
         """Return the ends of what no look rejects."""
-        found = [estimate.ends(1 - (1 - level) * share) for estimate, share
-                 in zip(self.estimates, self.shares, strict=True)]
+        found = [estimate.ends(1 - each) for estimate, each
+                 in zip(self.estimates, self._levels(1 - level), strict=True)]
         return max(low for low, _ in found), min(high for _, high in found)
 
     def p_beyond(self, limit: float) -> float:
         """Return the p-value of a loss of at least the limit."""
-        return min(1.0, *(
-            estimate.p_beyond(limit) / share for estimate, share
-            in zip(self.estimates, self.shares, strict=True)))
+        return self._p(each.p_beyond(limit) for each in self.estimates)
 
     def p_within(self, limit: float) -> float:
         """Return the p-value of a loss of at most the limit."""
-        return min(1.0, *(
-            estimate.p_within(limit) / share for estimate, share
-            in zip(self.estimates, self.shares, strict=True)))
+        return self._p(each.p_within(limit) for each in self.estimates)
+
+    def _levels(self, level: float) -> tuple[float, ...]:
+        return find_levels(self.counts, self.parts, self.share * level)
+
+    def _p(self, chances: Iterable[float]) -> float:
+        """Return the least of some levels that rejects, 1 if none does.
+
+        They are those of Holm's method and, for the best of several results,
+        smaller ones. All larger ones must reject too: what one look spends may
+        be what a later one lacks.
+        """
+        found = 1.0
+        p_values = tuple(chances)
+        for figures in (*range(1, self.figures + 1), *(
+                self.figures << power for power in range(1, _HALVES + 1))):
+            level = stats.ALPHA / figures
+            if all(p > each + stats.EQUAL for p, each in zip(
+                    p_values, self._levels(level), strict=True)):
+                break
+            found = level - stats.EQUAL
+        return found
 
 
-def plan(most: int, first: int = MIN_PAIRS) -> tuple[int, ...]:
-    """Return the numbers of pairs at which a run may stop.
+@functools.lru_cache(maxsize=4096)
+def find_levels(counts: tuple[int, ...], parts: tuple[float, ...],
+                level: float) -> tuple[float, ...]:
+    """Return the level of each look that together make at most one level.
+
+    A look with too few losses for a decision spends nothing, and leaves its
+    part to the next one.
+
+    :param counts: number of losses of each look
+    :param parts: of the planned pairs, for each
+    :returns: the chance of an error at each look, 0 if it decides nothing
+    """
+    found = []
+    spent = 0.0
+    last: tuple[int, int] | None = None
+    for count, part in zip(counts, parts, strict=True):
+        def new(rank_sum: int, count: int = count,
+                last: tuple[int, int] | None = last) -> float:
+            """Return the chance of an error that the last look has not."""
+            chance = signed_rank.find_chance(count, rank_sum)
+            return chance if last is None or last[0] >= count else (
+                chance - signed_rank.find_both(*last, count, rank_sum))
+        most = signed_rank.find_critical(count, level)
+        rank_sum = bisect.bisect_right(
+            range(most + 1), level * part ** _SPENDING - spent, key=new) - 1
+        if rank_sum < 0:
+            found.append(0.0)
+            continue
+        spent += new(rank_sum)
+        last = count, rank_sum
+        found.append(signed_rank.find_chance(*last))
+    return tuple(found)
+
+
+def plan(most: int,
+         first: int = sample_pairs.MIN_PAIRS) -> tuple[int, ...]:
+    """Return the numbers of pairs at which a run may stop, if they decide.
 
     :param most: number of pairs at which it stops in any case, at least
         :data:`hpcvirt.bench.analysis.sample_pairs.MIN_PAIRS`
-    :param first: number of pairs before the first look
+    :param first: number of pairs before the first look at least
     """
-    found = []
-    pairs = float(first)
-    while round(pairs) < most:
-        found.append(round(pairs))
-        pairs *= _GROWTH
-    return (*found, most)
-
-
-def shares(looks: Sequence[int], units: Sequence[int],
-           share: float = 1.0) -> tuple[float, ...]:
-    """Divide the chance of an error by the pairs that each look adds.
-
-    A look with too few units for a decision spends nothing, and leaves its
-    part to the next one.
-
-    :param units: how many losses each look has that was reached
-    :param share: of the chance of an error that there is to divide
-    :returns: the share of each look that was reached, 0 if it spends nothing
-    """
-    found = []
-    spent = 0
-    for pairs, count in zip(looks, units, strict=False):
-        part = share * (pairs - spent) / looks[-1]
-        if signed_rank.find_least(part) > count:
-            part = 0.0
-        else:
-            spent = pairs
-        found.append(part)
-    return tuple(found)
+    while first < most and not any(find_levels(
+            (first,), (first / most,), stats.ALPHA)):
+        first += 1
+    growths = max(0, round(math.log(most / first) / math.log(_GROWTH)))
+    return (*(round(first * (most / first) ** (number / growths))
+              for number in range(growths)), most)
 
 
 def find_reached(looks: Sequence[int], pairs: int) -> tuple[int, ...]:
     """Return the looks for which this number of pairs is enough."""
     return tuple(look for look in looks if look <= pairs)
+
+
+def find_parts(looks: Sequence[int],
+               done: Sequence[int]) -> tuple[float, ...]:
+    """Return the part of the planned pairs that each reached look has."""
+    return tuple(look / looks[-1] for look in done)
 
 
 def first(values: sample_pairs.MetricValues,
@@ -154,9 +212,9 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     further = attempts.share(len(judged.earlier) + 2) if run.subject else 1.0
     further /= max(1, figures)
     least = max(least, signed_rank.find_least(further))
-    wanted = (_quantile(further)
+    wanted = (_quantile(further * stats.ALPHA)
               + statistics.NormalDist().inv_cdf(POWER)) / _quantile(
-                  _share(judged, run))
+                  _level(judged, run))
     pairs = max(least, judged.pairs * (
         wanted * abs(math.log(end) - ratio) / distance) ** 2)
     if run.subject:
@@ -164,16 +222,17 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     return None if pairs > MAX_PAIRS else 5 * math.ceil(pairs / 5)
 
 
-def _share(judged: judgement.Judgement, run: record.Run) -> float:
-    """Return the part of the errors that an interval took."""
+def _level(judged: judgement.Judgement, run: record.Run) -> float:
+    """Return the chance of an error that an interval took."""
     evidence = attempts.gather(run)
-    done = find_reached(evidence.run.interim_analyses,
-                        judged.pairs)
-    units = [look * (judged.launches or judged.pairs) // judged.pairs
-             for look in done]
-    spent = shares(evidence.run.interim_analyses, units, evidence.share)
-    return next(filter(None, reversed(spent)), evidence.share)
+    looks = evidence.run.interim_analyses
+    done = find_reached(looks, judged.pairs)
+    level = evidence.share * stats.ALPHA
+    levels = find_levels(
+        tuple(look * (judged.launches or judged.pairs) // judged.pairs
+              for look in done), find_parts(looks, done), level)
+    return next(filter(None, reversed(levels)), level)
 
 
-def _quantile(share: float) -> float:
-    return statistics.NormalDist().inv_cdf(1 - share * stats.ALPHA)
+def _quantile(level: float) -> float:
+    return statistics.NormalDist().inv_cdf(1 - level)

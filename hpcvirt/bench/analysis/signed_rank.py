@@ -16,6 +16,10 @@ Hence several figures that are judged together need more pairs than one
 (:func:`find_least`). No other distribution decides in their place: one that
 looks at how far away the losses are is wrong in half of all cases if 5 pairs
 of 23 figures have noise of two levels.
+
+The rank sums of the first losses and of all losses depend on each other in the
+same way for all such noise that does not change during the run. How likely
+both are to be small is counted as well (:func:`find_both`).
 """
 
 import bisect
@@ -31,6 +35,12 @@ from hpcvirt.bench.analysis import stats
 #: Up to this number of pairs the distribution is counted, beyond it is
 #: normal to within 0.001.
 _COUNTED = 60
+#: The same for two rank sums, which take longer to count.
+_BOTH_COUNTED = 40
+#: Steps of the integral that replaces the count.
+_STEPS = 200
+#: A level that was calculated may be smaller than the one meant by this part.
+_ROUNDING = 1 + 1e-9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ class SignedRank:
 
         :param level: confidence of each end alone
         """
-        rank = _critical(self.count, 1 - level)
+        rank = find_critical(self.count, 1 - level)
         if rank < 0:
             return -math.inf, math.inf
         return self.averages[rank], self.averages[-1 - rank]
@@ -63,11 +73,11 @@ class SignedRank:
     def p_beyond(self, limit: float) -> float:
         """Return the p-value of a loss of at least the limit."""
         below = bisect.bisect_left(self.averages, limit - stats.EQUAL)
-        return _at_most(self.count, len(self.averages) - below)
+        return find_chance(self.count, len(self.averages) - below)
 
     def p_within(self, limit: float) -> float:
         """Return the p-value of a loss of at most the limit."""
-        return _at_most(self.count, bisect.bisect_right(
+        return find_chance(self.count, bisect.bisect_right(
             self.averages, limit + stats.EQUAL))
 
 
@@ -88,7 +98,15 @@ def find_least(share: float) -> int:
     return math.ceil(-math.log2(share * stats.ALPHA))
 
 
-def _at_most(count: int, rank_sum: int) -> float:
+@functools.lru_cache(maxsize=1024)
+def find_critical(count: int, level: float) -> int:
+    """Return the largest rank sum that the test rejects, -1 if none."""
+    return bisect.bisect_right(
+        range(count * (count + 1) // 2 + 1), level * _ROUNDING,
+        key=functools.partial(find_chance, count)) - 1
+
+
+def find_chance(count: int, rank_sum: int) -> float:
     """Return the chance of a rank sum of at most this one."""
     if count <= _COUNTED:
         return _distribution(count)[rank_sum]
@@ -97,13 +115,63 @@ def _at_most(count: int, rank_sum: int) -> float:
     return statistics.NormalDist(middle, deviation).cdf(rank_sum + 0.5)
 
 
-@functools.lru_cache(maxsize=1024)
-def _critical(count: int, alpha: float) -> int:
-    """Return the largest rank sum that the test rejects, -1 if none."""
-    rank_sum = -1
-    while _at_most(count, rank_sum + 1) <= alpha:
-        rank_sum += 1
-    return rank_sum
+def find_both(first: int, first_sum: int, count: int, rank_sum: int) -> float:
+    """Return the chance that two rank sums are at most these.
+
+    :param first: number of the first losses, fewer than all
+    :param first_sum: largest rank sum of the first losses, which the test
+        rejects
+    :param rank_sum: the same of all losses
+    """
+    if count <= _BOTH_COUNTED:
+        return _count_both(first, count)[first_sum][rank_sum]
+    # The correlation is that of the rank sums.
+    related = math.sqrt(first * (2 * first + 1) * (count + 1)
+                        / ((first + 1) * count * (2 * count + 1)))
+    normal = statistics.NormalDist()
+    last, end = (normal.inv_cdf(find_chance(*each)) for each in (
+        (first, first_sum), (count, rank_sum)))
+    step = 8 / _STEPS
+    return step * sum(
+        normal.pdf(value) * normal.cdf(
+            (end - related * value) / math.sqrt(1 - related ** 2))
+        for value in (last - step * (number + 0.5)
+                      for number in range(_STEPS)))
+
+
+@functools.cache
+def _count_both(first: int, count: int) -> tuple[tuple[float, ...], ...]:
+    """Count the ways to both rank sums, up to those that a test rejects.
+
+    The losses are taken in the order of their ranks. Each is one of the first
+    or not, and each adds its ranks to both sums or not. The ways to one sum of
+    the first losses are the digits of a single number, whose places are the
+    sums of all losses.
+    """
+    most, other = (find_critical(each, stats.ALPHA)
+                   for each in (first, count))
+    total = math.comb(count, first) << count
+    bits = total.bit_length()
+    within = (1 << bits * (other + 1)) - 1
+    ways = [[0] * (most + 1) for _ in range(first + 1)]
+    ways[0][0] = 1
+    for rank in range(1, count + 1):
+        # With fewer of the first losses by now, not all can follow.
+        for place in range(min(rank, first),
+                           max(0, rank - count + first) - 1, -1):
+            before = ways[place - 1] if place else [0] * (most + 1)
+            later = ways[place]
+            ways[place] = [
+                (later[low] + before[low] + (
+                    later[low]
+                    + (before[low - place] if low >= place else 0)
+                    << rank * bits)) & within
+                for low in range(most + 1)]
+    return tuple(
+        tuple(chance / total for chance in itertools.accumulate(
+            row >> place * bits & (1 << bits) - 1
+            for place in range(other + 1)))
+        for row in itertools.accumulate(ways[first]))
 
 
 @functools.cache

@@ -44,7 +44,7 @@ METHOD = ('Ratio guest / native; signed-rank intervals of the log ratios of '
           'figures, stragglers apart')
 UNPAIRED = ("; unpaired: Welch's intervals, the sides were not measured in "
             'turn on one host')
-LOOKS = '; judged at several numbers of pairs, which divide the errors'
+LOOKS = '; judged at several numbers of pairs, which share the errors'
 
 Word = judgement.VerdictResult
 

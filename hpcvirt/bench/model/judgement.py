@@ -75,6 +75,12 @@ class Bound:
     kind: BoundKind | None = None
     conditions: str = ''
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether a study measured just this ratio, here or elsewhere."""
+        return not self.margin and self.kind in (BoundKind.MEASURED,
+                                                 BoundKind.TRANSFERRED)
+
     def limit(self, direction: outcome.Direction) -> float:
         """The ratio that the worse end of the interval must not cross."""
         if direction is outcome.Direction.UP:

@@ -189,6 +189,8 @@ class Run:
     :ivar launch: state of the guest in all samples that count; None if it
         was not controlled
     :ivar planned_controls: number of pairs with a control
+    :ivar planned_figures: number of figures, of all runs of its plan, that are
+        judged together
     :ivar relaunched: the guest is relaunched several times, and several
         samples may be of each launch
     :ivar of_launch: the verdict is to speak of the launches that were measured
@@ -220,6 +222,7 @@ class Run:
         default_factory=dict)
     launch: Launch | None = None
     planned_controls: _Pairs = 0
+    planned_figures: int = 1
     relaunched: bool = False
     of_launch: bool = False
     study: str | None = None

@@ -2,6 +2,7 @@
 
 """What to do about figures that are INCONCLUSIVE or INVALID."""
 
+import math
 import posixpath
 import shlex
 
@@ -12,6 +13,8 @@ from hpcvirt.bench.model import record
 
 #: Pairs of a first attempt.
 _USUAL = 10
+#: A guest is about as a study measured it within this loss.
+_NEAR = 0.02
 _REMEDY = judgement.Remedy
 _UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
               judgement.VerdictResult.INVALID)
@@ -78,11 +81,19 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
             return ('The missing pairs: the command that began the run '
                     'continues it.')
         return f'More pairs: {command} --pairs {_USUAL}".'
+    bound = run.bounds.get(judged.metric)
+    near = judged.limit and abs(
+        math.log(judged.interval.ratio / judged.limit)) <= _NEAR
+    if pairs is None and near and bound and bound.is_measured:
+        return (f'A margin: {interim_analyses.MAX_PAIRS} pairs would hardly '
+                'tell the guest from the ratio of the study; '
+                f'{command} --bound METRIC=RATIO", with the settings of '
+                'before, judges by a ratio of your own.')
     if pairs is None:
         return (
             'Less noise: with this one even '
-            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide, so near '
-            'is the guest to its bound; fix the frequency, stop other guests, '
+            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide at this '
+            'distance from the bound; fix the frequency, stop other guests, '
             'bind ranks.')
     more = f'{pairs} more' if run.subject else f'{pairs}'
     stop = '' if run.study else ' --until-decided'

@@ -100,7 +100,9 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
         title=title, marks=MARKS, minute=summary.minute,
         software=', '.join(f'{name} {version}'
                            for name, version in sorted(software.items())),
-        count=summary.count(lines), not_judged=summary.NOT_JUDGED,
+        count=summary.count(lines),
+        selection=summary.describe_selection(lines),
+        not_judged=summary.NOT_JUDGED,
         summary=[line for line in last if line not in folded],
         passed=folded,
         continued=[line for line in lines if line.continued],

@@ -6,6 +6,7 @@ import collections
 import dataclasses
 import functools
 import re
+import textwrap
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -106,6 +108,13 @@ class Shown:
         return verdict.result.value if verdict and judged else ''
 
     @property
+    def p_pass(self) -> float:
+        """The p-value of its worst figure, for a PASS."""
+        verdict = self.result.verdict
+        return max((1.0 if each.p_pass is None else each.p_pass for each in (
+            verdict.judgements if verdict else ())), default=1.0)
+
+    @property
     def attempt(self) -> str:
         """Name the attempt: ``third attempt``, empty for the only one."""
         most = max((run.attempts_before for run in self.result.runs),
@@ -172,12 +181,40 @@ def count(summary: Iterable[Shown]) -> str:
         if earlier else ''))
 
 
+def describe_selection(summary: Iterable[Shown]) -> str:
+    """Say which PASS hold for the best of several hosts or flavors.
+
+    Each result is judged by itself. Who takes the best of several has as many
+    chances of a false PASS, so its p-value counts as many times.
+
+    :returns: empty if only one host and flavor was judged
+    """
+    judged = [line for line in summary if line.word and not line.continued]
+    if len({(line.subject.hosts, line.subject.flavors)
+            for line in judged}) < 2:
+        return ''
+    passed = [line for line in judged if line.word == 'PASS']
+    alone = [line.id for line in passed
+             if line.p_pass * len(judged) > stats.ALPHA]
+    found = (f'each of the {len(judged)} results is judged by itself; the '
+             'best of as many guests that are exactly at their bounds passes '
+             f'in up to {1 - 0.95 ** len(judged):.0%} of all cases')
+    if not passed:
+        return found
+    return (f'{found}; {len(passed) - len(alone)} of {len(passed)} PASS hold '
+            'for the best of them as well' + (
+                f', not {text.abridge(alone)}' if alone else ''))
+
+
 def table(summary: Sequence[Shown], width: int | None) -> str:
     """Draw the summary for a terminal.
 
     :param width: columns of the terminal, None for no limit
     """
-    return f'{count(summary)}\n' + text_table.draw(
+    selection = describe_selection(summary)
+    return (f'{count(summary)}\n' + textwrap.fill(
+        selection, width or 100, break_long_words=False) + '\n' * bool(
+            selection)) + text_table.draw(
         ('Verdict', 'Started', 'Result', 'Benchmark', 'Flavor', 'Host'),
         [(line.word or NOT_JUDGED, minute(line.started_at),
           ', '.join(filter(None, (line.id, *line.states))),

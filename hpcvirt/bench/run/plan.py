@@ -18,14 +18,20 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.bench.analysis import boots
+from hpcvirt.bench.analysis import bounds as all_bounds
 from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
+
+#: Pairs if the user does not give a number, and one that decides what there is
+#: to decide.
+USUAL_PAIRS = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,13 +75,14 @@ class RunPlan:
 
 
 def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
-         purpose: record.Purpose, pair_count: int, *, warm_ups: int = 1,
+         purpose: record.Purpose, pair_count: int | None, *, warm_ups: int = 1,
          shape: str = '', launch: str = '', until_decided: bool = False,
          of_launch: bool = False,
          bounds: Mapping[str, judgement.Bound] | None = None) -> RunPlan:
     """Plan the runs of benchmarks.
 
-    :param pair_count: samples of each side that count, besides ``warm_ups``
+    :param pair_count: samples of each side that count, besides ``warm_ups``;
+        None for :data:`USUAL_PAIRS`, or as many as the figures need
     :param shape: instances x cores; by default that of the guests, or the
         flavor of a single guest
     :param launch: ``warm``, ``cold`` or ``both``; by default that of the
@@ -87,37 +94,67 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
         guest that cannot be rebooted and would have to be
     :raises Unreachable: if a target does not answer
     """
-    return RunPlan(tuple(
+    planned = [
         _plan_run(request, pairs, record.Run(
             id='', benchmark=request.definition.name,
             variant=request.definition.variant(request.variant).name,
-            samples=(), purpose=purpose, planned_pairs=pair_count,
+            samples=(), purpose=purpose,
             host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
             shape=shape or _shape(request, pairs),
             planned_warm_ups=warm_ups, bounds=bounds or {}, launch=state,
-            planned_controls=_controls(purpose, pair_count),
             relaunched=not of_launch and _is_relaunched(pairs, purpose, state),
-            of_launch=of_launch, study=request.study, case=request.case),
-            until_decided)
+            of_launch=of_launch, study=request.study, case=request.case))
         for request in wanted
         for state in launches(launch or request.launch or '', pairs, purpose,
-                              of_launch=of_launch)))
+                              of_launch=of_launch)]
+    figures = max(1, sum(len(all_bounds.foresee(each.run))
+                         for each in planned))
+    count = pair_count or max((find_least(each.run, figures)
+                               for each in planned), default=USUAL_PAIRS)
+    return RunPlan(tuple(dataclasses.replace(each, run=_with_pairs(
+        dataclasses.replace(each.run, planned_pairs=count,
+                            planned_figures=figures),
+        until_decided=until_decided)) for each in planned))
+
+
+def find_least(run: record.Run, figures: int) -> int:
+    """Return the number of pairs of a run that can decide all figures.
+
+    :returns: at least :data:`USUAL_PAIRS`
+    """
+    pairs = USUAL_PAIRS
+    while count_units(dataclasses.replace(
+            run, planned_pairs=pairs)) < signed_rank.find_least(1 / figures):
+        pairs += 1
+    return pairs
+
+
+def count_units(run: record.Run) -> int:
+    """Return how many boots, or pairs, of a run may repeat its losses."""
+    return len(boots.sizes(run)) if run.relaunched else run.planned_pairs
 
 
 def _plan_run(request: requests.RunRequest, pairs: Sequence[sides.Pair],
-              run: record.Run, until_decided: bool) -> PlannedRun:
-    """Add what follows from the jobs, and when the run may stop."""
+              run: record.Run) -> PlannedRun:
+    """Add what follows from the jobs."""
     jobs = sides.jobs(pairs, request)
     of_guest = jobs[record.Side.GUEST]
+    return PlannedRun(jobs, dataclasses.replace(
+        run, parameters=aggregation.merge(
+            [job.label for job in of_guest],
+            [job.run.parameters for job in of_guest])))
+
+
+def _with_pairs(run: record.Run, *, until_decided: bool) -> record.Run:
+    """Add what follows from the number of pairs."""
     looks: tuple[int, ...] = ()
     if until_decided:
         looks = interim_analyses.plan(
             run.planned_pairs, boots.MIN_PAIRS_WITH_PILOT if run.relaunched
-            else interim_analyses.MIN_PAIRS)
-    return PlannedRun(jobs, dataclasses.replace(
-        run, interim_analyses=looks, parameters=aggregation.merge(
-            [job.label for job in of_guest],
-            [job.run.parameters for job in of_guest])))
+            else sample_pairs.MIN_PAIRS)
+    return dataclasses.replace(
+        run, interim_analyses=looks,
+        planned_controls=_controls(run.purpose, run.planned_pairs))
 
 
 def launches(word: str, pairs: Sequence[sides.Pair], purpose: record.Purpose,

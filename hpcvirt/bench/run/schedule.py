@@ -136,13 +136,16 @@ def format_remaining(run: record.Run) -> str:
     left = estimate_seconds(run)
     if not left:
         return ''
-    minutes = round(left / 60)
-    text = f'{left:.0f} s'
+    return (f'{"at most" if run.interim_analyses else "about"} '
+            f'{format_seconds(left)} left')
+
+
+def format_seconds(seconds: float) -> str:
+    """Write a time as people read it."""
+    minutes = round(seconds / 60)
     if minutes >= 120:
-        text = f'{minutes // 60} h {minutes % 60} min'
-    elif minutes >= 2:
-        text = f'{minutes} min'
-    return f'{"at most" if run.interim_analyses else "about"} {text} left'
+        return f'{minutes // 60} h {minutes % 60} min'
+    return f'{minutes} min' if minutes >= 2 else f'{seconds:.0f} s'
 
 
 def _duration(sample: record.Sample, after: record.Sample | None) -> float:

@@ -12,6 +12,7 @@ from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.model import judgement
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
@@ -177,6 +178,12 @@ def _text(definition: definitions.Definition) -> Iterator[str]:
             yield from _wrapped(f'{rule.kind}: [{rule.source}], {rule.line}',
                                 4)
             yield from _wrapped(rule.conditions, 4)
+        if any(rule.kind is not judgement.BoundKind.EXPECTED
+               for rule in definition.bounds):
+            yield from _wrapped(
+                'A guest exactly as a study measured it is INCONCLUSIVE, '
+                'however long it is measured: PASS needs more, as "bench run" '
+                'says before it begins.')
 
 
 def _limit(rule: definitions.BoundRule) -> str:

@@ -48,6 +48,10 @@ class Terminal:
         self._run: record.Run | None = None
         self._left = ''
 
+    def planned(self, text: str) -> None:
+        """Say what a run can decide, before it begins."""
+        self._print(text)
+
     def opened(self, entry: 'store.Entry', continued: bool) -> None:
         self.result = entry.id
         word = 'continuing' if continued else 'result'

@@ -12,6 +12,7 @@ from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
+from hpcvirt.bench.report import prospects
 from hpcvirt.bench.report import text
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
@@ -86,9 +87,10 @@ class RunBenchmarks(command.Report):
             help='judge the guest as it runs, and not its flavor: a server '
             'is not relaunched')
         parser.add_argument(
-            '--pairs', type=_pair_count, default=10, metavar='N',
-            help='pairs that count, fixed in advance (default: %(default)s; '
-            'fewer than 5 never decide, and several figures need more)')
+            '--pairs', type=_pair_count, metavar='N',
+            help='pairs that count, fixed in advance (default: '
+            f'{plans.USUAL_PAIRS}, or as many as the figures need that are '
+            'judged together; fewer than 5 never decide)')
         parser.add_argument(
             '--until-decided', action='store_true',
             help='stop at one of several numbers of pairs if they decide; '
@@ -131,7 +133,7 @@ class RunBenchmarks(command.Report):
         if args.until_decided and (
                 len(plan.runs) != 1 or plan.runs[0].run.purpose is
                 record.Purpose.UNPAIRED
-                or args.pairs < sample_pairs.MIN_PAIRS):
+                or plan.runs[0].run.planned_pairs < sample_pairs.MIN_PAIRS):
             raise exception.InvalidInput(
                 '--until-decided',
                 'needs one benchmark, one --launch, --native '
@@ -180,6 +182,8 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
         from hpcvirt.bench.run import runner
     store = store_arguments.open_store(args)
     shown = progress.Terminal(args.data)
+    for line in prospects.describe(plan):
+        shown.planned(line)
     try:
         return store.result(runner.execute(
             plan, store, runner.read_versions('hpcvirt'), shown))

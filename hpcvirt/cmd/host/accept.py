@@ -129,8 +129,8 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
         if not args.apply:
             return command.CommandResult(serialization.dump(asked), str)
         from hpcvirt.acceptance import report
-        found, path = _accept(args, host, asked, wanted, own_bounds)
-        text = report.render(found, args.data)
+        found, path, hosts = _accept(args, host, asked, wanted, own_bounds)
+        text = report.render(found, args.data, hosts)
         if args.report is not None:
             _write_report(args.report, text)
         return command.CommandResult(
@@ -144,8 +144,12 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
             asked: 'acceptance.Acceptance',
             wanted: Sequence[requests.RunRequest],
             own_bounds: Mapping[str, judgement.Bound],
-            ) -> tuple['acceptance.Acceptance', str]:
-    """Accept the host; return what was decided, and the file with it."""
+            ) -> tuple['acceptance.Acceptance', str, int]:
+    """Accept the host.
+
+    :returns: what was decided, the file with it, and how many hosts were
+        judged by now
+    """
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
     from hpcvirt.acceptance import records
@@ -170,7 +174,7 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
             f'hpcvirt@{os.uname().nodename}').accept(asked)
     finally:
         store.close()
-    return found, kept.path(found)
+    return found, kept.path(found), kept.count_hosts()
 
 
 def _read(args: argparse.Namespace) -> tuple[

@@ -137,6 +137,15 @@ class ReportTest(testtools.TestCase):
             self.assertIn(words, text)
         self.assertTrue(all(len(line) < 100 for line in text.splitlines()))
 
+    def test_of_several_hosts_it_counts_the_words_that_may_be_false(self):
+        self.assertNotIn('hosts', report.render(decided(), '/data', 1))
+        for hosts, words in ((2, '0.1'), (40, '2'), (200, '10')):
+            self.assertIn(
+                f'One of {hosts} hosts that were judged here, each by itself: '
+                f'if all of them were exactly at their bounds, up to {words} '
+                'would pass and up to as many fail by chance.', ' '.join(
+                    report.render(decided(), '/data', hosts).split()))
+
     def test_what_is_unknown_is_said(self):
         text = report.render(acceptance.decide(
             BEGUN, None, 'Nova started 0', 'later'), '/data')

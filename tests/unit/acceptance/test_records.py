@@ -56,6 +56,7 @@ class RecordsTest(testtools.TestCase):
         self.records.write(at(21, host='n2', result=good, ended_at='x'))
         self.records.write(at(22))
         self.assertEqual({'n1'}, self.records.refused())
+        self.assertEqual(2, self.records.count_hosts())
 
     def test_a_repair_begins_a_new_time(self):
         self.assertEqual('', self.records.repaired_at('n1'))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import collections
 import dataclasses
 import itertools
 import math
@@ -277,10 +278,50 @@ class TestFigures(testtools.TestCase):
 Word = judgement.VerdictResult
 
 
+def chance_of_any(counts, rank_sums):
+    """The chance that any look has at most its rank sum, by enumeration.
+
+    Each loss is of the first look that has it; all orders of the losses by
+    size are equally likely, and so are all signs.
+    """
+    stages = [stage for stage, (count, before)
+              in enumerate(zip(counts, (0, *counts), strict=False))
+              for _ in range(count - before)]
+    found = total = 0
+    for order in arrangements(collections.Counter(stages)):
+        ranks = [[sum(other <= look for other in order[:place + 1])
+                  if stage <= look else 0
+                  for place, stage in enumerate(order)]
+                 for look in range(len(counts))]
+        sums = [subset_sums(each) for each in ranks]
+        total += 1 << counts[-1]
+        found += sum(any(each <= most for each, most
+                         in zip(together, rank_sums, strict=True))
+                     for together in zip(*sums, strict=True))
+    return found / total
+
+
+def arrangements(left):
+    """All orders of some things of several kinds."""
+    if not any(left.values()):
+        yield ()
+    for kind in [kind for kind, count in left.items() if count]:
+        for rest in arrangements(left - collections.Counter([kind])):
+            yield (kind, *rest)
+
+
+def subset_sums(values):
+    """The sum of each subset, in one order for all lists of a length."""
+    sums = [0]
+    for value in values:
+        sums += [each + value for each in sums]
+    return sums
+
+
 class TestPlan(testtools.TestCase):
     def test_looks_become_rarer_and_end_with_the_last_pair(self):
-        self.assertEqual((8, 12, 18, 27, 40), interim_analyses.plan(40))
-        self.assertEqual((8, 10), interim_analyses.plan(10))
+        self.assertEqual((10, 16, 25, 40), interim_analyses.plan(40))
+        self.assertEqual((7, 10), interim_analyses.plan(10))
         for most in (5, 6):
             self.assertEqual((most,), interim_analyses.plan(most))
         for most in range(5, 200):
@@ -288,21 +329,49 @@ class TestPlan(testtools.TestCase):
             self.assertEqual(sorted(set(planned)), list(planned))
             self.assertEqual(most, planned[-1])
 
-    def test_the_shares_add_up_to_the_whole(self):
-        for most in (5, 10, 40, 1000):
-            looks = interim_analyses.plan(most)
-            self.assertAlmostEqual(
-                1, sum(interim_analyses.shares(looks, looks)))
+    def test_the_first_look_can_decide(self):
+        for most in range(8, 100):
+            first = interim_analyses.plan(most)[0]
+            for count, decides in ((first, True), (first - 1, False)):
+                self.assertEqual(decides, any(interim_analyses.find_levels(
+                    (count,), (count / most,), stats.ALPHA)))
+
+    def test_the_chance_of_an_error_is_exact_for_all_looks_together(self):
+        for counts in ((5, 7), (6, 9), (5, 7, 9), (6, 8, 9)):
+            for level in (stats.ALPHA, stats.ALPHA / 3):
+                levels = interim_analyses.find_levels(
+                    counts, tuple(count / counts[-1] for count in counts),
+                    level)
+                chance = chance_of_any(counts, [
+                    signed_rank.find_critical(count, each) if each else -1
+                    for count, each in zip(counts, levels, strict=True)])
+                self.assertLessEqual(chance, level)
+                # No further step of the last look would fit.
+                count = counts[-1]
+                further = signed_rank.find_critical(count, levels[-1]) + 1
+                self.assertGreater(
+                    chance + signed_rank.find_chance(count, further)
+                    - levels[-1], 0.95 * level)
+
+    def test_more_looks_leave_most_to_the_last_one(self):
+        # Divided among the looks, it would be a third.
+        looks = interim_analyses.plan(40)
+        levels = interim_analyses.find_levels(
+            looks, interim_analyses.find_parts(looks, looks), stats.ALPHA)
+        self.assertGreater(levels[-1], 0.8 * stats.ALPHA)
 
     def test_a_look_that_cannot_decide_spends_nothing(self):
-        looks = (6, 9, 14, 20)
-        self.assertEqual((0.0, 0.45, 0.25, 0.3), tuple(
-            round(share, 9) for share
-            in interim_analyses.shares(looks, looks)))
-        # Five boots of two pairs each are five losses.
-        self.assertEqual((0.0, 0.0, 0.7), tuple(
-            round(share, 9) for share
-            in interim_analyses.shares(looks, (3, 5, 7))))
+        self.assertEqual((0.0, 2.0 ** -5), interim_analyses.find_levels(
+            (4, 5), (0.8, 1.0), stats.ALPHA))
+        # Boots: those of the second look are no more than those of the first.
+        for counts in ((3, 4, 7), (3, 3, 7)):
+            self.assertEqual(
+                (0.0, 0.0, signed_rank.find_chance(7, 3)),
+                interim_analyses.find_levels(counts, (0.5, 0.7, 1.0),
+                                             stats.ALPHA))
+        # Among 23 figures, 9 losses decide nothing.
+        self.assertEqual(0.0, interim_analyses.find_levels(
+            (9, 40), (0.9, 1.0), stats.ALPHA / 23)[0])
 
     def test_the_looks_that_were_reached(self):
         self.assertEqual((), interim_analyses.find_reached((6, 9), 5))
@@ -322,16 +391,27 @@ class TestSequential(testtools.TestCase):
         dice = random.Random(1)
         self.losses = [dice.gauss(0.02, 0.02) for _ in range(20)]
         self.estimates = tuple(signed_rank.estimate(self.losses[:pairs])
-                               for pairs in (6, 9, 20))
-        self.found = interim_analyses.Sequential(self.estimates,
-                                                 (0.3, 0.15, 0.55))
+                               for pairs in (8, 13, 20))
+        self.looks = ((8, 13, 20), (0.4, 0.65, 1.0))
+        self.found = interim_analyses.Sequential(self.estimates, *self.looks,
+                                                 figures=5)
 
-    def test_a_p_value_counts_by_its_share(self):
-        for limit in (-0.05, 0.0, 0.02, 0.05, 0.2):
-            self.assertEqual(
-                min(1.0, *(each.p_beyond(limit) / share for each, share in zip(
-                    self.estimates, (0.3, 0.15, 0.55), strict=True))),
-                self.found.p_beyond(limit))
+    def test_a_p_value_is_a_level_at_which_a_look_rejects(self):
+        seen = set()
+        for step in range(-20, 50):
+            limit = step / 400
+            p = self.found.p_beyond(limit)
+            seen.add(p)
+            for count in range(1, 6):
+                level = stats.ALPHA / count
+                self.assertEqual(p <= level, any(
+                    estimate.p_beyond(limit) <= each for estimate, each
+                    in zip(self.estimates, interim_analyses.find_levels(
+                        *self.looks, level), strict=True)))
+        self.assertGreater(len(seen), 2)
+        # Ten losses that are all far below the limit have a p-value of their
+        # own, for the best of several results.
+        self.assertLess(self.found.p_beyond(0.2), stats.ALPHA / 100)
 
     def test_the_p_values_and_the_ends_say_the_same(self):
         low, high = self.found.ends()
@@ -354,11 +434,11 @@ class TestVerdict(testtools.TestCase):
     def test_before_the_first_look_there_is_no_verdict(self):
         found = self.judge(5)
         self.assertEqual(Word.INCONCLUSIVE, found.result)
-        self.assertIn('5 pairs, the first verdict is after 8', found.reason)
+        self.assertIn('5 pairs, the first verdict is after 10', found.reason)
 
     def test_between_two_looks_the_last_one_counts(self):
-        for pairs, used, count in ((8, 8, 1), (11, 8, 1), (12, 12, 2),
-                                   (40, 40, 5)):
+        for pairs, used, count in ((10, 10, 1), (15, 10, 1), (16, 16, 2),
+                                   (40, 40, 4)):
             found = self.judge(pairs)
             figure, = found.judgements
             self.assertEqual((Word.PASS, used, count),
@@ -502,7 +582,29 @@ class TestSignedRank(testtools.TestCase):
             for rank_sum in (middle - 400, middle - 200, middle, middle + 300):
                 self.assertAlmostEqual(
                     signed_rank._distribution(count)[rank_sum],
-                    signed_rank._at_most(count, rank_sum), delta=1e-3)
+                    signed_rank.find_chance(count, rank_sum), delta=1e-3)
+
+    def test_two_rank_sums_are_those_of_all_orders_and_signs(self):
+        for first, count in ((5, 7), (6, 8), (7, 8)):
+            most, other = (signed_rank.find_critical(each, stats.ALPHA)
+                           for each in (first, count))
+            for low in range(most + 1):
+                for rank_sum in range(other + 1):
+                    neither = chance_of_any((first, count), (low, rank_sum))
+                    self.assertAlmostEqual(
+                        signed_rank.find_chance(first, low)
+                        + signed_rank.find_chance(count, rank_sum) - neither,
+                        signed_rank.find_both(first, low, count, rank_sum))
+
+    def test_many_losses_are_judged_as_if_both_sums_were_counted(self):
+        for first, count in ((20, 41), (30, 45)):
+            counted = signed_rank._count_both(first, count)
+            for level in (stats.ALPHA, stats.ALPHA / 4):
+                low, rank_sum = (signed_rank.find_critical(each, level)
+                                 for each in (first, count))
+                both = counted[low][rank_sum]
+                self.assertAlmostEqual(both, signed_rank.find_both(
+                    first, low, count, rank_sum), delta=0.05 * level)
 
     def test_one_enormous_loss_widens_the_interval_little(self):
         dice = random.Random(1)

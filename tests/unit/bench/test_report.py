@@ -2,12 +2,14 @@
 
 import dataclasses
 import math
+import random
 import re
 import unittest
 import xml.etree.ElementTree
 
 import testtools
 
+from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -15,8 +17,10 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.report import curves
 from hpcvirt.bench.report import next_step
 from hpcvirt.bench.report import page
+from hpcvirt.bench.report import prospects
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
+from hpcvirt.bench.run import plan
 from tests.builders import runs
 from tests.builders import study_runs
 from tools import report_example
@@ -161,6 +165,22 @@ class TestNextStep(testtools.TestCase):
     def test_a_guest_at_its_bound_needs_less_noise(self):
         self.assertIn('Less noise', self.only(runs.run(NATIVE, guest(0.95))))
 
+    def test_a_guest_as_a_study_measured_it_needs_a_margin(self):
+        run = runs.run(NATIVE, guest(0.95))
+        for kind, word in ((judgement.BoundKind.MEASURED, 'A margin'),
+                           (judgement.BoundKind.EXPECTED, 'Less noise')):
+            self.assertIn(word, self.only(dataclasses.replace(run, bounds={
+                metric: judgement.Bound(0.95, kind=kind)
+                for metric in run.bounds})))
+
+    def test_much_noise_far_from_the_ratio_of_a_study_is_noise(self):
+        noisy = [60, 140, 90, 170, 80, 130, 75, 110, 190, 100]
+        step = self.only(dataclasses.replace(
+            runs.run(NATIVE, noisy), bounds={'mops_total': judgement.Bound(
+                1.02, kind=judgement.BoundKind.MEASURED)}))
+        self.assertIn('Less noise', step)
+        self.assertNotIn('near', step)
+
     def test_too_few_pairs_are_too_few(self):
         self.assertIn('--pairs 10', self.only(
             runs.run(NATIVE[:3], guest(1)[:3])))
@@ -283,6 +303,50 @@ class PublishedTest(unittest.TestCase):
         self.assertIn('no study measured it', shown)
 
 
+class TestProspects(testtools.TestCase):
+    def describe(self, pairs=10, bound=0.97, **more):
+        run = dataclasses.replace(runs.run([], [], **more), benchmark='stream',
+                                  variant='openmp', planned_pairs=pairs,
+                                  bounds={'triad_mb_s': judgement.Bound(
+                                      bound)})
+        return list(prospects.describe(plan.RunPlan((
+            plan.PlannedRun({}, run),))))
+
+    def test_it_says_which_guest_passes_with_which_noise(self):
+        found = '\n'.join(self.describe())
+        self.assertEqual("""\
+plan stream openmp: 10 pairs, 1 figure, about 22 min if a job takes a minute
+  triad_mb_s, bound 0.97: a guest passes 4 times of 5
+    if single runs vary by 1%: from 0.983
+    if single runs vary by 3%: none with 10 pairs; one that equals native \
+with 16, about 34 min if a job takes a minute
+    if single runs vary by 10%: none with 10 pairs; one that equals native \
+with 151, about 5 h 4 min if a job takes a minute""", found)
+
+    def test_a_guest_as_slow_as_it_says_passes_4_times_of_5(self):
+        dice = random.Random(1)
+        passed = sum(verdict.judge([runs.run(
+            *([100 * ratio * math.exp(dice.gauss(0, 0.01)) for _ in range(10)]
+              for ratio in (1, 0.983)), 0.97)]).result
+            is judgement.VerdictResult.PASS for _ in range(200))
+        self.assertTrue(140 <= passed <= 180, passed)
+
+    def test_too_few_boots_for_all_figures_ask_for_more_pairs(self):
+        found = self.describe(relaunched=True, planned_figures=23)
+        self.assertEqual(
+            '  cannot decide: 23 figures that are judged together need 10 '
+            'boots; give --pairs 13', found[1])
+        self.assertIn('4 times of 5', self.describe(
+            13, relaunched=True, planned_figures=23)[1])
+
+    def test_a_guest_at_native_speed_may_be_required(self):
+        self.assertIn('not even one that equals native with 200 pairs',
+                      self.describe(bound=1.0)[2])
+
+    def test_a_machine_that_is_compared_with_itself_gets_no_word(self):
+        self.assertEqual([], self.describe(purpose=record.Purpose.AA))
+
+
 class TestSummary(testtools.TestCase):
     """The summary of several results on a terminal."""
 
@@ -319,6 +383,43 @@ class TestSummary(testtools.TestCase):
                          summary.count(lines))
         self.assertIn('0000000000000001, second attempt',
                       summary.table(lines, None))
+
+    def test_the_best_of_several_hosts_has_more_chances(self):
+        hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}',
+                  'figures': {'mops_total': (24000, ratio, 'Mop/s',
+                                             report_example.UP)}}
+                 for number, ratio in enumerate([0.981, *[1.0] * 13])]
+        lines = self.lines(*hosts)
+        self.assertEqual(14, sum(line.word == 'PASS' for line in lines))
+        worst = next(line for line in lines if line.subject.hosts == 'n0')
+        self.assertGreater(14 * worst.p_pass, stats.ALPHA)
+        self.assertIn(
+            'each of the 14 results is judged by itself; the best of as many '
+            'guests that are exactly at their bounds passes in up to 51% of '
+            'all cases; 13 of 14 PASS hold for the best of them as well, not '
+            f'{worst.id}', ' '.join(summary.table(lines, 70).split()))
+
+    def test_several_benchmarks_of_one_host_are_no_selection(self):
+        self.assertEqual('', summary.describe_selection(self.lines(
+            {'benchmark': 'npb-cg'}, {'benchmark': 'npb-ft'})))
+
+    def test_of_guests_at_their_bounds_no_best_one_holds_too_often(self):
+        held = passed = 0
+        for seed in range(60):
+            dice = random.Random(seed)
+            some = []
+            for number in range(5):
+                run = dataclasses.replace(runs.run(*(
+                    [100 * ratio * math.exp(dice.gauss(0, 0.02))
+                     for _ in range(10)] for ratio in (1, 0.95)), 0.95),
+                    host=f'n{number}')
+                some.append(summary.Shown(str(number), record.Result(
+                    (run,), verdict.judge([run])), '', True))
+            passed += any(each.word == 'PASS' for each in some)
+            found = summary.describe_selection(some)
+            held += 'PASS hold' in found and '; 0 of' not in found
+        self.assertGreater(passed, 6)
+        self.assertLessEqual(held, 7)
 
     def test_the_table_names_each(self):
         lines = self.lines({'benchmark': 'npb-cg'}, {

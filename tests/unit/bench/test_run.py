@@ -7,6 +7,7 @@ import unittest
 import testtools
 
 from hpcvirt import exception
+from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import judgement
@@ -86,6 +87,38 @@ class MakeTest(unittest.TestCase):
         run = planned.run
         self.assertEqual(('1x4', 'S4', '1x4', None),
                          (run.shape, run.study, run.case, run.launch))
+
+
+class PairCountTest(unittest.TestCase):
+    def count(self, names, **more):
+        found = make(names, pair_count=None, settings=['osu=/opt/osu'],
+                     **more).runs
+        self.assertEqual(1, len({each.run.planned_pairs for each in found}))
+        return found[0].run
+
+    def test_10_pairs_are_usual_and_decide_a_few_figures(self):
+        self.assertEqual(10, self.count(['stream']).planned_pairs)
+        self.assertEqual(10, self.count(['stream'] * 5).planned_pairs)
+
+    def test_many_figures_get_as_many_boots_as_can_decide(self):
+        run = self.count(['osu-latency'])
+        self.assertEqual(22, run.planned_figures)
+        self.assertEqual(10, len(boots.sizes(run)))
+        self.assertEqual(13, run.planned_pairs)
+        self.assertEqual(5, run.planned_controls)
+
+    def test_without_boots_as_many_pairs(self):
+        run = self.count(['osu-latency'] * 2, guests=[guest(host='n17')])
+        self.assertEqual(11, run.planned_pairs)
+
+    def test_the_figures_of_all_runs_are_judged_together(self):
+        for pairs, names in ((11, ['stream'] * 6), (10, ['stream'] * 5)):
+            self.assertEqual(pairs, self.count(names).planned_pairs)
+
+    def test_smaller_messages_are_fewer_figures(self):
+        (planned,) = make(['osu-latency'], settings=[
+            'osu=/opt/osu', 'max_size=64']).runs
+        self.assertEqual(7, planned.run.planned_figures)
 
 
 class LaunchesTest(unittest.TestCase):

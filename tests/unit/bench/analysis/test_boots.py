@@ -114,3 +114,13 @@ class TestSizes(testtools.TestCase):
         self.assertEqual((2, 2, 2) + (1,) * 14, boots.sizes(
             dataclasses.replace(run, samples=(
                 *run.samples[:3], failed, *run.samples[4:]))))
+
+
+class TestFigures(testtools.TestCase):
+    def test_boots_suffice_for_the_figures_of_all_runs(self):
+        # Boots that do not differ would be as few as possible.
+        for figures, count in ((1, 5), (3, 7), (6, 7)):
+            self.assertEqual(count, len(boots.sizes(
+                piloted(10, planned_figures=figures))))
+        self.assertEqual(10, len(boots.sizes(
+            piloted(13, planned_figures=23))))

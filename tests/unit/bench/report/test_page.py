@@ -89,7 +89,7 @@ class TestPage(testtools.TestCase):
         self.assertTrue(any('StarRandomAccess_GUPs 0.70' in words(row[5])
                             for row in table.find('tbody')))
         self.assertIn('more message sizes', lines['osu-latency mpi'])
-        self.assertIn('Less noise', lines['npb-cg mpi'])
+        self.assertIn('A margin', lines['npb-cg mpi'])
         self.assertIn('--pairs 10', lines['npb-ft mpi'])
         self.assertIn('1 of 24 samples failed', lines['npb-sp mpi'])
         self.assertIn('mend the cause', lines['npb-sp mpi'])

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Say what a run can decide, before it begins and after it has not.
+
+How far from its bound a guest has to be depends on the noise of its runs, on
+the number of pairs, or of boots where these are what repeats, and on the
+number of figures that are judged together. For log-normal noise this is known
+in advance; all else needs more.
+"""
+
+import bisect
+import math
+import statistics
+
+from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import signed_rank
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import judgement
+
+#: So much of the evidence of a mean do signed ranks use.
+_EFFICIENCY = 0.955
+#: Few losses need more than many by the square of the quantile / (this number
+#: x losses): within 5 % of what is simulated for all that can decide.
+_FEW = 3.2
+_NORMAL = statistics.NormalDist()
+
+
+def find_reach(count: int, figures: int = 1) -> float:
+    """Return how far from its bound a loss is decided 4 times of 5.
+
+    :param count: number of losses
+    :param figures: number of figures that are judged together, all at the
+        same distance from their bounds
+    :returns: the distance in standard deviations of a loss; infinite if there
+        are too few losses
+    """
+    rank_sum = signed_rank.find_critical(count, stats.ALPHA / figures)
+    if rank_sum < 0:
+        return math.inf
+    if rank_sum == 0:
+        # All losses have to be on the same side.
+        return _NORMAL.inv_cdf(interim_analyses.POWER ** (1 / count))
+    quantile = -_NORMAL.inv_cdf(signed_rank.find_chance(count, rank_sum))
+    return ((quantile + _NORMAL.inv_cdf(interim_analyses.POWER))
+            / math.sqrt(_EFFICIENCY * count)
+            * (1 + quantile ** 2 / (_FEW * count)))
+
+
+def find_decided(interval: judgement.Interval,
+                 limit: float) -> tuple[float, float]:
+    """Return the ratios that a run with such an interval decides 4 times of 5.
+
+    :param limit: the ratio that decides
+    :returns: the one below the limit and the one above it
+    """
+    quantile = _NORMAL.inv_cdf(interval.level)
+    distance = (math.log(interval.high / interval.low) / 2 / quantile
+                * (quantile + _NORMAL.inv_cdf(interim_analyses.POWER)))
+    return limit * math.exp(-distance), limit * math.exp(distance)
+
+
+def find_margin(variation: float, count: int, figures: int,
+                pairs: int) -> float:
+    """Return the same as a loss.
+
+    :param variation: coefficient of variation of a single run, in both sides
+    :param count: number of pairs, or of boots that do not differ otherwise
+    :param pairs: number of pairs
+    """
+    return find_reach(count, figures) * (
+        variation * math.sqrt(2 * count / max(1, pairs)))
+
+
+def find_pairs(variation: float, distance: float, figures: int) -> int | None:
+    """Return the least number of pairs that decides at this distance.
+
+    :returns: None if it is more than
+        :data:`hpcvirt.bench.analysis.interim_analyses.MAX_PAIRS`
+    """
+    most = interim_analyses.MAX_PAIRS
+    found = bisect.bisect_left(
+        range(most + 1), True, key=lambda pairs: find_margin(
+            variation, pairs, figures, pairs) <= distance)
+    return found if found <= most else None
