@@ -2,6 +2,7 @@
 
 """What to do about figures that are INCONCLUSIVE or INVALID."""
 
+import math
 import posixpath
 import shlex
 
@@ -81,14 +82,23 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
     if pairs is None:
         return (
             'Less noise: with this one even '
-            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide, so near '
-            'is the guest to its bound; fix the frequency, stop other guests, '
-            'bind ranks.')
+            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide'
+            + (', so near is the guest to its bound' if _is_near(judged)
+               else '')
+            + '; fix the frequency, stop other guests, bind ranks.')
     more = f'{pairs} more' if run.subject else f'{pairs}'
     stop = '' if run.study else ' --until-decided'
     return (f'More pairs: about {more} decide 4 times of 5: {command}{stop} '
             f'--pairs {pairs}", with the settings of before'
             + (', adds them.' if run.subject else '.'))
+
+
+def _is_near(judged: judgement.Judgement) -> bool:
+    """Whether the loss is nearer to the bound than to a guest without loss."""
+    if judged.interval is None or judged.limit is None:
+        return False
+    limit = math.log(judged.limit)
+    return abs(math.log(judged.interval.ratio) - limit) < abs(limit) / 2
 
 
 def _what(run: record.Run) -> str:

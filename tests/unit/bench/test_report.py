@@ -159,7 +159,17 @@ class TestNextStep(testtools.TestCase):
                                          of_launch=True)))
 
     def test_a_guest_at_its_bound_needs_less_noise(self):
-        self.assertIn('Less noise', self.only(runs.run(NATIVE, guest(0.95))))
+        step = self.only(runs.run(NATIVE, guest(0.95)))
+        self.assertIn('Less noise', step)
+        self.assertIn('so near is the guest to its bound', step)
+
+    def test_noise_alone_is_no_reason_to_call_a_guest_near_its_bound(self):
+        noise = (-3, -1, 0.2, 0.9, 3, -2.5, 2.7, -0.4, 1.2, 0.1)
+        step = self.only(runs.run(
+            NATIVE, [1.03 * value * math.exp(each)
+                     for value, each in zip(NATIVE, noise, strict=True)],
+            0.847))
+        self.assertIn('200 pairs would hardly decide; fix', step)
 
     def test_too_few_pairs_are_too_few(self):
         self.assertIn('--pairs 10', self.only(
