@@ -38,7 +38,8 @@ _RUNNING = re.compile(r'^Info: Running on (\d+) processors', re.MULTILINE)
 _ATOMS = re.compile(r'^Info: +(\d+) ATOMS\b', re.MULTILINE)
 _ENERGY = re.compile(r'^(?:ENERGY|TIMING): +(\d+)', re.MULTILINE)
 #: How often energies are printed, unless a script changes it.
-_INTERVAL = re.compile(r'^Info: ENERGY OUTPUT STEPS +(\d{1,18})$', re.MULTILINE)
+_INTERVAL = re.compile(r'^Info: ENERGY OUTPUT STEPS +(\d{1,18})$',
+                       re.MULTILINE)
 _CHANGED = re.compile(r'^TCL: Setting parameter outputEnergies', re.MULTILINE)
 _FINAL = re.compile(
     r'^WRITING COORDINATES TO OUTPUT FILE AT STEP (\d{1,18})$', re.MULTILINE)

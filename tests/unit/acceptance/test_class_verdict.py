@@ -215,7 +215,7 @@ class ErrorRatesTest(testtools.TestCase):
         for name, _, *rates in rows:
             for rate in rates[:3]:
                 self.assertLessEqual(
-                    float(rate), 100 * simulation.limit(400), name)
+                    float(rate), 100 * simulation.limit(150), name)
 
     def test_a_slow_host_is_found_and_a_typical_one_passes(self):
         *errors, typical, slow = simulation.rates('hosts 1 %, runs 1 %', 8, 40)
