@@ -101,7 +101,8 @@ def main() -> int:
     sys.stdout.write(text_table.draw(
         ('Noise', *columns), [
             (name, f'{100 * alarms:.1f}', *(
-                f'{100 * part:.0f} ({runs:.0f})' for part, runs in found),
+                f'{100 * part:.0f} ({runs:.0f})' if part else '0'
+                for part, runs in found),
              f'{100 * cleared:.0f}')
             for name, (alarms, found, cleared) in zip(names, alone,
                                                       strict=True)],

@@ -301,7 +301,7 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
     excess = max(0.0, own.error ** 2 - error ** 2)
 
     def predict(level_of_class: float, variance: float,
-                freedom: int) -> stats.Normal:
+                freedom: float) -> stats.Normal:
         total = variance + excess
         if total:
             freedom = total ** 2 / (
@@ -309,14 +309,13 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
                 + excess ** 2 / max(1, own.launches - 1))
         return stats.Normal(own.loss - level_of_class, math.sqrt(total),
                             freedom)
-    estimate: stats.Estimate = predict(
+    alike = predict(
         middle, max(statistics.stdev(losses), error) ** 2 * (
             1 + math.pi / 2 / count), count - 1)
     end = _end_of_trend(sorted(kept, key=lambda peer: peer.measured_at))
-    if end is not None:
-        estimate = _Cautious((estimate, predict(*end, count - 2)))
     return ClassComparison(
-        estimate, middle, tuple(peer.host for peer in kept),
+        alike if end is None
+        else _Cautious((alike, predict(*end, count - 2))), middle, tuple(peer.host for peer in kept),
         tuple(peer.host for peer in peers if peer not in kept))
 
 
