@@ -51,8 +51,8 @@ _MIN_NOISE = 0.005
 _NOISE = 1.4826 / math.sqrt(2)
 #: The correlation of runs in a row is known up to about 1 / sqrt(n), and
 #: underestimated by (a + b r) / n: the best of all levels and lines has been
-#: taken away from the runs. With these figures the promise holds up to a
-#: correlation of 0.9 (benchmarks/history.py).
+#: taken away from the runs. These figures were chosen by simulation, for
+#: correlations up to 0.9 (benchmarks/history.py).
 _BIAS = (7.0, 4.0)
 _LARGEST_CORRELATION = 0.98
 
