@@ -315,7 +315,8 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
     end = _end_of_trend(sorted(kept, key=lambda peer: peer.measured_at))
     return ClassComparison(
         alike if end is None
-        else _Cautious((alike, predict(*end, count - 2))), middle, tuple(peer.host for peer in kept),
+        else _Cautious((alike, predict(*end, count - 2))), middle,
+        tuple(peer.host for peer in kept),
         tuple(peer.host for peer in peers if peer not in kept))
 
 
