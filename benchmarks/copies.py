@@ -25,7 +25,7 @@ DEVIATIONS = (0.1, 0.3, 1.0)
 DIGITS = 4
 #: How much slower a run without turbo is, and how many are.
 WITHOUT_TURBO, PART = math.log(1.1), 0.3
-#: The guest has copies of so many outputs.
+#: Numbers of outputs of which the guest has copies.
 COPIED = (1, 3)
 
 

@@ -20,13 +20,10 @@ of Student's t distribution:
 with the standard deviation of the k peers as spread, or with the standard
 error of a level where that is larger; pi / 2k of the variance of a host is
 that of the median of k hosts. The launches of a new host may vary more than
-those of its peers: so it is measured in several, and what the variance of its
-level exceeds that of theirs is added. The degrees of freedom are by
-Satterthwaite's formula.
-
-A class may get faster or slower over time. If a line through the levels of the
-peers, in the order in which they were measured, is no chance, the host must
-pass or fail against its end as well.
+those of its peers: so it is measured in several, and the excess of the
+variance of its level over theirs is added. The degrees of freedom are by
+Satterthwaite's formula. If the levels of the peers seem to change with time,
+the host must pass or fail against the end of their line as well.
 
 A host exactly at the bound passes in at most 5 % of all cases and fails in at
 most 5 %, and so does a typical host of a class that differs by more than the
@@ -74,8 +71,7 @@ MIN_PEER_HOSTS = 5
 #: of robust standard deviations of the others, and a loss.
 _FAR = 5.0
 _FAR_LOSS = math.log(1.05)
-#: A line through the levels of a class counts if chance makes one as steep in
-#: at most this part of the cases.
+#: A line through the levels counts if chance rarely makes one as steep.
 _CHANCE = 0.2
 #: At most one peer host in this number is left out.
 _KEPT = 4
@@ -281,10 +277,9 @@ def level(host: str, losses: Sequence[float], launches: Sequence[str] = (),
         return Level(host, statistics.fmean(found),
                      statistics.stdev(found) / math.sqrt(len(found)),
                      len(found), measured_at)
-    deviation = stats.robust_deviation(losses)
-    return Level(host, statistics.median(losses),
-                 deviation * math.sqrt(math.pi / 2 / len(losses)), 1,
-                 measured_at)
+    error = stats.robust_deviation(losses) * math.sqrt(
+        math.pi / 2 / len(losses))
+    return Level(host, statistics.median(losses), error, 1, measured_at)
 
 
 def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
@@ -295,8 +290,8 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
     kept = _without_far(peers)
     if len(kept) < MIN_PEER_HOSTS:
         return None
-    losses = [peer.loss for peer in kept]
-    middle, count = statistics.median(losses), len(kept)
+    losses, count = [peer.loss for peer in kept], len(kept)
+    middle = statistics.median(losses)
     error = statistics.median(peer.error for peer in kept)
     excess = max(0.0, own.error ** 2 - error ** 2)
 
@@ -324,7 +319,7 @@ def _end_of_trend(peers: Sequence[Level]) -> tuple[float, float] | None:
     """Draw a line through the levels; None if it may well be chance.
 
     :param peers: in the order in which they were measured
-    :returns: the level that it predicts for the next host, and its variance
+    :returns: the level that it predicts for the next host, its variance
     """
     if len({peer.measured_at for peer in peers}) < len(peers):
         return None
