@@ -95,7 +95,7 @@ def _split(values: tuple[float, ...]) -> int | None:
         return None
     fit = _best_fit(values)
     as_one = (1 + fit.correlation) / (1 - fit.correlation)
-    statistic = math.sqrt(fit.part / max(1 - fit.part, 1e-9)
+    statistic = math.sqrt(fit.part / max(1 - fit.part, 1e-12)
                           * (count - 2) / as_one)
     # No t distribution has a lighter tail than the normal one.
     if statistics.NormalDist().cdf(-statistic) > _CHANGE_ALPHA:
