@@ -59,6 +59,9 @@ NOISE: dict[str, Noise] = {
     'CV 1 %, AR(1) 0.5': _noise(0.01, 0.5),
     'CV 5 %, AR(1) 0.5': _noise(0.05, 0.5),
     'CV 10 %, AR(1) 0.5': _noise(0.10, 0.5),
+    'CV 5 %, AR(1) 0.8': _noise(0.05, 0.8),
+    'CV 5 %, AR(1) 0.9': _noise(0.05, 0.9),
+    'CV 10 %, AR(1) 0.9': _noise(0.10, 0.9),
     'CV 1 %, 5 % of runs 3 times slower': _noise(0.01, 0.0, OUTLIERS),
     'CV 5 %, 5 % of runs 3 times slower': _noise(0.05, 0.0, OUTLIERS),
     'CV 5 %, AR(1) 0.5, 5 % of runs 3 times slower':
@@ -74,7 +77,7 @@ CHANGES: dict[str, Callable[[int], float]] = {
 }
 #: Hosts that are compared with each other, over half as many runs.
 HOSTS = (4, 10)
-AMONG_HOSTS = ('CV 5 %', 'CV 10 %, AR(1) 0.5',
+AMONG_HOSTS = ('CV 5 %', 'CV 10 %, AR(1) 0.5', 'CV 5 %, AR(1) 0.9',
                'CV 5 %, AR(1) 0.5, 5 % of runs 3 times slower')
 SLOW = math.log(1.3)
 
@@ -98,7 +101,8 @@ def main() -> int:
     sys.stdout.write(text_table.draw(
         ('Noise', *columns), [
             (name, f'{100 * alarms:.1f}', *(
-                f'{100 * part:.0f} ({runs:.0f})' for part, runs in found),
+                f'{100 * part:.0f} ({runs:.0f})' if part else '0'
+                for part, runs in found),
              f'{100 * cleared:.0f}')
             for name, (alarms, found, cleared) in zip(names, alone,
                                                       strict=True)],

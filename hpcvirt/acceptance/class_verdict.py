@@ -8,22 +8,26 @@ same flavor, with the same CPU model and the same software. Of each peer the
 last run counts, with its guest samples. A peer that was not accepted does
 not count.
 
-A *level* is what a figure of one host is like: the median of the losses of
-its samples, where a loss is the logarithm of a time, or of 1 / rate. The
-levels of the peers show what to expect of one more host of the class: they
-differ from host to host and from launch to launch, and a host is measured in
-one launch only. Its difference from the class is judged by the prediction
-interval of Student's t distribution, in which both count:
+A *level* is what a figure of one host is like: the mean over its launches of
+the median loss of their samples, where a loss is the logarithm of a time, or
+of 1 / rate. The levels of the peers show what to expect of one more host of
+the class. Its difference from the class is judged by the prediction interval
+of Student's t distribution:
 
-    loss of the host - median of the peers +- t x spread x sqrt(1 + pi / 2k)
+    loss of the host - median of the peers
+        +- t x sqrt(spread ** 2 x (1 + pi / 2k) + excess)
 
 with the standard deviation of the k peers as spread, or with the standard
 error of a level where that is larger; pi / 2k of the variance of a host is
-that of the median of k hosts. The interval is wider than needed for a class
-whose hosts differ more than their launches. A host exactly at the bound passes
-in at most 5 % of all cases and fails in at most 5 %, and so does a typical
-host of a class that differs by more than the bound
-(benchmarks/acceptance.py).
+that of the median of k hosts. The launches of a new host may vary more than
+those of its peers: so it is measured in several, and the excess of the
+variance of its level over theirs is added. The degrees of freedom are by
+Satterthwaite's formula. If the levels of the peers seem to change with time,
+the host must pass or fail against the end of their line as well.
+
+A host exactly at the bound passes in at most 5 % of all cases and fails in at
+most 5 %, and so does a typical host of a class that differs by more than the
+bound (benchmarks/acceptance.py).
 
 A slow peer host would widen the spread of a class until nothing can be
 decided. A peer is left out if it is far from the others: by more than 5 robust
@@ -67,6 +71,8 @@ MIN_PEER_HOSTS = 5
 #: of robust standard deviations of the others, and a loss.
 _FAR = 5.0
 _FAR_LOSS = math.log(1.05)
+#: A line through the levels counts if chance rarely makes one as steep.
+_CHANCE = 0.2
 #: At most one peer host in this number is left out.
 _KEPT = 4
 
@@ -75,13 +81,40 @@ _KEPT = 4
 class Level:
     """What one figure of a host is like.
 
-    :ivar loss: median of the losses of the samples
-    :ivar error: standard error of the median, from robust deviations
+    :ivar loss: mean over the launches of the median loss of their samples
+    :ivar error: standard error of it; if only one launch is known, from robust
+        deviations of its samples
+    :ivar launches: number of launches, 1 if they are not known
+    :ivar measured_at: empty if it is not known
     """
 
     host: str
     loss: float
     error: float
+    launches: int = 1
+    measured_at: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Cautious:
+    """The loss by two models of a class; both must reject a test."""
+
+    models: tuple[stats.Normal, stats.Normal]
+
+    @property
+    def loss(self) -> float:
+        return self.models[0].loss
+
+    def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
+        low, high = zip(*(model.ends(level) for model in self.models),
+                        strict=True)
+        return min(low), max(high)
+
+    def p_beyond(self, limit: float) -> float:
+        return max(model.p_beyond(limit) for model in self.models)
+
+    def p_within(self, limit: float) -> float:
+        return max(model.p_within(limit) for model in self.models)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +127,7 @@ class ClassComparison:
     :ivar left_out: those that are too far from the others
     """
 
-    estimate: stats.Normal
+    estimate: stats.Estimate
     class_loss: float
     peer_hosts: tuple[str, ...]
     left_out: tuple[str, ...]
@@ -176,6 +209,11 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
     blank = figures.make_blank(run, metric, Word.INCONCLUSIVE, None)
     direction = blank.direction
     own = _level(run, metric, direction)
+    if own.launches < sample_pairs.MIN_PAIRS:
+        return figures.Figure(dataclasses.replace(
+            blank, reason=f'{own.launches} launches of the host are known, at '
+            f'least {sample_pairs.MIN_PAIRS} are needed: they may vary more '
+            'than those of its class'))
     limit = bound.limit(direction)
     blank = dataclasses.replace(
         blank, limit=limit, pairs=len(_counted(run)),
@@ -188,6 +226,8 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             f'{MIN_PEER_HOSTS} are needed: measure more hosts of '
             'its class, or measure against native'))
     remark = f'against {", ".join(compared.peer_hosts)}'
+    if isinstance(compared.estimate, _Cautious):
+        remark += ', whose levels change with time'
     if compared.left_out:
         remark += (f', without {", ".join(compared.left_out)}, far from the '
                    'others')
@@ -200,9 +240,11 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
 
 def _level(run: record.Run, metric: str,
            direction: outcome.Direction) -> Level:
+    counted = _counted(run)
     return level(run.host, [
         stats.loss_of_ratio(sample.outcome.metrics[metric].value, direction)
-        for sample in _counted(run)])
+        for sample in counted], [sample.launch_id for sample in counted],
+        run.started_at)
 
 
 def _decide(figure: figures.Figure, _estimate: stats.Estimate, p_pass: float,
@@ -220,14 +262,24 @@ def _decide(figure: figures.Figure, _estimate: stats.Estimate, p_pass: float,
         p_fail=p_fail)
 
 
-def level(host: str, losses: Sequence[float]) -> Level:
+def level(host: str, losses: Sequence[float], launches: Sequence[str] = (),
+          measured_at: str = '') -> Level:
     """Find the level of a host.
 
     :param losses: of at least two samples
+    :param launches: the launch of each sample; empty if it is not known
     """
-    deviation = stats.robust_deviation(losses)
-    return Level(host, statistics.median(losses),
-                 deviation * math.sqrt(math.pi / 2 / len(losses)))
+    groups: dict[str, list[float]] = {}
+    for loss, launch in zip(losses, launches, strict=bool(launches)):
+        groups.setdefault(launch, []).append(loss)
+    if len(groups) > 1:
+        found = [statistics.median(group) for group in groups.values()]
+        return Level(host, statistics.fmean(found),
+                     statistics.stdev(found) / math.sqrt(len(found)),
+                     len(found), measured_at)
+    error = stats.robust_deviation(losses) * math.sqrt(
+        math.pi / 2 / len(losses))
+    return Level(host, statistics.median(losses), error, 1, measured_at)
 
 
 def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
@@ -238,15 +290,49 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
     kept = _without_far(peers)
     if len(kept) < MIN_PEER_HOSTS:
         return None
-    losses = [peer.loss for peer in kept]
+    losses, count = [peer.loss for peer in kept], len(kept)
     middle = statistics.median(losses)
-    spread = max(statistics.stdev(losses), own.error,
-                 statistics.median(peer.error for peer in kept))
-    error = spread * math.sqrt(1 + math.pi / 2 / len(kept))
+    error = statistics.median(peer.error for peer in kept)
+    excess = max(0.0, own.error ** 2 - error ** 2)
+
+    def predict(level_of_class: float, variance: float,
+                freedom: float) -> stats.Normal:
+        total = variance + excess
+        if total:
+            freedom = total ** 2 / (
+                variance ** 2 / freedom
+                + excess ** 2 / max(1, own.launches - 1))
+        return stats.Normal(own.loss - level_of_class, math.sqrt(total),
+                            freedom)
+    alike = predict(
+        middle, max(statistics.stdev(losses), error) ** 2 * (
+            1 + math.pi / 2 / count), count - 1)
+    end = _end_of_trend(sorted(kept, key=lambda peer: peer.measured_at))
     return ClassComparison(
-        stats.Normal(own.loss - middle, error, len(kept) - 1), middle,
+        alike if end is None
+        else _Cautious((alike, predict(*end, count - 2))), middle,
         tuple(peer.host for peer in kept),
         tuple(peer.host for peer in peers if peer not in kept))
+
+
+def _end_of_trend(peers: Sequence[Level]) -> tuple[float, float] | None:
+    """Draw a line through the levels; None if it may well be chance.
+
+    :param peers: in the order in which they were measured
+    :returns: the level that it predicts for the next host, its variance
+    """
+    if len({peer.measured_at for peer in peers}) < len(peers):
+        return None
+    losses, count = [peer.loss for peer in peers], len(peers)
+    slope, start = statistics.linear_regression(range(count), losses)
+    rest = sum((loss - start - slope * number) ** 2
+               for number, loss in enumerate(losses)) / (count - 2)
+    squares = count * (count ** 2 - 1) / 12
+    steepness = stats.Normal(-abs(slope), math.sqrt(rest / squares), count - 2)
+    if 2 * steepness.p_beyond(0.0) > _CHANCE:
+        return None
+    return start + slope * count, rest * (
+        1 + 1 / count + (count + 1) ** 2 / 4 / squares)
 
 
 def _without_far(peers: Sequence[Level]) -> list[Level]:

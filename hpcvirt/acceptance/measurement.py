@@ -69,9 +69,9 @@ class TimeLimit:
         self._shown.opened(entry, continued)
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
-                       total: int) -> None:
+                       number: int, total: int) -> None:
         self._check()
-        self._shown.sample_started(run, due, total)
+        self._shown.sample_started(run, due, number, total)
 
     def tick(self, elapsed_s: float) -> None:
         self._check()

@@ -260,8 +260,8 @@ class LogProgress:
                  '; '.join(changes))
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
-                       total: int) -> None:
-        LOG.info('%s: run %d of %d, %s', run.label, due.position + 1, total,
+                       number: int, total: int) -> None:
+        LOG.info('%s: run %d of %d, %s', run.label, number, total,
                  due.side)
 
     def tick(self, elapsed_s: float) -> None:

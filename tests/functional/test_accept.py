@@ -176,8 +176,8 @@ class AcceptTest(base.HPCNova):
         first = self.decided('INCONCLUSIVE', '--pairs', str(count))
         self.assertEqual(['accept', 'operator'], self.holders())
         self.assertEqual({quarantine.TRAIT}, self.traits())
-        # With a warm-up, in each guest.
-        self.assertEqual((1 + count) * GUESTS, self.runs())
+        # With a warm-up in each launch, in each guest.
+        self.assertEqual(2 * count * GUESTS, self.runs())
         return first
 
     def test_periodic_the_first_host_of_a_class_stays_in_quarantine(self):
@@ -197,7 +197,7 @@ class AcceptTest(base.HPCNova):
         self.assertEqual([acceptance.AUDITED], found['traits'])
         self.assertEqual(['operator'], self.holders())
         self.assertEqual({quarantine.TRAIT, acceptance.AUDITED}, self.traits())
-        self.assertEqual(2 * 6 * GUESTS, self.runs())
+        self.assertEqual(2 * 10 * GUESTS, self.runs())
 
     def test_traits_stay_whatever_nova_compute_does(self):
         mine = {acceptance.AUDITED, *acceptance.OVERHEAD.values()}
@@ -284,7 +284,7 @@ class AcceptTest(base.HPCNova):
         for server in begun:
             self.assertIn(f'left server {server}', out)
         found = self.decided('INCONCLUSIVE')
-        self.assertEqual(6 * GUESTS, self.runs())
+        self.assertEqual(10 * GUESTS, self.runs())
         opened = self.open_store()
         (run,) = opened.result(found['parts'][0]['result']).runs
         self.assertEqual([sample.started_at for sample in kept],
@@ -318,10 +318,10 @@ class AcceptTest(base.HPCNova):
             status, out, err = self.accept('--apply')
         self.assertEqual((2, ''), (status, out))
         self.assertIn('no Placement', err)
-        self.assertEqual(6 * GUESTS, self.runs())
+        self.assertEqual(10 * GUESTS, self.runs())
         self.assertEqual([], self.api.get_servers())
         self.decided('INCONCLUSIVE')
-        self.assertEqual(6 * GUESTS, self.runs())
+        self.assertEqual(10 * GUESTS, self.runs())
 
     def test_periodic_the_time_is_limited(self):
         with fixtures.MonkeyPatch(

@@ -4,19 +4,41 @@
 
 The cloud's Python environment runs it with the arguments of hpcvirt. The
 simulated hosts have no guests and no network: their instances are created
-without one, and what is to run in one of them runs here.
+without one, and what is to run in one of them runs here. After a reboot of one
+this machine claims to have booted.
 """
 
+import dataclasses
+import re
 import sys
 
 from novaclient.v2 import servers as nova_servers
 
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import reboot
 from hpcvirt.cloud import servers
 from hpcvirt.cmd import main
 from hpcvirt.cmd.bench import targets
 
 _create = nova_servers.ServerManager.create
+_reboot = servers.ServerRebooter.reboot
+_boots = []
+
+
+class _Guest(local.LocalExecutor):
+    def run(self, argv, *args, **more):
+        done = super().run(argv, *args, **more)
+        found = b'boot %d' % len(_boots)
+        if argv[-1] == reboot.BOOT_ID:
+            return dataclasses.replace(done, stdout=found)
+        return dataclasses.replace(done, stdout=re.sub(
+            rb'^boot_id=.*', b'boot_id=' + found, done.stdout,
+            flags=re.MULTILINE))
+
+
+def _reboot_one(rebooter):
+    _reboot(rebooter)
+    _boots.append(rebooter)
 
 
 def _without_network(manager, *args, **more):
@@ -26,5 +48,6 @@ def _without_network(manager, *args, **more):
 if __name__ == '__main__':
     nova_servers.ServerManager.create = _without_network
     servers._addresses = lambda *_: ('127.0.0.1', '127.0.0.1')
-    targets._ssh = lambda *_: local.LocalExecutor()
+    servers.ServerRebooter.reboot = _reboot_one
+    targets._ssh = lambda *_: _Guest()
     sys.exit(main.main(sys.argv[1:]))

@@ -78,8 +78,11 @@ def pairs_per_boot(boots: Sequence[Sequence[float]],
 def _from_pilot(run: record.Run) -> tuple[float, int]:
     """Return the number that suits the figure that differs most by boot.
 
-    :returns: 1 before the end of the pilot; and how many figures are judged
+    :returns: 1 before the end of the pilot, and the largest number for a run
+        without pairs; and how many figures are judged
     """
+    if run.purpose is record.Purpose.UNPAIRED:
+        return math.inf, 1
     count = PILOT_BOOTS * PILOT_PAIRS
     of_pilot = [sample.position for sample in run.samples
                 if sample.pair < count and not sample.warm_up

@@ -7,45 +7,103 @@ import decimal
 import itertools
 import math
 import statistics
+from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import record
 
 #: If this number of samples are equal, more often than by chance, they are
 #: copies of a few outputs.
 _COPIES_BEYOND_CHANCE = 3
 #: Figures that are all equal to more than this precision are copies.
 _COPIED_PRECISION = 1e-3
+#: Figures that are equal to more than this precision, all of a sample
+#: together, are copies even if something else in the outputs differs.
+_COPIED_TOGETHER = 1e-8
+#: An output that is not longer may be nothing but a figure with its name.
+_SHORT_BYTES = 500
 #: If fewer than this part of the figures are distinct, they are coarse.
 _DISTINCT_PART = 0.75
 
+#: The figures of a sample by name, and its longest output.
+_Row = tuple[Mapping[str, float], record.RawOutput | None]
 
-def copies(native: Sequence[float], guest: Sequence[float]) -> str | None:
+
+def copies(run: record.Run, metric: str,
+           values: sample_pairs.MetricValues) -> str | None:
     """Say why the figures are copies and not measurements; None if not.
 
-    :param native: at least two figures, above 0
+    Honest figures of few digits repeat as well, above all if a machine has a
+    few levels, such as two states of its turbo. But then others are next to
+    them, by a step or two of the last digit, and what else the samples
+    measured and printed differs. Copies are equal in all of it. Figures that
+    are next to each other are no excuse for long outputs that are equal.
+
+    :param values: of the metric, at least two in each side
     """
-    if (tuple(native) == tuple(guest)
-            and len(set(native)) >= _DISTINCT_PART * len(native)):
+    if (values.native == values.guest and
+            len(set(values.native)) >= _DISTINCT_PART * len(values.native)):
         return 'both sides have the same figures: copies, or the same outputs'
-    for name, figures in (('native', native), ('guest', guest)):
-        equal = sum(count * (count - 1) // 2
-                    for count in collections.Counter(figures).values())
-        if not equal:
-            continue
-        precision = _printed_step(figures)
-        spread = statistics.pstdev(math.log(figure) for figure in figures)
-        if spread <= stats.EQUAL:
-            is_copied = precision < _COPIED_PRECISION
-        else:
-            pairs = math.comb(len(figures), 2)
-            expected = pairs * min(1.0, precision / (
-                2 * math.sqrt(math.pi) * spread))
-            is_copied = equal > _COPIES_BEYOND_CHANCE * (1 + expected)
-        if is_copied:
-            return (f'{len(figures)} {name} figures have only '
+    for side, figures in ((record.Side.NATIVE, values.native),
+                          (record.Side.GUEST, values.guest)):
+        if _repeat(figures) and _are_copies(
+                list(_rows(run, side, metric, values.pairs)), metric):
+            return (f'{len(figures)} {side} figures have only '
                     f'{len(set(figures))} different values: copies of outputs')
     return None
+
+
+def _rows(run: record.Run, side: record.Side, metric: str,
+          pairs: Sequence[int]) -> Iterator[_Row]:
+    names = sample_pairs.metrics(run)
+    for sample in run.samples:
+        if (sample.side is side and not sample.warm_up and not sample.control
+                and metric in names and (not pairs or sample.pair in pairs)):
+            yield ({name: sample.outcome.metrics[name].value
+                    for name in names}, max(
+                        sample.outputs, default=None,
+                        key=lambda output: output.size_bytes))
+
+
+def _repeat(figures: Sequence[float]) -> bool:
+    return sum(math.comb(count, 2) for count in collections.Counter(
+        figures).values()) > _COPIES_BEYOND_CHANCE
+
+
+def _are_copies(rows: Sequence[_Row], metric: str) -> bool:
+    """Tell whether samples are equal more often than by chance."""
+    figures = [row[0][metric] for row in rows]
+    names = tuple(rows[0][0])
+    columns = [[row[0][name] for row in rows] for name in names]
+    together = math.prod(map(_printed_step, columns))
+    # By how much the figures of a sample differ from the next ones.
+    steps = list(zip(*map(_steps, columns), strict=True))
+    equal = near = 0
+    for (first, step), (second, other_step) in itertools.combinations(
+            zip(rows, steps, strict=True), 2):
+        (one, output), (other, other_output) = first, second
+        if one == other:
+            # What earlier attempts have printed is not known.
+            equal += (output is None or other_output is None
+                      or output.sha256 == other_output.sha256
+                      or together < _COPIED_TOGETHER)
+        elif output is None or output.size_bytes <= _SHORT_BYTES:
+            near += all(
+                abs(one[name] - other[name]) < 2.5 * max(last_digits)
+                for name, *last_digits in zip(names, step, other_step,
+                                              strict=True))
+    precision = _printed_step(figures)
+    spread = statistics.pstdev(map(math.log, figures))
+    pairs = math.comb(len(figures), 2)
+    if spread <= stats.EQUAL:
+        expected = 0.0 if precision < _COPIED_PRECISION else pairs
+    else:
+        expected = pairs * min(1.0, precision / (
+            2 * math.sqrt(math.pi) * spread))
+    return equal > _COPIES_BEYOND_CHANCE * (1 + expected + 2 * near)
 
 
 def step(native: Sequence[float], guest: Sequence[float]) -> float:
@@ -70,7 +128,19 @@ def step(native: Sequence[float], guest: Sequence[float]) -> float:
 
 def _printed_step(figures: Sequence[float]) -> float:
     """The last decimal of the figures, as a loss."""
-    exponent = min(0, *(
-        int(decimal.Decimal(repr(figure)).normalize().as_tuple().exponent)
-        for figure in figures))
-    return math.log1p(10.0 ** exponent / statistics.median(figures))
+    return math.log1p(10.0 ** min(map(_exponent, figures))
+                      / statistics.median(figures))
+
+
+def _steps(figures: Sequence[float]) -> list[float]:
+    """The last digit of each figure: all have as many digits, or decimals."""
+    exponents = [*map(_exponent, figures)]
+    sizes = [math.floor(math.log10(figure)) for figure in figures]
+    digits = max(size - exponent
+                 for size, exponent in zip(sizes, exponents, strict=True))
+    return [10.0 ** max(min(exponents), size - digits) for size in sizes]
+
+
+def _exponent(figure: float) -> int:
+    return min(0, int(
+        decimal.Decimal(repr(figure)).normalize().as_tuple().exponent))

@@ -134,7 +134,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         blank, pairs=len(values.pairs), native=_mean(values.native),
         guest=_mean(values.guest), native_cv=_variation(values.native),
         guest_cv=_variation(values.guest))
-    copied = evidence.copies(values.native, values.guest)
+    copied = evidence.copies(run, metric, values)
     if copied is not None:
         return Figure(dataclasses.replace(
             blank, result=word and judgement.VerdictResult.INVALID,

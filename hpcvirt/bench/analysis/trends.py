@@ -49,10 +49,12 @@ _MIN_NOISE = 0.005
 #: From the median absolute deviation of the steps between runs to the standard
 #: deviation of runs.
 _NOISE = 1.4826 / math.sqrt(2)
-#: The correlation of runs in a row is underestimated by about (3 + 4r) / n,
-#: and known up to about 1 / sqrt(n).
-_BIAS = (3.0, 4.0)
-_LARGEST_CORRELATION = 0.9
+#: The correlation of runs in a row is known up to about 1 / sqrt(n), and
+#: underestimated by (a + b r) / n: the best of all levels and lines has been
+#: taken away from the runs. These figures were chosen by simulation, for
+#: correlations up to 0.9 (benchmarks/history.py).
+_BIAS = (7.0, 4.0)
+_LARGEST_CORRELATION = 0.98
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ def _split(values: tuple[float, ...]) -> int | None:
         return None
     fit = _best_fit(values)
     as_one = (1 + fit.correlation) / (1 - fit.correlation)
-    statistic = math.sqrt(fit.part / max(1 - fit.part, 1e-9)
+    statistic = math.sqrt(fit.part / max(1 - fit.part, 1e-12)
                           * (count - 2) / as_one)
     # No t distribution has a lighter tail than the normal one.
     if statistics.NormalDist().cdf(-statistic) > _CHANGE_ALPHA:

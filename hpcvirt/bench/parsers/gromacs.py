@@ -44,8 +44,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the log, or standard error."""
     reading.refuse(text, _FATAL, prefix='Fatal error: ')
     reading.refuse(text, _STOPPED)
-    reading.check_single(text, _STARTED, reason='several runs in one file, or '
-                         'a continued run')
+    reading.check_single(text, _STARTED, _FINISHED, reason='several runs in '
+                         'one file, or a continued run')
     lines = _PERFORMANCE.findall(text)
     reading.require(lines and len(_PERFORMANCE_ANY.findall(text)) == len(
         lines), 'no table of performance: the output is not complete',
@@ -54,7 +54,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         reading.find(_FINISHED, text, 'no "Finished mdrun": the log is not '
                      'complete')
     # If the log and standard error are in one file, both lines are equal.
-    reading.require(len({' '.join(line[1].split()) for line in lines}) == 1,
+    reading.require(len({' '.join(line[1].split()) for line in lines}) == 1
+                    and len(lines) <= 1 + bool(_LOG.search(text)),
                     'several runs in one file')
     metrics = {'ns_per_day': reading.rate(_rate(*lines[0]), 'ns/day')}
     times = _TIME.findall(text)

@@ -127,17 +127,19 @@ def _check_shares(rows: str, loop_s: float) -> None:
 
 
 def _rate(after: str, expected: float) -> float:
-    """Read the steps per second, which versions before 2014 do not print."""
+    """Read the steps per second, which versions before 2014 do not print.
+
+    Three decimals are printed, too few for less than one step per second.
+    """
     match = _RATE.search(after)
     if match is None:
         return expected
-    rate = reading.figure(match[1], 'timesteps/s')
-    # Three decimals are printed.
+    rate = reading.real(match[1], 'timesteps/s')
     reading.require(
         abs(rate - expected) <= 0.001 + 0.01 * expected,
         f'{match[1]} timesteps/s do not agree with the steps and the time '
         f'of the loop ({expected:g})')
-    return rate
+    return rate if expected >= 1 else expected
 
 
 def _check_thermo(before: str) -> None:

@@ -2,8 +2,10 @@
 
 """Read the standard output of NAMD 2 and 3."""
 
+import itertools
 import re
 from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
@@ -27,7 +29,7 @@ _ERROR = re.compile(r'^.*(?:FATAL ERROR|^ERROR:|Charm\+\+ fatal error).*$',
 _STEP_TIME = re.compile(
     r'^Info: Benchmark time: .*? (\S+) s/step +(\S+) (days/ns|ns/day) ',
     re.MULTILINE)
-_STEP_TIME_ANY = re.compile(r'^Info: Benchmark', re.MULTILINE)
+_STEP_TIME_ANY = re.compile(r'^Info: Benchmark|Benchmark time:', re.MULTILINE)
 #: NAMD 3 prints the average since the run began, on request.
 _AVERAGE = re.compile(
     r'^PERFORMANCE: +\d+ +averaging +(\S+) +ns/day, +(\S+) +sec/step +with '
@@ -35,6 +37,12 @@ _AVERAGE = re.compile(
 _RUNNING = re.compile(r'^Info: Running on (\d+) processors', re.MULTILINE)
 _ATOMS = re.compile(r'^Info: +(\d+) ATOMS\b', re.MULTILINE)
 _ENERGY = re.compile(r'^(?:ENERGY|TIMING): +(\d+)', re.MULTILINE)
+#: How often energies are printed, unless a script changes it.
+_INTERVAL = re.compile(r'^Info: ENERGY OUTPUT STEPS +(\d{1,18})$',
+                       re.MULTILINE)
+_CHANGED = re.compile(r'^TCL: Setting parameter outputEnergies', re.MULTILINE)
+_FINAL = re.compile(
+    r'^WRITING COORDINATES TO OUTPUT FILE AT STEP (\d{1,18})$', re.MULTILINE)
 _NO_NUMBER = re.compile(r'^ENERGY:.*(?<![\w.])-?(?:nan|inf)(?![\w.]).*$',
                         re.MULTILINE | re.IGNORECASE)
 
@@ -54,10 +62,24 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         metrics['step_time_s'] = reading.duration(step_s)
     parameters = reading.find_parameters(
         text, version=_BANNER, processors=_RUNNING, atoms=_ATOMS)
-    reached = [int(step[:18]) for step in _ENERGY.findall(text)]
+    reached = [int(step[:18]) for pattern in (_ENERGY, _FINAL)
+               for step in pattern.findall(text)]
+    _check_steps(text, sorted(reached))
     if reached:
         parameters['steps'] = str(max(reached))
     return reading.Reading(metrics, parameters)
+
+
+def _check_steps(text: str, reached: Sequence[int]) -> None:
+    """Refuse an output in which energies are missing."""
+    interval = _INTERVAL.search(text)
+    if interval is None or _CHANGED.search(text):
+        return
+    for step, following in itertools.pairwise(reached):
+        reading.require(
+            following - step <= int(interval[1]),
+            f'step {following} follows step {step}, and energies are printed '
+            f'every {interval[1]} steps: lines are missing')
 
 
 def _step_time(text: str) -> float | None:

@@ -11,6 +11,7 @@ import datetime
 import itertools
 import re
 import statistics
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -28,9 +29,10 @@ KEYS = (
 
 _SUCCESS = re.compile(r'(?:^d\d+ +(\S{19})\S* +wrf: +)?SUCCESS COMPLETE WRF',
                       re.MULTILINE)
-#: WRF writes the state that it starts from.
-_WRITTEN = re.compile(r'^Timing for Writing \S+_d01_(\S{19}) for domain',
-                      re.MULTILINE)
+#: Before its first step, WRF writes the state that it starts from, and says
+#: that its boundaries are acceptable.
+_BEGUN = re.compile(r'^(?:Timing for Writing \S+_d01_|d01 +)'
+                    r'(\d{4}-\d\d-\d\d_\S{8})', re.MULTILINE)
 _STEP = re.compile(
     r'^ *Timing for main: +time +(\S+) +on domain +(\d+): +(\S+) +elapsed '
     r'seconds?\.?[ \t]*$', re.MULTILINE)
@@ -58,7 +60,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         steps.setdefault(int(line[2][:9]), []).append((line[1], line[3]))
     reading.check_single(text, _SUCCESS, reason='several runs in one file, or '
                          'rsl.out and rsl.error together')
-    _check_complete(text, lines, steps)
+    remarks = tuple(_check_complete(text, lines, steps))
     elapsed = [reading.figure(seconds, f'the time of the step to {time}')
                for time, seconds in steps[min(steps)]]
     reading.require(len(elapsed) > 1, 'there is only one step, and the first '
@@ -69,12 +71,16 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     if tasks is not None:
         parameters['ranks'] = str(int(tasks[1][:9]) * int(tasks[2][:9]))
     return reading.Reading({'step_time_s': reading.duration(
-        statistics.fmean(elapsed[1:]))}, parameters)
+        statistics.fmean(elapsed[1:]))}, parameters, remarks=remarks)
 
 
 def _check_complete(text: str, lines: Sequence[re.Match[str]],
-                    steps: Mapping[int, Sequence[tuple[str, str]]]) -> None:
-    """Refuse an output of which a part is missing."""
+                    steps: Mapping[int, Sequence[tuple[str, str]]],
+                    ) -> Iterator[str]:
+    """Refuse an output of which a part is missing.
+
+    :returns: remarks on what the output does not show
+    """
     before = text[:lines[0].start()]
     reading.require(before.strip(), 'the output begins with a time step: its '
                     'beginning is missing')
@@ -83,8 +89,13 @@ def _check_complete(text: str, lines: Sequence[re.Match[str]],
     for domain in sorted(steps):
         times = [time for time, _ in steps[domain]]
         if domain == 1:
-            times = [*_WRITTEN.findall(before)[-1:], *times]
+            begun = _BEGUN.findall(before)[-1:]
+            times = [*begun, *times]
             last = _SUCCESS.findall(text)[0]
+            for what, known in (('began', begun), ('ended', last)):
+                if not known:
+                    yield (f'the output does not show when the run {what}: '
+                           'steps may be missing (--expect steps)')
             reading.require(
                 not last or _moment(last) == _moment(times[-1]),
                 f'the last step ends at {times[-1]}, the run at {last}: lines '

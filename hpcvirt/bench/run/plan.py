@@ -77,7 +77,7 @@ class RunPlan:
 def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
          purpose: record.Purpose, pair_count: int | None, *, warm_ups: int = 1,
          shape: str = '', launch: str = '', until_decided: bool = False,
-         of_launch: bool = False,
+         of_launch: bool = False, relaunch: bool = False,
          bounds: Mapping[str, judgement.Bound] | None = None) -> RunPlan:
     """Plan the runs of benchmarks.
 
@@ -90,6 +90,7 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
     :param until_decided: stop before ``pair_count`` if the pairs so far decide
     :param of_launch: judge the guest as it runs; without it, a warm guest that
         is compared is relaunched several times if it can be
+    :param relaunch: so is a guest that is measured unpaired
     :raises InvalidInput: for an unknown setting, a guest too small, or a
         guest that cannot be rebooted and would have to be
     :raises Unreachable: if a target does not answer
@@ -102,7 +103,8 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
             host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
             shape=shape or _shape(request, pairs),
             planned_warm_ups=warm_ups, bounds=bounds or {}, launch=state,
-            relaunched=not of_launch and _is_relaunched(pairs, purpose, state),
+            relaunched=not of_launch and _is_relaunched(
+                pairs, purpose, state, unpaired=relaunch),
             of_launch=of_launch, study=request.study, case=request.case))
         for request in wanted
         for state in launches(launch or request.launch or '', pairs, purpose,
@@ -201,9 +203,10 @@ def _controls(purpose: record.Purpose, pair_count: int) -> int:
 
 
 def _is_relaunched(pairs: Sequence[sides.Pair], purpose: record.Purpose,
-                   state: record.Launch | None) -> bool:
-    """Whether a guest is compared in several boots, with samples of each."""
-    return (purpose is record.Purpose.COMPARE
+                   state: record.Launch | None, *, unpaired: bool) -> bool:
+    """Whether a guest is measured in several boots, with samples of each."""
+    return ((purpose is record.Purpose.COMPARE
+             or (unpaired and purpose is record.Purpose.UNPAIRED))
             and state is record.Launch.WARM
             and all(pair.guest.rebooter is not None for pair in pairs))
 

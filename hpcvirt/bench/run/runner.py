@@ -77,8 +77,8 @@ class Progress(Protocol):
         """An unfinished result of the same plan cannot be continued."""
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
-                       total: int) -> None:
-        """A sample is being taken; ``total`` is that of the whole run."""
+                       number: int, total: int) -> None:
+        """A sample is being taken; both numbers are of the whole plan."""
 
     def tick(self, elapsed_s: float) -> None:
         """The sample is still running."""
@@ -112,6 +112,7 @@ def execute(plan: plans.RunPlan, store: stores.Store,
     identities = [identity.identify(planned, checksums) for planned, (
         _, checksums) in zip(plan.runs, built, strict=True)]
     entry = _open(plan, fresh, identities, store, software, progress)
+    taken = 0
     with store.measuring(entry.id):
         for number, planned in enumerate(plan.runs):
             store.add_run(entry.id, number, dataclasses.replace(
@@ -122,7 +123,10 @@ def execute(plan: plans.RunPlan, store: stores.Store,
                     target.named or target.place.name
                     for job in planned.all_jobs for target in job.targets))))
             run = store.result(entry.id).runs[number]
-            _take_samples(planned, run, built[number][0], store, progress)
+            later = sum(len(schedule.list_missing(each.run))
+                        for each in plan.runs[number + 1:])
+            taken += _take_samples(planned, run, built[number][0], store,
+                                   progress, (taken, later))
             for job in planned.all_jobs:
                 for what in sampler.clean(job, run.id):
                     progress.left_behind(what)
@@ -158,16 +162,20 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
 
 def _take_samples(planned: plans.PlannedRun, run: record.Run,
                   products: Products, store: stores.Store,
-                  progress: Progress) -> None:
-    """Take the samples that a run lacks, until it is decided if it may be."""
-    if not schedule.list_missing(run):
-        return
+                  progress: Progress, others: tuple[int, int]) -> int:
+    """Take the samples that a run lacks, until it is decided if it may be.
+
+    :param others: number of samples of the runs before it, and after it
+    :returns: number of its samples
+    """
     run_id = run.id
     is_relaunched = run.relaunched or run.launch is record.Launch.COLD
     # Which samples follow the pilot is known at its end only.
     while (missing := schedule.list_missing(run)) and not _is_decided(run):
         due = missing[0]
-        progress.sample_started(run, due, len(missing) + len(run.samples))
+        progress.sample_started(
+            run, due, others[0] + len(run.samples) + 1,
+            sum(others) + len(missing) + len(run.samples))
 
         def keep(name: str, content: bytes,
                  position: int = due.position) -> record.RawOutput:
@@ -187,6 +195,7 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
         store.add_sample(run.id, sample)
         progress.sample_finished(sample)
         run = dataclasses.replace(run, samples=(*run.samples, sample))
+    return len(run.samples)
 
 
 def _is_decided(run: record.Run) -> bool:

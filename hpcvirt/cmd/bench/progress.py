@@ -47,6 +47,8 @@ class Terminal:
         self._begin = 0.0
         self._run: record.Run | None = None
         self._left = ''
+        #: Samples of benchmarks that follow.
+        self._later = 0
 
     def planned(self, text: str) -> None:
         """Say what a run can decide, before it begins."""
@@ -65,16 +67,17 @@ class Terminal:
                     f'kept: {listed}' + (f'; {more} more' if more > 0 else ''))
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
-                       total: int) -> None:
+                       number: int, total: int) -> None:
         self._run = run
-        self._left = schedule.format_remaining(run)
+        self._later = total - number + 1 - len(schedule.list_missing(run))
+        self._left = self._remaining(run)
         what = 'warm-up' if due.warm_up else f'pair {due.pair + 1}'
         if due.control:
             what += ', native again'
         if due.relaunch:
             what += ' after a reboot'
             self._print(f'{run.label}  the guest is rebooted')
-        self._line = (f'{run.label}  {due.position + 1}/{total}  {what}  '
+        self._line = (f'{run.label}  {number}/{total}  {what}  '
                       f'{due.side}')
         self._primary = frozenset(
             figure.name for figure in catalogue.get(run.benchmark).metrics
@@ -107,11 +110,15 @@ class Terminal:
             summary = ', '.join(
                 f'{name} {outcome.metrics[name].value:.6g} '
                 f'{outcome.metrics[name].unit}' for name in names)
-        left = '' if self._run is None else schedule.format_remaining(
+        left = '' if self._run is None else self._remaining(
             dataclasses.replace(self._run,
                                 samples=(*self._run.samples, sample)))
         self._print('  '.join(filter(None, (
             self._line, f'{seconds:.1f} s', summary, left))))
+
+    def _remaining(self, run: record.Run) -> str:
+        left = schedule.format_remaining(run)
+        return f'{left} for {run.benchmark}' if left and self._later else left
 
     def left_behind(self, what: str) -> None:
         self._print(f'not removed: {what}')

@@ -163,7 +163,8 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
                 lambda pairs: plans.make(
                     wanted, pairs, record.Purpose.COMPARE if args.native
                     else record.Purpose.UNPAIRED, args.pairs,
-                    launch=record.Launch.WARM, bounds=own_bounds),
+                    launch=record.Launch.WARM, relaunch=True,
+                    bounds=own_bounds),
                 store, joined=any(each.spans for each in wanted)),
             kept, args.data, args.time_limit,
             lambda server_id, flavor, key_file: targets.find_server(
@@ -241,7 +242,7 @@ def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
     lines += [
         f'Start {part.instances} x {part.flavor} on {args.host}, run '
         f'{", ".join(asked.benchmarks)} in all of them at once, {args.pairs} '
-        f'times, against {asked.against}; delete them'
+        f'times in several launches, against {asked.against}; delete them'
         for part in asked.parts]
     lines += ['PASS: set its traits and release it',
               'FAIL: remove its traits and leave it in quarantine',

@@ -50,6 +50,16 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual({'guest'}, sides)
         self.assertEqual('unpaired', result['runs'][0]['purpose'])
 
+    def test_the_progress_counts_the_samples_of_all_benchmarks(self):
+        words = self.words(pairs=1)
+        words.insert(2, words[2])
+        err = self.run_(*words)[2]
+        self.assertEqual([f'{number}/8' for number in range(1, 9)],
+                         re.findall(r'^npb-ep serial .*?  (\d+/\d+)  ', err,
+                                    re.MULTILINE))
+        left = re.findall(r' left(?: for npb-ep)?$', err, re.MULTILINE)
+        self.assertEqual({' left', ' left for npb-ep'}, {*left})
+
     def test_raw_outputs_are_kept(self):
         result = self.result(*self.words(pairs=1), status=1)
         sample = result['runs'][0]['samples'][0]

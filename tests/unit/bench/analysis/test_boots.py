@@ -77,6 +77,13 @@ class TestSizes(testtools.TestCase):
                     self.assertEqual(pairs, sum(sizes))
                     self.assertGreaterEqual(len(sizes), 5 if pairs < 16 else 8)
 
+    def test_an_unpaired_run_has_as_few_boots_as_decide(self):
+        for pairs, expected in ((5, (1,) * 5), (10, (2,) * 5),
+                                (40, (2, 2, 2, 5, 6, 6, 5, 6, 6))):
+            run = record.Run('r', 'hs06', '', (), planned_pairs=pairs,
+                             purpose=record.Purpose.UNPAIRED)
+            self.assertEqual(expected, boots.sizes(run))
+
     def test_boots_that_differ_more_are_more(self):
         found = [len(boots.sizes(piloted(40, levels)))
                  for levels in ((0, 0, 0), (0, 0.02, 0.04), (0, 0.3, 0.6))]

@@ -18,6 +18,10 @@ class TestGromacs(base.ParserTestCase):
          'Program:     gmx mdrun\n\nFatal error:\nYour CPU is gone\n'),
         ('other steps', 'steps=5000 was asked for', LOG, {'steps': '5000'}),
         ('two logs', 'several runs', LOG + LOG),
+        ('the standard error twice', 'several runs', STDERR + STDERR),
+        ('the standard error twice', 'several runs', LOG + STDERR + STDERR),
+        ('a log without its beginning, and a whole one', 'several runs',
+         LOG.partition('Started mdrun')[2] + LOG),
     )
 
     def test_the_log_and_standard_error_say_the_same(self):

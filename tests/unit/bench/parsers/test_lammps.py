@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import re
+
 from tests.unit.bench.parsers import base
 
 GOOD = base.data('lammps/serial.out').decode()
@@ -41,6 +43,14 @@ class TestLammps(base.ParserTestCase):
                       if not line.startswith('Performance'))
         self.assertAlmostEqual(200 / 0.380103,
                                self.figures(raw)['timesteps_per_s'])
+
+    def test_a_rate_below_one_step_per_second_keeps_its_digits(self):
+        for printed, seconds in (('0.012', '16194.3'), ('0.000', '2.5e+06')):
+            raw = base.data('lammps/serial.out').decode().replace(
+                '0.380103', seconds).replace('526.173', printed)
+            raw = re.sub(r'^(\w+ +\|).*\|.*\n', '', raw, flags=re.MULTILINE)
+            self.assertAlmostEqual(200 / float(seconds), self.figures(
+                raw)['timesteps_per_s'], 12)
 
     def test_newer_units_of_the_performance_line_are_read(self):
         raw = GOOD.replace(

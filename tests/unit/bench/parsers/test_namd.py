@@ -9,12 +9,16 @@ def output(wall='1748.123412', end='[Partition 0][Node 0] End of program\n'):
 Charm++: standalone mode (not using charmrun)
 Info: NAMD 2.14 for Linux-x86_64-multicore
 Info: Running on 4 processors, 1 nodes, 1 physical nodes.
+Info: ENERGY OUTPUT STEPS    20
 Info: 1066628 ATOMS
+ENERGY:     460   -1.0 0.0 2.0
 Info: Benchmark time: 4 CPUs 3.51234 s/step 20.3261 days/ns 1300.4 MB memory
 ENERGY:     480   -1.0 0.0 2.0
 Info: Benchmark time: 4 CPUs 3.49021 s/step 20.1980 days/ns 1300.4 MB memory
 TIMING: 500  CPU: 1745.1, 3.4/step  Wall: 1748.1, 3.4/step, 0 hours remaining
 ENERGY:     500   -1.0 0.0 2.0
+WRITING EXTENDED SYSTEM TO OUTPUT FILE AT STEP 500
+WRITING COORDINATES TO OUTPUT FILE AT STEP 500
 WallClock: {wall}  CPUTime: 1745.123412  Memory: 1300.437500 MB
 {end}"""
 
@@ -69,6 +73,26 @@ class TestNamd(base.ParserTestCase):
             {'wall_s': 1748.123412, 'step_time_s': 3.49021},
             self.figures(output(), {'processors': '4', 'atoms': '1066628',
                                     'numsteps': '500', 'version': '2.14'}))
+
+    def test_no_energies_can_be_cut_out(self):
+        raw = output()
+        begin = raw.index('ENERGY:     480')
+        for end in (raw.index('Info: Benchmark', begin),
+                    raw.index('WRITING EXT')):
+            self.assert_refused('lines are missing', raw[:begin] + raw[end:])
+        end = raw.index('TIMING: 500')
+        self.assert_refused('lines are missing',
+                            raw[:end] + raw[raw.index('WRITING EXT'):]
+                            .replace('STEP 500', 'STEP 501'))
+        # A script may print them less often later on.
+        self.figures(raw.replace('ENERGY:     460', (
+            'TCL: Setting parameter outputEnergies to 400\nENERGY:    60')))
+
+    def test_a_benchmark_line_of_which_the_beginning_is_missing_is_broken(
+            self):
+        raw = output()
+        begin = raw.rindex('Info: Benchmark') + 1
+        self.assert_refused('is broken', raw[:begin] + raw[begin + 5:])
 
     def test_version_3_is_read(self):
         self.assertEqual(

@@ -73,6 +73,22 @@ class TestWrf(base.ParserTestCase):
             else:
                 self.assert_refused('', cut)
 
+    def test_what_the_output_does_not_show_is_said(self):
+        raw = output(steps=30)
+        self.assertEqual((), self.parse(raw).remarks)
+        begin, end = raw.index('Timing for W'), raw.index('Timing for m')
+        acceptable = ('d01 2001-10-25_00:00:00  Input data is acceptable to '
+                      'use: wrfbdy_d01\n')
+        self.assertEqual((), self.parse(
+            raw[:begin] + acceptable + raw[end:]).remarks)
+        second = raw.index('Timing for m', end + 1)
+        self.assert_refused('lines are missing',
+                            raw[:begin] + acceptable + raw[second:])
+        self.assertIn('when the run began',
+                      self.parse(raw[:begin] + raw[second:]).remarks[0])
+        self.assertIn('when the run ended', self.parse(output(
+            end='wrf: SUCCESS COMPLETE WRF\n')).remarks[0])
+
     def test_lines_that_the_cut_joins_are_broken(self):
         raw = output(steps=20)
         for begin, length in ((300, 10), (310, 100), (353, 260), (420, 1)):

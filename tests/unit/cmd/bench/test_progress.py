@@ -28,7 +28,7 @@ class TestTerminal(testtools.TestCase):
         err = io.StringIO()
         with contextlib.redirect_stderr(err):
             terminal = progress.Terminal('/data')
-            terminal.sample_started(run, due, 12)
+            terminal.sample_started(run, due, 3, 12)
             terminal.sample_finished(sample)
         return err.getvalue()
 
@@ -48,7 +48,7 @@ class TestTerminal(testtools.TestCase):
         self.assertEqual('not removed: /tmp/x\\u000a\\u001b[2J\\u202e\n',
                          err.getvalue())
 
-    def test_the_remaining_time_is_shown_with_each_sample(self):
+    def lines(self, total):
         run = record.Run('0-0', 'stream', 'openmp', (), planned_pairs=2)
         good = parser.parse('stream', (
             DATA / 'native_np1/stream_2M.out').read_bytes(), {})
@@ -56,16 +56,24 @@ class TestTerminal(testtools.TestCase):
         with contextlib.redirect_stderr(err):
             terminal = progress.Terminal('/data')
             for due in schedule.list_missing(run):
-                terminal.sample_started(run, due, 6)
+                terminal.sample_started(run, due, due.position + 1, total)
                 sample = record.Sample(due.side, due.pair, due.position, good,
                                        warm_up=due.warm_up, elapsed_s=60.0)
                 terminal.sample_finished(sample)
                 run = dataclasses.replace(run, samples=(*run.samples, sample))
-        lines = err.getvalue().splitlines()
+        return err.getvalue().splitlines()
+
+    def test_the_remaining_time_is_shown_with_each_sample(self):
+        lines = self.lines(6)
         self.assertEqual(
             [f'about {minutes} min left' for minutes in (5, 4, 3, 2)],
             [line.split('  ')[-1] for line in lines[:4]])
         self.assertNotIn('left', lines[-1])
+
+    def test_the_time_of_benchmarks_that_follow_is_not_known(self):
+        lines = self.lines(18)
+        self.assertIn('  6/18  ', lines[-1])
+        self.assertTrue(lines[0].endswith('about 5 min left for stream'))
 
     def test_what_changed_since_an_unfinished_result_is_told(self):
         class Entry:

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import math
+import random
+
+import testtools
+
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.model import record
+from tests.builders import runs
+
+INVALID = judgement.VerdictResult.INVALID
+
+
+def of_two_levels(dice, count, deviation=0.002):
+    """Times with four digits; 30 % of the runs have no turbo."""
+    return [float(f'{3 * math.exp((dice.random() < 0.3) * 0.1 + value):.4g}')
+            for value in (dice.gauss(0, deviation) for _ in range(count))]
+
+
+def with_outputs(run, make_digest):
+    """Give each sample an output and a short message."""
+    return dataclasses.replace(run, samples=tuple(
+        dataclasses.replace(sample, outputs=(
+            record.RawOutput('stdout', 'o', make_digest(sample), 5000),
+            record.RawOutput('stderr', 'e', 'empty', 0)))
+        for sample in run.samples))
+
+
+class TestCopies(testtools.TestCase):
+
+    def is_invalid(self, run):
+        found = verdict.judge([run])
+        self.assertEqual('copies of outputs' in (found.reason or ''),
+                         found.result is INVALID)
+        return found.result is INVALID
+
+    def rate(self, make, trials=60):
+        dice = random.Random('copies')
+        return sum(self.is_invalid(make(dice))
+                   for _ in range(trials)) / trials
+
+    def test_honest_figures_of_two_levels_are_no_copies(self):
+        for pairs in (10, 20, 40):
+            self.assertLessEqual(self.rate(lambda dice, count=pairs: runs.run(
+                of_two_levels(dice, count), of_two_levels(dice, count), 1.05,
+                'wall_s', runs.DOWN)), 0.05)
+
+    def test_copies_of_three_outputs_of_two_levels_are_found(self):
+        def make(dice):
+            outputs = of_two_levels(dice, 3, 0.01)
+            return runs.run(of_two_levels(dice, 20, 0.01),
+                            [dice.choice(outputs) for _ in range(20)], 1.05,
+                            'wall_s', runs.DOWN)
+        self.assertGreater(self.rate(make), 0.7)
+
+    def test_equal_figures_are_copies_only_if_the_outputs_are_equal(self):
+        run = runs.run([97.31 + 0.13 * number for number in range(10)],
+                       [97.31, 97.44] * 5)
+        self.assertTrue(self.is_invalid(with_outputs(
+            run, lambda sample: str(sample.outcome))))
+        self.assertFalse(self.is_invalid(with_outputs(
+            run, lambda sample: str(sample.position))))
+
+    def test_long_outputs_that_are_equal_are_copies_of_near_figures_too(self):
+        run = runs.run([97.31 + 0.13 * number for number in range(20)],
+                       [97.31, 97.33, 98.21, 99.4, 99.42] * 4)
+        self.assertFalse(self.is_invalid(run))
+        self.assertTrue(self.is_invalid(with_outputs(
+            run, lambda sample: str(sample.outcome))))
+
+    def test_several_equal_figures_are_copies_in_whatever_output(self):
+        def measured(first, second):
+            return outcome.Outcome(True, None, {
+                name: outcome.Metric(value, 's', outcome.Direction.DOWN)
+                for name, value in (('wall_s', first), ('cpu_s', second))},
+                {'class': 'C'})
+        run = runs.run(
+            [measured(97.317 + 0.13 * number, 181.233 + number)
+             for number in range(10)],
+            [measured(97.317, 181.233), measured(98.261, 181.917)] * 5, 1.05,
+            'wall_s')
+        self.assertTrue(self.is_invalid(with_outputs(
+            run, lambda sample: str(sample.position))))
