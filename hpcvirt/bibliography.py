@@ -332,7 +332,7 @@ DOCUMENTS = (
         'comments in drivers/thermal/intel/therm_throt.c', 'Linux 6.12',
         'git.kernel.org'),
     Publication(
-        'Mcelog', 'Andi Kleen', 'mcelog.conf',
+        'Mcelog-Conf', 'Andi Kleen', 'mcelog.conf',
         'example configuration of mcelog', 'not dated', 'mcelog.org'),
     Publication(
         'RHEL-RT-Timestamps', 'Red Hat', 'Timestamping',

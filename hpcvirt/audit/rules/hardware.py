@@ -147,7 +147,7 @@ RULES = (
          'was not corrected (an error) and at most '
          f'{MAX_CORRECTED_A_DAY} corrected ones a day (a note).',
          'a module with many corrected errors soon has others, which end '
-         'guests', ('Linux-Ras', 'Mcelog'), _errors),
+         'guests', ('Linux-Ras', 'Mcelog-Conf'), _errors),
     Rule('memory-channels', _WARNING,
          'All memory controllers that EDAC knows have memory on as many '
          'channels, and as much on each.',

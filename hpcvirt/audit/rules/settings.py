@@ -167,6 +167,6 @@ RULES = (
     Rule('debugging', _WARNING,
          'The kernel is not one for debugging, and has no parameters for it '
          'or that hide hardware.',
-         'they slow down or shrink the host', ('Linux-Parameters',),
-         _debugging),
+         'they slow down or shrink the host',
+         ('Linux-Parameters', 'Linux-Kasan'), _debugging),
 )
