@@ -11,6 +11,7 @@ from typing import Any
 
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import nova_conf
+from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
@@ -90,6 +91,13 @@ def variables(planned: plans.PlannedHost,
     state = kernel_settings.make_state(planned)
     return {
         'hpcvirt_host_kernel_parameters': host_files.command_line(state),
+        'hpcvirt_host_parameter_pattern': site_settings.parameter_pattern(
+            state),
+        'hpcvirt_host_site_files': [
+            {'folder': f'/{item.folder}', 'names': item.names,
+             'after': item.after, 'pattern': item.pattern, 'why': item.why,
+             'notify': list(item.activate), 'replacement': item.replacement}
+            for item in site_settings.list_site_files(state)],
         'hpcvirt_host_files': [
             {'path': f'/{file.path}', 'notify': list(file.activate),
              'content': file.text} for file in wanted],

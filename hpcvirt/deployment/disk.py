@@ -11,6 +11,7 @@ Each file that is replaced or removed is copied first.
 import contextlib
 import datetime
 import errno
+import fnmatch
 import os
 import pathlib
 import shutil
@@ -26,8 +27,6 @@ from hpcvirt.deployment import steps as step_model
 from hpcvirt.model import cpuset
 
 _MAX_BYTES = 1024 * 1024
-_NOVA = ('etc/nova/nova.conf', 'etc/nova/nova-compute.conf')
-_NOVA_FOLDERS = ('etc/nova/nova.conf.d', 'etc/nova/nova-compute.conf.d')
 
 #: The most links on the way to a folder.
 _MAX_LINKS = 8
@@ -49,25 +48,23 @@ def read_present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
                 if (present := folders.read(path))}
 
 
-def nova_files(root: pathlib.Path,
-               own: str) -> tuple[dict[str, str], list[str]]:
-    """Read the other files that configure nova-compute.
+def read_matching(root: pathlib.Path, patterns: Iterable[str],
+                  ) -> tuple[dict[str, str], list[str]]:
+    """Read the files that match patterns, which may be links.
 
-    :returns: path -> content, and the paths of those that cannot be read,
+    :param patterns: paths whose last part may be a pattern
+    :returns: path -> content, and the patterns of those that cannot be read,
         as happens without root
     """
     found, unread = {}, []
     with _Folders(root) as folders:
-        for path in (*_NOVA, *_NOVA_FOLDERS):
+        for pattern in patterns:
             try:
-                for name in (folders.list_configuration(path)
-                             if path in _NOVA_FOLDERS else [path]):
-                    present = (None if name == own
-                               else folders.read(name, follow=True))
-                    if present:
-                        found[name] = _decode(present[0])
+                for path in folders.list_files(pattern):
+                    if present := folders.read(path, follow=True):
+                        found[path] = _decode(present[0])
             except (exception.InvalidInput, OSError):
-                unread.append(path)
+                unread.append(pattern)
     return found, unread
 
 
@@ -204,12 +201,13 @@ class _Folders:
                 return None
             raise
 
-    def list_configuration(self, path: str) -> list[str]:
-        """List the ``*.conf`` of a folder; none if it is missing."""
+    def list_files(self, pattern: str) -> list[str]:
+        """List the files whose last part matches; none without the folder."""
+        path, names = os.path.split(pattern)
         folder = self._find(path)
         return [] if folder is None else sorted(
-            f'{path}/{name}' for name in os.listdir(folder)
-            if name.endswith('.conf'))
+            f'{path}/{name}' for name in fnmatch.filter(
+                os.listdir(folder), names))
 
     def place(self, path: str, mode: int) -> tuple[int, str]:
         """Return the folder that a file is in, and its name there.

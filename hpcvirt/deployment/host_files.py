@@ -21,6 +21,7 @@ from hpcvirt.model import cpuset
 
 SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
 COMMAND_LINE = 'etc/default/grub.d/90-hpcvirt.cfg'
+MODULES = 'etc/modprobe.d/hpcvirt.conf'
 PAGES_SOURCE = 'Linux-Hugetlb'
 PAGES_UNIT = 'hpcvirt-pages.service'
 PAGES = (f'etc/systemd/system/{PAGES_UNIT}',
@@ -51,8 +52,8 @@ def kernel_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
     """Write the files of the kernel."""
     yield tree.File(COMMAND_LINE, tree.text(
         'Parameters of the kernel command line. GRUB of Debian and Ubuntu '
-        'reads this folder; on RHEL and its kin, give the parameters in '
-        'quotes below to "grubby --update-kernel=ALL --args=".',
+        'reads this folder; on RHEL and its kin, the command line is set by '
+        '"grubby", as "hpcvirt host config --apply" prints it.',
         '\n'.join(line for item in {
             item.name: item for item in state.parameters}.values()
             for line in tree.comment(f'{item.name}: {item.why}',
@@ -70,7 +71,7 @@ def kernel_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
         *('\n'.join((*tree.comment(item.why, item.source),
                      f'{item.name} = {item.value}'))
           for item in state.sysctls)), ('sysctl --system',))
-    yield tree.File('etc/modprobe.d/hpcvirt.conf', tree.text(
+    yield tree.File(MODULES, tree.text(
         'Options of modules. They count when a module is loaded.',
         *('\n'.join((*tree.comment(item.why, item.source),
                      f'options {module} {item.name}={item.value}'))

@@ -17,6 +17,10 @@ from hpcvirt.deployment import tree
 #: (_check_cpu_set_configuration of the libvirt driver).
 _REFUSED = (('DEFAULT', 'vcpu_pin_set'), ('DEFAULT', 'reserved_host_cpus'))
 
+#: The files of nova-compute, as patterns.
+NOVA = ('etc/nova/nova.conf', 'etc/nova/nova-compute.conf',
+        'etc/nova/nova.conf.d/*.conf', 'etc/nova/nova-compute.conf.d/*.conf')
+
 
 class FileStatus(enum.StrEnum):
     """What happens to a file."""

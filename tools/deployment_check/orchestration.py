@@ -129,29 +129,8 @@ PROGRAMS = {
 def activation(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let each step of the role fail, and let a second run complete it."""
     plan = next(plan for plan in found if plan.hosts[0].offered)
-    root, programs = folder / 'root', folder / 'programs'
-    for path, text in (
-            ('usr/sbin/tuned-adm', ''), ('boot/grub/grub.cfg', ''),
-            ('proc/cmdline', 'ro quiet\n'), ('proc/stat', 'btime 1000\n'),
-            ('proc/sys/vm/swappiness', '60\n'), ('units', 'active\n'),
-            ('proc/sys/kernel/numa_balancing', '1\n')):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(text)
-    os.utime(root / 'boot/grub/grub.cfg', (1, 1))
-    programs.mkdir()
-    for name, commands in PROGRAMS.items():
-        (programs / name).write_text(
-            f'#!/bin/sh -e\ncd {root}\necho "$0 $*" >> calls\n'
-            f'[ ! -e FAIL_{name} ]\n{commands}\n')
-        (programs / name).chmod(0o755)
-    # A few files are enough; the role writes them one by one.
-    variables = ansible.variables(plan.hosts[0], [
-        file for file in host_files.files(plan.hosts[0], plan)
-        if file.path in (host_files.COMMAND_LINE, host_files.SYSCTL,
-                         host_files.TUNED[1], host_files.NOVA_CONF)])
-    (folder / 'few.json').write_text(json.dumps(
-        {**variables, 'hpcvirt_host_activate': True}))
-    words = ('-e', f'@{folder / "few.json"}')
+    root, programs = _make_host(folder)
+    words = _few(folder, plan)
     path = f'{programs}:{os.environ["PATH"]}'
     text = _play(folder, plan, '--check', *words, path=path)
     readers.require(all(name in text for name in (
@@ -183,14 +162,149 @@ def activation(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         folder, plan, *words, path=path), 'a reboot is asked for again')
     (root / 'etc/sysctl.d/99-site.conf').write_text('vm.swappiness = 60\n')
     (root / 'proc/sys/vm/swappiness').write_text('60\n')
-    readers.require('sets it' in _play(
-        folder, plan, *words, path=path, status=2), 'a file of the site')
+    text = _play(folder, plan, *words, path=path, status=2)
+    readers.require('sets vm.swappiness = 60,' in text, text)
     (root / 'usr/sbin/tuned-adm').unlink()
     shutil.rmtree(root / 'etc')
     _play(folder, plan, *words, '-e', 'hpcvirt_host_install=false', path=path,
           status=2)
     readers.require(not (root / 'etc').exists(), 'files without TuneD')
     return 'each step fails, a second run, a reboot, without TuneD'
+
+
+def _make_host(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
+    """Make the root of a host as it was installed, and programs for it."""
+    root, programs = folder / 'root', folder / 'programs'
+    for path, text in (
+            ('usr/sbin/tuned-adm', ''), ('boot/grub/grub.cfg', ''),
+            ('proc/cmdline', 'ro quiet\n'), ('proc/stat', 'btime 1000\n'),
+            ('proc/sys/vm/swappiness', '60\n'), ('units', 'active\n'),
+            ('proc/sys/kernel/numa_balancing', '1\n')):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    (root / 'etc').mkdir()
+    os.utime(root / 'boot/grub/grub.cfg', (1, 1))
+    programs.mkdir()
+    for name, commands in PROGRAMS.items():
+        (programs / name).write_text(
+            f'#!/bin/sh -e\ncd {root}\necho "$0 $*" >> calls\n'
+            f'[ ! -e FAIL_{name} ]\n{commands}\n')
+        (programs / name).chmod(0o755)
+    return root, programs
+
+
+def _few(folder: pathlib.Path, plan: plans.Plan) -> tuple[str, str]:
+    """Write variables for a few files; the role writes them one by one."""
+    variables = ansible.variables(plan.hosts[0], [
+        file for file in host_files.files(plan.hosts[0], plan)
+        if file.path in (host_files.COMMAND_LINE, host_files.SYSCTL,
+                         host_files.TUNED[1], host_files.NOVA_CONF)])
+    (folder / 'few.json').write_text(json.dumps(
+        {**variables, 'hpcvirt_host_activate': True}))
+    return '-e', f'@{folder / "few.json"}'
+
+
+#: Like the script of RHEL: the parameters to remove go first, then those that
+#: have the name of a new one, and the new ones follow in their order.
+GRUBBY = """#!/usr/bin/python3
+import pathlib, re, sys
+entry = pathlib.Path('{root}/boot/loader/entries/a.conf')
+words = entry.read_text().split()
+given = dict(word.split('=', 1) for word in sys.argv[1:])
+if '--info' in given:
+    print('index=0', 'kernel="/boot/vmlinuz"',
+          'args="' + ' '.join(words[1:]) + '"', sep=chr(10))
+    sys.exit()
+assert given['--update-kernel'] == 'ALL', sys.argv
+assert not pathlib.Path('{root}/FAIL_grubby').exists()
+new = given['--args'].split()
+names = given.get('--remove-args', '').split() + [
+    word.partition('=')[0] for word in new]
+entry.write_text(' '.join([word for word in words if not any(
+    re.fullmatch(name + '(=.*)?', word) for name in names)] + new) + chr(10))
+"""
+
+
+def grubby(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let the role set the boot entries of a host with grubby."""
+    plans_ = [plan for plan in found
+              if plan.hosts[0].name == 'epyc-2s-64c-nps4']
+    before = next(plan for plan in plans_ if plan.hosts[0].offered)
+    after = next(plan for plan in plans_ if not plan.hosts[0].offered)
+    root, programs = _make_host(folder)
+    entry = root / 'boot/loader/entries/a.conf'
+    entry.parent.mkdir(parents=True)
+    entry.write_text('options root=UUID=1 ro hugepagesz=1G hugepages=200 '
+                     'isolcpus=2-7 crashkernel=1G\n')
+    (programs / 'grubby').write_text(GRUBBY.format(root=root))
+    (programs / 'grubby').chmod(0o755)
+    path = f'{programs}:{os.environ["PATH"]}'
+
+    def play(plan: plans.Plan, *words: str, status: int = 0) -> str:
+        return _play(folder, plan, *_few(folder, plan), '-e',
+                     '{"hpcvirt_host_uses_grubby": true}', *words, path=path,
+                     status=status)
+
+    text = play(before, status=2)
+    for word in ('hugepagesz=1G', 'hugepages=200', 'isolcpus=2-7'):
+        readers.require(re.search(f'entries have [^;]*{word}', text)
+                        is not None, text)
+    readers.equal([], list((root / 'etc').rglob('*hpcvirt*')), 'files')
+    (root / 'FAIL_grubby').touch()
+    play(before, '-e', 'hpcvirt_host_replace=true', status=2)
+    (root / 'FAIL_grubby').unlink()
+    for plan in (before, after):
+        play(plan, '-e', f'hpcvirt_host_replace={plan is before}')
+        readers.equal('options root=UUID=1 ro crashkernel=1G '
+                      + host_files.command_line(kernel_settings.make_state(
+                          plan.hosts[0])), entry.read_text().strip(), 'entry')
+    readers.require('changed=0 ' in play(after), 'the entry is set again')
+    return 'replaced, a failure, a parameter that goes away'
+
+
+def site(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let the role name and replace what the site had set."""
+    plan = next(plan for plan in found if plan.hosts[0].offered)
+    root, programs = _make_host(folder)
+    path = f'{programs}:{os.environ["PATH"]}'
+    for name, text in (
+            ('default/grub', 'GRUB_CMDLINE_LINUX="hugepages=200 a=1"\n'),
+            ('sysctl.d/99-site.conf', 'vm.swappiness=60\nvm.panic_on_oom=0\n'),
+            ('systemd/system.conf.d/99-a.conf', '[Manager]\nCPUAffinity=2\n'),
+            ('tuned/bootcmdline', 'TUNED_BOOT_CMDLINE="isolcpus=2-3"\n')):
+        (root / 'etc' / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / 'etc' / name).write_text(text)
+    words = _few(folder, plan)
+    before = sorted((root / 'etc').rglob('*'))
+    text = ' '.join(_play(folder, plan, *words, path=path, status=2).split())
+    for line in ('grub sets hugepages=200, which',
+                 '99-a.conf sets CPUAffinity=2, and',
+                 '99-site.conf sets vm.swappiness=60, and',
+                 'bootcmdline sets isolcpus=2-3, which TuneD'):
+        readers.require(line in text, f'{line} is not in {text}')
+    readers.equal(before, sorted((root / 'etc').rglob('*')), 'files')
+    words = (*words, '-e', 'hpcvirt_host_replace=true')
+    _play(folder, plan, '--check', *words, path=path)
+    readers.equal(before, sorted((root / 'etc').rglob('*')),
+                  'what check mode wrote')
+    readers.require('Reboot the host' in _play(folder, plan, *words,
+                                               path=path), 'a reboot')
+    wanted = host_files.command_line(kernel_settings.make_state(plan.hosts[0]))
+    for name, text in (
+            ('etc/default/grub', 'GRUB_CMDLINE_LINUX=" a=1"'),
+            ('etc/systemd/system.conf.d/99-a.conf',
+             '[Manager]\n# hpcvirt: CPUAffinity=2'),
+            ('proc/sys/vm/swappiness', '1')):
+        readers.equal(text, (root / name).read_text().strip(), name)
+    readers.require(wanted in (root / 'boot/grub/grub.cfg').read_text(),
+                    'update-grub')
+    # The former parameters are in effect until the host is booted.
+    (root / 'proc/stat').write_text('btime 99999999999\n')
+    for line, more in ((wanted, False), (f'isolcpus=2 {wanted}', True)):
+        (root / 'proc/cmdline').write_text(f'{line}\n')
+        readers.equal(more, 'Reboot the host' in _play(
+            folder, plan, *words, path=path), f'a reboot after {line}')
+    return 'named, replaced, a reboot'
 
 
 def _play(folder: pathlib.Path, plan: plans.Plan, *words: str,
@@ -406,4 +520,5 @@ def _edpm_pages(folder: pathlib.Path,
 
 
 CHECKS: tuple[system.Check, ...] = (
-    lint, role, activation, kolla_ansible, kolla_build, kayobe, edpm)
+    lint, role, activation, grubby, site, kolla_ansible, kolla_build, kayobe,
+    edpm)

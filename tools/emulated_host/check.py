@@ -6,6 +6,11 @@
   read there, except for what no collector says.
 * A host that was booted with the configuration that ``hpcvirt host config``
   wrote for it has nothing that ``hpcvirt host audit`` finds.
+* Debian boots with that configuration, its own initramfs and its own systemd,
+  and then once more. After libvirt has started a guest, there are the virtual
+  functions and the pages of each cell, programs are on the CPUs of the host,
+  and the audit finds nothing. So it is on a host where the site had other
+  settings, which ``host config`` names, and replaces as told.
 
 ``tox -e emulated`` runs it, as root on Debian.
 """
@@ -14,6 +19,8 @@ import concurrent.futures
 import dataclasses
 import json
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,8 +30,10 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import topology
+from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from tools.emulated_host import boot
+from tools.emulated_host import distribution
 from tools.emulated_host import kernel as kernels
 from tools.emulated_host import machines
 
@@ -60,6 +69,28 @@ done
 
 #: The machine does not run TuneD, which this rule is about.
 _NOT_SHOWN = frozenset({'tuned'})
+
+
+#: The disks of the machine have four virtual functions.
+_PROFILE = """\
+devices:
+- {per_instance: 1, vendor_id: '1b36', product_id: '0010', vfs_per_device: 4}
+"""
+
+#: What a site may have set before, and what conflicts.
+_SITE = {
+    'etc/default/grub': 'GRUB_CMDLINE_LINUX_DEFAULT="quiet hugepages=200"\n'
+                        'GRUB_CMDLINE_LINUX="hugepagesz=1G isolcpus=0-1 '
+                        'nohz_full=0-1"\n',
+    'etc/sysctl.d/99-site.conf': 'vm.swappiness = 60\n',
+    'etc/systemd/system.conf.d/99-site.conf': '[Manager]\nCPUAffinity=1\n',
+}
+_CONFLICTS = ('etc/default/grub sets hugepages=200, ',
+              'etc/default/grub sets hugepagesz=1G, ',
+              'etc/default/grub sets isolcpus=0-1, ',
+              'etc/default/grub sets nohz_full=0-1, ',
+              'etc/sysctl.d/99-site.conf sets vm.swappiness = 60, ',
+              'etc/systemd/system.conf.d/99-site.conf sets CPUAffinity=1, ')
 
 
 class CheckFailed(Exception):
@@ -101,14 +132,99 @@ def _checks(kernel: kernels.Kernel, scratch: pathlib.Path) -> Iterator[str]:
     name = root / 'proc/sys/kernel/hostname'
     name.parent.mkdir(parents=True)
     name.write_text(json.loads(topology.read_text())['name'])
-    subprocess.run(
-        [*_HPCVIRT.split(), 'host', 'config', str(topology), '--root',
-         str(root), '--apply'], check=True, stdout=subprocess.DEVNULL)
+    _configure(topology, root)
     job = scratch / 'configured'
     boot.run(second, kernel, job, _AUDIT, LIMIT_S, root / 'etc',
              _parameters(root))
     _judge(json.loads((job / 'audit.json').read_text()))
     yield f'{second.name}: no finding with the configuration'
+    yield from _distribution(second, topology, scratch)
+
+
+def _configure(topology: pathlib.Path, root: pathlib.Path, *words: str,
+               status: int = 0) -> str:
+    """Apply the configuration to a root; return what the command says."""
+    done = subprocess.run(
+        [*_HPCVIRT.split(), 'host', 'config', str(topology), '--root',
+         str(root), '--apply', *words], check=False, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != status:
+        raise CheckFailed(f'host config ended with {done.returncode}, not '
+                          f'{status}: {done.stdout}')
+    return done.stdout
+
+
+def _distribution(machine: machines.Machine, topology: pathlib.Path,
+                  scratch: pathlib.Path) -> Iterator[str]:
+    """Boot Debian as it is installed, and as a site has set it up."""
+    tree, fresh = scratch / 'tree', scratch / 'etc'
+    profile = ['--profile', str(tree / 'profile.yaml')]
+    distribution.install(tree, machine, _PROFILE)
+    yield f'{distribution.SUITE}: installed'
+    shutil.copytree(tree / 'etc', fresh, symlinks=True)
+    images = [scratch / 'fresh.img', scratch / 'site.img']
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        booted: list[tuple[str, concurrent.futures.Future[
+            distribution.State]]] = []
+        for image in images:
+            if image is images[1]:
+                shutil.rmtree(tree / 'etc')
+                shutil.copytree(fresh, tree / 'etc', symlinks=True)
+                _write_site(tree)
+                said = _configure(topology, tree, *profile, status=2)
+                for line in _CONFLICTS:
+                    if f'Conflict: {line}' not in said:
+                        raise CheckFailed(f'{line} is not in {said}')
+                profile.append('--replace')
+            _configure(topology, tree, *profile)
+            (tree / 'etc/tuned/active_profile').write_text('hpcvirt\n')
+            (tree / 'etc/tuned/profile_mode').write_text('manual\n')
+            distribution.make_image(tree, image)
+            parameters = distribution.read_parameters(tree)
+            booted.append((parameters, pool.submit(
+                distribution.run, machine, tree, image, parameters, LIMIT_S)))
+        parameters, future = booted[0]
+        _judge_state(future.result(), parameters)
+        yield f'{distribution.SUITE}: as configured after a boot'
+        booted.append((parameters, pool.submit(
+            distribution.run, machine, tree, images[0], parameters, LIMIT_S)))
+        for name, (words, ended) in zip(
+                ('the settings of a site', 'another boot'), booted[1:],
+                strict=True):
+            _judge_state(ended.result(), words)
+            yield f'{distribution.SUITE}: as configured after {name}'
+
+
+def _write_site(tree: pathlib.Path) -> None:
+    for path, text in _SITE.items():
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_text(text)
+
+
+def _judge_state(state: distribution.State, parameters: str) -> None:
+    """Compare the state of a booted system with what it was booted with."""
+    pages = re.search('hugepagesz=2M hugepages=0:([0-9]+),1:([0-9]+)',
+                      parameters)
+    isolated = re.search('nohz_full=([0-9,-]+)', parameters)
+    if pages is None or isolated is None:
+        raise CheckFailed(f'no pages or CPUs of guests in {parameters}')
+    there = {re.sub('.*/(node[01])/.*-', r'\1 ', path): value
+             for path, value in state.files.items()}
+    wanted = {'node0 1048576kB/nr_hugepages': '0',
+              'node1 1048576kB/nr_hugepages': '0',
+              'node0 2048kB/nr_hugepages': pages[1],
+              'node1 2048kB/nr_hugepages': pages[2],
+              **{path: '4' for path in there if path.startswith('/')}}
+    if there != wanted or len(wanted) != 6:
+        raise CheckFailed(f'{there}, not {wanted}')
+    guests = cpuset.parse(isolated[1], 'nohz_full')
+    found = [f'{name} on {cpus}' for name, cpus in state.programs
+             if cpuset.parse(cpus, name) & guests]
+    if found or not state.programs:
+        raise CheckFailed(f'on the CPUs of guests: {", ".join(found)}')
+    # The machine has no IOMMU, and its topology was read with another kernel,
+    # which leaves a few MiB more or less.
+    _judge(state.audit, frozenset({'iommu', 'nova-memory'}))
 
 
 def _compile() -> None:
@@ -121,12 +237,13 @@ def _compile() -> None:
                        stdout=subprocess.DEVNULL)
 
 
-def _judge(audit: dict[str, typing.Any]) -> None:
+def _judge(audit: dict[str, typing.Any],
+           not_shown: frozenset[str] = _NOT_SHOWN) -> None:
     """Refuse an audit with anything but notes."""
     found = [f'{finding["code"]}: {finding["found"]}'
              for finding in audit['findings']
              if finding['severity'] != 'note'
-             and finding['code'] not in _NOT_SHOWN]
+             and finding['code'] not in not_shown]
     if found:
         raise CheckFailed('; '.join(found))
 

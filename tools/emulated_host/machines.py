@@ -135,8 +135,8 @@ UNTUNED = Machine(
     'swapon /dev/zram0')
 
 #: A compute host that is to be configured; KVM works on it.
-COMPUTE = Machine('compute', 'EPYC,+svm,+npt', 2, 4, 1,
-                  (('0-3', 1536), ('4-7', 1536)), modules=('kvm_amd',))
+COMPUTE = Machine('compute', 'EPYC,+svm,+npt', 2, 2, 1,
+                  (('0-1', 2048), ('2-3', 2048)), modules=('kvm_amd',))
 
 #: Those in tests/data/hosts.
 MACHINES = {machine.name: machine

@@ -6,8 +6,10 @@ import argparse
 import collections
 import pathlib
 import re
+import shlex
 import sys
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -17,8 +19,10 @@ from hpcvirt.cmd import planning
 from hpcvirt.deployment import disk
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import steps as step_model
 from hpcvirt.deployment import tree
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
 from hpcvirt.model import cpuset
@@ -65,6 +69,10 @@ class ConfigureHosts(command.Command):
             help='change the files of the host, which must be the one that '
             'the command runs on or that --root holds, or with --write those '
             'in the folder; a copy of each is kept')
+        parser.add_argument(
+            '--replace', action='store_true',
+            help='take what conflicts out of the files of the site, instead '
+            'of leaving the host alone')
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the files or, if asked, write them."""
@@ -72,15 +80,18 @@ class ConfigureHosts(command.Command):
         _check_hosts(plan)
         one = (args.deployer == 'files' and len(plan.hosts) == 1
                and args.write is None)
-        if args.root is not None and not one:
-            raise exception.InvalidInput(
-                '--root', 'is for one host, with --deployer files and without '
-                '--write')
+        for option, given in (('--root', args.root is not None),
+                              ('--replace', args.replace)):
+            if given and not one:
+                raise exception.InvalidInput(
+                    option, 'is for one host, with --deployer files and '
+                    'without --write')
         write = formats.FORMATS[args.deployer]
         if args.write is not None:
             _write(args.write, write(plan), args.apply)
         elif one:
-            _host(args.root or pathlib.Path('/'), plan, args.apply)
+            _host(args.root or pathlib.Path('/'), plan, args.apply,
+                  args.replace)
         elif args.apply:
             raise exception.InvalidInput(
                 '--apply', 'changes one host, with --deployer files; give one '
@@ -126,18 +137,35 @@ def _check_target(root: pathlib.Path, planned: plans.PlannedHost) -> None:
             'topology; read the topology again')
 
 
-def _host(root: pathlib.Path, plan: plans.Plan, apply: bool) -> None:
+def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
+          replace: bool) -> None:
     """Compare the files of a host with what it has, and perhaps change it."""
     if not root.is_dir():
         raise exception.InvalidInput(str(root), 'is not a folder')
     if apply:
         _check_target(root, plan.hosts[0])
     files = host_files.files(plan.hosts[0], plan)
-    found = step_model.compare(files, disk.read_present(
-        root, {*(file.path for file in files), *host_files.OPTIONAL}))
-    others, unread = disk.nova_files(root, files[0].path)
-    warnings = [*step_model.conflicts(files[0].text, others),
-                *(f'{path} cannot be read, so it may set the same options; '
+    present = disk.read_present(
+        root, {*(file.path for file in files), *host_files.OPTIONAL})
+    state = kernel_settings.make_state(plan.hosts[0])
+    grubby = (root / site_settings.GRUBBY).exists()
+    site, unread = disk.read_matching(root, [
+        *step_model.NOVA, *(f'{item.folder}/{item.names}' for item
+                            in site_settings.list_site_files(state, grubby))])
+    conflicts = list(site_settings.find_conflicts(
+        state, {**site, **present}, grubby))
+    for conflict in conflicts:
+        print(f'Conflict: {conflict.words}')
+    if conflicts and apply and not replace:
+        raise exception.InvalidInput(
+            str(root), f'has {len(conflicts)} settings that conflict, and is '
+            'left alone; take them out, or give --replace')
+    found = [*step_model.compare(files, present), *(
+        [] if not replace else _edits(conflicts, site))]
+    nova = {path: text for path, text in site.items()
+            if path.startswith('etc/nova/') and path != files[0].path}
+    warnings = [*step_model.conflicts(files[0].text, nova),
+                *(f'{path} cannot be read, so it may set the same; '
                   'run the command as root' for path in unread)]
     if not apply:
         _print(found)
@@ -145,9 +173,31 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool) -> None:
     else:
         kept = disk.write(root, found, _HOST_BACKUPS)
         _report(found, root, 'written')
-        _to_do(found, kept)
+        _to_do(found, kept, _grubby(state, conflicts, present)
+               if grubby else None)
     for line in warnings:
         print(f'Warning: {line}')
+
+
+def _edits(conflicts: Iterable[site_settings.Conflict],
+           site: Mapping[str, str]) -> list[step_model.FileChange]:
+    """Change the files of the site."""
+    files = {item.path: item.replaced for item in conflicts if item.replaced}
+    return [step_model.FileChange(file, site[path],
+                                  step_model.FileStatus.CHANGED)
+            for path, file in files.items()]
+
+
+def _grubby(state: kernel_settings.KernelSettings,
+            conflicts: Iterable[site_settings.Conflict],
+            present: Mapping[str, str]) -> str:
+    """Write the command for hosts whose boot loader is set by grubby."""
+    wanted = host_files.command_line(state)
+    former = site_settings.former_parameters(
+        present.get(host_files.COMMAND_LINE, ''))
+    removed = [word for word in former if word not in wanted.split()]
+    return shlex.join(site_settings.write_grubby(wanted, removed + [
+        item.found for item in conflicts if item.replaced is None]))
 
 
 def _write(folder: pathlib.Path, files: Sequence[tree.File],
@@ -199,7 +249,7 @@ def _report(found: Sequence[step_model.FileChange], root: pathlib.Path,
 
 
 def _to_do(found: Iterable[step_model.FileChange],
-           kept: pathlib.Path | None) -> None:
+           kept: pathlib.Path | None, grubby: str | None) -> None:
     if kept is not None:
         print(f'Copies of the former files: {kept}')
     to_do = dict.fromkeys(
@@ -208,4 +258,4 @@ def _to_do(found: Iterable[step_model.FileChange],
     if to_do:
         print('To make them effective:')
     for words in sorted(to_do, key=lambda word: word == 'reboot'):
-        print(f'  {words}')
+        print(f'  {grubby if grubby and words == "update-grub" else words}')

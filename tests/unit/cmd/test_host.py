@@ -161,6 +161,14 @@ class AuditTest(unittest.TestCase):
 NOVA = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
 
 
+SITE = {
+    'etc/default/grub':
+        'GRUB_CMDLINE_LINUX="quiet hugepages=200 isolcpus=2-7"\n',
+    'etc/systemd/system.conf.d/99-site.conf': '[Manager]\nCPUAffinity=2-3\n',
+    'etc/sysctl.d/99-site.conf': 'vm.swappiness=60\n',
+}
+
+
 class ConfigTest(unittest.TestCase):
     def setUp(self):
         self.folder = folders.make(self)
@@ -277,6 +285,63 @@ class ConfigTest(unittest.TestCase):
         status, out, _ = self.run_command(self.host(), '--root', self.root)
         self.assertEqual(0, status)
         self.assertIn('Warning: etc/nova/nova.conf cannot be read', out)
+
+    def write_site(self):
+        """Write settings of the site; return what they conflict in."""
+        for path, text in SITE.items():
+            place = self.root / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        return ['etc/default/grub sets hugepages=200, which',
+                'etc/default/grub sets isolcpus=2-7, which',
+                'etc/systemd/system.conf.d/99-site.conf sets CPUAffinity=2-3,',
+                'etc/sysctl.d/99-site.conf sets vm.swappiness=60, and']
+
+    def test_settings_of_the_site_are_named_and_the_host_left_alone(self):
+        wanted = self.write_site()
+        before = self.tree()
+        for words, status in (([], 0), (['--apply'], 2)):
+            found, out, err = self.run_command(
+                self.host(), '--root', self.root, *words)
+            self.assertEqual(status, found)
+            lines = [line for line in out.splitlines()
+                     if line.startswith('Conflict: ')]
+            self.assertEqual(4, len(lines), out)
+            for line in wanted:
+                self.assertIn(f'Conflict: {line} ', out)
+        self.assertEqual(f'hpcvirt: {self.root}: has 4 settings that conflict,'
+                         ' and is left alone; take them out, or give '
+                         '--replace\n', err)
+        before[str(self.folder / 'host.json')] = (
+            self.folder / 'host.json').read_bytes()
+        self.assertEqual(before, self.tree())
+
+    def test_settings_of_the_site_are_replaced_as_told(self):
+        self.write_site()
+        status, out, _ = self.apply(self.host(), '--replace')
+        self.assertEqual(0, status)
+        self.assertIn('  update-grub\n', out)
+        (kept,) = (self.root / 'var/lib/hpcvirt/backups').iterdir()
+        for path, text in SITE.items():
+            self.assertEqual(text, (kept / path).read_text())
+        self.assertEqual('GRUB_CMDLINE_LINUX="quiet  "\n', (
+            self.root / 'etc/default/grub').read_text())
+        self.assertIn('nothing to change', self.apply(self.host())[1])
+
+    def test_grubby_removes_what_the_site_or_a_former_plan_set(self):
+        self.apply(self.host())
+        for path, text in (('usr/sbin/grubby', ''), (
+                'boot/loader/entries/a.conf', 'options ro isolcpus=2\n')):
+            (self.root / path).parent.mkdir(parents=True)
+            (self.root / path).write_text(text)
+        path = self.root / 'etc/default/grub.d/90-hpcvirt.cfg'
+        path.write_text(path.read_text().replace('nohz_full', 'a.b=1 c'))
+        self.assertEqual(2, self.apply(self.host())[0])
+        status, out, _ = self.apply(self.host(), '--replace')
+        self.assertEqual(0, status)
+        self.assertIn("  grubby --update-kernel=ALL '--remove-args=a.b c "
+                      "isolcpus' '--args=default_hugepagesz=", out)
+        self.assertNotIn('update-grub', out.partition('effective:')[2])
 
     def test_a_root_is_for_one_host(self):
         self.fails('--root: is for one host', self.host(), '--root',

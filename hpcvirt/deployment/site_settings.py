@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Find what files of the site set beside those of hpcvirt.
+
+The boot loader, sysctl, systemd and modprobe join what all files say, or take
+the last one. Both can be something that neither the site nor the plan wants: a
+kernel that boots with the pages of both takes those that it reads first. The
+role ``hpcvirt_host`` looks for the same expressions.
+"""
+
+import dataclasses
+import fnmatch
+import re
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from hpcvirt.deployment import host_files
+from hpcvirt.deployment import tree
+from hpcvirt.flavors import kernel_settings
+from hpcvirt.model import cpuset
+
+GRUBBY = 'usr/sbin/grubby'
+
+#: Parameters of which each use changes what the others mean, or that isolate
+#: CPUs.
+_ALONE = ('default_hugepagesz', 'hugepagesz', 'hugepages', 'isolcpus')
+#: Parameters that are wrong where the plan does not want them.
+_CPU_LISTS = ('nohz_full', 'rcu_nocbs', 'irqaffinity')
+_COMMENT = re.compile(r'(?m)^[ \t]*[#;].*$')
+#: Where the parameters of the kernel are: without grubby, and with it.
+_GRUB_FILES = (('etc/default', 'grub'), ('etc/default/grub.d', '*.cfg'))
+_GRUBBY_FILES = (('etc/default', 'grub'), ('etc/kernel', 'cmdline'),
+                 ('boot/loader/entries', '*.conf'))
+#: Debian's link to /etc/sysctl.conf, which is read by itself.
+_LINK = '99-sysctl.conf'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SiteFiles:
+    """Files of the site that may set the same as a file of hpcvirt.
+
+    :ivar folder: relative to the root
+    :ivar names: the files in it, as a pattern of the shell
+    :ivar pattern: the regular expression of what conflicts
+    :ivar why: what happens to it, after "sets ..."
+    :ivar activate: what makes a change of the file effective
+    :ivar replacement: what takes its place; None if another program removes it
+    :ivar after: only files whose names sort after this one count
+    """
+
+    folder: str
+    names: str
+    pattern: str
+    why: str
+    activate: tuple[str, ...] = ('reboot',)
+    replacement: str | None = r'# hpcvirt: \g<0>'
+    after: str = ''
+
+    def find(self, path: str, text: str) -> list[str]:
+        """Find what conflicts in a file, which may be another's."""
+        folder, _, name = path.rpartition('/')
+        if (not fnmatch.fnmatchcase(folder, self.folder)
+                or not fnmatch.fnmatchcase(name, self.names)
+                or name <= self.after or name == _LINK):
+            return []
+        return [found.strip() for found in re.findall(
+            self.pattern, _COMMENT.sub('', text))]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Conflict:
+    """What a file of the site sets.
+
+    :ivar replaced: the file without it; None if another program removes it
+    """
+
+    path: str
+    found: str
+    why: str
+    replaced: tree.File | None
+
+    @property
+    def words(self) -> str:
+        """Say what the file sets in one line."""
+        return f'{self.path} sets {self.found}, {self.why}'
+
+
+def parameter_pattern(state: kernel_settings.KernelSettings) -> str:
+    """Write the expression of parameters of the kernel that conflict."""
+    wanted = {item.name: item.value for item in state.parameters
+              if item.name not in _ALONE}
+    names = [*_ALONE, *(name for name in _CPU_LISTS if name not in wanted), *(
+        fr'{re.escape(name)}(?!={re.escape(value)}(?:[\s"\']|$))'
+        for name, value in wanted.items())]
+    return (fr'(?<![\w.-])(?:{"|".join(names)})'
+            r'(?:=[^\s"\']*)?(?![\w.=-])')
+
+
+def list_site_files(state: kernel_settings.KernelSettings,
+                    grubby: bool = False) -> Iterator[SiteFiles]:
+    """List the files that may conflict with those of a host.
+
+    :param grubby: whether the boot loader is set by grubby, as on RHEL
+    """
+    words = parameter_pattern(state)
+    for folder, names in (_GRUBBY_FILES if grubby else _GRUB_FILES):
+        yield SiteFiles(folder, names, words, 'which grubby can remove'
+                        if grubby else 'which the kernel would boot with too',
+                        ('update-grub', 'reboot'), None if grubby else '')
+    yield SiteFiles('etc/tuned', 'bootcmdline', words,
+                    'which TuneD removes when its profile changes',
+                    replacement=None)
+    sysctls = '|'.join(
+        fr'{item.name.replace(".", "[./]")}[ \t]*=(?![ \t]*{item.value}\s*$).*'
+        for item in state.sysctls)
+    after = host_files.SYSCTL.rpartition('/')[2]
+    for folder, names, first in (('etc', 'sysctl.conf', ''),
+                                 ('etc/sysctl.d', '*.conf', after)):
+        yield SiteFiles(folder, names, fr'(?m)^[ \t]*-?(?:{sysctls})$',
+                        f'and is read after {after}', ('sysctl --system',),
+                        after=first)
+    options = '|'.join(
+        fr'{module}\b.*\b{item.name}=(?!{item.value}\b).*'
+        for module, item in state.module_options.items())
+    after = host_files.MODULES.rpartition('/')[2]
+    yield SiteFiles('etc/modprobe.d', '*.conf',
+                    fr'(?m)^[ \t]*options[ \t]+(?:{options})$',
+                    f'and is read after {after}', after=after)
+    if not state.housekeeping:
+        return
+    own = re.escape(cpuset.render(state.housekeeping))
+    for folder, names, option in (
+            ('etc/systemd', 'system.conf', 'CPUAffinity'),
+            ('etc/systemd/system.conf.d', '*.conf', 'CPUAffinity'),
+            *((path.rpartition('/')[0], '*.conf', 'AllowedCPUs')
+              for path in host_files.ALLOWED.values())):
+        yield SiteFiles(
+            folder, names,
+            fr'(?m)^[ \t]*{option}[ \t]*=(?![ \t]*{own}[ \t]*$).*$',
+            'and systemd joins the lists of all files')
+
+
+def find_conflicts(state: kernel_settings.KernelSettings,
+                   present: Mapping[str, str],
+                   grubby: bool = False) -> Iterator[Conflict]:
+    """Find the settings of other files that conflict, one by one.
+
+    :param present: path -> content, with the file of hpcvirt that has the
+        parameters that it gave to grubby
+    """
+    own = {*host_files.command_line(state).split(), *former_parameters(
+        present.get(host_files.COMMAND_LINE, ''))} if grubby else set()
+    for path, text in present.items():
+        if text.startswith(tree.MARK):
+            continue
+        for files in list_site_files(state, grubby):
+            for found in files.find(path, text):
+                if found not in own:
+                    yield Conflict(
+                        path, found, files.why, None
+                        if files.replacement is None else tree.File(
+                            path, re.sub(files.pattern, files.replacement,
+                                         text), files.activate))
+
+
+def former_parameters(text: str) -> list[str]:
+    """Read the parameters of a file that hpcvirt wrote for GRUB."""
+    match = re.search('(?m)^GRUB_CMDLINE_LINUX="[$]GRUB_CMDLINE_LINUX (.*)"$',
+                      text)
+    return match[1].split() if match else []
+
+
+def write_grubby(wanted: str, removed: list[str]) -> tuple[str, ...]:
+    """Write the command that sets parameters in every boot entry.
+
+    grubby adds parameters, and never takes one away by itself.
+
+    :param removed: parameters that hpcvirt no longer wants, or of the site
+    """
+    names = dict.fromkeys(word.partition('=')[0] for word in removed)
+    return ('grubby', '--update-kernel=ALL',
+            *([f'--remove-args={" ".join(names)}'] if names else []),
+            f'--args={wanted}')
