@@ -329,7 +329,8 @@ class NeedsTest(unittest.TestCase):
             'FragmentationTest': self.least(twice),
             'TenantNetworkTest': self.least(twice),
             'ScopeTest.test_exclusive_cells_were_empty': self.least(
-                lambda flavors, host: plan.cells_to_share(flavors, host, 8), 2),
+                lambda flavors, host: plan.cells_to_share(flavors, host, 8),
+                2),
             'ScopeTest.test_socket_scope_keeps_cells_together': self.least(
                 plan.cell_of_socket, 4, sockets=2),
             'DeviceTest': self.least(

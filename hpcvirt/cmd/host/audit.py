@@ -37,7 +37,8 @@ class AuditHost(command.Report):
     """
 
     epilog = _EPILOG
-    fields = ('host', 'severity', 'code', 'found', 'expected', 'cost', 'change')
+    fields = ('host', 'severity', 'code', 'found', 'expected', 'cost',
+              'change')
     more_formats = ('nhc',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
