@@ -39,6 +39,13 @@ class Publication:
         return f'[{self.key}]'
 
 
+def _linux(key: str, title: str, page: str) -> Publication:
+    """Describe a page of the documentation of Linux."""
+    return Publication(
+        key, 'The kernel development community', title,
+        'documentation of Linux', 'Linux 6.12', f'docs.kernel.org/{page}')
+
+
 DOCUMENTS = (
     Publication(
         'VMware-Memory-2010', 'VMware',
@@ -194,19 +201,12 @@ DOCUMENTS = (
         'AMD-HPC-2023', 'AMD',
         'HPC Tuning Guide for AMD EPYC 9004 Series Processors',
         'publication 58002', '2023', 'amd.com, documentation hub'),
-    Publication(
-        'Linux-Irq', 'The kernel development community', 'SMP IRQ affinity',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/core-api/irq/irq-affinity.html'),
-    Publication(
-        'Linux-Ksm', 'The kernel development community',
-        'Kernel Samepage Merging',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/mm/ksm.html'),
-    Publication(
-        'Linux-Nohz', 'The kernel development community',
-        'NO_HZ: Reducing Scheduling-Clock Ticks', 'documentation of Linux',
-        'Linux 6.12', 'docs.kernel.org/timers/no_hz.html'),
+    _linux('Linux-Irq', 'SMP IRQ affinity',
+           'core-api/irq/irq-affinity.html'),
+    _linux('Linux-Ksm', 'Kernel Samepage Merging',
+           'admin-guide/mm/ksm.html'),
+    _linux('Linux-Nohz', 'NO_HZ: Reducing Scheduling-Clock Ticks',
+           'timers/no_hz.html'),
     Publication(
         'SWF-Chapin-1999',
         'Steve J. Chapin, Walfredo Cirne, Dror G. Feitelson, James Patton '
@@ -261,35 +261,18 @@ DOCUMENTS = (
         'LAVA: Lifetime-Aware VM Allocation with Learned Distributions and '
         'Adaptation to Mispredictions', 'arXiv', '2024',
         'arxiv.org/abs/2412.09840'),
-    Publication(
-        'Linux-Sriov', 'The kernel development community',
-        'PCI Express I/O Virtualization Howto', 'documentation of Linux',
-        'Linux 6.12', 'docs.kernel.org/PCI/pci-iov-howto.html'),
-    Publication(
-        'Linux-Thp', 'The kernel development community',
-        'Transparent Hugepage Support',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/mm/transhuge.html'),
-    Publication(
-        'Linux-Cpufreq', 'The kernel development community',
-        'CPU Performance Scaling',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/pm/cpufreq.html'),
-    Publication(
-        'Linux-Cpuidle', 'The kernel development community',
-        'CPU Idle Time Management',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/pm/cpuidle.html'),
-    Publication(
-        'Linux-Vulnerabilities', 'The kernel development community',
-        'Hardware vulnerabilities',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/hw-vuln'),
-    Publication(
-        'Linux-Pstate', 'The kernel development community',
-        'intel_pstate CPU Performance Scaling Driver',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/pm/intel_pstate.html'),
+    _linux('Linux-Sriov', 'PCI Express I/O Virtualization Howto',
+           'PCI/pci-iov-howto.html'),
+    _linux('Linux-Thp', 'Transparent Hugepage Support',
+           'admin-guide/mm/transhuge.html'),
+    _linux('Linux-Cpufreq', 'CPU Performance Scaling',
+           'admin-guide/pm/cpufreq.html'),
+    _linux('Linux-Cpuidle', 'CPU Idle Time Management',
+           'admin-guide/pm/cpuidle.html'),
+    _linux('Linux-Vulnerabilities', 'Hardware vulnerabilities',
+           'admin-guide/hw-vuln'),
+    _linux('Linux-Pstate', 'intel_pstate CPU Performance Scaling Driver',
+           'admin-guide/pm/intel_pstate.html'),
     Publication(
         'LBNL-Nhc', 'Michael Jennings', 'LBNL Node Health Check',
         'documentation of version 1.4.3', 'not dated', 'github.com/mej/nhc'),
@@ -312,20 +295,12 @@ DOCUMENTS = (
     Publication(
         'Linux-Kasan', 'The kernel development community', 'KASAN',
         'help of options, lib/Kconfig.kasan', 'Linux 6.12', 'git.kernel.org'),
-    Publication(
-        'Linux-Halt-Polling', 'The kernel development community',
-        'The KVM halt polling system', 'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/virt/kvm/halt-polling.html'),
-    Publication(
-        'Linux-Ras', 'The kernel development community',
-        'Reliability, Availability and Serviceability',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/RAS/main.html'),
-    Publication(
-        'Linux-Abi', 'The kernel development community',
-        'Linux ABI description: sysfs-bus-pci',
-        'documentation of Linux', 'Linux 6.12',
-        'docs.kernel.org/admin-guide/abi.html'),
+    _linux('Linux-Halt-Polling', 'The KVM halt polling system',
+           'virt/kvm/halt-polling.html'),
+    _linux('Linux-Ras', 'Reliability, Availability and Serviceability',
+           'admin-guide/RAS/main.html'),
+    _linux('Linux-Abi', 'Linux ABI description: sysfs-bus-pci',
+           'admin-guide/abi.html'),
     Publication(
         'Linux-Therm-Throt', 'The kernel development community',
         'Thermal throttle event support',

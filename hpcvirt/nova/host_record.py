@@ -70,7 +70,7 @@ def _number_layout(cell_id: int, cell: typing.Any) -> int:
     for layout, number in _layouts.get(cell_id, ()):
         if layout == cpus:
             return number
-    # Copies: whoever changes a cell in place must not change what is known.
+    # Copies, because a cell that is changed in place must not change them.
     number, layout = next(_numbers), (
         [frozenset(core) for core in siblings], frozenset(dedicated),
         frozenset(shared))
