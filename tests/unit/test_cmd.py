@@ -73,6 +73,7 @@ MEANINGS = {
     '--os-cloud': 'an entry of clouds.yaml',
     '--pairs': 'the pairs that count',
     '--profile': 'the choices of the operator',
+    '--replace': 'replace what is there and stands in the way',
     '--root': 'the root of the file system of a host',
     '--serve': 'serve metrics at an address',
     '--set': 'a setting of a benchmark',
