@@ -115,6 +115,11 @@ DOCUMENTS = (
         'Annals of Mathematical Statistics 34(2), pages 598 to 611', '1963',
         'doi.org/10.1214/aoms/1177704172'),
     Publication(
+        'Hall-1992', 'Peter Hall',
+        'On the Removal of Skewness by Transformation',
+        'Journal of the Royal Statistical Society B 54(1), pages 221 to 228',
+        '1992', 'doi.org/10.1111/j.2517-6161.1992.tb01876.x'),
+    Publication(
         'Kim-DeMets-1987', 'KyungMann Kim and David L. DeMets',
         'Design and Analysis of Group Sequential Tests Based on the Type I '
         'Error Spending Rate Function',

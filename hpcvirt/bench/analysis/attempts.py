@@ -42,12 +42,14 @@ class Evidence:
 
     :ivar run: with the pairs of the earlier attempts before its own
     :ivar share: of the chance of an error of a single run
+    :ivar before: number of pairs of the earlier attempts
     :ivar failed: number of native samples and of samples of the guest that
         failed in the earlier attempts, which are in no pair
     """
 
     run: record.Run
     share: float = 1.0
+    before: int = 0
     failed: tuple[int, int] = (0, 0)
 
 
@@ -94,7 +96,7 @@ def gather(run: record.Run) -> Evidence:
         dataclasses.replace(run, samples=tuple(samples), earlier=(),
                             planned_pairs=planned,
                             interim_analyses=looks),
-        share(verdicts + 1), (native, guest))
+        share(verdicts + 1), pairs, (native, guest))
 
 
 def share(number: int) -> float:

@@ -18,11 +18,13 @@ from collections.abc import Sequence
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import evidence
 from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import losses
 from hpcvirt.bench.analysis import power
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import stragglers
+from hpcvirt.bench.analysis import unit_losses
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -41,6 +43,8 @@ class Figure:
     :ivar step: losses that differ by less cannot be told apart
     :ivar machine: the loss of native against native, None if not measured
     :ivar control: the same from the controls of the run itself
+    :ivar slow: the stragglers, None if the figure has no bound
+    :ivar share: of the chance of an error of a single run
     :ivar together: number of figures that are judged together
     """
 
@@ -50,6 +54,8 @@ class Figure:
     step: float = 0.0
     machine: stats.Estimate | None = None
     control: stats.Estimate | None = None
+    slow: stragglers.Stragglers | None = None
+    share: float = 1.0
     together: int = 1
 
 
@@ -71,9 +77,31 @@ def estimate_run(run: record.Run,
     """
     found = attempts.gather(run)
     together = together or count([run])
-    return estimate_each(
+    return [_after_failures(figure, found) for figure in estimate_each(
         found.run, found.run.bounds, lambda metric, bound: estimate_metric(
-            found, metric, bound, machines, together))
+            found, metric, bound, machines, together))]
+
+
+def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
+    """Judge the failed runs of an attempt that is invalid because of them."""
+    native, guest = (
+        [sample.outcome.valid for sample in found.run.samples
+         if sample.side is side and not sample.warm_up and not sample.control]
+        for side in (record.Side.NATIVE, record.Side.GUEST))
+    judged = figure.judgement
+    if judged.result is not judgement.VerdictResult.INVALID or all(guest):
+        return figure
+    failed = (found.failed[0] + native.count(False),
+              found.failed[1] + guest.count(False))
+    runs = (found.failed[0] + len(native), found.failed[1] + len(guest))
+    remark = (f'{failed[1]} of {runs[1]} guest runs and {failed[0]} of '
+              f'{runs[0]} native runs of all attempts failed')
+    judged = dataclasses.replace(judged, remarks=(remark,))
+    if stragglers.judge_failed(failed, runs, found.share):
+        judged = dataclasses.replace(
+            judged, result=judgement.VerdictResult.FAIL, remedy=None,
+            reason='runs of the guest fail, and those of native do not')
+    return dataclasses.replace(figure, judgement=judged)
 
 
 def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
@@ -140,61 +168,79 @@ def estimate_metric(found: attempts.Evidence, metric: str,
             blank, result=word and judgement.VerdictResult.INVALID,
             reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
-    units = _units(values, of_launch=run.of_launch)
-    estimate = _estimate(values, direction, units)
-    counts = {look: len(set(units[:look])) if units else look for look in done}
-    looks = [look for look in done if counts[look] >= sample_pairs.MIN_PAIRS]
-    sequential = interim_analyses.Sequential(
-        tuple(_estimate(interim_analyses.first(values, look), direction,
-                        units[:look]) for look in looks),
-        tuple(counts[look] for look in looks),
-        interim_analyses.find_parts(run.interim_analyses, looks),
-        found.share, together)
-    if sequential.decides:
-        estimate = sequential
+    units = unit_losses.find_units(values, of_launch=run.of_launch)
     limit = None if bound is None else bound.limit(direction)
-    native, guest = (
-        [stats.loss_of_ratio(value, direction) for value in side]
-        for side in (values.native, values.guest))
-    slow = stragglers.find(native, guest, found.failed)
+    worst = None if limit is None else stats.loss_of_ratio(limit, direction)
+    caution = losses.Caution(worst, found.share, together)
+    last = unit_losses.estimate(values, direction, units, caution)
+    sequential = _look(found, values, done, units, caution, direction)
+    estimate = sequential if sequential.decides else last
+    slow = stragglers.find(*unit_losses.find_times(values, direction),
+                           found.failed)
     estimated = dataclasses.replace(
         blank, limit=limit, launches=len(set(units)),
         boots=len(set(values.launches or values.boots)),
         interim_analyses=len(done),
         interval=interval(estimate, direction),
-        remarks=tuple(_remarks(values, slow, found.failed)))
-    if limit is None:
+        mean=_mean_time(last, direction),
+        remarks=tuple(_remarks(values, last, slow, found.failed)))
+    if limit is None or worst is None:
         return Figure(estimated)
     if bound and bound.is_measured:
-        estimated = _with_study(estimated, limit)
-    worst = stats.loss_of_ratio(limit, direction)
-    estimated = dataclasses.replace(estimated, tail=judgement.Tail(
-        slow.word(worst, found.share / max(1, len(run.interim_analyses)),
-                  together), slow.native, slow.guest,
-        stats.ratio_of_loss(slow.mean_loss, direction), slow.most))
+        estimated = _with_study(estimated, limit, caution.find_room(
+            len(set(units)) or len(values.pairs) or 1))
+    base = Figure(estimated, limit=worst, slow=slow,
+                  share=found.share / max(1, len(run.interim_analyses)))
+    resemblance = unit_losses.explain_resemblance(values, direction, units,
+                                                  caution, found.before)
+    if resemblance is not None:
+        return dataclasses.replace(base, judgement=dataclasses.replace(
+            estimated, reason=resemblance,
+            remedy=judgement.Remedy.QUIETER_MACHINE))
     too_few = None if run.of_launch else _too_few_launches(values.launches)
     if too_few is not None:
-        return Figure(dataclasses.replace(
+        return dataclasses.replace(base, judgement=dataclasses.replace(
             estimated, reason=too_few, remedy=judgement.Remedy.LAUNCHES))
     if done and not sequential.decides:
-        return Figure(dataclasses.replace(
+        return dataclasses.replace(base, judgement=dataclasses.replace(
             estimated, reason=f'{len(set(units)) or done[-1]} '
             f'{"boots" if units else "pairs"} are too few for the part of '
             'the errors that they may spend: go on',
             remedy=judgement.Remedy.PAIRS))
-    return Figure(estimated, estimate, worst,
-                  evidence.step(values.native, values.guest),
-                  _machine(run, metric, machines, direction),
-                  _control(run, metric, direction))
+    return dataclasses.replace(
+        base, estimate=estimate,
+        step=evidence.step(values.native, values.guest),
+        machine=_machine(run, metric, machines, direction),
+        control=_control(run, metric, direction))
+
+
+def _look(found: attempts.Evidence, values: sample_pairs.MetricValues,
+          done: Sequence[int], units: Sequence[str],
+          caution: losses.Caution,
+          direction: outcome.Direction) -> interim_analyses.Sequential:
+    """Estimate the losses at each number of pairs that was judged."""
+    counts = {look: len(set(units[:look])) if units else look for look in done}
+    looks = [look for look in done if counts[look] >= sample_pairs.MIN_PAIRS]
+    parts = interim_analyses.find_parts(found.run.interim_analyses, looks)
+    numbers = tuple(counts[look] for look in looks)
+    levels = interim_analyses.find_levels(numbers, parts,
+                                          found.share * stats.ALPHA)
+    return interim_analyses.Sequential(
+        tuple(unit_losses.estimate(
+            interim_analyses.first(values, look), direction,
+            units[:look], dataclasses.replace(
+                caution, share=(level or stats.EQUAL) / stats.ALPHA))
+            for look, level in zip(looks, levels, strict=True)),
+        numbers, parts, found.share, caution.figures)
 
 
 def _with_study(figure: judgement.Judgement,
-                limit: float) -> judgement.Judgement:
+                limit: float, room: float) -> judgement.Judgement:
     """Say what can be decided if the guest is about as a study measured it."""
     found = figure.interval
     if found is None or not 0 < found.low <= limit <= found.high:
         return figure
-    ratios = power.find_decided(found, limit)
+    ratios = power.find_decided(found, limit, room)
     worse, better = (ratios if figure.direction is outcome.Direction.UP
                      else ratios[::-1])
     return dataclasses.replace(figure, remarks=(*figure.remarks, (
@@ -204,41 +250,12 @@ def _with_study(figure: judgement.Judgement,
         f'one at {worse:.4g} 4 times of 5')))
 
 
-def _units(values: sample_pairs.MetricValues, *,
-           of_launch: bool) -> Sequence[str]:
-    """Return the launch of each value if the launches are what repeats.
-
-    Samples of one launch share its memory and placement, and say nothing
-    about the next. A guest that restarted once during a run was not launched
-    to compare launches.
-    """
-    if of_launch:
-        return ()
-    if values.launches:
-        return values.launches if len(set(values.launches)) > 1 else ()
-    enough = len(set(values.boots)) >= sample_pairs.MIN_PAIRS
-    return values.boots if enough else ()
-
-
-def _estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
-              units: Sequence[str]) -> stats.Estimate:
-    """Estimate the loss of a guest; each of the units counts by its mean."""
-    if values.pairs:
-        return signed_rank.estimate(_means(_losses(values, direction), units))
-    guest = [math.exp(mean) for mean in _means(
-        [math.log(value) for value in values.guest], units)]
-    return stats.estimate_unpaired(values.native, guest, direction)
-
-
-def _means(values: Sequence[float],
-           launches: Sequence[str]) -> Sequence[float]:
-    """Return the mean of each launch; the values if no launch is given."""
-    if not launches:
-        return values
-    groups: dict[str, list[float]] = {}
-    for value, launch in zip(values, launches, strict=True):
-        groups.setdefault(launch, []).append(value)
-    return [statistics.fmean(group) for group in groups.values()]
+def _mean_time(estimate: stats.Estimate,
+               direction: outcome.Direction) -> judgement.Interval | None:
+    """Return the ratio of the mean times where it is judged apart."""
+    if not isinstance(estimate, losses.Losses) or estimate.mean is None:
+        return None
+    return _make_interval(estimate.mean.loss, estimate.mean_ends(), direction)
 
 
 def _too_few_launches(launches: Sequence[str]) -> str | None:
@@ -256,9 +273,13 @@ def _too_few_launches(launches: Sequence[str]) -> str | None:
 def interval(estimate: stats.Estimate,
              direction: outcome.Direction) -> judgement.Interval:
     """Express an estimate as the ratio guest / native."""
-    low, high = sorted(stats.ratio_of_loss(end, direction)
-                       for end in estimate.ends())
-    return judgement.Interval(stats.ratio_of_loss(estimate.loss, direction),
+    return _make_interval(estimate.loss, estimate.ends(), direction)
+
+
+def _make_interval(loss: float, ends: Iterable[float],
+                   direction: outcome.Direction) -> judgement.Interval:
+    low, high = sorted(stats.ratio_of_loss(end, direction) for end in ends)
+    return judgement.Interval(stats.ratio_of_loss(loss, direction),
                               low, high, stats.LEVEL)
 
 
@@ -274,7 +295,8 @@ def _machine(run: record.Run, metric: str, machines: Iterable[record.Run],
             continue
         values = sample_pairs.values(machine, metric)
         if sample_pairs.explain_too_few(machine, values) is None:
-            return signed_rank.estimate(_losses(values, direction))
+            return signed_rank.estimate(
+                unit_losses.find_losses(values, direction))
     return None
 
 
@@ -284,7 +306,7 @@ def _control(run: record.Run, metric: str,
     values = sample_pairs.controls(run, metric)
     if len(values.pairs) < sample_pairs.MIN_PAIRS:
         return None
-    return signed_rank.estimate(_losses(values, direction))
+    return signed_rank.estimate(unit_losses.find_losses(values, direction))
 
 
 def make_blank(run: record.Run, metric: str,
@@ -301,25 +323,22 @@ def make_blank(run: record.Run, metric: str,
         paired=run.purpose is not record.Purpose.UNPAIRED)
 
 
-def _remarks(values: sample_pairs.MetricValues,
+def _remarks(values: sample_pairs.MetricValues, estimate: stats.Estimate,
              found: stragglers.Stragglers,
              failed: tuple[int, int]) -> Iterator[str]:
     for name, side in (('native', values.native), ('guest', values.guest)):
         if len(set(side)) == 1:
             yield f'all {name} values are equal: a coarse clock'
     if found.native or found.guest:
-        yield (f'{found.guest} of {found.runs} guest runs and '
-               f'{found.native} of {len(values.native) + failed[0]} native '
+        yield (f'{found.guest} of {found.runs[1]} guest runs and '
+               f'{found.native} of {found.runs[0]} native '
                'runs are much slower than the others')
     if any(failed):
         yield (f'of these, {failed[1]} guest runs and {failed[0]} native runs '
                'failed in earlier attempts')
-
-
-def _losses(values: sample_pairs.MetricValues,
-            direction: outcome.Direction) -> list[float]:
-    return [stats.loss(native, guest, direction) for native, guest
-            in zip(values.native, values.guest, strict=True)]
+    if isinstance(estimate, losses.Losses) and estimate.widening > 1:
+        yield ('the losses resemble those before them, so that the interval '
+               f'is {estimate.widening:.1f} times as wide')
 
 
 def _mean(side: Sequence[float]) -> float | None:

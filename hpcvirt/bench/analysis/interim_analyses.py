@@ -26,6 +26,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import attempts
+from hpcvirt.bench.analysis import losses
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
@@ -209,6 +210,7 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     distance = abs(ratio - limit)
     if distance <= stats.EQUAL:
         return None
+    least = max(least, losses.find_least(distance, limit))
     further = attempts.share(len(judged.earlier) + 2) if run.subject else 1.0
     further /= max(1, figures)
     least = max(least, signed_rank.find_least(further))

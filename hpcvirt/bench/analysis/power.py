@@ -13,6 +13,7 @@ import math
 import statistics
 
 from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import losses
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
@@ -46,33 +47,40 @@ def find_reach(count: int, figures: int = 1) -> float:
             * (1 + quantile ** 2 / (_FEW * count)))
 
 
-def find_decided(interval: judgement.Interval,
-                 limit: float) -> tuple[float, float]:
+def find_decided(interval: judgement.Interval, limit: float,
+                 room: float = 0.0) -> tuple[float, float]:
     """Return the ratios that a run with such an interval decides 4 times of 5.
 
     :param limit: the ratio that decides
+    :param room: a loss that is nearer to the bound than this is not decided
     :returns: the one below the limit and the one above it
     """
     quantile = _NORMAL.inv_cdf(interval.level)
     distance = (math.log(interval.high / interval.low) / 2 / quantile
-                * (quantile + _NORMAL.inv_cdf(interim_analyses.POWER)))
+                * _NORMAL.inv_cdf(interim_analyses.POWER)
+                + max(room, math.log(interval.high / interval.low) / 2))
     return limit * math.exp(-distance), limit * math.exp(distance)
 
 
 def find_margin(variation: float, count: int, figures: int,
-                pairs: int) -> float:
+                pairs: int, limit: float) -> float:
     """Return the same as a loss.
 
     :param variation: coefficient of variation of a single run, in both sides
     :param count: number of pairs, or of boots that do not differ otherwise
     :param pairs: number of pairs
+    :param limit: the largest acceptable loss
     """
-    return find_reach(count, figures) * (
-        variation * math.sqrt(2 * count / max(1, pairs)))
+    error = variation * math.sqrt(2 / max(1, pairs))
+    return max(find_reach(count, figures) * error * math.sqrt(count),
+               losses.Caution(limit).find_room(max(1, count))
+               + _NORMAL.inv_cdf(interim_analyses.POWER) * error)
 
 
 def find_pairs(variation: float, distance: float, figures: int) -> int | None:
-    """Return the least number of pairs that decides at this distance.
+    """Return the least number of pairs that decides a guest without loss.
+
+    :param distance: of the bound
 
     :returns: None if it is more than
         :data:`hpcvirt.bench.analysis.interim_analyses.MAX_PAIRS`
@@ -80,5 +88,5 @@ def find_pairs(variation: float, distance: float, figures: int) -> int | None:
     most = interim_analyses.MAX_PAIRS
     found = bisect.bisect_left(
         range(most + 1), True, key=lambda pairs: find_margin(
-            variation, pairs, figures, pairs) <= distance)
+            variation, pairs, figures, pairs, distance) <= distance)
     return found if found <= most else None

@@ -19,8 +19,8 @@ Intervals instead of single runs: [Georges-2007]. Repetitions and ratios:
 
 import dataclasses
 import functools
-import itertools
 import math
+import operator
 import statistics
 from collections.abc import Sequence
 from typing import Protocol
@@ -49,7 +49,7 @@ _NORMAL = 1.4826
 #: correlations up to 0.5 and at least 5 runs in each side.
 _BIAS = (2.0, 4.0)
 #: A stronger correlation than this cannot be told from a trend.
-_LARGEST_CORRELATION = 0.9
+LARGEST_CORRELATION = 0.9
 
 
 class Estimate(Protocol):
@@ -169,15 +169,24 @@ def estimate_unpaired(native: Sequence[float], guest: Sequence[float],
 
 def _correlation(values: Sequence[float]) -> float:
     """Estimate how much values resemble those before them, 0 to 0.9."""
+    found = autocorrelation(values, 1)
+    if found:
+        found += (_BIAS[0] + _BIAS[1] * found) / len(values)
+    return min(max(found, 0.0), LARGEST_CORRELATION)
+
+
+def autocorrelation(values: Sequence[float], distance: int) -> float:
+    """Return the correlation of values with those at a distance before them.
+
+    :returns: 0 if all values are equal
+    """
     mean = statistics.fmean(values)
     deviations = [value - mean for value in values]
     total = sum(value * value for value in deviations)
     if math.sqrt(total) <= EQUAL:
         return 0.0
-    found = sum(value * after for value, after
-                in itertools.pairwise(deviations)) / total
-    found += (_BIAS[0] + _BIAS[1] * found) / len(values)
-    return min(max(found, 0.0), _LARGEST_CORRELATION)
+    return math.fsum(
+        map(operator.mul, deviations, deviations[distance:])) / total
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

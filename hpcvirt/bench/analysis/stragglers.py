@@ -31,48 +31,108 @@ ALPHA = 0.0025
 #: A guest with more stragglers than native, which has some as well, is not
 #: held up by a difference that chance makes more often than this.
 _OFTEN = 0.2
+#: Confidence that no larger part of all runs are stragglers.
+LEVEL = 0.95
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stragglers:
     """Runs that are much slower than the others of their side.
 
-    :ivar native: number of native runs
-    :ivar guest: number of runs of the guest
+    :ivar in_native: losses of the native stragglers against their median
+    :ivar in_guest: the same of the guest; those of failed runs are infinite
+    :ivar runs: numbers of native runs and of runs of the guest, failed ones
+        included
     :ivar mean_loss: logarithm of the ratio of the mean times of a run, in
         which stragglers count in full; infinite if more runs of the guest
         failed
-    :ivar p: chance of this number in the guest if native had as many
-    :ivar p_length: chance of as many that are longer than any of native, if
-        those of native were as long
-    :ivar is_longer: whether those of the guest are longer
-    :ivar runs: number of runs of the guest, failed ones included
+    :ivar other_loss: the same without stragglers
     """
 
-    native: int
-    guest: int
+    in_native: tuple[float, ...]
+    in_guest: tuple[float, ...]
+    runs: tuple[int, int]
     mean_loss: float
-    p: float
-    p_length: float
-    is_longer: bool
-    runs: int
+    other_loss: float
+
+    @property
+    def native(self) -> int:
+        """Number of native stragglers."""
+        return len(self.in_native)
+
+    @property
+    def guest(self) -> int:
+        """Number of stragglers of the guest."""
+        return len(self.in_guest)
+
+    @property
+    def p(self) -> float:
+        """The chance of this number in the guest if native had as many."""
+        return _chance(self.native, self.guest, *self.runs)
+
+    @property
+    def p_length(self) -> float:
+        """The chance of as many that are longer than any of native."""
+        longest = max(self.in_native, default=0.0)
+        return _chance(0, sum(loss > longest for loss in self.in_guest),
+                       *self.runs)
+
+    @property
+    def is_longer(self) -> bool:
+        """Whether the longest of the guest lost much more than of native."""
+        native, guest = (_lost(max(side, default=0.0))
+                         for side in (self.in_native, self.in_guest))
+        return guest > LONGER * native
+
+    @property
+    def worst_loss(self) -> float:
+        """The loss of the mean times if the guest has most stragglers."""
+        if self.mean_loss == math.inf:
+            return math.inf
+        native, guest = (
+            statistics.fmean(map(_lost, side)) if side else 0.0
+            for side in (self.in_native, self.in_guest))
+        part = self.native / self.runs[0]
+        return (self.other_loss + math.log1p(self.most * guest)
+                - math.log1p(part * native))
 
     def word(self, limit: float, share: float = 1.0,
-             figures: int = 1) -> judgement.VerdictResult:
+             together: Sequence['Stragglers'] = ()) -> judgement.VerdictResult:
         """Judge the tail.
 
         :param limit: the largest acceptable loss
         :param share: of the chance of an error
-        :param figures: number of figures that are judged together
+        :param together: those of all figures that are judged together, this
+            one included
         """
         is_worse = self.guest > self.native or self.is_longer
-        if not is_worse or self.mean_loss <= limit:
+        if not is_worse or self.worst_loss <= limit:
             return judgement.VerdictResult.PASS
-        if min(self.p, self.p_length) <= share * ALPHA / 2 / figures:
+        if self.mean_loss > limit and min(self.p, self.p_length) <= (
+                share * ALPHA / 2 / max(1, len(together))):
             return judgement.VerdictResult.FAIL
-        if self.native and not self.is_longer and self.p > _OFTEN / figures:
+        if self.mean_loss < math.inf and (
+                self._is_usual(together) if len(together) > 1
+                else self.native and not self.is_longer
+                and self.p > _OFTEN):
             return judgement.VerdictResult.PASS
         return judgement.VerdictResult.INCONCLUSIVE
+
+    def _is_usual(self, together: Sequence['Stragglers']) -> bool:
+        """Whether native has such stragglers in any of several figures.
+
+        Each figure alone has too few of them to tell, and of many figures one
+        nearly always has more in the guest by chance.
+        """
+        native = [loss for each in together for loss in each.in_native]
+        longer = sum(loss > max(native, default=0.0)
+                     for loss in self.in_guest)
+        often = _OFTEN / len(together)
+        return bool(native) and _chance(
+            len(native), self.guest, sum(each.runs[0] for each in together),
+            self.runs[1]) > often and (
+                math.comb(self.guest, longer)
+                > often * math.comb(self.guest + len(native), longer))
 
     @property
     def most(self) -> float:
@@ -80,13 +140,14 @@ class Stragglers:
 
         It is the end of the exact interval of 95 % for their number.
         """
-        low, high = self.guest / self.runs, 1.0
+        runs = self.runs[1]
+        low, high = self.guest / runs, 1.0
         for _ in range(40):
             part = (low + high) / 2
-            fewer = sum(math.comb(self.runs, number) * part ** number
-                        * (1 - part) ** (self.runs - number)
-                        for number in range(self.guest + 1))
-            low, high = (part, high) if fewer > 0.05 else (low, part)
+            fewer = sum(math.comb(runs, fewer) * part ** fewer
+                        * (1 - part) ** (runs - fewer)
+                        for fewer in range(self.guest + 1))
+            low, high = (part, high) if fewer > 1 - LEVEL else (low, part)
         return high
 
 
@@ -97,27 +158,66 @@ def find(native: Sequence[float], guest: Sequence[float],
     :param native: logarithms of the time per work, or of its inverse negated
     :param failed: number of further runs of both sides that did not end
     """
-    sides = [[value - statistics.median(side) for value in side]
-             for side in (native, guest)]
-    least = max(MIN_LOSS, DEVIATIONS * stats.robust_deviation(
-        [*sides[0], *sides[1]]))
+    least = _least(native, guest)
+    slow_native, slow_guest = (
+        (*(value - statistics.median(side) for value in side
+           if value - statistics.median(side) > least),
+         *[math.inf] * number)
+        for side, number in zip((native, guest), failed, strict=True))
+    return Stragglers(
+        slow_native, slow_guest,
+        (len(native) + failed[0], len(guest) + failed[1]),
+        math.inf if failed[1] > failed[0] else compare_means(native, guest),
+        compare_means(*replace(native, guest)))
+
+
+def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
+    """Return the logarithm of the ratio of the mean times."""
+    # Logarithms of times may be beyond what has an exponential.
     shift = max((*native, *guest))
     means = [statistics.fmean(math.exp(value - shift) for value in side)
              for side in (native, guest)]
-    mean_loss = (math.inf if failed[1] > failed[0]
-                 else math.log(means[1] / means[0]))
-    counts = [len(side) + number
-              for side, number in zip(sides, failed, strict=True)]
-    slow = [[*(value for value in side if value > least),
-             *[math.inf] * number]
-            for side, number in zip(sides, failed, strict=True)]
-    longest = [max(side, default=0.0) for side in slow]
-    longer = sum(value > longest[0] for value in slow[1])
-    return Stragglers(
-        len(slow[0]), len(slow[1]), mean_loss,
-        _chance(len(slow[0]), len(slow[1]), *counts),
-        _chance(0, longer, *counts),
-        _lost(longest[1]) > LONGER * _lost(longest[0]), counts[1])
+    return math.log(means[1] / means[0])
+
+
+def replace(native: Sequence[float], guest: Sequence[float],
+            ) -> tuple[list[float], list[float]]:
+    """Replace stragglers by typical runs of their side."""
+    least = _least(native, guest)
+    native, guest = (
+        [value if value - statistics.median(side) <= least
+         else statistics.median(side) for value in side]
+        for side in (native, guest))
+    return native, guest
+
+
+def judge_failed(failed: tuple[int, int], runs: tuple[int, int],
+                 share: float) -> bool:
+    """Whether the failed runs of the guest are a FAIL.
+
+    A guest of which no run ended was not set up right.
+
+    :param failed: number of failed native runs, and of failed runs of a guest
+    :param runs: number of all runs of both
+    :param share: of the chance of an error
+    """
+    return failed[1] < runs[1] and _chance(*failed, *runs) <= share * ALPHA / 2
+
+
+def count_runs(part: float) -> int:
+    """Return the number of runs that exclude a part of stragglers.
+
+    If none of them is a straggler, no larger part of all runs is one
+    with a confidence of 95 %.
+    """
+    return math.ceil(math.log(1 - LEVEL) / math.log1p(-part))
+
+
+def _least(native: Sequence[float], guest: Sequence[float]) -> float:
+    """Return the loss from which a run is a straggler."""
+    return max(MIN_LOSS, DEVIATIONS * stats.robust_deviation([
+        value - statistics.median(side) for side in (native, guest)
+        for value in side]))
 
 
 def _lost(loss: float) -> float:

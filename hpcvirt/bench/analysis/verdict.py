@@ -2,14 +2,15 @@
 
 """Decide PASS, FAIL, INCONCLUSIVE or INVALID.
 
-PASS: the worse end of the interval of the ratio is within the bound, and the
-guest has no stragglers that native has not. FAIL: its better end is beyond
-the bound, or the guest has clearly more stragglers. INCONCLUSIVE: neither, or
-too few pairs or launches, or a machine that cannot resolve the difference.
-INVALID: a sample failed its own check, or the figures are no evidence.
+PASS: the worse end of the interval of the ratio is within the bound, for a
+typical run and for the mean time, and the guest has no stragglers that native
+has not. FAIL: its better end is beyond the bound, or the guest has clearly
+more stragglers. INCONCLUSIVE: neither, or too few pairs or launches, or a
+machine that cannot resolve the difference. INVALID: a sample failed its own
+check, or the figures are no evidence.
 
-All samples count, and exchanging the sides exchanges PASS and FAIL: no rule
-treats one side with more favour.
+All samples count. What decides a figure is in
+:mod:`hpcvirt.bench.analysis.figure_verdict`.
 
 Figures that are judged together are corrected by Holm's method, PASS and FAIL
 separately: the chance of even one false PASS among all figures is at most
@@ -19,7 +20,6 @@ the rule above.
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -27,21 +27,21 @@ from collections.abc import Sequence
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import confounders
+from hpcvirt.bench.analysis import figure_verdict
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
-from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import stragglers
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: The largest chance of a false PASS, and of a false FAIL.
-#: A guest that is faster than native by more than this, beyond the interval,
-#: was not compared with native.
-IMPLAUSIBLE_GAIN = math.log(1.2)
+#: A tail that a user may want to exclude.
+_EXCLUDED = 0.05
 
-METHOD = ('Ratio guest / native; signed-rank intervals of the log ratios of '
-          'pairs, at most 5 % false PASS and 5 % false FAIL, Holm over all '
-          'figures, stragglers apart')
+METHOD = ('Ratio guest / native of a typical run and, where it differs, of '
+          'the mean time; signed-rank intervals of the log ratios of pairs, '
+          'at most 5 % false PASS and 5 % false FAIL, Holm over all figures, '
+          'stragglers apart')
 UNPAIRED = ("; unpaired: Welch's intervals, the sides were not measured in "
             'turn on one host')
 LOOKS = '; judged at several numbers of pairs, which share the errors'
@@ -150,11 +150,15 @@ def _scope(judgements: Sequence[judgement.Judgement]) -> str:
     else:
         scope = ('it speaks of the launches of the guest that were measured, '
                  'and not of the next one')
+    scope += '; both a typical run and the mean time decide'
     most = max((figure.tail.most for figure in estimated if figure.tail),
                default=1.0)
     if most < 1:
         scope += (f'; of the runs of the guest, up to {most:.0%} may be much '
                   'slower than the others')
+    if _EXCLUDED < most < 1:
+        scope += (f' ({stragglers.count_runs(_EXCLUDED)} runs exclude '
+                  f'{_EXCLUDED:.0%})')
     return scope
 
 
@@ -223,8 +227,8 @@ def settle(pending: Iterable[figures.Figure],
     :param decide: judges a figure by its estimate, the two adjusted chances
         of an error and the smaller one of the figure alone
     """
-    decide = decide or _decide
-    pending = list(pending)
+    decide = decide or figure_verdict.decide
+    pending = figure_verdict.judge_tails(pending)
     judged = [(figure.estimate, figure.limit, figure.step)
               for figure in pending if figure.estimate is not None]
     p_pass = [estimate.p_beyond(limit - step)
@@ -237,114 +241,3 @@ def settle(pending: Iterable[figures.Figure],
             else decide(dataclasses.replace(figure, together=len(judged)),
                         figure.estimate, *next(adjusted))
             for figure in pending]
-
-
-def _decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
-            p_fail: float, p_alone: float) -> judgement.Judgement:
-    low, high = estimate.ends()
-    suspect = high < -stats.EQUAL
-    word = Word.INCONCLUSIVE
-    remedy: judgement.Remedy | None = judgement.Remedy.PAIRS
-    reason: str | None = 'the interval includes the bound'
-    if p_pass <= stats.ALPHA:
-        word, remedy, reason = Word.PASS, None, None
-        if suspect:
-            reason = ('suspect: the guest is faster than native beyond the '
-                      'interval; find out what slowed native down')
-    elif p_fail <= stats.ALPHA:
-        word, remedy = Word.FAIL, None
-        reason = 'the loss is beyond the bound'
-    elif p_alone <= stats.ALPHA:
-        reason = _too_many(figure) or (
-            'decided if it were judged alone, but not among all figures '
-            'that are judged together (Holm)')
-    elif figure.step:
-        remedy = judgement.Remedy.LONGER_RUNS
-        reason = (f'figures that differ by less than {figure.step:.1%} cannot '
-                  'be told apart: measure for longer')
-    if high < -IMPLAUSIBLE_GAIN:
-        word, remedy = Word.INVALID, judgement.Remedy.BASELINE
-        reason = ('the guest is faster than native by more than a fifth: the '
-                  'sides did not run the same, or native was disturbed')
-    judged = dataclasses.replace(figure.judgement, result=word, reason=reason,
-                                 remedy=remedy, suspect=suspect,
-                                 p_pass=p_pass, p_fail=p_fail)
-    judged = _with_tail(judged)
-    if figure.machine is None:
-        return _as_controls_allow(judged, figure, low)
-    return _as_machine_allows(judged, figure.machine, figure.limit, low)
-
-
-def _too_many(figure: figures.Figure) -> str | None:
-    """Say that there are too many figures for any decision; None if not."""
-    judged = figure.judgement
-    least = signed_rank.find_least(1 / figure.together)
-    count = judged.launches or judged.pairs
-    if not judged.paired or count >= least:
-        return None
-    return (f'{count} {"boots" if judged.launches else "pairs"} cannot decide '
-            f'among {figure.together} figures that are judged together, at '
-            f'least {least} are needed')
-
-
-def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
-    """Withdraw a PASS that the stragglers of the guest do not allow."""
-    tail = judged.tail
-    if tail is None or tail.result is Word.PASS or judged.result not in (
-            Word.PASS, Word.INCONCLUSIVE):
-        return judged
-    if tail.result is Word.FAIL:
-        return dataclasses.replace(
-            judged, result=Word.FAIL, remedy=None, reason='the guest has more '
-            'or longer runs that are much slower than the others')
-    if judged.result is Word.INCONCLUSIVE:
-        return judged
-    return dataclasses.replace(
-        judged, result=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
-        reason='a typical run is within the bound, but with the runs of the '
-        'guest that are much slower or failed the mean is not; more pairs '
-        'show whether native has them as well')
-
-
-def _as_controls_allow(judged: judgement.Judgement, figure: figures.Figure,
-                       low: float) -> judgement.Judgement:
-    """Withdraw a decision if native fails against itself in the same run.
-
-    :param low: the better end of the guest's loss
-    """
-    control = figure.control
-    if control is None:
-        return judged
-    judged = dataclasses.replace(
-        judged, machine=figures.interval(control, judged.direction))
-    limit = abs(figure.limit) + figure.step
-    fails = min(control.p_within(limit), control.p_beyond(-limit))
-    noise = max(abs(end) for end in control.ends())
-    if fails > stats.ALPHA or judged.result is Word.INVALID or (
-            judged.result is Word.FAIL and low > noise):
-        return judged
-    return dataclasses.replace(
-        judged, result=Word.INCONCLUSIVE,
-        reason='the second of two native runs '
-        'differs from the first by more than the bound: what runs before it '
-        'decides, and not the guest', remedy=judgement.Remedy.QUIETER_MACHINE)
-
-
-def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
-                       limit: float, low: float) -> judgement.Judgement:
-    """Withdraw a decision that native against native would get as well.
-
-    :param low: the better end of the guest's loss
-    """
-    noise = max(abs(end) for end in machine.ends())
-    judged = dataclasses.replace(
-        judged, machine=figures.interval(machine, judged.direction))
-    if noise <= abs(limit) + stats.EQUAL or (
-            judged.result is Word.FAIL and low > noise):
-        return judged
-    reason = ('native against native differs by more than the bound: this '
-              'machine cannot decide')
-    if judged.result is Word.INCONCLUSIVE:
-        reason = f'{judged.reason}; {reason}'
-    return dataclasses.replace(judged, result=Word.INCONCLUSIVE, reason=reason,
-                               remedy=judgement.Remedy.QUIETER_MACHINE)

@@ -133,7 +133,10 @@ class Judgement:
     :ivar remedy: what would lead to a decision; None for PASS and FAIL, and
         for a metric without a bound
     :ivar limit: the ratio that decided, None if the metric has no bound
-    :ivar interval: None if there are too few pairs or a run failed
+    :ivar interval: of a typical run; None if there are too few pairs or a run
+        failed
+    :ivar mean: ratio of the mean times where it differs visibly from that of
+        a typical run, None elsewhere; a ratio of rates as well
     :ivar pairs: number of pairs that were used
     :ivar dropped: numbers of the pairs that earlier versions of hpcvirt
         excluded; now all pairs count
@@ -178,6 +181,7 @@ class Judgement:
     interim_analyses: int = dataclasses.field(
         default=0, metadata=serialization.keep_key('looks'))
     tail: Tail | None = None
+    mean: Interval | None = None
     earlier: tuple[VerdictResult, ...] = ()
     remarks: tuple[str, ...] = ()
     remedy: Remedy | None = None

@@ -68,7 +68,7 @@ def _prospect(run: record.Run, variation: float, units: int, limit: float,
               direction: outcome.Direction) -> str:
     """Say which guest passes with this noise, or how many pairs one needs."""
     loss = limit - power.find_margin(variation, units, run.planned_figures,
-                                     run.planned_pairs)
+                                     run.planned_pairs, limit)
     if loss >= 0:
         word = 'from' if direction is outcome.Direction.UP else 'up to'
         return f'{word} {stats.ratio_of_loss(loss, direction):.3f}'

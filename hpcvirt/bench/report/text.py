@@ -139,7 +139,8 @@ def notes(judgements: Iterable[judgement.Judgement],
         machine = None
         if each.remedy is judgement.Remedy.QUIETER_MACHINE:
             machine = f'native against native {interval(each.machine)}'
-        for text in (each.reason, machine, *each.remarks):
+        mean = each.mean and f'the mean time is {interval(each.mean)}'
+        for text in (each.reason, mean, machine, *each.remarks):
             if text and each.result is not None:
                 metrics.setdefault((each.label, text), []).append(each.metric)
     return [(f'{label} {abridge(names)}', text)

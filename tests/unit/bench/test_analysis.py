@@ -687,9 +687,12 @@ class TestStragglers(testtools.TestCase):
         self.assertEqual(Word.FAIL, self.found(0, 12).word(LIMIT))
 
     def test_what_the_bound_allows_passes(self):
-        slight = self.found(0, 1, factor=1.3)
+        # Up to 4.6 % of the runs may be as slow as the one of 100.
+        slight = self.found(0, 1, factor=1.3, count=100)
         self.assertEqual((0, 1), (slight.native, slight.guest))
         self.assertEqual(Word.PASS, slight.word(LIMIT))
+        self.assertEqual(Word.INCONCLUSIVE,
+                         self.found(0, 1, factor=1.5).word(LIMIT))
         self.assertEqual(Word.PASS, self.found(0, 12).word(math.log(10)))
 
     def test_what_native_has_excuses_no_longer_ones(self):
@@ -709,7 +712,7 @@ class TestStragglers(testtools.TestCase):
 
     def test_a_failed_run_is_a_straggler_of_any_length(self):
         found = stragglers.find(side(0, seed=1), side(0, seed=2), (0, 1))
-        self.assertEqual((0, 1, 31, math.inf), (
+        self.assertEqual((0, 1, (30, 31), math.inf), (
             found.native, found.guest, found.runs, found.mean_loss))
         self.assertEqual(Word.INCONCLUSIVE, found.word(math.log(100)))
         both = stragglers.find(side(0, seed=1), side(0, seed=2), (1, 1))
@@ -718,7 +721,23 @@ class TestStragglers(testtools.TestCase):
     def test_among_many_figures_each_has_a_part_of_the_errors(self):
         found = self.found(0, 12)
         self.assertEqual(Word.INCONCLUSIVE,
-                         found.word(LIMIT, figures=1000))
+                         found.word(LIMIT, together=[found] * 1000))
+
+    def test_among_many_figures_native_may_have_them_in_another_one(self):
+        # Each figure has a straggler in one side, as chance has it.
+        guest, native = self.found(0, 1), self.found(1, 0)
+        self.assertEqual(Word.INCONCLUSIVE, guest.word(LIMIT))
+        self.assertEqual(Word.INCONCLUSIVE,
+                         guest.word(LIMIT, together=[guest] * 23))
+        self.assertEqual(Word.PASS, guest.word(
+            LIMIT, together=[*[guest] * 11, *[native] * 12]))
+        hung = stragglers.find(side(0, seed=1), side(0, seed=2), (0, 1))
+        self.assertEqual(Word.INCONCLUSIVE, hung.word(
+            LIMIT, together=[hung, *[native] * 22]))
+
+    def test_the_number_of_runs_that_exclude_a_tail(self):
+        for part, count in ((0.26, 10), (0.05, 59), (0.01, 299)):
+            self.assertEqual(count, stragglers.count_runs(part))
 
     def test_what_tail_is_excluded(self):
         for slow, count in ((0, 10), (0, 60), (2, 30)):

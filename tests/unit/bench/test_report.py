@@ -142,24 +142,24 @@ class TestNextStep(testtools.TestCase):
 
     def test_an_open_interval_needs_more_pairs(self):
         self.assertRegex(
-            self.only(runs.run(NATIVE, guest(0.9515))),
+            self.only(runs.run(NATIVE, guest(0.958))),
             r'^More pairs: about \d+ decide .*"hpcvirt bench run npb-cg/mpi '
             r'--where TARGET --native TARGET --until-decided --pairs \d+"')
-        step, = steps(runs.run(NATIVE, guest(0.9515), study='S2',
+        step, = steps(runs.run(NATIVE, guest(0.958), study='S2',
                                case='numa-socket'))
         self.assertIn('bench run --study S2/numa-socket --where', step)
         self.assertNotIn('--until-decided', step)
 
     def test_a_known_subject_needs_pairs_besides_those_it_has(self):
         self.assertRegex(self.only(runs.run(
-            NATIVE, guest(0.9515), subject='s',
+            NATIVE, guest(0.958), subject='s',
             targets=('ssh://node7', 'server:a b'))),
             r"about (\d+) more decide .* --where 'server:a b' --native "
             r'ssh://node7 --until-decided --pairs \1", .* adds them')
 
     def test_a_guest_that_was_judged_as_it_runs_is_judged_so_again(self):
         self.assertIn('--native TARGET --this-launch --until-decided',
-                      self.only(runs.run(NATIVE, guest(0.9515),
+                      self.only(runs.run(NATIVE, guest(0.958),
                                          of_launch=True)))
 
     def test_a_guest_at_its_bound_needs_less_noise(self):

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Decide one figure: by both losses, the tail, and what the machine shows."""
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+from hpcvirt.bench.analysis import figures
+from hpcvirt.bench.analysis import signed_rank
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import judgement
+
+Word = judgement.VerdictResult
+
+#: A guest that is faster than native by more than this, beyond the interval,
+#: was not compared with native.
+IMPLAUSIBLE_GAIN = math.log(1.2)
+
+
+def judge_tails(pending: Iterable[figures.Figure]) -> list[figures.Figure]:
+    """Judge the stragglers of figures, all together."""
+    found = list(pending)
+    together = [figure.slow for figure in found if figure.slow]
+    return [figure if figure.slow is None else dataclasses.replace(
+        figure, judgement=dataclasses.replace(
+            figure.judgement, tail=judgement.Tail(
+                figure.slow.word(figure.limit, figure.share, together),
+                figure.slow.native, figure.slow.guest,
+                stats.ratio_of_loss(figure.slow.mean_loss,
+                                    figure.judgement.direction),
+                figure.slow.most)))
+            for figure in found]
+
+
+def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
+           p_fail: float, p_alone: float) -> judgement.Judgement:
+    """Judge a figure.
+
+    :param p_pass: adjusted chance of a PASS of a guest at the bound
+    :param p_fail: the same of a FAIL
+    :param p_alone: the smaller one of both for the figure alone
+    """
+    low, high = estimate.ends()
+    suspect = high < -stats.EQUAL
+    word = Word.INCONCLUSIVE
+    remedy: judgement.Remedy | None = judgement.Remedy.PAIRS
+    reason: str | None = _too_near(figure, low, high) or _compare_losses(
+        figure) or 'the interval includes the bound'
+    if p_pass <= stats.ALPHA:
+        word, remedy, reason = Word.PASS, None, None
+        if suspect:
+            reason = ('suspect: the guest is faster than native beyond the '
+                      'interval; find out what slowed native down')
+    elif p_fail <= stats.ALPHA:
+        word, remedy = Word.FAIL, None
+        reason = _compare_losses(figure) or 'the loss is beyond the bound'
+    elif p_alone <= stats.ALPHA:
+        reason = _too_many(figure) or (
+            'decided if it were judged alone, but not among all figures '
+            'that are judged together (Holm)')
+    elif figure.step:
+        remedy = judgement.Remedy.LONGER_RUNS
+        reason = (f'figures that differ by less than {figure.step:.1%} cannot '
+                  'be told apart: measure for longer')
+    if high < -IMPLAUSIBLE_GAIN:
+        word, remedy = Word.INVALID, judgement.Remedy.BASELINE
+        reason = ('the guest is faster than native by more than a fifth: the '
+                  'sides did not run the same, or native was disturbed')
+    judged = dataclasses.replace(figure.judgement, result=word, reason=reason,
+                                 remedy=remedy, suspect=suspect,
+                                 p_pass=p_pass, p_fail=p_fail)
+    judged = _with_tail(judged)
+    if figure.machine is None:
+        return _as_controls_allow(judged, figure, low)
+    return _as_machine_allows(judged, figure.machine, figure.limit, low)
+
+
+def _compare_losses(figure: figures.Figure) -> str | None:
+    """Say where both losses are; None if they are not judged apart."""
+    judged = figure.judgement
+    if judged.mean is None or judged.interval is None:
+        return None
+    typical, mean = (_place(each, figure)
+                     for each in (judged.interval, judged.mean))
+    return f'a typical run {typical}, and the mean time {mean}'
+
+
+def _place(ratio: judgement.Interval, figure: figures.Figure) -> str:
+    """Say on which side of the bound a ratio is."""
+    low, high = sorted(
+        stats.loss_of_ratio(end, figure.judgement.direction)
+        for end in (ratio.low, ratio.high))
+    if high < figure.limit:
+        return 'is within the bound'
+    return ('is beyond the bound' if low > figure.limit
+            else 'may be on either side of the bound')
+
+
+def _too_near(figure: figures.Figure, low: float, high: float) -> str | None:
+    """Say that a loss is too near to the bound; None if an interval is."""
+    judged = figure.judgement
+    if low <= figure.limit <= high:
+        return None
+    if judged.mean and judged.interval and (
+            _place(judged.mean, figure) != _place(judged.interval, figure)):
+        return None
+    return ('the ratio is nearer to the bound than '
+            f'{judged.launches or judged.pairs} '
+            f'{"boots" if judged.launches else "pairs"} can tell')
+
+
+def _too_many(figure: figures.Figure) -> str | None:
+    """Say that there are too many figures for any decision; None if not."""
+    judged = figure.judgement
+    least = signed_rank.find_least(1 / figure.together)
+    count = judged.launches or judged.pairs
+    if not judged.paired or count >= least:
+        return None
+    return (f'{count} {"boots" if judged.launches else "pairs"} cannot decide '
+            f'among {figure.together} figures that are judged together, at '
+            f'least {least} are needed')
+
+
+def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
+    """Withdraw a PASS that the stragglers of the guest do not allow."""
+    tail = judged.tail
+    if tail is None or tail.result is Word.PASS or judged.result not in (
+            Word.PASS, Word.INCONCLUSIVE):
+        return judged
+    if tail.result is Word.FAIL:
+        return dataclasses.replace(
+            judged, result=Word.FAIL, remedy=None, reason='the guest has more '
+            'or longer runs that are much slower than the others')
+    if judged.result is Word.INCONCLUSIVE:
+        return judged
+    return dataclasses.replace(
+        judged, result=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
+        reason='a typical run is within the bound, but with the runs of the '
+        'guest that are much slower or failed the mean is not; more pairs '
+        'show whether native has them as well')
+
+
+def _as_controls_allow(judged: judgement.Judgement, figure: figures.Figure,
+                       low: float) -> judgement.Judgement:
+    """Withdraw a decision if native fails against itself in the same run.
+
+    :param low: the better end of the guest's loss
+    """
+    control = figure.control
+    if control is None:
+        return judged
+    judged = dataclasses.replace(
+        judged, machine=figures.interval(control, judged.direction))
+    limit = abs(figure.limit) + figure.step
+    fails = min(control.p_within(limit), control.p_beyond(-limit))
+    noise = max(abs(end) for end in control.ends())
+    if fails > stats.ALPHA or judged.result is Word.INVALID or (
+            judged.result is Word.FAIL and low > noise):
+        return judged
+    return dataclasses.replace(
+        judged, result=Word.INCONCLUSIVE,
+        reason='the second of two native runs '
+        'differs from the first by more than the bound: what runs before it '
+        'decides, and not the guest', remedy=judgement.Remedy.QUIETER_MACHINE)
+
+
+def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
+                       limit: float, low: float) -> judgement.Judgement:
+    """Withdraw a decision that native against native would get as well.
+
+    :param low: the better end of the guest's loss
+    """
+    noise = max(abs(end) for end in machine.ends())
+    judged = dataclasses.replace(
+        judged, machine=figures.interval(machine, judged.direction))
+    if noise <= abs(limit) + stats.EQUAL or (
+            judged.result is Word.FAIL and low > noise):
+        return judged
+    reason = ('native against native differs by more than the bound: this '
+              'machine cannot decide')
+    if judged.result is Word.INCONCLUSIVE:
+        reason = f'{judged.reason}; {reason}'
+    return dataclasses.replace(judged, result=Word.INCONCLUSIVE, reason=reason,
+                               remedy=judgement.Remedy.QUIETER_MACHINE)

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Estimate the two losses of a guest: of a typical run, and of the mean time.
+
+The loss of a *typical run* is the median of the losses of pairs, that of the
+*mean time* is what users wait. Both are the same if losses are symmetric
+around the true one. Then the signed-rank test
+(:mod:`hpcvirt.bench.analysis.signed_rank`) judges both, and no other test
+decides more often. If losses are visibly skewed, as those of a guest with two
+levels are, the two differ and are judged apart:
+
+* a typical run by the sign test as well, which holds for any distribution;
+* the mean time by Student's t with the correction of Hall for skewness
+  [Hall-1992].
+
+A few runs do not show everything. Three further conditions keep the promise
+where they may be violated; ``benchmarks/verdict.py`` shows the rates.
+
+* **Distance.** Runs that were not met may move the mean, and runs that
+  resemble each other look more exact than they are. So a loss that is nearer
+  to the bound than :data:`DISTANCE` of the bound, divided by the square root
+  of the number of losses, is not decided.
+* **Resemblance.** If losses resemble those before them, the interval is
+  widened as for autoregressive noise; if they resemble them much, nothing is
+  decided.
+* **Skewness** as above.
+
+Stragglers are judged by their number and length
+(:mod:`hpcvirt.bench.analysis.stragglers`). In the mean time, typical runs of
+their side stand for them.
+"""
+
+import bisect
+import dataclasses
+import math
+import statistics
+from collections.abc import Sequence
+
+from hpcvirt.bench.analysis import signed_rank
+from hpcvirt.bench.analysis import stats
+
+#: See above.
+DISTANCE = 1.5
+#: A larger bound asks for no more than this one.
+_BOUND = 0.05
+#: Losses are called skewed if this number of standard errors says so, by their
+#: skewness or by the distance of their mean from their median. Both have these
+#: errors if the losses are normal.
+_SKEWED = 2.0
+_MEDIAN_ERROR = math.sqrt(math.pi / 2 - 1)
+#: Losses that are independent are correlated by less than this, divided by the
+#: square root of their number, in 14 of 15 cases.
+_RESEMBLE = 1.5
+#: The mean correlation over a tenth of all distances at which nothing is
+#: decided, divided in the same way.
+_RESEMBLE_MUCH = 1.5
+#: The skewness that needs no correction.
+_NO_SKEWNESS = 1e-6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MeanTime:
+    """The loss of the mean time, of skewed losses.
+
+    :ivar loss: the mean
+    :ivar deviation: standard deviation of a loss
+    :ivar skewness: of the losses
+    :ivar count: number of losses
+    """
+
+    loss: float
+    deviation: float
+    skewness: float
+    count: int
+
+    def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
+        """Return both ends of the interval of the loss."""
+        _, reach = stats.Normal(0.0, 1.0, self.count - 1).ends(level)
+        low, high = (self._limit(reach), self._limit(-reach))
+        return low, high
+
+    def p_beyond(self, limit: float) -> float:
+        """Return the p-value of a loss of at least the limit."""
+        return stats.Normal(self._statistic(limit), 1.0,
+                            self.count - 1).p_beyond(0.0)
+
+    def p_within(self, limit: float) -> float:
+        """Return the p-value of a loss of at most the limit."""
+        return stats.Normal(self._statistic(limit), 1.0,
+                            self.count - 1).p_within(0.0)
+
+    def _statistic(self, limit: float) -> float:
+        """Return what has Student's t distribution at a limit."""
+        distance = (self.loss - limit) / self.deviation
+        if abs(self.skewness) > _NO_SKEWNESS:
+            distance = ((1 + self.skewness * distance / 3) ** 3
+                        - 1) / self.skewness + self.skewness / (6 * self.count)
+        return distance * math.sqrt(self.count)
+
+    def _limit(self, statistic: float) -> float:
+        """Return the limit at which the statistic has a value."""
+        distance = statistic / math.sqrt(self.count)
+        if abs(self.skewness) > _NO_SKEWNESS:
+            distance -= self.skewness / (6 * self.count)
+            distance = 3 / self.skewness * (
+                math.cbrt(1 + self.skewness * distance) - 1)
+        return self.loss - distance * self.deviation
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Losses:
+    """The evidence of some pairs on both losses.
+
+    :ivar typical: by signed ranks
+    :ivar values: the losses, ascending
+    :ivar mean: the loss of the mean time, None if it is that of a typical run
+    :ivar widening: how many times as wide the interval is, since losses
+        resemble those before them
+    :ivar room: a loss that is nearer to the bound than this is not decided
+    """
+
+    typical: signed_rank.SignedRank
+    values: tuple[float, ...]
+    mean: MeanTime | None = None
+    widening: float = 1.0
+    room: float = 0.0
+
+    @property
+    def loss(self) -> float:
+        """That of a typical run."""
+        if self.mean is None:
+            return self.typical.loss
+        return statistics.median(self.values)
+
+    def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
+        """Return both ends of the interval of the loss of a typical run."""
+        low, high = self.typical.ends(level)
+        if self.mean is not None:
+            first, last = _median_ends(self.values, level)
+            low, high = min(low, first), max(high, last)
+        return self._widened(low, high)
+
+    def mean_ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
+        """Return both ends of the interval of the loss of the mean time."""
+        if self.mean is None:
+            return self.ends(level)
+        return self._widened(*self.mean.ends(level))
+
+    def p_beyond(self, limit: float) -> float:
+        """Return the p-value of either loss being at least the limit."""
+        found = self._typical_beyond(limit)
+        if self.mean is None or limit - self.mean.loss < self.room:
+            return found if self.mean is None else 1.0
+        return max(found, self.mean.p_beyond(self._narrowed(limit)))
+
+    def p_within(self, limit: float) -> float:
+        """Return the p-value of both losses being at most the limit.
+
+        Either a typical run is beyond it; or the mean time is, and a typical
+        run is clearly not: where it may be, it decides.
+        """
+        typical = 1.0
+        if self.loss - limit >= self.room:
+            typical = self.typical.p_within(self._narrowed(limit))
+            if self.mean is not None:
+                typical = max(typical, _sign_p(
+                    bisect.bisect_right(
+                        self.values, self._narrowed(limit) + stats.EQUAL),
+                    len(self.values)))
+        if self.mean is None or self.mean.loss - limit < self.room:
+            return typical
+        return min(typical, max(self.mean.p_within(self._narrowed(limit)),
+                                self._typical_beyond(limit)))
+
+    def _typical_beyond(self, limit: float) -> float:
+        if limit - self.loss < self.room:
+            return 1.0
+        found = self.typical.p_beyond(self._narrowed(limit))
+        if self.mean is None:
+            return found
+        beyond = len(self.values) - bisect.bisect_left(
+            self.values, self._narrowed(limit) - stats.EQUAL)
+        return max(found, _sign_p(beyond, len(self.values)))
+
+    def _narrowed(self, limit: float) -> float:
+        """Return where a limit is if the losses varied in full."""
+        return self.loss + (limit - self.loss) / self.widening
+
+    def _widened(self, low: float, high: float) -> tuple[float, float]:
+        low, high = (self.loss + (end - self.loss) * self.widening
+                     for end in (low, high))
+        return low, high
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caution:
+    """How far the conditions must hold.
+
+    :ivar limit: the largest acceptable loss, None if there is no bound
+    :ivar share: of the chance of an error of a single verdict: several
+        verdicts on growing evidence may each be too near
+    :ivar figures: number of figures that are judged together: one of many
+        nearly always looks skewed by chance
+    """
+
+    limit: float | None = None
+    share: float = 1.0
+    figures: int = 1
+
+    def find_room(self, count: int) -> float:
+        """Return how near to the bound this number of losses may not be."""
+        if self.limit is None:
+            return 0.0
+        return (DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
+                * _quantile(self.share * stats.ALPHA) / _quantile(stats.ALPHA))
+
+    def allow(self, errors: float) -> float:
+        """Return how many standard errors are no sign, among all figures."""
+        by_chance = 1 - statistics.NormalDist().cdf(errors)
+        return _quantile(by_chance / self.figures)
+
+
+def estimate(losses: Sequence[float], usual: Sequence[float],
+             mean_loss: float, caution: Caution) -> Losses:
+    """Estimate both losses from at least one pair.
+
+    :param losses: in the order of measurement
+    :param usual: the same without stragglers, in that order
+    :param mean_loss: the logarithm of the ratio of the mean times, without
+        stragglers
+    """
+    count = len(losses)
+    correlation = stats.autocorrelation(usual, 1)
+    if correlation + 1 / count <= caution.allow(_RESEMBLE) / math.sqrt(count):
+        correlation = 0.0
+    correlation = min(max(correlation, 0.0), stats.LARGEST_CORRELATION)
+    return Losses(
+        signed_rank.estimate(losses), tuple(sorted(losses)),
+        _mean_if_skewed(usual, mean_loss, caution.allow(_SKEWED)),
+        math.sqrt((1 + correlation) / (1 - correlation)),
+        caution.find_room(count))
+
+
+def explain_resemblance(losses: Sequence[float],
+                        caution: Caution) -> str | None:
+    """Say why losses that resemble each other decide nothing; None if not.
+
+    :param losses: in the order of measurement, without stragglers
+    """
+    distances = range(1, max(1, len(losses) // 10) + 1)
+    found = statistics.fmean(stats.autocorrelation(losses, distance)
+                             for distance in distances)
+    if found <= caution.allow(_RESEMBLE_MUCH) / math.sqrt(len(losses)):
+        return None
+    return (f'the losses resemble those before them (correlation {found:.2f}),'
+            ' so that they count as very few: something changes slowly')
+
+
+def find_least(distance: float, limit: float) -> int:
+    """Return the number of losses that decide at a distance from the bound."""
+    return math.ceil((Caution(limit).find_room(1) / distance) ** 2)
+
+
+def _mean_if_skewed(losses: Sequence[float],
+                    mean_loss: float, errors: float) -> MeanTime | None:
+    """Estimate the mean time of skewed losses; None if they are not.
+
+    :param errors: number of standard errors that are no sign
+    """
+    count, mean = len(losses), statistics.fmean(losses)
+    variance = statistics.pvariance(losses, mean)
+    if count <= 2 or math.sqrt(variance) <= stats.EQUAL:
+        return None
+    skewness = statistics.fmean(
+        (loss - mean) ** 3 for loss in losses) / variance ** 1.5
+    deviation = statistics.stdev(losses, mean)
+    apart = (mean - statistics.median(losses)) / deviation
+    if (abs(skewness) <= errors * math.sqrt(
+            6 * (count - 2) / ((count + 1) * (count + 3)))
+            and abs(apart) <= errors * _MEDIAN_ERROR
+            * math.sqrt((1 - 2 / count) / count)):
+        return None
+    return MeanTime(mean_loss, deviation, skewness, count)
+
+
+def _median_ends(values: Sequence[float],
+                 level: float) -> tuple[float, float]:
+    """Return the ends of the interval of the median, by the sign test."""
+    allowed = (1 - level) * 2 ** len(values)
+    rank, ways = -1, 1
+    while ways <= allowed:
+        rank += 1
+        ways += math.comb(len(values), rank + 1)
+    if rank < 0:
+        return -math.inf, math.inf
+    return values[rank], values[-1 - rank]
+
+
+def _sign_p(below: int, count: int) -> float:
+    """Return the chance of at most this many of the values on one side."""
+    ways = sum(math.comb(count, number) for number in range(below + 1))
+    return ways / (1 << count)
+
+
+def _quantile(part: float) -> float:
+    return statistics.NormalDist().inv_cdf(1 - part)

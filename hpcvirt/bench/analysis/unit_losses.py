@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Turn the values of a figure into losses: of pairs, launches or boots."""
+
+import math
+import operator
+import statistics
+from collections.abc import Sequence
+
+from hpcvirt.bench.analysis import losses
+from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import stragglers
+from hpcvirt.bench.model import outcome
+
+
+def find_units(values: sample_pairs.MetricValues, *,
+               of_launch: bool) -> Sequence[str]:
+    """Return the launch of each value if the launches are what repeats.
+
+    Samples of one launch share its memory and placement, and say nothing
+    about the next. A guest that restarted once during a run was not launched
+    to compare launches.
+    """
+    if of_launch:
+        return ()
+    if values.launches:
+        return values.launches if len(set(values.launches)) > 1 else ()
+    enough = len(set(values.boots)) >= sample_pairs.MIN_PAIRS
+    return values.boots if enough else ()
+
+
+def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
+             units: Sequence[str], caution: losses.Caution) -> stats.Estimate:
+    """Estimate the loss of a guest; each of the units counts by its mean."""
+    if values.pairs:
+        native, guest = stragglers.replace(*find_times(values, direction))
+        return losses.estimate(
+            _means(find_losses(values, direction), units),
+            _means(list(map(operator.sub, guest, native)), units),
+            stragglers.compare_means(native, guest), caution)
+    guest = [math.exp(mean) for mean in _means(
+        [math.log(value) for value in values.guest], units)]
+    return stats.estimate_unpaired(values.native, guest, direction)
+
+
+def find_times(values: sample_pairs.MetricValues, direction: outcome.Direction,
+               ) -> tuple[list[float], list[float]]:
+    """Return the logarithms of the times per work of both sides."""
+    native, guest = (
+        [stats.loss_of_ratio(value, direction) for value in side]
+        for side in (values.native, values.guest))
+    return native, guest
+
+
+def explain_resemblance(values: sample_pairs.MetricValues,
+                        direction: outcome.Direction,
+                        units: Sequence[str],
+                        caution: losses.Caution,
+                        before: int) -> str | None:
+    """Say why pairs that resemble those before them decide nothing.
+
+    :param before: number of pairs of earlier attempts, which do not matter
+    """
+    if not values.pairs:
+        return None
+    native, guest = stragglers.replace(*find_times(values, direction))
+    return losses.explain_resemblance(
+        _means(list(map(operator.sub, guest, native))[before:],
+               units[before:]), caution)
+
+
+def _means(values: Sequence[float],
+           launches: Sequence[str]) -> Sequence[float]:
+    """Return the mean of each launch; the values if no launch is given."""
+    if not launches:
+        return values
+    groups: dict[str, list[float]] = {}
+    for value, launch in zip(values, launches, strict=True):
+        groups.setdefault(launch, []).append(value)
+    return [statistics.fmean(group) for group in groups.values()]
+
+
+def find_losses(values: sample_pairs.MetricValues,
+                direction: outcome.Direction) -> list[float]:
+    """Return the loss of each pair."""
+    return [stats.loss(native, guest, direction) for native, guest
+            in zip(values.native, values.guest, strict=True)]

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import math
+import random
+
+import testtools
+from scipy import stats as reference
+
+from hpcvirt.bench.analysis import losses
+from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
+from tests.builders import runs
+
+Word = judgement.VerdictResult
+#: Ten losses without a pattern, about 0.
+QUIET = (0.002, -0.004, 0.001, -0.003, 0.004, -0.001, -0.002, 0.003, 0.0,
+         0.001)
+#: The same with two that are 5 % slower.
+SKEWED = (0.052, -0.004, 0.001, -0.003, 0.004, -0.001, -0.002, 0.053, 0.0,
+          0.001)
+
+
+def estimate(found, limit=0.05, **more):
+    return losses.estimate(found, found, sum(found) / len(found),
+                           losses.Caution(limit, **more))
+
+
+class TestBothLosses(testtools.TestCase):
+    def test_symmetric_losses_have_one(self):
+        found = estimate(QUIET)
+        self.assertIsNone(found.mean)
+        self.assertEqual(found.typical.ends(), found.ends())
+        self.assertEqual(found.ends(), found.mean_ends())
+
+    def test_skewed_losses_have_two(self):
+        found = estimate(SKEWED)
+        self.assertAlmostEqual(0.0005, found.loss)
+        self.assertAlmostEqual(0.0101, found.mean.loss)
+        self.assertLess(found.ends()[1], 0.053)
+        self.assertGreater(found.mean_ends()[1], found.ends()[1] - 0.03)
+
+    def test_one_of_many_figures_looks_skewed_by_chance(self):
+        self.assertIsNone(estimate(SKEWED, figures=10_000).mean)
+
+    def test_the_mean_is_students_without_skewness(self):
+        mean = losses.MeanTime(0.01, 0.02, 0.0, 10)
+        expected = reference.t.interval(0.9, 9, 0.01, 0.02 / math.sqrt(10))
+        for end, other in zip(mean.ends(0.95), expected, strict=True):
+            self.assertAlmostEqual(end, other)
+
+    def test_the_ends_of_the_mean_are_where_its_test_rejects(self):
+        for skewness in (-2.0, -0.5, 0.5, 2.0):
+            mean = losses.MeanTime(0.01, 0.02, skewness, 10)
+            low, high = mean.ends(0.95)
+            self.assertLess(low, high)
+            self.assertAlmostEqual(0.05, mean.p_within(low))
+            self.assertAlmostEqual(0.05, mean.p_beyond(high))
+
+    def test_slow_runs_move_the_upper_end_of_the_mean_further(self):
+        ends = [losses.MeanTime(0.0, 0.02, skewness, 10).ends()
+                for skewness in (0.0, 1.0)]
+        self.assertGreater(ends[1][1], ends[0][1])
+
+    def test_a_pass_needs_both_and_a_fail_one_that_is_decided(self):
+        found = estimate(SKEWED * 8, 0.012)
+        # A typical run loses nothing, the mean 1 %.
+        self.assertLess(found.typical.p_beyond(0.012), 0.02)
+        self.assertGreater(found.p_beyond(0.012), 0.05)
+        self.assertEqual(1.0, found.p_within(0.012))
+
+    def test_the_sign_test_decides_for_a_typical_run(self):
+        # Three in ten are slow: ranks would say that a typical run is.
+        values = [0.0011 * number - 0.0008 for number in range(7)]
+        values = [*values[:4], 0.08, *values[4:], 0.085, 0.09]
+        found = estimate(values, 0.0)
+        self.assertIsNotNone(found.mean)
+        self.assertGreater(found.p_within(0.0), found.typical.p_within(0.0))
+
+
+class TestDistance(testtools.TestCase):
+    def test_a_loss_near_the_bound_is_not_decided(self):
+        found = estimate([value + 0.03 for value in QUIET])
+        self.assertEqual(1.0, found.p_beyond(0.05))
+        self.assertLess(found.typical.p_beyond(0.05), 0.001)
+        self.assertLess(estimate(QUIET).p_beyond(0.05), 0.001)
+
+    def test_more_losses_decide_nearer(self):
+        self.assertEqual((15, 57), (losses.find_least(0.02, 0.05),
+                                    losses.find_least(0.01, 0.05)))
+        least = losses.find_least(0.02, 0.05)
+        for count, is_decided in ((least - 1, False), (least, True)):
+            room = losses.Caution(0.05).find_room(count)
+            self.assertEqual(is_decided, room <= 0.02)
+
+    def test_larger_bounds_need_no_more(self):
+        rooms = [losses.Caution(limit).find_room(10)
+                 for limit in (0.02, 0.05, 0.2, None)]
+        self.assertLess(rooms[0], rooms[1])
+        self.assertEqual([rooms[1], 0.0], rooms[2:])
+
+    def test_each_of_several_looks_needs_more(self):
+        self.assertGreater(losses.Caution(0.05, 0.2).find_room(10),
+                           losses.Caution(0.05).find_room(10))
+
+    def test_a_verdict_says_so(self):
+        native = [100.0 * math.exp(value) for value in QUIET]
+        guest = [97.0 * math.exp(-value) for value in QUIET[3:] + QUIET[:3]]
+        found = verdict.judge([runs.run(native, guest)])
+        self.assertEqual(Word.INCONCLUSIVE, found.result)
+        self.assertIn('nearer to the bound than 10 pairs can tell',
+                      found.reason)
+
+
+class TestResemblance(testtools.TestCase):
+    def series(self, correlation, count, seed):
+        dice = random.Random(seed)
+        found = [dice.gauss(0, 0.02)]
+        for _ in range(count - 1):
+            found.append(correlation * found[-1] + math.sqrt(
+                1 - correlation ** 2) * dice.gauss(0, 0.02))
+        return found
+
+    def test_losses_that_resemble_each_other_widen_the_interval(self):
+        ups = [estimate(self.series(0.6, 40, seed)).widening
+               for seed in range(20)]
+        self.assertGreater(sum(up > 1.2 for up in ups), 15)
+        self.assertEqual(1.0, estimate(QUIET).widening)
+
+    def test_independent_losses_seldom_do(self):
+        ups = [estimate(self.series(0.0, 10, seed)).widening
+               for seed in range(100)]
+        self.assertLess(sum(up > 1 for up in ups), 15)
+
+    def test_much_resemblance_decides_nothing(self):
+        caution = losses.Caution(0.05)
+        refused = [losses.explain_resemblance(
+            self.series(0.9, 40, seed), caution) for seed in range(20)]
+        self.assertGreater(sum(map(bool, refused)), 15)
+        self.assertIsNone(losses.explain_resemblance(QUIET, caution))
+
+    def test_a_verdict_says_so(self):
+        dice = random.Random(3)
+        guest = [100 * math.exp(value - 0.04)
+                 for value in self.series(0.95, 40, 1)]
+        native = [100 + dice.gauss(0, 0.1) for _ in range(40)]
+        found = verdict.judge([runs.run(native, guest, 0.9)])
+        self.assertEqual(Word.INCONCLUSIVE, found.result)
+        self.assertIn('the losses resemble those before them', found.reason)
+
+
+class TestWords(testtools.TestCase):
+    def judged(self, slow, ratio=1.0, bound=0.95, pairs=40):
+        """Judge a guest of which some runs in ten lose 15 % more."""
+        dice = random.Random(7)
+        native, guest = ([100 * level * math.exp(dice.gauss(0, 0.003))
+                          for _ in range(pairs)] for level in (1, ratio))
+        guest = [value / (1.15 if dice.random() < slow else 1)
+                 for value in guest]
+        return verdict.judge([runs.run(native, guest, bound)])
+
+    def test_a_mean_beyond_the_bound_keeps_a_guest_from_passing(self):
+        found = self.judged(0.15, bound=0.985)
+        self.assertEqual(Word.INCONCLUSIVE, found.result)
+        self.assertIn('a typical run is within the bound, and the mean time '
+                      'may be on either side of the bound', found.reason)
+        (figure,) = found.judgements
+        self.assertGreater(figure.interval.ratio, 0.99)
+        self.assertLess(figure.mean.ratio, 0.99)
+
+    def test_a_mean_far_beyond_the_bound_fails(self):
+        found = self.judged(0.2, bound=0.993, pairs=200)
+        self.assertEqual(Word.FAIL, found.result)
+        self.assertIn('a typical run is within the bound, and the mean time '
+                      'is beyond the bound', found.reason)
+
+    def test_a_verdict_names_both_losses(self):
+        found = self.judged(0.0)
+        self.assertEqual(Word.PASS, found.result)
+        self.assertIsNone(found.judgements[0].mean)
+        self.assertIn('both a typical run and the mean time', found.scope)
+
+
+class TestFailedRuns(testtools.TestCase):
+    def judged(self, hung, earlier=0):
+        dice = random.Random(1)
+
+        def side(count, bad):
+            return [runs.bad('stopped at its time limit') if number < bad
+                    else 100 + dice.gauss(0, 0.3) for number in range(count)]
+        before = tuple(record.Attempt(str(number), '', 10, runs.run(
+            side(10, 0), side(10, hung)).samples) for number in range(earlier))
+        return verdict.judge([runs.run(side(10, 0), side(10, hung),
+                                       earlier=before)])
+
+    def test_a_hang_of_this_attempt_counts_with_the_earlier_ones(self):
+        found = self.judged(4, earlier=5)
+        (figure,) = found.judgements
+        self.assertEqual(Word.FAIL, found.result)
+        self.assertIn('24 of 60 guest runs and 0 of ', figure.remarks[0])
+
+    def test_a_few_hangs_are_invalid(self):
+        found = self.judged(1)
+        self.assertEqual(Word.INVALID, found.result)
+        self.assertIn('1 of 10 guest runs', found.judgements[0].remarks[0])
+
+    def test_a_guest_of_which_no_run_ends_was_not_set_up_right(self):
+        self.assertEqual(Word.INVALID, self.judged(10).result)
