@@ -171,7 +171,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     units = unit_losses.find_units(values, of_launch=run.of_launch)
     limit = None if bound is None else bound.limit(direction)
     worst = None if limit is None else stats.loss_of_ratio(limit, direction)
-    caution = losses.Caution(worst, found.share, together)
+    caution = losses.Caution(worst, together)
     last = unit_losses.estimate(values, direction, units, caution)
     sequential = _look(found, values, done, units, caution, direction)
     estimate = sequential if sequential.decides else last
@@ -223,14 +223,10 @@ def _look(found: attempts.Evidence, values: sample_pairs.MetricValues,
     looks = [look for look in done if counts[look] >= sample_pairs.MIN_PAIRS]
     parts = interim_analyses.find_parts(found.run.interim_analyses, looks)
     numbers = tuple(counts[look] for look in looks)
-    levels = interim_analyses.find_levels(numbers, parts,
-                                          found.share * stats.ALPHA)
     return interim_analyses.Sequential(
         tuple(unit_losses.estimate(
             interim_analyses.first(values, look), direction,
-            units[:look], dataclasses.replace(
-                caution, share=(level or stats.EQUAL) / stats.ALPHA))
-            for look, level in zip(looks, levels, strict=True)),
+            units[:look], caution) for look in looks),
         numbers, parts, found.share, caution.figures)
 
 
@@ -238,7 +234,9 @@ def _with_study(figure: judgement.Judgement,
                 limit: float, room: float) -> judgement.Judgement:
     """Say what can be decided if the guest is about as a study measured it."""
     found = figure.interval
-    if found is None or not 0 < found.low <= limit <= found.high:
+    if found is None or found.low <= 0 or not (
+            found.low <= limit <= found.high
+            or abs(math.log(found.ratio / limit)) < room):
         return figure
     ratios = power.find_decided(found, limit, room)
     worse, better = (ratios if figure.direction is outcome.Direction.UP

@@ -197,22 +197,18 @@ class Caution:
     """How far the conditions must hold.
 
     :ivar limit: the largest acceptable loss, None if there is no bound
-    :ivar share: of the chance of an error of a single verdict: several
-        verdicts on growing evidence may each be too near
     :ivar figures: number of figures that are judged together: one of many
         nearly always looks skewed by chance
     """
 
     limit: float | None = None
-    share: float = 1.0
     figures: int = 1
 
     def find_room(self, count: int) -> float:
         """Return how near to the bound this number of losses may not be."""
         if self.limit is None:
             return 0.0
-        return (DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
-                * _quantile(self.share * stats.ALPHA) / _quantile(stats.ALPHA))
+        return DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
 
     def allow(self, errors: float) -> float:
         """Return how many standard errors are no sign, among all figures."""

@@ -99,10 +99,6 @@ class TestDistance(testtools.TestCase):
         self.assertLess(rooms[0], rooms[1])
         self.assertEqual([rooms[1], 0.0], rooms[2:])
 
-    def test_each_of_several_looks_needs_more(self):
-        self.assertGreater(losses.Caution(0.05, 0.2).find_room(10),
-                           losses.Caution(0.05).find_room(10))
-
     def test_a_verdict_says_so(self):
         native = [100.0 * math.exp(value) for value in QUIET]
         guest = [97.0 * math.exp(-value) for value in QUIET[3:] + QUIET[:3]]

@@ -41,15 +41,15 @@ class TestReach(testtools.TestCase):
 
     def test_pairs_of_one_boot_are_averaged(self):
         self.assertAlmostEqual(
-            math.sqrt(0.5) * power.find_margin(0.01, 10, 1, 10),
-            power.find_margin(0.01, 10, 1, 20))
+            math.sqrt(0.5) * power.find_margin(0.01, 10, 1, 10, 0.0),
+            power.find_margin(0.01, 10, 1, 20, 0.0))
 
     def test_the_number_of_pairs_is_the_least_that_decides(self):
         for variation, figures in ((0.01, 1), (0.03, 1), (0.03, 23)):
             pairs = power.find_pairs(variation, 0.03, figures)
             for count, decides in ((pairs, True), (pairs - 1, False)):
                 self.assertEqual(decides, power.find_margin(
-                    variation, count, figures, count) <= 0.03)
+                    variation, count, figures, count, 0.03) <= 0.03)
         for distance in (0.0, -0.01, 0.01):
             self.assertIsNone(power.find_pairs(0.10, distance, 1))
 
