@@ -21,6 +21,7 @@ from nova.scheduler import weights
 from oslo_config import cfg
 
 from hpcvirt import yaml_document
+from hpcvirt.cmd.host import supervise
 from hpcvirt.conf import filters as filter_options
 from hpcvirt.flavors import profile
 from hpcvirt.fleet import document
@@ -34,6 +35,7 @@ TEMPEST = 'tempest.conf'
 PROFILE = 'profile.yaml'
 PROVIDER = 'provider.yaml'
 FLEET = 'fleet.yaml'
+CLASSES = 'classes.yaml'
 #: tests/integration/devstack runs it.
 LOCAL = 'local.conf'
 
@@ -81,7 +83,15 @@ class ShownConfigurationTest(unittest.TestCase):
         seen = {block.file for block in shown.configurations()}
         self.assertLessEqual({NOVA, TEMPEST, LOCAL}, seen)
         self.assertLessEqual(seen, {NOVA, TEMPEST, PROFILE, PROVIDER, LOCAL,
-                                    FLEET, *OF_OTHERS})
+                                    FLEET, CLASSES, *OF_OTHERS})
+
+    def test_classes_of_hosts_are_read(self):
+        for block in blocks(CLASSES):
+            with tempfile.NamedTemporaryFile('w', suffix='.yaml') as written:
+                written.write(block.text)
+                written.flush()
+                self.assertEqual({'cpu', 'gpu'}, set(
+                    supervise.read_classes(written.name)))
 
     def test_fleets_are_read(self):
         for block in blocks(FLEET):

@@ -81,7 +81,7 @@ class SuperviseHosts(command.Command):
         if args.prometheus is not None and not re.match(
                 'https?://', args.prometheus):
             raise exception.InvalidInput('--prometheus', 'is no URL of HTTP')
-        classes = _read_classes(args.classes)
+        classes = read_classes(args.classes)
         hosts = [host for each in classes.values() for host in each]
         host_supervisor = supervisor.Supervisor(
             classes, functools.partial(
@@ -106,7 +106,7 @@ def _say(line: str) -> None:
     print(line, flush=True)
 
 
-def _read_classes(path: str) -> Mapping[str, Sequence[str]]:
+def read_classes(path: str) -> Mapping[str, Sequence[str]]:
     """Read the classes; each host is in one of them."""
     classes = serialization.load(
         Mapping[str, tuple[str, ...]],  # type: ignore[type-abstract]
