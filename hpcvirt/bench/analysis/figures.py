@@ -171,7 +171,8 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     units = unit_losses.find_units(values, of_launch=run.of_launch)
     limit = None if bound is None else bound.limit(direction)
     worst = None if limit is None else stats.loss_of_ratio(limit, direction)
-    caution = losses.Caution(worst, together)
+    caution = losses.Caution(
+        worst, together, max(1, len(run.interim_analyses)) if units else 1)
     last = unit_losses.estimate(values, direction, units, caution)
     sequential = _look(found, values, done, units, caution, direction)
     estimate = sequential if sequential.decides else last

@@ -199,16 +199,20 @@ class Caution:
     :ivar limit: the largest acceptable loss, None if there is no bound
     :ivar figures: number of figures that are judged together: one of many
         nearly always looks skewed by chance
+    :ivar looks: number of verdicts on growing numbers of boots, each of which
+        is a further chance to be too near
     """
 
     limit: float | None = None
     figures: int = 1
+    looks: int = 1
 
     def find_room(self, count: int) -> float:
         """Return how near to the bound this number of losses may not be."""
         if self.limit is None:
             return 0.0
-        return DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
+        return (DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
+                * _quantile(stats.ALPHA / self.looks) / _quantile(stats.ALPHA))
 
     def allow(self, errors: float) -> float:
         """Return how many standard errors are no sign, among all figures."""
