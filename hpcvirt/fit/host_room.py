@@ -308,19 +308,20 @@ class HostRoom:
 
         :param guests: how many there are if it does not matter
         """
-        demand, own = self._columns[index], self._needs[index]
-        rooms = [columns[place] for place, _ in own]
+        demand = self._columns[index]
+        needs = [(columns[place], number)
+                 for place, number in self._needs[index]]
         if demand.exclusive_cells:
-            rooms = [tuple([min(room, int(cell.empty)) for room, cell in zip(
-                column, cells, strict=True)]) for column in rooms]
-            guests = min(map(cell_room.spread, rooms,
-                             [number for _, number in own]))
+            needs = [(tuple([min(room, int(cell.empty)) for room, cell in zip(
+                column, cells, strict=True)]), number)
+                for column, number in needs]
+            guests = min(itertools.starmap(cell_room.spread, needs))
         if (demand.numa_scope is shape_model.NUMAScope.SOCKET
                 and len(demand.cells) > 1):
-            guests = cell_room.spread_in_sockets(list(zip(
-                rooms, [number for _, number in own], strict=True)), cells)
-        near = dict(zip([cell.id for cell in cells], rooms[0] if len(
-            rooms) == 1 else map(max, *rooms), strict=True))
+            guests = cell_room.spread_in_sockets(needs, cells)
+        near = dict(zip([cell.id for cell in cells], needs[0][0] if len(
+            needs) == 1 else map(max, *[column for column, _ in needs]),
+            strict=True))
         if demand.physnets or demand.tunneled:
             for ids in _affine_cells(demand, cells):
                 guests = min(guests, sum(near[cell] for cell in ids))
