@@ -47,6 +47,7 @@ from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import trends
+from hpcvirt.bench.analysis import unit_losses
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -269,11 +270,9 @@ def level(host: str, losses: Sequence[float], launches: Sequence[str] = (),
     :param losses: of at least two samples
     :param launches: the launch of each sample; empty if it is not known
     """
-    groups: dict[str, list[float]] = {}
-    for loss, launch in zip(losses, launches, strict=bool(launches)):
-        groups.setdefault(launch, []).append(loss)
-    if len(groups) > 1:
-        found = [statistics.median(group) for group in groups.values()]
+    if len(set(launches)) > 1:
+        found = list(map(statistics.median,
+                         unit_losses.group(losses, launches)))
         return Level(host, statistics.fmean(found),
                      statistics.stdev(found) / math.sqrt(len(found)),
                      len(found), measured_at)

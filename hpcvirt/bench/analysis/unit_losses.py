@@ -75,10 +75,16 @@ def _means(values: Sequence[float],
     """Return the mean of each launch; the values if no launch is given."""
     if not launches:
         return values
+    return list(map(statistics.fmean, group(values, launches)))
+
+
+def group(values: Sequence[float],
+          launches: Sequence[str]) -> Sequence[Sequence[float]]:
+    """Return the values of each launch."""
     groups: dict[str, list[float]] = {}
     for value, launch in zip(values, launches, strict=True):
         groups.setdefault(launch, []).append(value)
-    return [statistics.fmean(group) for group in groups.values()]
+    return [*groups.values()]
 
 
 def find_losses(values: sample_pairs.MetricValues,
