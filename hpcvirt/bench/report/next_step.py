@@ -10,9 +10,8 @@ from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
+from hpcvirt.bench.run import plan as plans
 
-#: Pairs of a first attempt.
-_USUAL = 10
 #: A guest is about as a study measured it within this loss.
 _NEAR = 0.02
 _REMEDY = judgement.Remedy
@@ -53,7 +52,7 @@ def _step(judged: judgement.Judgement, run: record.Run,
         return _more_pairs(judged, run, pairs, command)
     if judged.remedy is _REMEDY.LAUNCHES:
         if run.relaunched or run.launch is record.Launch.COLD:
-            return (f'More launches: {command} --pairs {_USUAL}", with the '
+            return (f'More launches: {command} --pairs {plans.USUAL_PAIRS}", with the '
                     'settings of before, adds them.')
         return (f'More launches: "hpcvirt bench run {_what(run)} --where '
                 'server:NAME --native TARGET" relaunches the guest; '
@@ -80,7 +79,7 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
         if judged.pairs < run.planned_pairs:
             return ('The missing pairs: the command that began the run '
                     'continues it.')
-        return f'More pairs: {command} --pairs {_USUAL}".'
+        return f'More pairs: {command} --pairs {plans.USUAL_PAIRS}".'
     bound = run.bounds.get(judged.metric)
     near = judged.limit and abs(
         math.log(judged.interval.ratio / judged.limit)) <= _NEAR
