@@ -173,8 +173,9 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     worst = None if limit is None else stats.loss_of_ratio(limit, direction)
     caution = losses.Caution(
         worst, together, max(1, len(run.interim_analyses)) if units else 1)
-    last = unit_losses.estimate(values, direction, units, caution)
     sequential = _look(found, values, done, units, caution, direction)
+    last = (sequential.estimates[-1] if sequential.estimates
+            else unit_losses.estimate(values, direction, units, caution))
     estimate = sequential if sequential.decides else last
     slow = stragglers.find(*unit_losses.find_times(values, direction),
                            found.failed)
