@@ -9,12 +9,11 @@ from collections.abc import Iterator
 
 from hpcvirt import printable
 from hpcvirt.acceptance import acceptance
+from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.report import text
 
 #: Lines that are longer would be broken by mail programs and trackers.
 WIDTH = 78
-#: Promised chance of a false PASS, and of a false FAIL, at the bound.
-_FALSE = 0.05
 
 
 def render(found: acceptance.Acceptance, outputs: str,
@@ -44,9 +43,9 @@ def _summary(found: acceptance.Acceptance, hosts: int) -> Iterator[str]:
     if hosts > 1:
         yield (f'One of {hosts} hosts that were judged here, each by itself: '
                'if all of them were exactly at their bounds, up to '
-               f'{hosts * _FALSE:.2g} would pass and up to as many fail by '
-               'chance. Hosts that are far from their bounds do so less '
-               'often.')
+               f'{hosts * stats.PROMISED:.2g} would pass and up to as many '
+               'fail by chance. Hosts that are far from their bounds do so '
+               'less often.')
     if found.traits:
         yield 'Traits: ' + ', '.join(found.traits)
     if found.repaired:

@@ -214,8 +214,8 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     further = attempts.share(len(judged.earlier) + 2) if run.subject else 1.0
     further /= max(1, figures)
     least = max(least, signed_rank.find_least(further))
-    wanted = (_quantile(further * stats.ALPHA)
-              + statistics.NormalDist().inv_cdf(POWER)) / _quantile(
+    wanted = (stats.quantile(further * stats.ALPHA)
+              + statistics.NormalDist().inv_cdf(POWER)) / stats.quantile(
                   _level(judged, run))
     pairs = max(least, judged.pairs * (
         wanted * abs(math.log(end) - ratio) / distance) ** 2)
@@ -234,7 +234,3 @@ def _level(judged: judgement.Judgement, run: record.Run) -> float:
         tuple(look * (judged.launches or judged.pairs) // judged.pairs
               for look in done), find_parts(looks, done), level)
     return next(filter(None, reversed(levels)), level)
-
-
-def _quantile(level: float) -> float:
-    return statistics.NormalDist().inv_cdf(1 - level)

@@ -212,12 +212,13 @@ class Caution:
         if self.limit is None:
             return 0.0
         return (DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
-                * _quantile(stats.ALPHA / self.looks) / _quantile(stats.ALPHA))
+                * stats.quantile(stats.ALPHA / self.looks)
+                / stats.quantile(stats.ALPHA))
 
     def allow(self, errors: float) -> float:
         """Return how many standard errors are no sign, among all figures."""
         by_chance = 1 - statistics.NormalDist().cdf(errors)
-        return _quantile(by_chance / self.figures)
+        return stats.quantile(by_chance / self.figures)
 
 
 def estimate(losses: Sequence[float], usual: Sequence[float],
@@ -300,7 +301,3 @@ def _sign_p(below: int, count: int) -> float:
     """Return the chance of at most this many of the values on one side."""
     ways = sum(math.comb(count, number) for number in range(below + 1))
     return ways / (1 << count)
-
-
-def _quantile(part: float) -> float:
-    return statistics.NormalDist().inv_cdf(1 - part)

@@ -41,7 +41,7 @@ def find_reach(count: int, figures: int = 1) -> float:
     if rank_sum == 0:
         # All losses have to be on the same side.
         return _NORMAL.inv_cdf(interim_analyses.POWER ** (1 / count))
-    quantile = -_NORMAL.inv_cdf(signed_rank.find_chance(count, rank_sum))
+    quantile = stats.quantile(signed_rank.find_chance(count, rank_sum))
     return ((quantile + _NORMAL.inv_cdf(interim_analyses.POWER))
             / math.sqrt(_EFFICIENCY * count)
             * (1 + quantile ** 2 / (_FEW * count)))

@@ -28,8 +28,10 @@ from typing import Protocol
 from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 
-#: Chance that a guest exactly at the bound passes, and that it fails. It is
-#: below the 5 % that are promised: the tail takes 0.25 %
+#: The promised chance that a guest exactly at the bound passes, and that it
+#: fails.
+PROMISED = 0.05
+#: What a verdict spends of it, which is less: the tail takes 0.25 %
 #: (:mod:`hpcvirt.bench.analysis.stragglers`), and noise that a run leaves for
 #: the next one needs a margin.
 ALPHA = 0.0425
@@ -203,6 +205,11 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
         largest = max(largest, min(1.0, (count - rank) * p_values[index]))
         adjusted[index] = largest
     return tuple(adjusted)
+
+
+def quantile(chance: float) -> float:
+    """Return what a normal value exceeds with this chance."""
+    return statistics.NormalDist().inv_cdf(1 - chance)
 
 
 def robust_deviation(values: Sequence[float]) -> float:

@@ -52,8 +52,8 @@ def _step(judged: judgement.Judgement, run: record.Run,
         return _more_pairs(judged, run, pairs, command)
     if judged.remedy is _REMEDY.LAUNCHES:
         if run.relaunched or run.launch is record.Launch.COLD:
-            return (f'More launches: {command} --pairs {plans.USUAL_PAIRS}", with the '
-                    'settings of before, adds them.')
+            return (f'More launches: {command} --pairs {plans.USUAL_PAIRS}", '
+                    'with the settings of before, adds them.')
         return (f'More launches: "hpcvirt bench run {_what(run)} --where '
                 'server:NAME --native TARGET" relaunches the guest; '
                 '--this-launch judges this launch alone.')

@@ -198,7 +198,8 @@ def describe_selection(summary: Iterable[Shown]) -> str:
              if line.p_pass * len(judged) > stats.ALPHA]
     found = (f'each of the {len(judged)} results is judged by itself; the '
              'best of as many guests that are exactly at their bounds passes '
-             f'in up to {1 - 0.95 ** len(judged):.0%} of all cases')
+             f'in up to {1 - (1 - stats.PROMISED) ** len(judged):.0%} of all '
+             'cases')
     if not passed:
         return found
     return (f'{found}; {len(passed) - len(alone)} of {len(passed)} PASS hold '
