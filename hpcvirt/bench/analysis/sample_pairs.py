@@ -16,6 +16,9 @@ from hpcvirt.bench.parsers import expectation
 
 #: With fewer pairs the t interval is wider than any bound worth testing.
 MIN_PAIRS = 5
+#: Pairs if the user does not give a number, and one that decides what there is
+#: to decide.
+USUAL_PAIRS = 10
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,10 +7,10 @@ import posixpath
 import shlex
 
 from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
-from hpcvirt.bench.run import plan as plans
 
 #: A guest is about as a study measured it within this loss.
 _NEAR = 0.02
@@ -52,8 +52,9 @@ def _step(judged: judgement.Judgement, run: record.Run,
         return _more_pairs(judged, run, pairs, command)
     if judged.remedy is _REMEDY.LAUNCHES:
         if run.relaunched or run.launch is record.Launch.COLD:
-            return (f'More launches: {command} --pairs {plans.USUAL_PAIRS}", '
-                    'with the settings of before, adds them.')
+            return (f'More launches: {command} --pairs '
+                    f'{sample_pairs.USUAL_PAIRS}", with the settings of '
+                    'before, adds them.')
         return (f'More launches: "hpcvirt bench run {_what(run)} --where '
                 'server:NAME --native TARGET" relaunches the guest; '
                 '--this-launch judges this launch alone.')
@@ -79,7 +80,7 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
         if judged.pairs < run.planned_pairs:
             return ('The missing pairs: the command that began the run '
                     'continues it.')
-        return f'More pairs: {command} --pairs {plans.USUAL_PAIRS}".'
+        return f'More pairs: {command} --pairs {sample_pairs.USUAL_PAIRS}".'
     bound = run.bounds.get(judged.metric)
     near = judged.limit and abs(
         math.log(judged.interval.ratio / judged.limit)) <= _NEAR

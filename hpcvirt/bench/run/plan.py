@@ -29,10 +29,6 @@ from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
 
-#: Pairs if the user does not give a number, and one that decides what there is
-#: to decide.
-USUAL_PAIRS = 10
-
 
 @dataclasses.dataclass(frozen=True)
 class PlannedRun:
@@ -82,7 +78,7 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
     """Plan the runs of benchmarks.
 
     :param pair_count: samples of each side that count, besides ``warm_ups``;
-        None for :data:`USUAL_PAIRS`, or as many as the figures need
+        None for ``sample_pairs.USUAL_PAIRS``, or as many as the figures need
     :param shape: instances x cores; by default that of the guests, or the
         flavor of a single guest
     :param launch: ``warm``, ``cold`` or ``both``; by default that of the
@@ -111,8 +107,9 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
                               of_launch=of_launch)]
     figures = max(1, sum(len(all_bounds.foresee(each.run))
                          for each in planned))
-    count = pair_count or max((find_least(each.run, figures)
-                               for each in planned), default=USUAL_PAIRS)
+    count = pair_count or max(
+        (find_least(each.run, figures) for each in planned),
+        default=sample_pairs.USUAL_PAIRS)
     return RunPlan(tuple(dataclasses.replace(each, run=_with_pairs(
         dataclasses.replace(each.run, planned_pairs=count,
                             planned_figures=figures),
@@ -122,9 +119,9 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
 def find_least(run: record.Run, figures: int) -> int:
     """Return the number of pairs of a run that can decide all figures.
 
-    :returns: at least :data:`USUAL_PAIRS`
+    :returns: at least ``sample_pairs.USUAL_PAIRS``
     """
-    pairs = USUAL_PAIRS
+    pairs = sample_pairs.USUAL_PAIRS
     while count_units(dataclasses.replace(
             run, planned_pairs=pairs)) < signed_rank.find_least(1 / figures):
         pairs += 1

@@ -89,8 +89,8 @@ class RunBenchmarks(command.Report):
         parser.add_argument(
             '--pairs', type=_pair_count, metavar='N',
             help='pairs that count, fixed in advance (default: '
-            f'{plans.USUAL_PAIRS}, or as many as the figures need that are '
-            'judged together; fewer than 5 never decide)')
+            f'{sample_pairs.USUAL_PAIRS}, or as many as the figures need that '
+            'are judged together; fewer than 5 never decide)')
         parser.add_argument(
             '--until-decided', action='store_true',
             help='stop at one of several numbers of pairs if they decide; '
