@@ -22,6 +22,8 @@ _PACK = 'packing_host_numa_cells_allocation_strategy'
 DEFAULT_RESERVE = '512'
 #: The memory that hpcvirt keeps for the host on one cell by default.
 MIN_RESERVE_MIB = 1024
+#: Kernels, and boots of one kernel, leave a few MiB more or less to the host.
+MEMORY_TOLERANCE_MIB = 64
 
 
 def _found(subject: AuditSubject) -> Iterator[Violation]:
@@ -50,7 +52,10 @@ def _reserved_memory(subject: AuditSubject) -> Iterator[Violation]:
     reserved = int(text)
     if plan:
         wanted = plan.settings.reserved_host_memory_mb
-        if reserved != wanted:
+        # Too large a reserve takes the last guest's memory once it exceeds
+        # what the plan leaves for the emulator of one guest.
+        tolerance = min(MEMORY_TOLERANCE_MIB, plan.profile.guest_overhead_mib)
+        if abs(reserved - wanted) > tolerance:
             yield Violation(
                 f'reserved_host_memory_mb is {reserved}', str(wanted),
                 _memory_lines(wanted),

@@ -623,11 +623,22 @@ class NovaTest(audited.Case):
 
     def test_memory_of_the_plan(self):
         planned = int(audited.GOOD.nova.get(*MEMORY))
-        for value, expected in ((planned, []), (planned - 1, ['warning']),
-                                (planned + 1, ['error']),
+        for value, expected in ((planned, []), (planned - 64, []),
+                                (planned - 65, ['warning']),
+                                (planned + 64, []), (planned + 65, ['error']),
                                 ('much', ['error'])):
             self.check('nova-memory', expected, nova={MEMORY: (str(value),)})
         self.check('nova-memory', ['warning'], nova={MEMORY: None})
+
+    def test_memory_that_no_emulator_needs_is_compared_exactly(self):
+        own = profiles.build({'guest_overhead_mib': 0}, 'profile')
+        facts = audited.facts(audited.tree(profile=own))
+        planned = int(facts.nova.get(*MEMORY))
+        for value, expected in ((planned, []), (planned - 1, ['warning']),
+                                (planned + 1, ['error'])):
+            self.check('nova-memory', expected,
+                       self.but(facts, nova={MEMORY: (str(value),)}),
+                       profile=own)
 
     def test_memory_without_a_plan(self):
         huge = sum(pool.total * pool.size_kib // 1024
