@@ -6,9 +6,9 @@ The levels of hosts differ, and those of launches on one host, and runs differ
 within a launch. A class may get faster from host to host, and the launches of
 the new host may vary more than those of the others. Hosts exactly at the bound
 must neither pass nor fail, typical hosts of the class must not fail, however
-much the class differs; and hosts that are 15 % slower should fail. The table
-of docs/source/acceptance.rst is printed by this script; the exit status is 1
-if a rate of error is above 5 % by more than three standard errors.
+much the class differs; and hosts that are 15 % slower should fail. This script
+prints the table of the page on acceptance; the exit status is 1 if a rate of
+error is above 5 % by more than three standard errors.
 """
 
 import argparse

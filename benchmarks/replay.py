@@ -4,7 +4,7 @@ r"""Make the table of strategies: logs, fleets and loads, with intervals.
 
 Each log is replayed over six fleets of empty hosts at several loads, with
 each strategy that "hpcvirt simulate" knows, and with emptiest and fullest
-cells first; see docs/source/weighers.rst for the logs of the table there::
+cells first; the page on weighers names the logs of its table::
 
     python benchmarks/replay.py --results FOLDER --load 0.8 0.95 1.1 --rst \
         NASA-iPSC.swf.gz lublin_256.swf.gz openb_pods.csv cloud:4000

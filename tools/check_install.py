@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from demo import transcript  # noqa: E402
 
-PAGES = ('README.rst', 'docs/source/install.rst')
+PAGES = ('README.rst', 'doc/source/install/install.rst')
 #: How the last command ends.
 LAST = '/hpcvirt flavor plan /'
 #: What the environment must not contain.

@@ -90,7 +90,7 @@ PHRASE = re.compile(
 #: Stand between the words of a text in a program.
 MARKS = str.maketrans(dict.fromkeys('#\'"', ' '))
 #: Programs and documents whose texts are checked.
-TEXTS = ('README.rst', 'docs/source/*.rst', 'releasenotes/notes/*.yaml',
+TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
          'hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py',
          'tools/**/*.py', 'tools/**/*.rst', 'benchmarks/**/*.py')
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import importlib.util
-import pathlib
 import random
 import re
 import sys
@@ -10,9 +9,10 @@ import unittest
 import testtools
 
 from hpcvirt.simulate import totals
+from tests import pages
 
-ROOT = pathlib.Path(__file__).parents[2]
-DOCS = ROOT / 'docs' / 'source' / 'benchmarks.rst'
+ROOT = pages.ROOT
+DOCS = pages.path('user/benchmarks')
 _spec = importlib.util.spec_from_file_location(
     'history', ROOT / 'benchmarks' / 'history.py')
 history = importlib.util.module_from_spec(_spec)

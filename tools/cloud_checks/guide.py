@@ -28,7 +28,8 @@ from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 
-PAGES = ('install.rst', 'filter.rst', 'walkthrough.rst')
+PAGES = ('install/install.rst', 'admin/filter.rst',
+         'user/walkthrough.rst')
 CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '
@@ -76,7 +77,7 @@ def check(cloud: clouds.Cloud) -> None:
 
 def page(name: str) -> pathlib.Path:
     """Return the path of a page of the documentation."""
-    return cloud_settings.REPOSITORY / 'docs' / 'source' / name
+    return cloud_settings.REPOSITORY / 'doc' / 'source' / name
 
 
 def steps(text: str) -> Iterator[Step]:

@@ -3,7 +3,6 @@
 """The operator's page against what the program does."""
 
 import dataclasses
-import pathlib
 import re
 import textwrap
 import unittest
@@ -18,11 +17,12 @@ from hpcvirt.flavors import profile
 from hpcvirt.flavors import table
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
+from tests import pages
 from tests import shown
 from tests.builders import hosts
 
-ROOT = pathlib.Path(__file__).parents[3]
-PAGE = (ROOT / 'docs/source/flavors.rst').read_text()
+ROOT = pages.ROOT
+PAGE = pages.read('user/flavors')
 LITERALS = frozenset(re.findall(r'``([a-z-]+)``', PAGE))
 
 
