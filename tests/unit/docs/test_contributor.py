@@ -9,7 +9,8 @@ import unittest
 from tests import pages
 
 ROOT = pages.ROOT
-GUIDE = pages.read('contributor/guide')
+GUIDE = pages.read('contributor/where-to-change', 'contributor/layout',
+                   'contributor/style', 'contributor/add')
 #: The first cells of the rows of the tables.
 ROWS = frozenset(re.findall(r'^   \* - ``([\w/]+)``$', GUIDE, re.MULTILINE))
 
