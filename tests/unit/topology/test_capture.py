@@ -3,6 +3,7 @@
 import io
 import pathlib
 import tarfile
+import time
 import unittest
 
 from hpcvirt import exception
@@ -49,6 +50,23 @@ class CaptureListTest(unittest.TestCase):
         for name in ('etc/n', 'etc/n/x/y'):
             self.assertEqual('could not be read when it was captured',
                              found.find_gap(name))
+
+
+    def test_a_list_of_a_stranger_takes_no_time(self):
+        name = f'sys/{"a" * 200}/class'
+        begin = time.monotonic()
+        for text in (f'sys/{"*a" * 50}b/class', '/'.join(['**b'] * 50),
+                     ''.join(f'!sys/x{number}/y\n' for number
+                             in range(50_000)),
+                     '\n'.join(f'{"*a" * 50}{number}/class'
+                               for number in range(1000))):
+            found = capture.CaptureList(text)
+            for _ in range(20):
+                self.assertEqual('was not captured', found.find_gap(name))
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertRaisesRegex(
+            exception.InvalidInput, 'more than 1000 patterns',
+            capture.CaptureList, '\n'.join(map(str, range(1001))))
 
 
 class OpenRootTest(unittest.TestCase):
