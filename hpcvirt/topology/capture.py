@@ -25,6 +25,8 @@ from hpcvirt.topology import archive
 #: The first file of a capture, and the list in a copy.
 LIST = 'hpcvirt-capture'
 
+_UNREADABLE = 'could not be read when it was captured'
+
 _Parts = dict[str, '_Parts']
 
 
@@ -42,6 +44,7 @@ class CaptureList:
         lines = set(map(str.strip, text.splitlines()))
         self._hidden = {line[1:].rstrip('/') for line in lines
                         if line.startswith('!')}
+        self._incomplete = {path.rpartition('/')[0] for path in self._hidden}
         patterns = [line for line in lines if line and line[0] not in '!#']
         if len(patterns) > _MAX_PATTERNS:
             raise exception.InvalidInput(
@@ -65,12 +68,14 @@ class CaptureList:
         for part in name.split('/'):
             path = f'{path}/{part}' if path else part
             if path in self._hidden:
-                return 'could not be read when it was captured'
+                return _UNREADABLE
             if not any('**' in parts for parts in known):
                 known = [below for parts in known
                          for pattern, below in parts.items()
                          if fnmatch.fnmatchcase(part, pattern)]
         if is_folder:
+            if name in self._incomplete:
+                return _UNREADABLE
             known = [parts for parts in known
                      if any('*' in pattern for pattern in parts)]
         return None if known else 'was not captured'

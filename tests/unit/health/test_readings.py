@@ -127,8 +127,8 @@ class AgreementTest(unittest.TestCase):
     @hypothesis.settings(deadline=None)
     @hypothesis.given(st.lists(good_line(), max_size=8))
     def test_lines_of_any_good_form(self, lines):
-        text = f'# HELP {readings.SCORE} x\n# TYPE {readings.SCORE} gauge\n' + (
-            TIME + ''.join(lines))
+        text = (f'# HELP {readings.SCORE} x\n# TYPE {readings.SCORE} gauge\n'
+                f'{TIME}{"".join(lines)}')
         folder = folders.make(self)
         (folder / 'n1.prom').write_text(text)
         found = readings.read_folder(str(folder), ['n1'], NOW, self.fail)

@@ -50,6 +50,11 @@ class CaptureListTest(unittest.TestCase):
         for name in ('etc/n', 'etc/n/x/y'):
             self.assertEqual('could not be read when it was captured',
                              found.find_gap(name))
+        # That may be one more file of the folder.
+        self.assertIsNone(found.find_gap('etc'))
+        for name, gap in (('etc', 'could not be read when it was captured'),
+                          ('etc/o', None)):
+            self.assertEqual(gap, found.find_gap(name, True))
 
 
     def test_a_list_of_a_stranger_takes_no_time(self):

@@ -42,7 +42,7 @@ class LinkTest(unittest.TestCase):
                  for name, text in files.items()}
         return list(hardware_state.read_links(
             lambda name: change.get(name.rpartition('/')[2], files.get(name)),
-            lambda name: sorted({each.split('/')[4] for each in files})))
+            lambda _: sorted({each.split('/')[4] for each in files})))
 
     def test_a_link_is_compared_with_what_both_ends_can(self):
         for card, port, lacks in (
