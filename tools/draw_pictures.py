@@ -12,6 +12,7 @@ reader's browser, and are narrow enough for a phone.
 
 import argparse
 import contextlib
+import csv
 import dataclasses
 import io
 import json
@@ -269,6 +270,37 @@ def draw_refusal() -> str:
     return _finish(y, parts, 'Why 8 and 8 free PCPUs are not 16')
 
 
+def draw_error_rates() -> str:
+    """Draw the worst rate of false verdicts for each kind of noise."""
+    with (ROOT / 'doc/source/reference/verdict_rates.csv').open() as lines:
+        rows = list(csv.reader(lines))[1:]
+    worst: dict[str, tuple[float, float]] = {}
+    for noise, _, passed, failed, *_, before in rows:
+        earlier = [float(rate) for rate in before.split(' / ')[:2]
+                   if rate.replace('.', '', 1).isdigit()]
+        now, then = worst.get(noise, (0.0, 0.0))
+        worst[noise] = (max(now, float(passed or 0), float(failed or 0)),
+                        max(then, *earlier, 0.0))
+    names, scale = 312, (WIDTH - 330) / 40
+    parts = [_bold(18, 20, 'The worst rate of false verdicts, in percent')]
+    y = 34.0
+    for noise, (now, then) in worst.items():
+        parts.append(svg.text(names - 6, y + 11, noise, 'end'))
+        parts.append(svg.rectangle('free', names, y + 2, then * scale, 10))
+        parts.append(svg.rectangle('a', names, y + 2, now * scale, 10))
+        y += 17
+    parts.append(svg.line('arrow', names + 5 * scale, 30,
+                          names + 5 * scale, y))
+    parts += [svg.text(names + rate * scale, y + 14, str(rate), 'middle')
+              for rate in (5, 20, 40)]
+    for kind, words in (('a', 'with the present rules'),
+                        ('free', 'with the previous rules')):
+        y += 22
+        parts.append(svg.rectangle(kind, 18, y, 14, 10))
+        parts.append(svg.text(40, y + 10, words))
+    return _finish(y + 22, parts, 'False verdicts for each kind of noise')
+
+
 def _bar(y: float, total: int, used: Sequence[tuple[str, int]],
          ) -> Iterator[str]:
     """Draw how much of a total is in use, and by what."""
@@ -311,7 +343,8 @@ def _finish(height: float, parts: Sequence[str], label: str) -> str:
 
 PICTURES: dict[str, Callable[[], str]] = {
     'request': draw_request, 'modes': draw_modes, 'host-life': draw_host_life,
-    'verdict': draw_verdict, 'host': draw_host, 'refusal': draw_refusal}
+    'verdict': draw_verdict, 'host': draw_host, 'refusal': draw_refusal,
+    'error-rates': draw_error_rates}
 
 
 def main() -> int:
