@@ -43,6 +43,7 @@ DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
 BROAD_TESTS = frozenset({
     'audit/test_documentation.py',
     'bench/analysis/test_error_rates.py',
+    'deployment/test_documentation.py',
     'docs/test_contributor.py',
     'docs/test_readme.py',
     'fit/test_against_oracle.py',
