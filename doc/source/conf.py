@@ -4,6 +4,7 @@
 
 import pathlib
 import sys
+from importlib import metadata
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / 'ext'))
 
@@ -12,7 +13,6 @@ copyright = 'hpcvirt developers'
 author = 'hpcvirt developers'
 
 extensions = [
-    'openstackdocstheme',
     'oslo_config.sphinxext',
     'audit_rules',
     'benchmark_table',
@@ -24,15 +24,11 @@ extensions = [
 # A command line in prose keeps its two dashes.
 smartquotes = False
 
-html_theme = 'openstackdocs'
-html_theme_options = {'display_global_toc_section': True}
-pygments_style = 'native'
-
-# The name comes from setup.cfg, the version from git, as in the package.
-openstackdocs_auto_name = False
-openstackdocs_repo_name = 'hpcvirt'
-openstackdocs_pdf_link = False
-openstackdocs_use_storyboard = False
+html_theme = 'furo'
+html_title = 'hpcvirt'
+# The version comes from git, as that of the package.
+release = metadata.version('hpcvirt')
+version = release
 
 #: Source, name, description, authors, section.
 man_pages = [('cli/hpcvirt', 'hpcvirt',
