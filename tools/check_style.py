@@ -49,6 +49,7 @@ BROAD_TESTS = frozenset({
     'fit/test_against_oracle.py',
     'flavors/test_documentation.py',
     'fleet/test_documentation.py',
+    'health/test_documentation.py',
     'topology/test_emulated_hosts.py',
     'topology/test_hostile_input.py',
     'topology/test_one_machine_one_host.py',
