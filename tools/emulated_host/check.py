@@ -57,7 +57,7 @@ PATH=/run/bin:$PATH {sys.executable} -m tools.emulated_host.inspection \
 #: the affinity of programs. An audit with findings ends with 1.
 _AUDIT = f"""\
 /usr/lib/systemd/systemd-sysctl
-systemd-tmpfiles --create /etc/tmpfiles.d/*.conf
+systemd-tmpfiles --create --boot /etc/tmpfiles.d/*.conf
 affinity=$(cat /etc/systemd/system.conf.d/*.conf |
     sed -n 's/^CPUAffinity=\\([0-9].*\\)/\\1/p' | tail -n 1)
 for process in $(grep -l VmSize /proc/[0-9]*/status | tr -dc '0-9\n'); do
