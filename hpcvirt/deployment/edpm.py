@@ -82,6 +82,8 @@ def _keep(group: ansible.HostGroup, state: kernel_settings.KernelSettings,
     pattern = site_settings.parameter_pattern(state)
     own = host_files.command_line(state).split()
     for path, text in site.items():
+        # What was made a comment was not all a conflict.
+        text = text.replace(site_settings.REPLACED, '')
         for item in variables.read(path, text, (_ARGS, _SYSCTLS), names):
             if item.name == _ARGS:
                 values[_ARGS] = ' '.join((values[_ARGS], *(

@@ -24,7 +24,6 @@ _WRITTEN = re.compile(
     r'|\[compute\](cpu_(dedicated|shared)_set|packing_host_numa_cells_\w+)'
     r'|\[pci\](device_spec|alias)|\[devices\]enabled_mdev_types'
     r'|\[mdev_.*\].*')
-_REPLACED = '# hpcvirt: '
 #: Options that Nova takes several times.
 _JOINED = ('reserved_huge_pages', 'device_spec', 'alias')
 
@@ -122,11 +121,11 @@ def find_conflicts(file: tree.File, others: Mapping[str, str],
         value = wanted.get(item.full_name, item.value)
         if item.name not in _JOINED and item.value != value:
             kept = re.sub(f'(?m)^{re.escape(item.lines)}$', lambda match:
-                          re.sub('(?m)^', _REPLACED, match[0]), kept)
+                          re.sub('(?m)^', site_settings.REPLACED, match[0]), kept)
             found.append((file.path, item, f'and hpcvirt {value}'))
     for path, text in others.items():
         for item in read_options(text):
-            note = f'{_REPLACED}{item.words}\n'
+            note = f'{site_settings.REPLACED}{item.words}\n'
             if (item.name in _JOINED and item.full_name in wanted
                     and item.words not in there and note not in kept):
                 kept += note

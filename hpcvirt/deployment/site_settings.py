@@ -20,6 +20,8 @@ from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
 
 GRUBBY = 'usr/sbin/grubby'
+#: What makes a line of the site a comment.
+REPLACED = '# hpcvirt: '
 
 #: Parameters of which each use changes what the others mean, or that isolate
 #: CPUs.
@@ -56,7 +58,7 @@ class SiteFiles:
     pattern: str
     why: str
     activate: tuple[str, ...] = ('reboot',)
-    replacement: str | None = r'# hpcvirt: \g<0>'
+    replacement: str | None = fr'{REPLACED}\g<0>'
     after: str = ''
 
     def find(self, path: str, text: str) -> list[str]:

@@ -94,8 +94,23 @@ def _find(path: str, text: str,
         path, text, checks, hosts) for words in checks[item.name](item.value)]
     for start, end in sorted({(item.start, item.end) for item, _ in found},
                              reverse=True):
-        text = text[:start] + re.sub('(?m)^', '# hpcvirt: ',
+        text = text[:start] + re.sub('(?m)^', site_settings.REPLACED,
                                      text[start:end]) + text[end:]
     for item, words in found:
         yield site_settings.Conflict(path, f'{item.name}: {words}', _WHY,
                                      tree.File(path, text))
+
+
+def read_nova_files(site: Mapping[str, str]) -> dict[str, str]:
+    """Read the files of Nova in the ConfigMaps of EDPM.
+
+    :param site: path -> content
+    """
+    found = {}
+    for path, text in site.items():
+        # The role copies *nova*.conf.
+        names = re.findall(
+            r'(?m)^ *["\']?([\w.-]*nova[\w.-]*\.conf)["\']?:', text)
+        for item in variables.read(path, text, names) if names else ():
+            found[f'{path}: {item.name}'] = str(item.value)
+    return found

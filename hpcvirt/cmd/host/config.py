@@ -21,6 +21,7 @@ from hpcvirt.deployment import disk
 from hpcvirt.deployment import edpm
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import site_variables
 from hpcvirt.deployment import steps as step_model
@@ -255,8 +256,14 @@ def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
     _report(found, folder, 'written')
     if kept is not None:
         print(f'Copies of the former files: {kept}')
-    for path in unread:
-        print(f'Warning: {_UNREAD.format(path)}')
+    warnings = [_UNREAD.format(path) for path in unread]
+    if deployer == 'edpm':
+        others = site_variables.read_nova_files(site)
+        for group in edpm.find_groups(plan):
+            warnings += step_model.conflicts('\n'.join(
+                nova_conf.compute(group.first, plan)), others)
+    for line in dict.fromkeys(warnings):
+        print(f'Warning: {line}')
 
 
 def _print(found: Iterable[step_model.FileChange]) -> None:

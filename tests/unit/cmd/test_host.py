@@ -488,6 +488,30 @@ class ConfigTest(unittest.TestCase):
         self.assertEqual(own, (kept / 'globals.yml').read_text())
         self.assertIn('nothing to change', self.run_command(*words)[1])
 
+    def test_node_sets_in_the_folder_are_read(self):
+        target = self.folder / 'edpm'
+        target.mkdir()
+        site = target / 'site.yaml'
+        site.write_text(
+            'kind: OpenStackDataPlaneNodeSet\nspec:\n  nodeTemplate:\n'
+            '    ansible:\n      ansibleVars:\n'
+            '        edpm_kernel_args: console=ttyS0 isolcpus=2-9\n'
+            '---\nkind: ConfigMap\ndata:\n  25-nova-extra.conf: |\n'
+            '    [compute]\n    cpu_dedicated_set = 2-9\n')
+        words = (self.host(), '--deployer', 'edpm', '--write', target)
+        status, out, err = self.run_command(*words)
+        self.assertEqual(2, status)
+        self.assertEqual('Conflict: site.yaml sets edpm_kernel_args: '
+                         'isolcpus=2-9, and hpcvirt sets it too\n', out)
+        self.assertEqual([site], list(target.iterdir()))
+        status, out, _ = self.run_command(*words, '--apply', '--replace')
+        self.assertEqual(0, status)
+        self.assertIn('Warning: site.yaml: 25-nova-extra.conf sets '
+                      '[compute]cpu_dedicated_set too', out)
+        (own,) = target.glob('hpcvirt*.yaml')
+        self.assertRegex(own.read_text(), 'args: default_.* console=ttyS0\n')
+        self.assertIn('nothing to change', self.run_command(*words)[1])
+
     def test_another_run_does_not_drop_the_hosts_of_the_first(self):
         target = self.folder / 'kolla'
         words = '--deployer', 'kolla', '--write', target, '--apply'
