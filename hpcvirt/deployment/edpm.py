@@ -82,9 +82,10 @@ def _keep(group: ansible.HostGroup, state: kernel_settings.KernelSettings,
     pattern = site_settings.parameter_pattern(state)
     own = host_files.command_line(state).split()
     for path, text in site.items():
-        # What was made a comment was not all a conflict.
-        text = text.replace(site_settings.REPLACED, '')
-        for item in variables.read(path, text, (_ARGS, _SYSCTLS), names):
+        # Lines that were made comments have more than what conflicts.
+        for item in variables.read(
+                path, text.replace(site_settings.REPLACED, ''),
+                (_ARGS, _SYSCTLS), names):
             if item.name == _ARGS:
                 values[_ARGS] = ' '.join((values[_ARGS], *(
                     word for word in re.sub(pattern, '',

@@ -120,8 +120,9 @@ def find_conflicts(file: tree.File, others: Mapping[str, str],
     for item in read_options(kept):
         value = wanted.get(item.full_name, item.value)
         if item.name not in _JOINED and item.value != value:
-            kept = re.sub(f'(?m)^{re.escape(item.lines)}$', lambda match:
-                          re.sub('(?m)^', site_settings.REPLACED, match[0]), kept)
+            kept = re.sub(
+                f'(?m)^{re.escape(item.lines)}$', lambda match: re.sub(
+                    '(?m)^', site_settings.REPLACED, match[0]), kept)
             found.append((file.path, item, f'and hpcvirt {value}'))
     for path, text in others.items():
         for item in read_options(text):
@@ -129,8 +130,9 @@ def find_conflicts(file: tree.File, others: Mapping[str, str],
             if (item.name in _JOINED and item.full_name in wanted
                     and item.words not in there and note not in kept):
                 kept += note
-                found.append((path, item, f'of which {file.path} takes the '
-                              'place; to keep it, repeat it there at the end'))
+                why = (f'of which {file.path} takes the place; to keep it, '
+                       'repeat it there at the end')
+                found.append((path, item, why))
     replaced = dataclasses.replace(file, text=own + kept)
     return [site_settings.Conflict(path, item.words, why, replaced)
             for path, item, why in found]

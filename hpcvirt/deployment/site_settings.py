@@ -34,8 +34,8 @@ _GRUB_FILES = (('etc/default', 'grub'), ('etc/default/grub.d', '*.cfg'))
 _GRUBBY_FILES = (('etc/default', 'grub'), ('etc/kernel', 'cmdline'),
                  ('boot/loader/entries', '*.conf'))
 #: What changes the pages of the plan, or starts KSM.
-_TMPFILES = (r'(?m)^[ \t]*[wf]\S*[ \t]+/sys/(?:\S*/hugepages-\w+/nr_hugepages\b'
-             r'.*|kernel/mm/ksm/run[ \t].*[ \t]1[ \t]*)$')
+_TMPFILES = (r'(?m)^[ \t]*[wf]\S*[ \t]+/sys/(?:\S*/hugepages-\w+/nr_hugepages'
+             r'\b.*|kernel/mm/ksm/run[ \t].*[ \t]1[ \t]*)$')
 #: Debian's link to /etc/sysctl.conf, which is read by itself.
 _LINK = '99-sysctl.conf'
 
@@ -133,7 +133,7 @@ def list_site_files(state: kernel_settings.KernelSettings,
                     'which systemd-tmpfiles writes at boot')
     yield SiteFiles(
         'etc/tuned', 'tuned-main.conf',
-        r'(?m)^[ \t]*reapply_sysctl[ \t]*=[ \t]*(?:0|[Ff]alse)[ \t]*$',
+        r'(?m)^[ \t]*reapply_sysctl[ \t]*=[ \t]*(?:0|[Ff]al\w+)[ \t]*$',
         f'so that TuneD takes back what {after} sets')
     options = '|'.join(
         fr'{module}\b.*\b{item.name}=(?!(?:{item.value}|[Yy]|on)\b).*'

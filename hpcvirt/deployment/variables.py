@@ -17,7 +17,6 @@ from typing import NamedTuple
 from hpcvirt import exception
 from hpcvirt import yaml_document
 
-
 _SHORT = 60
 
 

@@ -31,29 +31,28 @@ class Distribution:
 
     :ivar packages: the kernel and Python, besides what all have. A kernel for
         clouds has fewer drivers, and boots faster
-    :ivar words: more arguments of mmdebstrap
-    :ivar mirror: the mirror of another distribution than Debian
+    :ivar python: a Python that hpcvirt runs with
+    :ivar sources: lines of sources.list of another distribution than Debian
     """
 
     suite: str
     packages: tuple[str, ...] = ('linux-image-cloud-amd64', 'python3-minimal')
     python: str = 'python3'
-    words: tuple[str, ...] = ()
-    mirror: str = ''
+    sources: tuple[str, ...] = ()
 
 
-_UBUNTU = ('--keyring=/usr/share/keyrings/ubuntu-archive-keyring.gpg',
-           '--components=main,universe')
-_MIRROR = 'http://archive.ubuntu.com/ubuntu'
+def _ubuntu(suite: str, *python: str) -> Distribution:
+    return Distribution(suite, ('linux-image-virtual', *python), python[0]
+                        .removesuffix('-minimal'), tuple(
+        'deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] '
+        f'http://archive.ubuntu.com/ubuntu {name} main universe'
+        for name in (suite, f'{suite}-updates')))
+
 
 DISTRIBUTIONS = {item.suite: item for item in (
     Distribution('bookworm'), Distribution('trixie'),
-    Distribution('jammy', ('linux-image-virtual', 'python3.11-minimal',
-                           'libpython3.11-stdlib'),
-                 'python3.11', _UBUNTU, _MIRROR),
-    Distribution('noble', ('linux-image-virtual', 'python3-minimal',
-                           'libpython3-stdlib'), words=_UBUNTU,
-                 mirror=_MIRROR))}
+    _ubuntu('jammy', 'python3.11-minimal', 'libpython3.11-stdlib'),
+    _ubuntu('noble', 'python3-minimal', 'libpython3-stdlib'))}
 
 #: Where the image has hpcvirt and what it needs.
 LIBRARIES = 'opt/hpcvirt'
@@ -152,9 +151,8 @@ def install(distribution: Distribution, tree: pathlib.Path,
     _run('mmdebstrap', '--quiet', '--variant=minbase', '--mode=root',
          f'--include={packages}', '--dpkgopt=force-unsafe-io',
          *(f'--dpkgopt=path-exclude=/usr/share/{name}/*'
-           for name in ('doc', 'locale', 'man')), *distribution.words,
-         distribution.suite, tree,
-         *([distribution.mirror] if distribution.mirror else []))
+           for name in ('doc', 'locale', 'man')), distribution.suite, tree,
+         *distribution.sources)
     for path, text in {**SYSTEM, 'profile.yaml': profile,
                        'etc/hostname': f'{machine.name}\n'}.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)

@@ -455,12 +455,12 @@ class ConfigTest(unittest.TestCase):
         words = (*self.fleet(), '--deployer', 'kolla', '--write', target)
         own = 'default_container_dimensions: {cpuset_cpus: "0-31"}\n'
         for path, text in (
-                ('globals.yml', own), ('config/nova.conf',
-                                       '[pci]\nalias = {"name": "x"}\n'),
+                ('globals.yml', own),
+                ('config/nova.conf', '[pci]\nalias = {"name": "x"}\n'),
                 ('inventory/group_vars/compute/a.yml', own),
                 ('inventory/host_vars/a', own),
-                ('config/nova/a/nova.conf', '[compute]\na=5\n'
-                 'cpu_dedicated_set=2\n')):
+                ('config/nova/a/nova.conf',
+                 '[compute]\na=5\ncpu_dedicated_set=2\n')):
             (target / path).parent.mkdir(parents=True, exist_ok=True)
             (target / path).write_text(text)
         before = self.tree()
@@ -471,13 +471,14 @@ class ConfigTest(unittest.TestCase):
         self.fails('--replace: is for', *words, '--replace')
         status, out, _ = self.run_command(*words, '--apply', '--replace')
         self.assertEqual(0, status)
-        for line in ('globals.yml sets default_container_dimensions: ',
-                     'inventory/host_vars/a sets default_container_',
-                     'config/nova/a/nova.conf sets [compute]cpu_dedicated_set '
-                     '= 2, and hpcvirt 1-15,17-31\n',
-                     'config/nova.conf sets [pci]alias = {"name": "x"}, of '
-                     'which config/nova/a/nova.conf takes the place'):
-            self.assertIn(f'Conflict: {line}', out)
+        instead = 'of which config/nova/a/nova.conf takes the place'
+        for path, found in (
+                ('globals.yml', 'default_container_dimensions: '),
+                ('inventory/host_vars/a', 'default_container_dimensions: '),
+                ('config/nova/a/nova.conf',
+                 '[compute]cpu_dedicated_set = 2, and hpcvirt 1-15,17-31\n'),
+                ('config/nova.conf', f'[pci]alias = {{"name": "x"}}, {instead}')):
+            self.assertIn(f'Conflict: {path} sets {found}', out)
         self.assertEqual(f'# hpcvirt: {own}',
                          (target / 'globals.yml').read_text())
         self.assertTrue((target / 'config/nova/a/nova.conf').read_text(
@@ -499,7 +500,7 @@ class ConfigTest(unittest.TestCase):
             '---\nkind: ConfigMap\ndata:\n  25-nova-extra.conf: |\n'
             '    [compute]\n    cpu_dedicated_set = 2-9\n')
         words = (self.host(), '--deployer', 'edpm', '--write', target)
-        status, out, err = self.run_command(*words)
+        status, out, _ = self.run_command(*words)
         self.assertEqual(2, status)
         self.assertEqual('Conflict: site.yaml sets edpm_kernel_args: '
                          'isolcpus=2-9, and hpcvirt sets it too\n', out)

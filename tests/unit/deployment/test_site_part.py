@@ -8,6 +8,7 @@ from hpcvirt.deployment import tree
 
 FILTER = '[filter_scheduler]\nenabled_filters = A,B\n'
 SPEC = 'device_spec = {"address": "0000:01:00.0"}'
+CPUS = '[compute]cpu_dedicated_set'
 PATH = 'config/nova/n1/nova.conf'
 
 
@@ -74,8 +75,7 @@ class FindConflictsTest(unittest.TestCase):
 
     def test_another_value_of_one_option_conflicts(self):
         self.assertEqual(
-            [f'{PATH} sets [compute]cpu_dedicated_set = 0, 1, and hpcvirt '
-             '1-3'],
+            [f'{PATH} sets {CPUS} = 0, 1, and hpcvirt 1-3'],
             self.find(f'{FILTER}[compute]\ncpu_dedicated_set = 0,\n  1\n'))
         self.assertEqual(f'{write()}{FILTER}[compute]\n# hpcvirt: '
                          'cpu_dedicated_set = 0,\n# hpcvirt:   1\n', self.text)

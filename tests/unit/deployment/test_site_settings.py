@@ -138,10 +138,10 @@ class FindConflictsTest(unittest.TestCase):
         plain = profiles.build({'page_size': '4K'}, 'plain')
         self.assert_found([], 'etc/sysctl.conf', 'vm.nr_hugepages=0\n',
                           profile=plain)
-        lines = ('w /sys/devices/system/node/node0/hugepages/hugepages-2048kB/'
-                 'nr_hugepages - - - - 9', 'w+! /sys/kernel/mm/ksm/run - - - '
-                 '- 1', 'f /sys/kernel/mm/hugepages/hugepages-1048576kB/'
-                 'nr_hugepages - - - - 1')
+        pages = 'hugepages/hugepages-2048kB/nr_hugepages'
+        lines = (f'w /sys/devices/system/node/node0/{pages} - - - - 9',
+                 'w+! /sys/kernel/mm/ksm/run - - - - 1',
+                 f'f /sys/kernel/mm/{pages} - - - - 1')
         self.assert_found(list(lines), 'etc/tmpfiles.d/a.conf',
                           '\n'.join((*lines, 'd /run/a',
                                      'w /sys/kernel/mm/ksm/run - - - - 2')),
