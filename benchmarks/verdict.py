@@ -5,11 +5,11 @@
 Each kind of noise gets guests exactly at the bound, where PASS and FAIL are
 both wrong, guests that are as good as native, where FAIL is wrong, and guests
 that lose twice as much as allowed. The verdicts are those of the program. With
-``--csv`` the table goes to docs/source/verdict_rates.csv as well, which is
-shown in docs/source/benchmarks.rst. Beside it are the rates of the previous
-rules, which judged a typical run alone, did not look for correlation, and
-divided the errors among several numbers of pairs. The exit status is 1 if a
-rate is above 5 % by more than three standard errors.
+``--csv`` the table goes to doc/source/reference/verdict_rates.csv as well,
+which a page of the documentation shows. Beside it are the rates of the
+previous rules, which judged a typical run alone, did not look for correlation,
+and divided the errors among several numbers of pairs. The exit status is 1 if
+a rate is above 5 % by more than three standard errors.
 """
 
 import argparse
@@ -375,7 +375,7 @@ BEFORE: dict[tuple[str, int], str] = {
 COLUMNS = ('Noise', 'Pairs', 'False PASS, %', 'False FAIL, %',
            'FAIL of equal, %', 'PASS of equal, %', 'FAIL of slow, %',
            'Before: false PASS / false FAIL / PASS of equal, %')
-CSV = (pathlib.Path(__file__).parents[1] / 'docs' / 'source'
+CSV = (pathlib.Path(__file__).parents[1] / 'doc' / 'source' / 'reference'
        / 'verdict_rates.csv')
 #: Time to relaunch a guest, if each run takes 1.
 RELAUNCH_S = 15

@@ -4,5 +4,5 @@
 
 ``python -m demo`` reads hosts from topology files, generates flavors, creates
 them through Nova's API, fills the hosts, and places the same requests with
-hpcvirt and with Nova alone. See docs/source/demo.rst.
+hpcvirt and with Nova alone. See doc/source/user/demo.rst.
 """

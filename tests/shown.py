@@ -25,7 +25,7 @@ FIELD = re.compile(r'\A(?::\w+:.*\n)+')
 CONFIGURATION = re.compile(r'^\[+\w+[|\w$]*\]+$|^HPCVIRT_\w+=', re.MULTILINE)
 #: What an operator reads.
 PAGES = (*sorted(ROOT.glob('*.rst')), ROOT / 'devstack' / 'README.rst',
-         *sorted((ROOT / 'docs' / 'source').glob('**/*.rst')),
+         *sorted((ROOT / 'doc' / 'source').glob('**/*.rst')),
          *sorted((ROOT / 'releasenotes' / 'notes').glob('*.yaml')))
 SOURCES = tuple(sorted((ROOT / 'hpcvirt').glob('**/*.py')))
 LANGUAGES = ('ini', 'yaml')

@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from demo import transcript  # noqa: E402
 
-PAGES = ('README.rst', 'docs/source/install.rst')
+PAGES = ('README.rst', 'doc/source/install/install.rst')
 #: How the last command ends.
 LAST = '/hpcvirt flavor plan /'
 #: What the environment must not contain.
@@ -31,9 +31,13 @@ ABSENT = ('nova', 'tests', 'demo')
 def commands(page: pathlib.Path) -> Iterator[str]:
     """Yield the commands of a page, up to the one that plans flavors.
 
+    Commands of hpcvirt without a path, and of tox, are examples.
+
     :raises ValueError: if the page plans no flavors
     """
     for command, _ in transcript.commands(page):
+        if command.startswith(('hpcvirt ', 'tools/tox ')):
+            continue
         yield command
         if command.endswith(LAST):
             return

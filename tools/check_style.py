@@ -43,11 +43,13 @@ DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
 BROAD_TESTS = frozenset({
     'audit/test_documentation.py',
     'bench/analysis/test_error_rates.py',
+    'deployment/test_documentation.py',
     'docs/test_contributor.py',
     'docs/test_readme.py',
     'fit/test_against_oracle.py',
     'flavors/test_documentation.py',
     'fleet/test_documentation.py',
+    'health/test_documentation.py',
     'topology/test_emulated_hosts.py',
     'topology/test_hostile_input.py',
     'topology/test_one_machine_one_host.py',
@@ -90,7 +92,7 @@ PHRASE = re.compile(
 #: Stand between the words of a text in a program.
 MARKS = str.maketrans(dict.fromkeys('#\'"', ' '))
 #: Programs and documents whose texts are checked.
-TEXTS = ('README.rst', 'docs/source/*.rst', 'releasenotes/notes/*.yaml',
+TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
          'hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py',
          'tools/**/*.py', 'tools/**/*.rst', 'benchmarks/**/*.py')
 

@@ -6,18 +6,9 @@ project = 'hpcvirt release notes'
 copyright = 'hpcvirt developers'
 author = 'hpcvirt developers'
 
-extensions = [
-    'openstackdocstheme',
-    'reno.sphinxext',
-]
+extensions = ['reno.sphinxext']
 
-html_theme = 'openstackdocs'
-pygments_style = 'native'
-
-openstackdocs_auto_name = False
-openstackdocs_repo_name = 'hpcvirt'
-openstackdocs_pdf_link = False
-openstackdocs_use_storyboard = False
+html_theme = 'furo'
 
 # Release notes have no version of their own.
 version = ''

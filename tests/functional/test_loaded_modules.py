@@ -8,8 +8,9 @@ import subprocess
 import sys
 import unittest
 
-PAGE = (pathlib.Path(__file__).parents[2] / 'docs' / 'source'
-        / 'install.rst').read_text()
+from tests import pages
+
+PAGE = pages.read('install/install')
 
 #: Names the file of each module of hpcvirt that the plug-ins import.
 PROGRAM = """

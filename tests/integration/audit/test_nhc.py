@@ -12,6 +12,7 @@ import unittest
 from hpcvirt.audit import audit
 from hpcvirt.audit import finding
 from hpcvirt.audit import report
+from tests import pages
 
 #: NHC splits a line at its first bars, and evaluates the check without
 #: quotes, so that its words are expanded twice.
@@ -40,7 +41,7 @@ for ((CNUM = 0; CNUM < ${#CHECKS[*]}; CNUM++)); do
 done
 """
 
-PAGE = pathlib.Path(__file__).parents[3] / 'docs/source/audit.rst'
+PAGE = pages.path('admin/audit-hosts')
 
 EVIL = (
     '[ab]* is $(touch touched) `touch touched` "quoted\' \\ ; touch touched'

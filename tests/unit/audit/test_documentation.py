@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page on audits against what the program does."""
+"""The pages on audits against what the program does."""
 
 import dataclasses
-import pathlib
 import textwrap
 
 from hpcvirt.audit import audit
@@ -12,10 +11,11 @@ from hpcvirt.audit import finding
 from hpcvirt.audit import report
 from hpcvirt.audit import summary
 from hpcvirt.audit.reading import nova
+from tests import pages
 from tests.builders import audited
 
-ROOT = pathlib.Path(__file__).parents[3]
-PAGE = (ROOT / 'docs/source/audit.rst').read_text()
+PAGE = pages.read('admin/audit-hosts', 'admin/audit-fleet',
+                  'reference/audit-rules')
 
 
 class DocumentationTest(audited.Case):

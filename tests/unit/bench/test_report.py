@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import pathlib
 import random
 import re
 import unittest
@@ -22,6 +21,7 @@ from hpcvirt.bench.report import prospects
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.report import text
 from hpcvirt.bench.run import plan
+from tests import pages
 from tests.builders import runs
 from tests.builders import study_runs
 from tools import report_example
@@ -331,9 +331,10 @@ plan stream openmp: 10 pairs, 1 figure, about 22 min if a job takes a minute
 with 16, about 34 min if a job takes a minute
     if single runs vary by 10%: none with 10 pairs; one that equals native \
 with 151, about 5 h 4 min if a job takes a minute""", found)
-        page = (pathlib.Path(__file__).parents[3] / 'docs' / 'source'
-                / 'benchmarks.rst').read_text()
-        self.assertIn('a guest of at least 0.988\npasses', page)
+        page = pages.read('user/how-many-pairs')
+        self.assertIn('a guest of at least 0.988 passes', page)
+        self.assertIn('needs 16 pairs', page)
+        self.assertIn('needs 151 pairs', page)
 
     def test_a_guest_as_slow_as_it_says_passes_4_times_of_5(self):
         dice = random.Random(1)

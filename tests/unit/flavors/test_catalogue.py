@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import pathlib
 import random
 import unittest
 
@@ -14,6 +13,7 @@ from hpcvirt.flavors import profile
 from hpcvirt.flavors import sizes
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
+from tests import pages
 from tests.builders import hosts
 
 
@@ -140,8 +140,7 @@ class NamesTest(unittest.TestCase):
              'hpc.16c1n.2m'), catalogue.assign_names(guests, 'hpc', 20))
 
     def test_a_template_has_the_fields_that_the_guide_lists(self):
-        page = (pathlib.Path(__file__).parents[3]
-                / 'docs/source/flavors.rst').read_text()
+        page = pages.read('reference/flavor-names')
         for field in operator_specs.FIELDS:
             self.assertIn(f'``{{{field}}}``', page)
             catalogue.make_name(make_guest(), form=f'{{{field}}}')

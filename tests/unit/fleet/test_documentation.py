@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import pathlib
 import re
 import textwrap
 import unittest
@@ -14,15 +13,17 @@ from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import make_room
+from tests import pages
 from tests.builders import commands
 from tests.builders import folders
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pages.ROOT
 ETC = ROOT / 'etc' / 'hpcvirt'
 #: Written by an embedded Nova.
 LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
-FILTER_PAGE = (ROOT / 'docs' / 'source' / 'filter.rst').read_text()
-PAGE = (ROOT / 'docs' / 'source' / 'fleet.rst').read_text()
+FILTER_PAGE = pages.read('admin/filter')
+PAGE = pages.read('admin/capacity', 'admin/explain', 'admin/explain-log',
+                  'admin/make-room', 'reference/fleet-json')
 
 
 def run(*words):

@@ -99,11 +99,11 @@ class TestTree(testtools.TestCase):
         self.write('hpcvirt/cmd/a.py', '"""Fits on cells, of\nwhich one."""\n'
                    '#: At most so\n#: many.\nprint("Stops also "\n'
                    '      "if full.")\n')
-        self.write('docs/source/a.rst', 'As ever.\n\n'
+        self.write('doc/source/a.rst', 'As ever.\n\n'
                    'A case of which half runs, in as many cells as ever more\n'
                    'hosts have; in summary, whatever it is.\n')
         self.assertEqual(
-            ["docs/source/a.rst:1: say it without 'As ever'",
+            ["doc/source/a.rst:1: say it without 'As ever'",
              "hpcvirt/cmd/a.py:1: say it without ', of which'",
              "hpcvirt/cmd/a.py:3: say it without 'so many'",
              "hpcvirt/cmd/a.py:5: say it without 'also if'"],

@@ -9,6 +9,7 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
+from tests import pages
 from tests.builders import machines
 
 BOX: dict[str, Any] = {
@@ -66,10 +67,9 @@ class RoundTripTest(unittest.TestCase):
 
 class DocumentationTest(unittest.TestCase):
     def test_the_example_of_the_documentation_is_read(self) -> None:
-        root = pathlib.Path(__file__).parents[3]
-        text = (root / 'docs/source/topology.rst').read_text()
+        text = pages.read('reference/snapshot')
         example = text.split('.. code-block:: json\n')[1]
-        example = example[:example.index('\n\n``socket``')]
+        example = example[:example.index('\n\n.. list-table::')]
         host = read(example.encode())
         self.assertEqual(('node7', 4, 64), (
             host.name, len(host.cpus), host.devices[0].total_vfs))

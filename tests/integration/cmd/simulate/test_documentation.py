@@ -4,17 +4,17 @@
 
 import contextlib
 import os
-import pathlib
 import re
 import shlex
 import textwrap
 import unittest
 from unittest import mock
 
+from tests import pages
 from tests.builders import commands
 
-ROOT = pathlib.Path(__file__).parents[4]
-PAGE = (ROOT / 'docs' / 'source' / 'simulate.rst').read_text()
+ROOT = pages.ROOT
+PAGE = pages.read('user/simulate')
 
 
 class DocumentationTest(unittest.TestCase):
