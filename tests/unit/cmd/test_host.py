@@ -477,7 +477,8 @@ class ConfigTest(unittest.TestCase):
                 ('inventory/host_vars/a', 'default_container_dimensions: '),
                 ('config/nova/a/nova.conf',
                  '[compute]cpu_dedicated_set = 2, and hpcvirt 1-15,17-31\n'),
-                ('config/nova.conf', f'[pci]alias = {{"name": "x"}}, {instead}')):
+                ('config/nova.conf',
+                 f'[pci]alias = {{"name": "x"}}, {instead}')):
             self.assertIn(f'Conflict: {path} sets {found}', out)
         self.assertEqual(f'# hpcvirt: {own}',
                          (target / 'globals.yml').read_text())
