@@ -2,13 +2,14 @@
 
 """Run the commands of the operator's guide.
 
-bash runs each line ``$ command`` of a console block, in order, in a clone of
-this repository. The command must succeed and print the lines that the page
-shows below it; a command that shows `` 400: `` must fail with that. ``...``
-stands for any text, and for any lines if it is alone on its line; white space
-is not significant. Names from an operator's machine, such as /opt/nova, are
-replaced by those of this cloud. The ``nova.conf`` of the pages is compared
-with the one that nova-scheduler reads.
+bash runs each line ``$ command`` of a console block, with the lines that
+continue it after a backslash, in order, in a clone of this repository. The
+command must succeed and print the lines that the page shows below it; a command
+that shows `` 400: `` must fail with that. ``...`` stands for any text, and for
+any lines if it is alone on its line; white space is not significant. Names from
+an operator's machine, such as /opt/nova, are replaced by those of this cloud.
+The ``nova.conf`` of the pages is compared with the one that nova-scheduler
+reads.
 """
 
 import dataclasses
@@ -33,6 +34,7 @@ PAGES = ('install/install.rst', 'admin/filter.rst',
 CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '
+CONTINUATION = '\\'
 ANY = '...'
 API_ERROR = ' 400: '
 
@@ -86,7 +88,9 @@ def steps(text: str) -> Iterator[Step]:
         command = ''
         shown: list[str] = []
         for line in block:
-            if line.startswith(PROMPT):
+            if command.endswith(CONTINUATION):
+                command += f'\n{line}'
+            elif line.startswith(PROMPT):
                 if command:
                     yield Step(command, tuple(shown))
                 command, shown = line[len(PROMPT):], []

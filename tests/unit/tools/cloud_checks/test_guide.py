@@ -23,7 +23,9 @@ Text with $ four in it.
 
 .. code-block:: console
 
-   $ five
+   $ five --six \\
+       seven
+   eight
 """
 
 
@@ -31,7 +33,8 @@ class GuideTest(unittest.TestCase):
     def test_commands_are_read_with_the_lines_below_them(self):
         self.assertEqual(
             [guide.Step('one --two', ('a  b', '...', 'c')),
-             guide.Step('three', ()), guide.Step('five', ())],
+             guide.Step('three', ()),
+             guide.Step('five --six \\\n    seven', ('eight',))],
             list(guide.steps(TEXT)))
 
     def test_pages_of_the_documentation_have_commands(self):
