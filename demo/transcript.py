@@ -2,8 +2,8 @@
 
 """Sessions in a terminal that documents show, and what is really printed.
 
-A literal block of a page shows commands after ``$`` and their output below.
-A line ``...`` stands for any lines.
+A literal block of a page shows commands after ``$``, which may continue after
+a backslash, and their output below. A line ``...`` stands for any lines.
 """
 
 import pathlib
@@ -13,13 +13,15 @@ from collections.abc import Iterator
 
 _BLOCK = re.compile(r'::(?: console)?\n\n((?:[ ]+.*\n|\n)+)')
 _COMMAND = re.compile(r'^\$ (.*)$', re.MULTILINE)
+_CONTINUED = re.compile(r' \\\n +')
 _ANY = re.compile(r'^\.\.\.$', re.MULTILINE)
 
 
 def commands(page: pathlib.Path) -> Iterator[tuple[str, str]]:
     """Yield each command that a page shows, and the output shown below."""
     for block in _BLOCK.findall(page.read_text()):
-        _, *parts = _COMMAND.split(textwrap.dedent(block))
+        joined = _CONTINUED.sub(' ', textwrap.dedent(block))
+        _, *parts = _COMMAND.split(joined)
         yield from zip(parts[::2], parts[1::2], strict=True)
 
 
