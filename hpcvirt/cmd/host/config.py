@@ -32,7 +32,7 @@ from hpcvirt.flavors import warning
 from hpcvirt.model import cpuset
 
 _EPILOG = f"""\
-{planning.EPILOG}
+{hosts.EPILOG}
 Exit status: 0 if the files were printed or written, or are there already; 2 if
 the input cannot be used or a file is in the way, and then nothing is changed.
 """

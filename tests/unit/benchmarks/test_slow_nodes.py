@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the page on quarantine says about the published signature."""
+"""What the pages on slow nodes say about the published signature."""
 
 import pathlib
 import sys
