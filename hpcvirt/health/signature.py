@@ -30,8 +30,8 @@ WINDOW_S = 1800.0
 #: Lower scores are 0: they decide nothing.
 MIN_SCORE = 0.5
 
-#: A sign of one thing, and one of the sums over many CPUs, must last for longer,
-#: because it may also be a backup, a hot afternoon or a burst.
+#: A sign without a published source, and one of the sums over many CPUs, must
+#: last for longer, because it may also be a backup, a hot afternoon or a burst.
 LONG_S = 3600.0
 
 
