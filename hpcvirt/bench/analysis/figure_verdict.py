@@ -105,9 +105,12 @@ def _too_near(figure: figures.Figure, low: float, high: float) -> str | None:
     if judged.mean and judged.interval and (
             _place(judged.mean, figure) != _place(judged.interval, figure)):
         return None
-    return ('the ratio is nearer to the bound than '
+    near = ('the ratio is nearer to the bound than '
             f'{judged.launches or judged.pairs} '
             f'{"boots" if judged.launches else "pairs"} can tell')
+    return near if not figure.has_own_noise else (
+        f'{near} of a guest that varies more than native: what changes slowly '
+        'in one boot looks like a loss')
 
 
 def _too_many(figure: figures.Figure) -> str | None:

@@ -46,6 +46,8 @@ class Figure:
     :ivar slow: the stragglers, None if the figure has no bound
     :ivar share: of the chance of an error of a single run
     :ivar together: number of figures that are judged together
+    :ivar has_own_noise: whether the guest varies by itself, so that its loss
+        has to be far from the bound
     """
 
     judgement: judgement.Judgement
@@ -57,6 +59,7 @@ class Figure:
     slow: stragglers.Stragglers | None = None
     share: float = 1.0
     together: int = 1
+    has_own_noise: bool = False
 
 
 def count(runs: Iterable[record.Run]) -> int:
@@ -191,7 +194,8 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     if bound and bound.is_measured:
         estimated = _with_study(estimated, limit, caution.find_room(
             len(set(units)) or len(values.pairs) or 1))
-    base = Figure(estimated, limit=worst, slow=slow,
+    base = Figure(estimated, limit=worst, slow=slow, has_own_noise=isinstance(
+        last, losses.Losses) and last.has_own_noise,
                   share=found.share / max(1, len(run.interim_analyses)))
     resemblance = unit_losses.explain_resemblance(values, direction, units,
                                                   caution, found.before)

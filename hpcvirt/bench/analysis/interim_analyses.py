@@ -210,7 +210,9 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     distance = abs(ratio - limit)
     if distance <= stats.EQUAL:
         return None
-    least = max(least, losses.find_least(distance, limit))
+    own = 0.0 if judged.launches else math.sqrt(max(
+        0.0, (judged.guest_cv or 0.0) ** 2 - (judged.native_cv or 0.0) ** 2))
+    least = max(least, losses.find_least(distance, limit, own))
     further = attempts.share(len(judged.earlier) + 2) if run.subject else 1.0
     further /= max(1, figures)
     least = max(least, signed_rank.find_least(further))

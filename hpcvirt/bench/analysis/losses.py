@@ -13,7 +13,7 @@ levels are, the two differ and are judged apart:
 * the mean time by Student's t with the correction of Hall for skewness
   [Hall-1992].
 
-A few runs do not show everything. Three further conditions keep the promise
+A few runs do not show everything. Four further conditions keep the promise
 where they may be violated; ``benchmarks/verdict.py`` shows the rates.
 
 * **Distance.** Runs that were not met may move the mean, and runs that
@@ -23,6 +23,11 @@ where they may be violated; ``benchmarks/verdict.py`` shows the rates.
 * **Resemblance.** If losses resemble those before them, the interval is
   widened as for autoregressive noise; if they resemble them much, nothing is
   decided.
+* **Own noise.** A few pairs hardly show that runs resemble each other. What
+  changes slowly in the machine is in both sides of a pair, but what changes
+  slowly in the guest alone looks like a loss. So the loss of a guest that
+  varies more than native is decided only if it is far from the bound, compared
+  with its own noise; the more runs resemble the one before, the farther.
 * **Skewness** as above.
 
 Stragglers are judged by their number and length
@@ -54,6 +59,18 @@ _RESEMBLE = 1.5
 #: The mean correlation over a tenth of all distances at which nothing is
 #: decided, divided in the same way.
 _RESEMBLE_MUCH = 1.5
+#: The logarithm of the ratio of both standard deviations is larger than this
+#: number of standard errors if the guest varies by itself.
+_OWN = 2.0
+#: Such a guest has to be farther from the bound than its own noise times the
+#: larger one of (correlation + _UNSEEN) x _FEW / n^2, which keeps the promise
+#: for AR(1) up to 0.9, and of the standard errors that the interval would have
+#: with a correlation of _HIDDEN, or of _SEEN / sqrt(n) if that is smaller: a
+#: larger one would show.
+_UNSEEN = 0.4
+_FEW = 500
+_HIDDEN = 0.5
+_SEEN = 3.0
 #: The skewness that needs no correction.
 _NO_SKEWNESS = 1e-6
 
@@ -117,6 +134,7 @@ class Losses:
     :ivar widening: how many times as wide the interval is, since losses
         resemble those before them
     :ivar room: a loss that is nearer to the bound than this is not decided
+    :ivar has_own_noise: whether the noise of the guest alone asks for the room
     """
 
     typical: signed_rank.SignedRank
@@ -124,6 +142,7 @@ class Losses:
     mean: MeanTime | None = None
     widening: float = 1.0
     room: float = 0.0
+    has_own_noise: bool = False
 
     @property
     def loss(self) -> float:
@@ -215,6 +234,32 @@ class Caution:
                 * stats.quantile(stats.ALPHA / self.looks)
                 / stats.quantile(stats.ALPHA))
 
+    def find_own_noise(self, native: Sequence[float],
+                       guest: Sequence[float]) -> float:
+        """Return by how much a guest varies beyond what native explains.
+
+        :param native: logarithms of the values, of at least two pairs
+        """
+        by_chance = math.exp(
+            2 * self.allow(_OWN) / math.sqrt(len(native) - 1))
+        return math.sqrt(max(0.0, statistics.variance(guest)
+                             - by_chance * statistics.variance(native)))
+
+    def find_own_room(self, own: float, correlation: float,
+                      count: int) -> float:
+        """Return how near to the bound a guest may not be for its own noise.
+
+        :param own: see :meth:`find_own_noise`
+        :param correlation: of the losses with those before them
+        """
+        if self.limit is None:
+            return 0.0
+        errors = stats.quantile(stats.ALPHA / self.figures)
+        hidden = min(_HIDDEN, _SEEN / math.sqrt(count))
+        return own * errors * max(
+            (correlation + _UNSEEN) * _FEW / count ** 2
+            / stats.quantile(stats.ALPHA), _widen(hidden) / math.sqrt(count))
+
     def allow(self, errors: float) -> float:
         """Return how many standard errors are no sign, among all figures."""
         by_chance = 1 - statistics.NormalDist().cdf(errors)
@@ -222,24 +267,32 @@ class Caution:
 
 
 def estimate(losses: Sequence[float], usual: Sequence[float],
-             mean_loss: float, caution: Caution) -> Losses:
+             mean_loss: float, caution: Caution, own: float = 0.0) -> Losses:
     """Estimate both losses from at least one pair.
 
     :param losses: in the order of measurement
     :param usual: the same without stragglers, in that order
     :param mean_loss: the logarithm of the ratio of the mean times, without
         stragglers
+    :param own: noise of the guest alone
     """
     count = len(losses)
     correlation = stats.autocorrelation(usual, 1)
+    room = caution.find_room(count)
+    own_room = caution.find_own_room(own, correlation, count)
     if correlation + 1 / count <= caution.allow(_RESEMBLE) / math.sqrt(count):
         correlation = 0.0
     correlation = min(max(correlation, 0.0), stats.LARGEST_CORRELATION)
     return Losses(
         signed_rank.estimate(losses), tuple(sorted(losses)),
         _mean_if_skewed(usual, mean_loss, caution.allow(_SKEWED)),
-        math.sqrt((1 + correlation) / (1 - correlation)),
-        caution.find_room(count))
+        _widen(correlation),
+        max(room, own_room), own_room > room)
+
+
+def _widen(correlation: float) -> float:
+    """Return how many times as wide autoregressive noise makes an interval."""
+    return math.sqrt((1 + correlation) / (1 - correlation))
 
 
 def explain_resemblance(losses: Sequence[float],
@@ -257,9 +310,15 @@ def explain_resemblance(losses: Sequence[float],
             ' so that they count as very few: something changes slowly')
 
 
-def find_least(distance: float, limit: float) -> int:
-    """Return the number of losses that decide at a distance from the bound."""
-    return math.ceil((Caution(limit).find_room(1) / distance) ** 2)
+def find_least(distance: float, limit: float, own: float = 0.0) -> int:
+    """Return the number of losses that decide at a distance from the bound.
+
+    :param own: noise of the guest alone
+    """
+    own_room = _widen(_HIDDEN) * stats.quantile(stats.ALPHA) * own
+    return math.ceil(max(
+        (max(Caution(limit).find_room(1), own_room) / distance) ** 2,
+        math.sqrt(_FEW * _UNSEEN * own / distance)))
 
 
 def _mean_if_skewed(losses: Sequence[float],

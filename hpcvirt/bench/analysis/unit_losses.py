@@ -38,7 +38,8 @@ def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
         return losses.estimate(
             _means(find_losses(values, direction), units),
             _means(list(map(operator.sub, guest, native)), units),
-            stragglers.compare_means(native, guest), caution)
+            stragglers.compare_means(native, guest), caution,
+            0.0 if units else caution.find_own_noise(native, guest))
     guest = [math.exp(mean) for mean in _means(
         [math.log(value) for value in values.guest], units)]
     return stats.estimate_unpaired(values.native, guest, direction)
