@@ -70,10 +70,7 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     judged = dataclasses.replace(figure.judgement, result=word, reason=reason,
                                  remedy=remedy, suspect=suspect,
                                  p_pass=p_pass, p_fail=p_fail)
-    judged = _with_tail(judged)
-    if figure.machine is None:
-        return _as_controls_allow(judged, figure, low)
-    return _as_machine_allows(judged, figure.machine, figure.limit, low)
+    return _as_native_allows(_with_tail(judged), figure, low)
 
 
 def _compare_losses(figure: figures.Figure) -> str | None:
@@ -144,44 +141,33 @@ def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
         'show whether native has them as well')
 
 
-def _as_controls_allow(judged: judgement.Judgement, figure: figures.Figure,
-                       low: float) -> judgement.Judgement:
-    """Withdraw a decision if native fails against itself in the same run.
-
-    :param low: the better end of the guest's loss
-    """
-    control = figure.control
-    if control is None:
-        return judged
-    judged = dataclasses.replace(
-        judged, machine=figures.interval(control, judged.direction))
-    limit = abs(figure.limit) + figure.step
-    fails = min(control.p_within(limit), control.p_beyond(-limit))
-    noise = max(abs(end) for end in control.ends())
-    if fails > stats.ALPHA or judged.result is Word.INVALID or (
-            judged.result is Word.FAIL and low > noise):
-        return judged
-    return dataclasses.replace(
-        judged, result=Word.INCONCLUSIVE,
-        reason='the second of two native runs '
-        'differs from the first by more than the bound: what runs before it '
-        'decides, and not the guest', remedy=judgement.Remedy.QUIETER_MACHINE)
-
-
-def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
-                       limit: float, low: float) -> judgement.Judgement:
+def _as_native_allows(judged: judgement.Judgement, figure: figures.Figure,
+                      low: float) -> judgement.Judgement:
     """Withdraw a decision that native against native would get as well.
 
     :param low: the better end of the guest's loss
     """
-    noise = max(abs(end) for end in machine.ends())
+    native = figure.machine or figure.control
+    if native is None:
+        return judged
     judged = dataclasses.replace(
-        judged, machine=figures.interval(machine, judged.direction))
-    if noise <= abs(limit) + stats.EQUAL or (
+        judged, machine=figures.interval(native, judged.direction))
+    noise = max(abs(end) for end in native.ends())
+    limit = abs(figure.limit)
+    if figure.machine:
+        is_noisy = noise > limit + stats.EQUAL
+        reason = ('native against native differs by more than the bound: this '
+                  'machine cannot decide')
+    else:
+        limit += figure.step
+        is_noisy = min(native.p_within(limit),
+                       native.p_beyond(-limit)) <= stats.ALPHA
+        reason = ('the second of two native runs differs from the first by '
+                  'more than the bound: what runs before it decides, and not '
+                  'the guest')
+    if not is_noisy or judged.result is Word.INVALID or (
             judged.result is Word.FAIL and low > noise):
         return judged
-    reason = ('native against native differs by more than the bound: this '
-              'machine cannot decide')
     if judged.result is Word.INCONCLUSIVE:
         reason = f'{judged.reason}; {reason}'
     return dataclasses.replace(judged, result=Word.INCONCLUSIVE, reason=reason,

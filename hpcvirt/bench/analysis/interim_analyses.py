@@ -160,12 +160,6 @@ def find_reached(looks: Sequence[int], pairs: int) -> tuple[int, ...]:
     return tuple(look for look in looks if look <= pairs)
 
 
-def find_parts(looks: Sequence[int],
-               done: Sequence[int]) -> tuple[float, ...]:
-    """Return the part of the planned pairs that each reached look has."""
-    return tuple(look / looks[-1] for look in done)
-
-
 def first(values: sample_pairs.MetricValues,
           pairs: int) -> sample_pairs.MetricValues:
     """Return the first pairs of both sides."""
@@ -234,5 +228,6 @@ def _level(judged: judgement.Judgement, run: record.Run) -> float:
     level = evidence.share * stats.ALPHA
     levels = find_levels(
         tuple(look * (judged.launches or judged.pairs) // judged.pairs
-              for look in done), find_parts(looks, done), level)
+              for look in done), tuple(look / looks[-1] for look in done),
+        level)
     return next(filter(None, reversed(levels)), level)

@@ -10,8 +10,7 @@ decides more often. If losses are visibly skewed, as those of a guest with two
 levels are, the two differ and are judged apart:
 
 * a typical run by the sign test as well, which holds for any distribution;
-* the mean time by Student's t with the correction of Hall for skewness
-  [Hall-1992].
+* the mean time by :mod:`hpcvirt.bench.analysis.mean_time`.
 
 A few runs do not show everything. Four further conditions keep the promise
 where they may be violated; ``benchmarks/verdict.py`` shows the rates.
@@ -41,6 +40,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import mean_time
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 
@@ -48,11 +48,6 @@ from hpcvirt.bench.analysis import stats
 DISTANCE = 1.5
 #: A larger bound asks for no more than this one.
 _BOUND = 0.05
-#: Losses are called skewed if this number of standard errors says so, by their
-#: skewness or by the distance of their mean from their median. Both have these
-#: errors if the losses are normal.
-_SKEWED = 2.0
-_MEDIAN_ERROR = math.sqrt(math.pi / 2 - 1)
 #: Losses that are independent are correlated by less than this, divided by the
 #: square root of their number, in 14 of 15 cases.
 _RESEMBLE = 1.5
@@ -71,57 +66,6 @@ _UNSEEN = 0.4
 _FEW = 500
 _HIDDEN = 0.5
 _SEEN = 3.0
-#: The skewness that needs no correction.
-_NO_SKEWNESS = 1e-6
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class MeanTime:
-    """The loss of the mean time, of skewed losses.
-
-    :ivar loss: the mean
-    :ivar deviation: standard deviation of a loss
-    :ivar skewness: of the losses
-    :ivar count: number of losses
-    """
-
-    loss: float
-    deviation: float
-    skewness: float
-    count: int
-
-    def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
-        """Return both ends of the interval of the loss."""
-        _, reach = stats.Normal(0.0, 1.0, self.count - 1).ends(level)
-        low, high = (self._limit(reach), self._limit(-reach))
-        return low, high
-
-    def p_beyond(self, limit: float) -> float:
-        """Return the p-value of a loss of at least the limit."""
-        return stats.Normal(self._statistic(limit), 1.0,
-                            self.count - 1).p_beyond(0.0)
-
-    def p_within(self, limit: float) -> float:
-        """Return the p-value of a loss of at most the limit."""
-        return stats.Normal(self._statistic(limit), 1.0,
-                            self.count - 1).p_within(0.0)
-
-    def _statistic(self, limit: float) -> float:
-        """Return what has Student's t distribution at a limit."""
-        distance = (self.loss - limit) / self.deviation
-        if abs(self.skewness) > _NO_SKEWNESS:
-            distance = ((1 + self.skewness * distance / 3) ** 3
-                        - 1) / self.skewness + self.skewness / (6 * self.count)
-        return distance * math.sqrt(self.count)
-
-    def _limit(self, statistic: float) -> float:
-        """Return the limit at which the statistic has a value."""
-        distance = statistic / math.sqrt(self.count)
-        if abs(self.skewness) > _NO_SKEWNESS:
-            distance -= self.skewness / (6 * self.count)
-            distance = 3 / self.skewness * (
-                math.cbrt(1 + self.skewness * distance) - 1)
-        return self.loss - distance * self.deviation
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,14 +79,17 @@ class Losses:
         resemble those before them
     :ivar room: a loss that is nearer to the bound than this is not decided
     :ivar has_own_noise: whether the noise of the guest alone asks for the room
+    :ivar resemblance: why losses that resemble each other decide nothing, None
+        if they may
     """
 
     typical: signed_rank.SignedRank
     values: tuple[float, ...]
-    mean: MeanTime | None = None
+    mean: mean_time.MeanTime | None = None
     widening: float = 1.0
     room: float = 0.0
     has_own_noise: bool = False
+    resemblance: str | None = None
 
     @property
     def loss(self) -> float:
@@ -180,12 +127,11 @@ class Losses:
         """
         typical = 1.0
         if self.loss - limit >= self.room:
-            typical = self.typical.p_within(self._narrowed(limit))
+            near = self._narrowed(limit)
+            typical = self.typical.p_within(near)
             if self.mean is not None:
-                typical = max(typical, _sign_p(
-                    bisect.bisect_right(
-                        self.values, self._narrowed(limit) + stats.EQUAL),
-                    len(self.values)))
+                typical = max(typical, _sign_p(bisect.bisect_right(
+                    self.values, near + stats.EQUAL), len(self.values)))
         if self.mean is None or self.mean.loss - limit < self.room:
             return typical
         return min(typical, max(self.mean.p_within(self._narrowed(limit)),
@@ -194,12 +140,11 @@ class Losses:
     def _typical_beyond(self, limit: float) -> float:
         if limit - self.loss < self.room:
             return 1.0
-        found = self.typical.p_beyond(self._narrowed(limit))
-        if self.mean is None:
-            return found
-        beyond = len(self.values) - bisect.bisect_left(
-            self.values, self._narrowed(limit) - stats.EQUAL)
-        return max(found, _sign_p(beyond, len(self.values)))
+        near = self._narrowed(limit)
+        found = self.typical.p_beyond(near)
+        return found if self.mean is None else max(found, _sign_p(
+            len(self.values) - bisect.bisect_left(
+                self.values, near - stats.EQUAL), len(self.values)))
 
     def _narrowed(self, limit: float) -> float:
         """Return where a limit is if the losses varied in full."""
@@ -267,7 +212,8 @@ class Caution:
 
 
 def estimate(losses: Sequence[float], usual: Sequence[float],
-             mean_loss: float, caution: Caution, own: float = 0.0) -> Losses:
+             mean_loss: float, caution: Caution, own: float = 0.0,
+             resemblance: str | None = None) -> Losses:
     """Estimate both losses from at least one pair.
 
     :param losses: in the order of measurement
@@ -285,9 +231,10 @@ def estimate(losses: Sequence[float], usual: Sequence[float],
     correlation = min(max(correlation, 0.0), stats.LARGEST_CORRELATION)
     return Losses(
         signed_rank.estimate(losses), tuple(sorted(losses)),
-        _mean_if_skewed(usual, mean_loss, caution.allow(_SKEWED)),
+        mean_time.estimate(usual, mean_loss,
+                           caution.allow(mean_time.SKEWED)),
         _widen(correlation),
-        max(room, own_room), own_room > room)
+        max(room, own_room), own_room > room, resemblance)
 
 
 def _widen(correlation: float) -> float:
@@ -321,28 +268,6 @@ def find_least(distance: float, limit: float, own: float = 0.0) -> int:
         math.sqrt(_FEW * _UNSEEN * own / distance)))
 
 
-def _mean_if_skewed(losses: Sequence[float],
-                    mean_loss: float, errors: float) -> MeanTime | None:
-    """Estimate the mean time of skewed losses; None if they are not.
-
-    :param errors: number of standard errors that are no sign
-    """
-    count, mean = len(losses), statistics.fmean(losses)
-    variance = statistics.pvariance(losses, mean)
-    if count <= 2 or math.sqrt(variance) <= stats.EQUAL:
-        return None
-    skewness = statistics.fmean(
-        (loss - mean) ** 3 for loss in losses) / variance ** 1.5
-    deviation = statistics.stdev(losses, mean)
-    apart = (mean - statistics.median(losses)) / deviation
-    if (abs(skewness) <= errors * math.sqrt(
-            6 * (count - 2) / ((count + 1) * (count + 3)))
-            and abs(apart) <= errors * _MEDIAN_ERROR
-            * math.sqrt((1 - 2 / count) / count)):
-        return None
-    return MeanTime(mean_loss, deviation, skewness, count)
-
-
 def _median_ends(values: Sequence[float],
                  level: float) -> tuple[float, float]:
     """Return the ends of the interval of the median, by the sign test."""
@@ -351,9 +276,8 @@ def _median_ends(values: Sequence[float],
     while ways <= allowed:
         rank += 1
         ways += math.comb(len(values), rank + 1)
-    if rank < 0:
-        return -math.inf, math.inf
-    return values[rank], values[-1 - rank]
+    return ((-math.inf, math.inf) if rank < 0
+            else (values[rank], values[-1 - rank]))
 
 
 def _sign_p(below: int, count: int) -> float:
