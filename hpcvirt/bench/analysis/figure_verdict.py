@@ -27,8 +27,9 @@ def judge_tails(pending: Iterable[figures.Figure]) -> list[figures.Figure]:
             figure.judgement, tail=judgement.Tail(
                 figure.slow.word(figure.limit, figure.share, together),
                 figure.slow.native, figure.slow.guest,
-                stats.ratio_of_loss(figure.slow.mean_loss,
-                                    figure.judgement.direction),
+                None if figure.slow.mean_loss == math.inf
+                else stats.ratio_of_loss(figure.slow.mean_loss,
+                                         figure.judgement.direction),
                 figure.slow.most)))
             for figure in found]
 
