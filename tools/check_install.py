@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from demo import transcript  # noqa: E402
 
-PAGES = ('README.rst', 'doc/source/install/install.rst')
+PAGES = ('README.rst', 'doc/source/install/packages.rst')
 #: How the last command ends.
 LAST = '/hpcvirt flavor plan /'
 #: What the environment must not contain.
@@ -72,6 +72,9 @@ def install(page: str, scratch: pathlib.Path) -> None:
 
 
 def _run(command: str, directory: pathlib.Path, home: pathlib.Path) -> str:
+    # The page installs for all users, as root.
+    command = command.replace('sudo ', '').replace('/opt/hpcvirt',
+                                                   f'{home}/opt')
     print(f'$ {command}', flush=True)
     environment = {name: value for name, value in os.environ.items()
                    if name not in {'PYTHONPATH', 'VIRTUAL_ENV'}}

@@ -10,7 +10,7 @@ import unittest
 
 from tests import pages
 
-PAGE = pages.read('install/install')
+PAGE = pages.read('install/scheduler')
 
 #: Names the file of each module of hpcvirt that the plug-ins import.
 PROGRAM = """

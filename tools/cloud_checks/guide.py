@@ -2,14 +2,15 @@
 
 """Run the commands of the operator's guide.
 
-bash runs each line ``$ command`` of a console block, with the lines that
-continue it after a backslash, in order, in a clone of this repository. The
-command must succeed and print the lines that the page shows below it; a command
-that shows `` 400: `` must fail with that. ``...`` stands for any text, and for
-any lines if it is alone on its line; white space is not significant. Names from
-an operator's machine, such as /opt/nova, are replaced by those of this cloud.
-The ``nova.conf`` of the pages is compared with the one that nova-scheduler
-reads.
+bash runs each line ``$ command`` of a console block, in order, in a clone of
+this repository. A command goes on in the next line if it ends with a
+backslash. It must succeed and print the lines that the page shows below it; a
+command that shows an error of the API must fail with that, and one that shows
+that an instance fits nowhere has the exit status of that answer. ``...``
+stands for any text, and for any lines if it is alone on its line; white space
+is not significant. Names from an operator's machine, such as /opt/nova, are
+replaced by those of this cloud. The ``nova.conf`` of the pages is compared
+with the one that nova-scheduler reads.
 """
 
 import dataclasses
@@ -29,14 +30,17 @@ from tools.cloud import errors
 from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 
-PAGES = ('install/install.rst', 'admin/filter.rst',
+PAGES = ('install/packages.rst', 'install/scheduler.rst', 'quickstart.rst',
          'user/walkthrough.rst')
 CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '
-CONTINUATION = '\\'
 ANY = '...'
-API_ERROR = ' 400: '
+API_ERRORS = (' 400: ', 'Error creating server')
+NO_HOST = ' fits on 0 of '
+#: The host of this cloud that stands for the operator's own.
+HOST = 'opteron1'
+TOPOLOGY = 'etc/hpcvirt/topologies/opteron-4s-12c.json'
 
 Options = dict[tuple[str, str], list[str]]
 
@@ -51,7 +55,13 @@ class Step:
     @property
     def fails(self) -> bool:
         """Whether the API must refuse the command."""
-        return any(API_ERROR in line for line in self.shown)
+        return any(error in line for line in self.shown
+                   for error in API_ERRORS)
+
+    @property
+    def status(self) -> int:
+        """The exit status that the command must have."""
+        return int(self.fails or any(NO_HOST in line for line in self.shown))
 
 
 def check(cloud: clouds.Cloud) -> None:
@@ -88,8 +98,8 @@ def steps(text: str) -> Iterator[Step]:
         command = ''
         shown: list[str] = []
         for line in block:
-            if command.endswith(CONTINUATION):
-                command += f'\n{line}'
+            if command.endswith('\\') and not shown:
+                command += '\n' + line
             elif line.startswith(PROMPT):
                 if command:
                     yield Step(command, tuple(shown))
@@ -101,10 +111,16 @@ def steps(text: str) -> Iterator[Step]:
 
 
 def options(lines: Sequence[str]) -> Options:
-    """Read a configuration file, in which an option may have several lines."""
+    """Read a configuration file, in which an option may have several lines.
+
+    A line that begins with a space continues the value before it.
+    """
     values: Options = {}
-    section = 'DEFAULT'
+    section = name = 'DEFAULT'
     for line in lines:
+        if line.startswith(' ') and (section, name) in values:
+            values[section, name][-1] += line.strip()
+            continue
         name, equals, value = (part.strip() for part in line.partition('='))
         if line.startswith('['):
             section = line.strip(' []')
@@ -128,18 +144,18 @@ def matches(shown: Sequence[str], printed: Sequence[str]) -> bool:
 
 
 def _blocks(text: str, kind: str) -> Iterator[list[str]]:
-    lines = iter(text.splitlines())
-    for line in lines:
-        if line.strip() != kind:
-            continue
-        block: list[str] = []
-        margin = ''
-        for inner in lines:
-            if inner.strip() and not inner.startswith(' '):
-                break
-            margin = margin or inner[:len(inner) - len(inner.lstrip())]
-            block.append(inner.removeprefix(margin))
-        yield block
+    block: list[str] | None = None
+    margin = ''
+    # A line after the last one ends the last block.
+    for line in (*text.splitlines(), '.'):
+        if block is not None and line.strip() and not line.startswith(' '):
+            yield block
+            block = None
+        if line.strip() == kind:
+            block, margin = [], ''
+        elif block is not None:
+            margin = margin or line[:len(line) - len(line.lstrip())]
+            block.append(line.removeprefix(margin))
 
 
 def _compare(name: str, text: str, written: Options) -> None:
@@ -165,6 +181,15 @@ def _localize(settings: cloud_settings.Settings, text: str) -> str:
     for name, here in (
             ('/opt/nova', str(settings.venv)),
             ('upper-constraints.txt', str(environment.CONSTRAINTS)),
+            ('sudo ', ''),
+            ('/opt/hpcvirt', '"$SCRATCH"/opt'),
+            ('/usr/local/bin', '"$SCRATCH"'),
+            ('"$(hostname)=/"', f'{HOST}={TOPOLOGY}'),
+            ('$(hostname)', HOST),
+            ('--image cirros', '--image simulated'),
+            ('hpcvirt explain --flavor',
+             'hpcvirt explain --config-file '
+             f'{settings.etc}/nova/nova-scheduler.conf --flavor'),
             ('/var/log/nova', str(settings.log)),
             ('~/', '"$SCRATCH"/'),
             ('systemctl restart nova-scheduler nova-api', restart)):
@@ -181,7 +206,7 @@ def _run(settings: cloud_settings.Settings, clone: pathlib.Path,
         env={**os.environ, **settings.credentials(), 'COLUMNS': '100',
              'SCRATCH': str(clone.parent),
              'PATH': f'{settings.venv / "bin"}:{os.environ["PATH"]}'})
-    if bool(done.returncode) is not step.fails:
+    if done.returncode != step.status:
         raise errors.CloudError(
             f'{name}: {step.command!r} ended with status '
             f'{done.returncode}: {done.stderr[-1000:]}')

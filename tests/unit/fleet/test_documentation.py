@@ -21,7 +21,7 @@ ROOT = pages.ROOT
 ETC = ROOT / 'etc' / 'hpcvirt'
 #: Written by an embedded Nova.
 LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
-FILTER_PAGE = pages.read('admin/filter')
+SHADOW_PAGE = pages.read('admin/shadow-mode')
 PAGE = pages.read('admin/capacity', 'admin/explain', 'admin/explain-log',
                   'admin/make-room', 'reference/fleet-json')
 
@@ -73,7 +73,7 @@ class DocumentationTest(unittest.TestCase):
         refused, mark, compared = text.partition('In shadow mode')
         self.assert_shown(refused.rstrip() + '\n')
         self.assertIn(textwrap.indent(mark + compared, ' ' * 6).rstrip(),
-                      FILTER_PAGE)
+                      SHADOW_PAGE)
 
     def test_the_document_has_what_is_shown(self):
         text = self.answer('capacity', '--format', 'json')
