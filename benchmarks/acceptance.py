@@ -7,8 +7,8 @@ within a launch. A class may get faster from host to host, and the launches of
 the new host may vary more than those of the others. Hosts exactly at the bound
 must neither pass nor fail, typical hosts of the class must not fail, however
 much the class differs; and hosts that are 15 % slower should fail. This script
-prints the table of the page on acceptance; the exit status is 1 if a rate of
-error is above 5 % by more than three standard errors.
+prints the table of doc/source/reference/acceptance-rates.csv; the exit status
+is 1 if a rate of error is above 5 % by more than three standard errors.
 """
 
 import argparse
@@ -67,8 +67,8 @@ CLASSES = {
     'hosts 3 %, launches 1 %, runs 2 %': Class(0.03, 0.01, 0.02),
     'hosts 5 %, runs 2 %': Class(0.05, 0.0, 0.02),
     'hosts 3 %, with a tail': Class(0.03, 0.0, 0.01, skewed=True),
-    'hosts 1 %, one fellow 20 % slower': Class(0.01, 0.0, 0.01, slow=1),
-    'hosts 1 %, two fellows 20 % slower': Class(0.01, 0.0, 0.01, slow=2),
+    'hosts 1 %, one slow peer host': Class(0.01, 0.0, 0.01, slow=1),
+    'hosts 1 %, two slow peer hosts': Class(0.01, 0.0, 0.01, slow=2),
     'hosts 0.5 %, launches 0.5 %, of the new host 3 %':
         Class(0.005, 0.005, 0.005, own_launches=0.03),
     'hosts 0.5 %, launches 0.5 %, of the new host 3 %, peers in one launch':

@@ -4,20 +4,21 @@ r"""Make the table of strategies: logs, fleets and loads, with intervals.
 
 Each log is replayed over six fleets of empty hosts at several loads, with
 each strategy that "hpcvirt simulate" knows, and with emptiest and fullest
-cells first; the page on weighers names the logs of its table::
+cells first; reference/weigher-benefit names the logs of its table::
 
-    python benchmarks/replay.py --results FOLDER --load 0.8 0.95 1.1 --rst \
+    python benchmarks/replay.py --results FOLDER --load 0.8 0.95 1.1 --csv \
         NASA-iPSC.swf.gz lublin_256.swf.gz openb_pods.csv cloud:4000
 
 Every result is a file in the folder, and what is there is not computed again;
 remove the files of a strategy to compute it anew. The table is printed from
-them at the end, as text or with --rst. The seed of a model is fixed. On the
+them at the end, as text or with --csv. The seed of a model is fixed. On the
 fleet with virtual functions, every second host has some, and a quarter of the
 requests of a log, chosen by a hash of their number, asks for one; a model
 requests the flavors with virtual functions by itself.
 """
 
 import argparse
+import csv
 import dataclasses
 import json
 import math
@@ -264,7 +265,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument('--load', nargs='+', type=float,
                         default=[0.8, 0.9, 1.0, 1.1])
     parser.add_argument('--compare', default=STRATEGIES)
-    parser.add_argument('--rst', action='store_true',
+    parser.add_argument('--csv', action='store_true',
                         help='print the table for the documentation')
     args = parser.parse_args(argv)
     args.results.mkdir(parents=True, exist_ok=True)
@@ -275,7 +276,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except exception.HpcvirtError as exc:
         print(f'replay: {exc}', file=sys.stderr)
         return 2
-    print(_rst(table(rows)) if args.rst else _text(table(rows)))
+    if args.csv:
+        csv.writer(sys.stdout, lineterminator='\n').writerows(table(rows))
+    else:
+        print(_text(table(rows)))
     return 0
 
 
@@ -298,17 +302,6 @@ def _kept(folder: pathlib.Path, log: str, name: str, load: float,
 def _text(lines: Iterator[list[str]]) -> str:
     headings, *rows = lines
     return text_table.draw(headings, rows, headings[3:])
-
-
-def _rst(lines: Iterator[list[str]]) -> str:
-    headings, *rows = lines
-    written = [
-        '.. list-table:: Core-hours lost, in percent of those requested',
-        '   :header-rows: 1', '']
-    for row_ in (headings, *rows):
-        written += [f'   {"* " if not place else "  "}- {cell}'
-                    for place, cell in enumerate(row_)]
-    return '\n'.join(written) + '\n'
 
 
 if __name__ == '__main__':

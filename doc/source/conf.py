@@ -19,6 +19,7 @@ extensions = [
     'bibliography_page',
     'command_reference',
     'extra_spec_table',
+    'page_checks',
 ]
 
 # A command line in prose keeps its two dashes.

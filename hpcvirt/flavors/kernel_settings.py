@@ -131,8 +131,8 @@ def _page_parameters(pages: dict[int, dict[int, int]], used: list[int],
                     'The next parameter is about pages of this size.',
                     'Linux-Hugetlb')
         yield Value('hugepages', counts, 'Each cell has the pages that its '
-                    'guests can fill; Linux before 5.16 does not know this '
-                    'form and reserves none.', 'Linux-Hugetlb')
+                    'guests and programs of the host need; Linux before 5.16 '
+                    'does not know this form and reserves none.', 'Linux-Hugetlb')
 
 
 def _cpu_parameters(isolated: frozenset[int],

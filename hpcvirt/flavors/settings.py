@@ -103,8 +103,11 @@ def make_settings(partition: cpu_partition.Partition,
                   ) -> tuple[HostSettings, dict[int, int]]:
     """Work out the settings of a host for all flavors that may run on it.
 
-    No more huge pages are reserved than guests can fill. The host keeps the
-    memory that rounding leaves, in normal pages.
+    Each cell gets the huge pages that a mix of guests can fill, limited to
+    its pool, and those of the host's own programs. Where the pool is the
+    limit, which needs flavors that other kinds of hosts shaped, it may be
+    that no mix fills the last of them. The host keeps the memory that
+    rounding leaves, in normal pages.
 
     :param device_type: of the PCI alias
     :returns: the settings; and cell -> the MiB of it that the host keeps
@@ -280,7 +283,11 @@ def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
 
 def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
                   pieces: Collection[memory.MemoryPart]) -> int:
-    """Return the most pages of a cell that any mix of guests can fill."""
+    """Return the pages of a cell that a mix of guests can need at most.
+
+    CPUs limit the mix. If it needs more pages than the cell has for guests,
+    these are all needed, although no smaller mix may fill them exactly.
+    """
     fitting = [piece for piece in pieces
                if piece.page_kib == pool.page_kib
                and piece.pages <= pool.pages]

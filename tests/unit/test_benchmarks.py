@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import csv
 import importlib.util
 import random
-import re
 import sys
 import unittest
 
@@ -12,7 +12,7 @@ from hpcvirt.simulate import totals
 from tests import pages
 
 ROOT = pages.ROOT
-DOCS = pages.path('user/benchmarks')
+REFERENCE = ROOT / 'doc' / 'source' / 'reference'
 _spec = importlib.util.spec_from_file_location(
     'history', ROOT / 'benchmarks' / 'history.py')
 history = importlib.util.module_from_spec(_spec)
@@ -22,30 +22,30 @@ _spec.loader.exec_module(history)
 class TestHistory(testtools.TestCase):
     """The error rates of histories that the documentation promises."""
 
-    def table(self, cells):
-        text = DOCS.read_text(encoding='utf-8').partition('Hosts over time')[2]
-        return re.findall(
-            r'^   \* - (.*)\n' + r'     - ([\d. ()]+)\n' * cells
-            + r'(?!     - )', text, re.MULTILINE)
+    def table(self, name):
+        self.assertIn(f':file: {name}.csv', pages.read(
+            'reference/history-rates'))
+        with (REFERENCE / f'{name}.csv').open(newline='') as file:
+            return list(csv.reader(file))[1:]
 
     def test_no_rate_of_false_alarms_is_above_5_percent(self):
-        rows = self.table(7)
+        rows = self.table('history_rates')
         self.assertEqual(list(history.NOISE), [row[0] for row in rows])
         for name, alarms, *_ in rows:
             self.assertLessEqual(float(alarms), 100 * history.limit(300), name)
-        rows = self.table(4)
+        rows = self.table('history_rates_of_hosts')
         self.assertEqual(len(history.AMONG_HOSTS) * len(history.HOSTS),
                          len(rows))
         for name, _, alarms, *_ in rows:
             self.assertLessEqual(float(alarms), 100 * history.limit(150), name)
 
     def test_a_creep_is_found_on_a_host_without_much_noise(self):
-        for name, _, *found in self.table(7):
+        for name, _, *found in self.table('history_rates'):
             for cell in found[:3] if name.startswith('CV 1 %') else found[2:3]:
                 self.assertGreaterEqual(int(cell.partition(' ')[0]), 65, name)
 
     def test_the_table_is_what_the_script_prints(self):
-        printed = {name: cells for name, *cells in self.table(7)}
+        printed = {name: cells for name, *cells in self.table('history_rates')}
         for name in ('CV 5 %', 'CV 1 %, 5 % of runs 3 times slower'):
             alarms, found, cleared = history.of_a_host(name, 25)
             self.assertLessEqual(alarms, 0.04)

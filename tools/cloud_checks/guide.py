@@ -2,15 +2,15 @@
 
 """Run the commands of the operator's guide.
 
-bash runs each line ``$ command`` of a console block, in order, in a clone of
-this repository. A command goes on in the next line if it ends with a
-backslash. It must succeed and print the lines that the page shows below it; a
-command that shows an error of the API must fail with that, and one that shows
-that an instance fits nowhere has the exit status of that answer. ``...``
-stands for any text, and for any lines if it is alone on its line; white space
-is not significant. Names from an operator's machine, such as /opt/nova, are
-replaced by those of this cloud. The ``nova.conf`` of the pages is compared
-with the one that nova-scheduler reads.
+bash runs each line ``$ command`` of a console block, with the lines that
+continue it after a backslash, in order, in a clone of this repository. The
+command must succeed and print the lines that the page shows below it; a command
+that shows an error of the API must fail with that, and one that shows that an
+instance fits nowhere has the exit status of that answer. ``...`` stands for any
+text, and for any lines if it is alone on its line; white space is not
+significant. Names from an operator's machine, such as /opt/nova, are replaced
+by those of this cloud. The ``nova.conf`` of the pages is compared with the one
+that nova-scheduler reads.
 """
 
 import dataclasses
@@ -35,6 +35,7 @@ PAGES = ('install/packages.rst', 'install/scheduler.rst', 'quickstart.rst',
 CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '
+CONTINUATION = '\\'
 ANY = '...'
 API_ERRORS = (' 400: ', 'Error creating server')
 NO_HOST = ' fits on 0 of '
@@ -98,8 +99,8 @@ def steps(text: str) -> Iterator[Step]:
         command = ''
         shown: list[str] = []
         for line in block:
-            if command.endswith('\\') and not shown:
-                command += '\n' + line
+            if command.endswith(CONTINUATION):
+                command += f'\n{line}'
             elif line.startswith(PROMPT):
                 if command:
                     yield Step(command, tuple(shown))

@@ -20,7 +20,7 @@ model of [Hawkins-2003], with two differences:
 * A figure that resembles the one before it drifts by itself. The number of
   runs that tell no more than one is estimated, upwards, and they count as one.
 
-The error rates are in doc/source/user/benchmarks.rst.
+The error rates are in doc/source/reference/history-rates.rst.
 """
 
 import dataclasses

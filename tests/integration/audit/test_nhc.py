@@ -41,7 +41,7 @@ for ((CNUM = 0; CNUM < ${#CHECKS[*]}; CNUM++)); do
 done
 """
 
-PAGE = pages.path('admin/audit')
+PAGE = pages.path('admin/audit-hosts')
 
 EVIL = (
     '[ab]* is $(touch touched) `touch touched` "quoted\' \\ ; touch touched'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page on audits against what the program does."""
+"""The pages on audits against what the program does."""
 
 import dataclasses
 import textwrap
@@ -14,7 +14,8 @@ from hpcvirt.audit.reading import nova
 from tests import pages
 from tests.builders import audited
 
-PAGE = pages.read('admin/audit')
+PAGE = pages.read('admin/audit-hosts', 'admin/audit-fleet',
+                  'reference/audit-rules')
 
 
 class DocumentationTest(audited.Case):

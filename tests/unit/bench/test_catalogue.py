@@ -340,6 +340,14 @@ class TestDefinitions(testtools.TestCase):
             self.assertEqual(pack[pack.index('-o') + 1],
                              variant.command[variant.command.index('-s') + 1])
 
+    def test_hepscore_gets_arguments_that_it_knows(self):
+        command = catalogue.get('hepscore').variant().command
+        # "hep-score --help": -m {singularity,docker}, -o OUTFILE.
+        self.assertIn(command[command.index('-m') + 1],
+                      ('singularity', 'docker'))
+        self.assertEqual(catalogue.get('hepscore').variant().output,
+                         command[command.index('-o') + 1])
+
     def test_hpcc_asks_for_what_it_echoes(self):
         definition = catalogue.get('hpcc')
         values = definitions.compute_sizes(definition, definition.variant(),

@@ -331,8 +331,10 @@ plan stream openmp: 10 pairs, 1 figure, about 22 min if a job takes a minute
 with 16, about 34 min if a job takes a minute
     if single runs vary by 10%: none with 10 pairs; one that equals native \
 with 151, about 5 h 4 min if a job takes a minute""", found)
-        page = pages.read('user/benchmarks')
-        self.assertIn('a guest of at least 0.988\npasses', page)
+        page = pages.read('user/how-many-pairs')
+        self.assertIn('a guest of at least 0.988 passes', page)
+        self.assertIn('needs 16 pairs', page)
+        self.assertIn('needs 151 pairs', page)
 
     def test_a_guest_as_slow_as_it_says_passes_4_times_of_5(self):
         dice = random.Random(1)

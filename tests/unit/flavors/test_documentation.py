@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The operator's page against what the program does."""
+"""The pages on flavors against what the program does."""
 
+import csv
 import dataclasses
 import re
 import textwrap
@@ -22,8 +23,15 @@ from tests import shown
 from tests.builders import hosts
 
 ROOT = pages.ROOT
-PAGE = pages.read('user/flavors')
-LITERALS = frozenset(re.findall(r'``([a-z-]+)``', PAGE))
+PLAN = pages.read('user/plan-flavors')
+DEVICES = pages.read('user/flavor-devices')
+
+
+def read_codes(name: str) -> frozenset[str]:
+    """Read the codes in the first column of the table of a page."""
+    with pages.path(f'reference/{name}').with_suffix('.csv').open() as file:
+        return frozenset(code for row in csv.reader(file)
+                         for code in re.findall('``([a-z-]+)``', row[0]))
 
 
 class DocumentationTest(unittest.TestCase):
@@ -34,20 +42,20 @@ class DocumentationTest(unittest.TestCase):
                         80).rstrip('\n'), '   ')
 
     def test_plan_of_the_default_profile_is_shown(self):
-        self.assertIn(self.shown(profile.DEFAULT), PAGE)
+        self.assertIn(self.shown(profile.DEFAULT), PLAN)
 
     def test_flavors_of_the_dense_profile_are_shown(self):
-        self.assertIn(self.shown(profile.DENSE).split('\n\n   With')[0], PAGE)
+        self.assertIn(self.shown(profile.DENSE).split('\n\n   With')[0], PLAN)
 
     def test_flavors_with_whole_devices_are_shown(self):
         block, = (each for each in shown.configurations()
-                  if each.page.name == 'flavors.rst'
+                  if each.page.name == 'flavor-devices.rst'
                   and 'kind: whole' in each.text)
         host = hosts.named('xeon-2s-20c-smt-8gpu')
         plan = planner.plan([host], profile.build(
             yaml.safe_load(block.text), str(block)))
         rows = table.table(plan, (), 80).split('\n\nShare')[0]
-        self.assertIn(textwrap.indent(rows, '   '), PAGE)
+        self.assertIn(textwrap.indent(rows, '   '), DEVICES)
         single = dataclasses.replace(plan.hosts[0].profile.device,
                                      per_instance=1)
         self.assertEqual(plan.flavors[:1], planner.plan(
@@ -75,10 +83,11 @@ class DocumentationTest(unittest.TestCase):
                 self.assertIn(line, ['', *found])
 
     def test_every_warning_is_explained(self):
-        for code in warning.WarningCode:
-            self.assertIn(code, LITERALS)
+        self.assertEqual(set(warning.WarningCode),
+                         read_codes('plan-warnings'))
 
     def test_every_finding_is_explained(self):
+        explained = read_codes('lint-findings')
         for name in ('lint.py', 'lint_hosts.py'):
             source = (ROOT / 'hpcvirt/flavors' / name).read_text()
             codes = re.findall(r"'([a-z]+(?:-[a-z]+)*)',\s+"
@@ -86,8 +95,9 @@ class DocumentationTest(unittest.TestCase):
                                source)
             self.assertGreater(len(codes), 3)
             for code in codes:
-                self.assertIn(code, LITERALS)
+                self.assertIn(code, explained)
 
     def test_every_action_is_explained(self):
+        page = pages.read('user/create-flavors')
         for action in diff.Action:
-            self.assertRegex(PAGE, rf'(?m)^``{action}``$')
+            self.assertRegex(page, rf'(?m)^``{action}``$')

@@ -67,9 +67,9 @@ class RoundTripTest(unittest.TestCase):
 
 class DocumentationTest(unittest.TestCase):
     def test_the_example_of_the_documentation_is_read(self) -> None:
-        text = pages.read('user/topology')
+        text = pages.read('reference/snapshot')
         example = text.split('.. code-block:: json\n')[1]
-        example = example[:example.index('\n\n``socket``')]
+        example = example[:example.index('\n\n.. list-table::')]
         host = read(example.encode())
         self.assertEqual(('node7', 4, 64), (
             host.name, len(host.cpus), host.devices[0].total_vfs))

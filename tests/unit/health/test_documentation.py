@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The pages on slow nodes against what the program knows."""
+
+import re
+import unittest
+
+from hpcvirt.health import signature
+from tests import pages
+
+
+class SignsPageTest(unittest.TestCase):
+    def test_each_sign_is_listed_with_its_source(self):
+        rows = [row.partition('``\n') for row in pages.read(
+            'reference/slow-node-signs').split('\n   * - ``')[1:]]
+        self.assertEqual(
+            [(sign.name, sign.source) for sign in signature.SIGNS],
+            [(name, 'CERN-HEPiX-2015' if ':cite:`CERN-HEPiX-2015`' in text
+              else None) for name, _, text in rows])
+
+    def test_signs_that_come_on_at_once_or_soon_are_named(self):
+        words = ' '.join(pages.read('admin/supervise-hosts').split())
+        found = re.search(r'over its limit: (.*?) at once, (.*?) after half '
+                          'an hour, and all others after an hour', words)
+        by_time = {}
+        for sign in signature.SIGNS:
+            by_time.setdefault(sign.on_s, []).append(sign.name)
+        self.assertEqual([by_time[0.0], by_time[1800.0]], [
+            re.findall('``(.*?)``', part) for part in found.groups()])
+        self.assertEqual({0.0, 1800.0, signature.LONG_S}, set(by_time))
