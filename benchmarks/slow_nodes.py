@@ -3,29 +3,30 @@
 """Count the false alarms of ``hpcvirt host supervise``, and what it finds.
 
 Classes of eight hosts with heavy-tailed, daily and autocorrelated noise (see
-``benchmarks/host_rates.py``) are scored and supervised minute by minute as
-by the services, for three days of learning and then some more; any sign that
-comes on is a false alarm. Then one host of a class becomes slow, and the
-others stay as they were.
+``benchmarks/host_rates.py``) are scored as by ``hpcvirt host watch`` and
+supervised minute by minute, for three days of learning and then some more; any
+sign that comes on is a false alarm. Then one host of a class becomes slow, and
+the others stay as they were.
 
     python benchmarks/slow_nodes.py [HOST_DAYS [HOSTS [CPUS...]]]
 
 HOST_DAYS are counted for each kind of noise and size, and HOSTS become slow
-by each cause. A host of 32 CPUs and one of 128 take a minute or two with the
-defaults, one of 512 some more.
+by each cause. All of it takes about four minutes on two cores.
 """
 
+import concurrent.futures
 import copy
 import dataclasses
 import functools
+import os
 import statistics
 import sys
 
 import host_rates
+import host_scores
 import numpy
 from host_rates import MINUTES
 
-from hpcvirt.health import host_watch
 from hpcvirt.health import signature
 from hpcvirt.health import supervision
 from hpcvirt.health.host_sample import Quantity
@@ -169,14 +170,14 @@ NOISES = {
 
 
 class Fleet:
-    """A class of hosts, each with its service, and their supervision."""
+    """A class of hosts, each with its scores, and their supervision."""
 
     def __init__(self, name, cpus):
         level, number, self._change = NOISES[name]
         self._changed = set(range(number))
         self.hosts = [host_rates.Host([number, cpus, len(name)], cpus, level)
                       for number in range(HOSTS)]
-        self.watches = [host_watch.HostWatch(print) for _ in self.hosts]
+        self.scores = [host_scores.HostScores(cpus) for _ in self.hosts]
         self.record = supervision.FleetRecord()
         self.classes = {'all': [f'n{each}' for each in range(HOSTS)]}
         self.minute = 0
@@ -188,30 +189,28 @@ class Fleet:
             arrays = host.make_minutes(0, MINUTES)
             if number in self._changed:
                 self._change(arrays, host, 0)
-            days.append(host_rates.make_rates(arrays))
+            days.append(self.scores[number].score(arrays))
         for found in zip(*days, strict=True):
-            yield self.step([read(watch, each, self.minute) for watch, each
-                             in zip(self.watches, found, strict=True)])
+            yield found, self.step(found)
 
     def step(self, scores):
-        """Take the scores of all hosts into account, and return both."""
-        readings = {f'n{number}': each for number, each in enumerate(scores)}
-        self.record = supervision.follow(
-            self.record, readings, self.classes,
-            1.8e9 // 86400 * 86400 + 60.0 * self.minute)
+        """Take the scores of all hosts into account; return the record."""
+        now = 1.8e9 // 86400 * 86400 + 60.0 * self.minute
         self.minute += 1
-        return readings, self.record
+        if all(each is host_scores.NOTHING for each in scores) and not any(
+                host.signs for host in self.record.hosts.values()):
+            # Where nothing is found and nothing was, only time passes.
+            self.record = dataclasses.replace(self.record, time=now, common=())
+        else:
+            self.record = supervision.follow(self.record, {
+                f'n{number}': each for number, each in enumerate(scores)},
+                self.classes, now)
+        return self.record
 
 
-def read(watch, found, minute):
-    """Score a host, and return what the supervisor would read."""
-    watch.score(60.0 * minute, 60.0, found)
-    return {sign: signature.SignScore(score, unit)
-            for sign, (unit, score) in watch.scores.items()}
-
-
-def count_alarms(fleet, days):
+def count_alarms(name, cpus, days):
     """Count the signs that come on after learning, by name."""
+    fleet = Fleet(name, cpus)
     for _ in range(_LEARN_DAYS):
         for _ in fleet.run_day():
             pass
@@ -226,29 +225,26 @@ def count_alarms(fleet, days):
     return found
 
 
-def measure_delays(fleet, peers, cause, hosts):
+def measure_delays(prepared, cause, hosts):
     """Measure in minutes how long a host is slow before a sign comes on.
 
-    :param fleet: one that has learned
-    :param peers: readings of the minutes that follow
+    :param prepared: a fleet that has learned, and the scores of its peers in
+        the minutes that follow
     :returns: None for a host on which none came on within the limit
     """
+    fleet, peers = prepared
     delays = []
     for number in range(hosts):
         trial = copy.copy(fleet)
-        watch = copy.deepcopy(fleet.watches[0])
         cpus = fleet.hosts[0].cpus
         host = host_rates.Host([number, cpus, 1], cpus)
         arrays = host.make_minutes(0, LIMIT)
         CAUSES[cause](arrays, host, 0)
-        delay = None
-        for minute, found in enumerate(host_rates.make_rates(arrays)):
-            scores = [read(watch, found, trial.minute), *peers[minute]]
-            _, record = trial.step(scores)
-            if record.hosts['n0'].reason:
-                delay = minute + 1
-                break
-        delays.append(delay)
+        scores = copy.deepcopy(fleet.scores[0]).score(arrays)
+        delays.append(next(
+            (minute for minute, found in enumerate(scores, 1)
+             if trial.step([found, *peers[minute - 1]]).hosts['n0'].reason),
+            None))
     return delays
 
 
@@ -258,13 +254,8 @@ def prepare(cpus):
     for _ in range(_LEARN_DAYS):
         for _ in fleet.run_day():
             pass
-    later = copy.deepcopy(fleet)
-    day = later.run_day()
-    peers = []
-    for _ in range(LIMIT):
-        readings, _ = next(day)
-        peers.append([readings[f'n{each}'] for each in range(1, HOSTS)])
-    return fleet, peers
+    day = copy.deepcopy(fleet).run_day()
+    return fleet, [next(day)[0][1:] for _ in range(LIMIT)]
 
 
 def roll_out(at_once):
@@ -296,33 +287,43 @@ def roll_out(at_once):
 
 def main(words: list[str]) -> int:
     """Print the tables."""
-    host_days = int(words[0]) if words else 16
-    hosts = int(words[1]) if len(words) > 1 else 5
+    host_days = int(words[0]) if words else 200
+    hosts = int(words[1]) if len(words) > 1 else 40
     sizes = tuple(map(int, words[2:])) or SIZES
     print(f'CPUs: {sizes}')
-    print(f'False alarms in {host_days} host-days:')
-    for name in NOISES if host_days else ():
-        cells = []
-        for cpus in sizes:
-            alarms = count_alarms(Fleet(name, cpus), host_days // HOSTS)
-            cells.append(f'{sum(alarms.values()):4d} {alarms or ""}')
-        print(f'  {name:42}' + '  '.join(cells), flush=True)
-    prepared = [prepare(cpus) for cpus in sizes if hosts]
-    print(f'Found of {hosts} slow hosts, and the median of the minutes:')
-    for cause in CAUSES if hosts else ():
-        cells = []
-        for fleet, peers in prepared:
-            delays = measure_delays(fleet, peers, cause, hosts)
-            seen = [each for each in delays if each is not None]
-            cells.append(f'{len(seen):4d} {statistics.median(seen):4.0f}'
-                         if seen else '   0    -')
-        print(f'  {cause:42}' + '  '.join(cells), flush=True)
+    with concurrent.futures.ProcessPoolExecutor(
+            len(os.sched_getaffinity(0))) as pool:
+        prepared = {cpus: pool.submit(prepare, cpus)
+                    for cpus in sizes if hosts}
+        alarms = {(name, cpus): pool.submit(
+            count_alarms, name, cpus, host_days // HOSTS)
+            for name in NOISES if host_days for cpus in sizes}
+        delays = {(cause, cpus): pool.submit(
+            measure_delays, prepared[cpus].result(), cause, hosts)
+            for cause in CAUSES if hosts for cpus in sizes}
+        print(f'False alarms in {host_days} host-days:')
+        _print(alarms, sizes, lambda found:
+               f'{sum(found.values()):4d} {found or ""}')
+        print(f'Found of {hosts} slow hosts, and the median of the minutes:')
+        _print(delays, sizes, _format_delays)
     for at_once in (True, False):
         held, reason = roll_out(at_once)
         print('A new kernel on 40 hosts, '
               f'{"at once" if at_once else "one by one"}: {held} in '
               f'quarantine; {reason}')
     return 0
+
+
+def _print(results, sizes, write):
+    for row in dict.fromkeys(row for row, _ in results):
+        print(f'  {row:42}' + '  '.join(write(
+            results[row, cpus].result()) for cpus in sizes), flush=True)
+
+
+def _format_delays(delays):
+    seen = [each for each in delays if each is not None]
+    return (f'{len(seen):4d} {statistics.median(seen):4.0f}' if seen
+            else '   0    -')
 
 
 if __name__ == '__main__':

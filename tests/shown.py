@@ -29,6 +29,7 @@ PAGES = (*sorted(ROOT.glob('*.rst')), ROOT / 'devstack' / 'README.rst',
          *sorted((ROOT / 'releasenotes' / 'notes').glob('*.yaml')))
 SOURCES = tuple(sorted((ROOT / 'hpcvirt').glob('**/*.py')))
 LANGUAGES = ('ini', 'yaml')
+EMBEDDED = 'customServiceConfig: |\n'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,14 +50,24 @@ def configurations() -> Iterator[Shown]:
     for page in (*PAGES, *SOURCES):
         text = page.read_text()
         for found in BLOCK.finditer(text):
+            if EMBEDDED in found['body']:  # of a resource of OpenShift
+                yield Shown(page, text.count('\n', 0, found.start()) + 1,
+                            'nova.conf', textwrap.dedent(
+                                found['body'].partition(EMBEDDED)[2]))
             language = (found['language'] or '').strip()
             body = textwrap.dedent(found['body']).strip('\n') + '\n'
             caption = CAPTION.search(body)
             content = FIELD.sub('', body).lstrip('\n')
             if language in LANGUAGES or CONFIGURATION.search(content):
                 yield Shown(page, text.count('\n', 0, found.start()) + 1,
-                            caption[1] if caption else _file(text, found),
-                            content)
+                            _name(caption[1]) if caption
+                            else _file(text, found), content)
+
+
+def _name(caption: str) -> str:
+    """Name the file of a caption; kolla-ansible has one for each service."""
+    name = pathlib.PurePath(caption).name
+    return 'nova.conf' if name == 'nova-scheduler.conf' else name
 
 
 def _file(text: str, found: re.Match[str]) -> str | None:

@@ -89,7 +89,9 @@ def audit(facts: facts_module.Facts,
                 percents.get((severity, rule.code), 0))
             found.append(finding.Finding(
                 rule.code, severity, item.found, item.expected, rule.why,
-                rule.sources, item.change, str(cost or costs.NOT_MEASURED)))
+                rule.sources, item.change,
+                '' if severity is finding.Severity.UNKNOWN
+                else str(cost or costs.NOT_MEASURED)))
         if unknown is None:
             checked.append(rule.code)
         else:

@@ -85,6 +85,11 @@ pass() {
     shift
     for name in "$@"; do
         [ -f "$name" ] || continue
+        # A link of another user may lead to a file of the kernel without end.
+        case $name,$(readlink -f "$name") in
+            proc/*) ;;
+            *,/proc/* | *,/sys/*) hidden "$name" && continue ;;
+        esac
         "$program" <"$name" >"$out/$name" 2>/dev/null ||
             [ -r "$name" ] || { rm -f "$out/$name" && hidden "$name"; }
     done
@@ -121,14 +126,26 @@ keep_words() {
     grep -oEi '@WORDS@' || [ $? -eq 1 ]
 }
 
-# Hide the values of kernel parameters that may be secret.
+# Hide the values of kernel parameters that may have secrets, as addresses may.
 parameters() {
     pass hide_secrets "$@"
 }
 hide_secrets() {
-    value='("[^"]*"|[^ ]*)'
-    sed -E "s/(^| )([^ =]*(passw|secret|token|credential|key)[^ =]*)=$value/\1\2=hidden/g
-            s/(^| )([^ =]*)=[^ ]*@$value/\1\2=hidden/g"
+    secret='passw|passphrase|pass[=:]|pwd|psk|secret|token|credential|key'
+    awk -v secret="$secret|[@?]|://" '{
+        if (gsub(/"/, "\"") % 2) $0 = $0 "\""
+        line = ""
+        while (match($0, /("[^"]*"|[^ "])+/)) {
+            word = substr($0, RSTART, RLENGTH)
+            $0 = substr($0, RSTART + RLENGTH)
+            if (tolower(word) ~ secret) {
+                sub(/^"/, "", word)
+                word = substr(word, 1, index(word, "=")) "hidden"
+            }
+            line = line (line == "" ? "" : " ") word
+        }
+        print line
+    }'
 }
 
 latency() {
@@ -163,6 +180,7 @@ for process in "$out"/proc/[0-9]*; do
     sed -E 's/^--config-[a-z]*=//; s|^/+||' "$out/words" | while read -r word; do
         case $word in
             proc/* | sys/* | dev/* | nova-compute | -* | '') ;;
+            .. | ../* | */.. | */../*) ;; # It leads out of the copy.
             *) take nova "$word" && take nova "$word/*.conf" ;;
         esac
     done

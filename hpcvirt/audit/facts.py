@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 from hpcvirt.audit.fact import UnknownFact
 from hpcvirt.model import host as host_model
+from hpcvirt.topology import hardware_state
 
 Cpus = frozenset[int]
 
@@ -245,23 +246,6 @@ class DeviceFacts:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Link:
-    """A PCIe link; speeds are GT/s of each lane.
-
-    :ivar kind: the base class of the device, such as ``02`` for networks
-    :ivar now: (speed, lanes)
-    :ivar card: what the device can have, likewise
-    :ivar slot: what the port above it can have
-    """
-
-    address: str
-    kind: str
-    now: tuple[float, int]
-    card: tuple[float, int]
-    slot: tuple[float, int]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class MemoryController:
     """A memory controller that EDAC watches, with its errors since the boot.
 
@@ -291,7 +275,7 @@ class HardwareFacts:
     uptime_s: int | UnknownFact
     limits: Mapping[int, Cpus] | UnknownFact
     throttled: int | UnknownFact | None
-    links: tuple[Link, ...] | UnknownFact
+    links: tuple[hardware_state.PcieLink, ...] | UnknownFact
     controllers: tuple[MemoryController, ...] | UnknownFact
 
 

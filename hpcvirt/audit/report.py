@@ -64,9 +64,7 @@ def _group(items: Sequence[finding.Finding], width: int) -> Iterator[str]:
     sources = ' '.join(bibliography.get(key).citation
                        for key in first.sources)
     yield from _paragraph('Why: ', f'{first.why}. {sources}'.rstrip(), width)
-    # Lines that several findings share come once, after them.
-    changes = [line for item in items for line in item.change]
-    for line in reversed(dict.fromkeys(reversed(changes))):
+    for line in _join_changes([item.change for item in items]):
         if line.startswith('#'):
             yield from textwrap.wrap(
                 line, width, initial_indent='    ',
@@ -74,6 +72,25 @@ def _group(items: Sequence[finding.Finding], width: int) -> Iterator[str]:
                 break_long_words=False)
         else:
             yield f'    {line}'
+
+
+def _join_changes(changes: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write the first lines that several changes share once, before them.
+
+    The last lines that they share come once, after them.
+    """
+    left = [change[_count_common(change, before):] for before, change
+            in itertools.pairwise([(), *changes])]
+    for change, after in itertools.pairwise([*left, ()]):
+        yield from change[:len(change) - _count_common(
+            change[::-1], after[::-1])]
+
+
+def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Count the lines that are alike from the beginning."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in itertools.takewhile(
+        lambda pair: pair[0] == pair[1], pairs))
 
 
 def _paragraph(heading: str, words: str, width: int) -> list[str]:

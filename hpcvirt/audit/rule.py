@@ -50,21 +50,19 @@ class AuditSubject:
     def dedicated(self) -> frozenset[int]:
         """The CPUs dedicated to guests, as far as they exist.
 
-        The configuration of nova-compute names them; before it exists, the
-        plan does.
+        They are those of the plan if there is one: changes must not follow
+        an option of nova-compute that has to be changed too.
         """
-        cpus = self.option_cpus('cpu_dedicated_set')
-        if cpus is None:
-            cpus = self.plan.settings.dedicated if self.plan else frozenset()
+        cpus = (self.plan.settings.dedicated if self.plan
+                else self.option_cpus('cpu_dedicated_set') or frozenset())
         return cpus & self.host.cpus
 
     @functools.cached_property
     def shared(self) -> frozenset[int]:
         """The CPUs of emulator threads and shared guests, likewise."""
-        if self.option_cpus('cpu_dedicated_set') is None and self.plan:
-            return self.plan.settings.shared & self.host.cpus
-        return (self.option_cpus('cpu_shared_set')
-                or frozenset()) & self.host.cpus
+        cpus = (self.plan.settings.shared if self.plan
+                else self.option_cpus('cpu_shared_set') or frozenset())
+        return cpus & self.host.cpus
 
     @property
     def parks_cpus(self) -> bool:

@@ -6,6 +6,7 @@ Two things are of interest in a fleet: on how many hosts each finding is, and
 in which versions and settings the hosts of one class differ.
 """
 
+import collections
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -19,7 +20,9 @@ from hpcvirt.audit import fact
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
 from hpcvirt.audit import report
+from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import classes
+from hpcvirt.topology.alike import differences
 
 #: What is compared, by part and fact.
 _SETTINGS = {
@@ -65,10 +68,8 @@ def make_document(found: Sequence[audits.Audit],
 
 def _compare(facts: Sequence[facts_module.Facts]) -> Iterator[dict[str, Any]]:
     values = {item.name: _list_values(item) for item in facts}
-    for group in classes.group(item.host for item in facts if not isinstance(
+    for hosts in _group(item.host for item in facts if not isinstance(
             item.host, fact.UnknownFact)):
-        hosts = [*group.hosts, *(name for variant in group.odd
-                                 for name in variant.hosts)]
         for subject in dict.fromkeys(
                 key for name in hosts for key in values[name]):
             by_value: dict[str, list[str]] = {}
@@ -81,11 +82,28 @@ def _compare(facts: Sequence[facts_module.Facts]) -> Iterator[dict[str, Any]]:
                     sorted(by_value.items(), key=lambda item: -len(item[1]))]}
 
 
+def _group(hosts: Iterable[host_model.Host]) -> list[list[str]]:
+    """List the hosts of each class; NPS and SNC are settings and no class."""
+    found: list[tuple[host_model.Host, list[str]]] = []
+    for group in classes.group(hosts):
+        members = next((names for example, names in found if {
+            item.subject for item in differences.compare_hosts(
+                group.example, example)} == {'cells'}), [])
+        if not members:
+            found.append((group.example, members))
+        members += [*group.hosts, *(name for variant in group.odd
+                                    for name in variant.hosts)]
+    return [members for _, members in found]
+
+
 def _list_values(facts: facts_module.Facts) -> dict[str, str]:
     """Write what is compared of a host: subject -> value."""
     found = {subject: _format(getattr(getattr(facts, part), name))
              for part, names in _SETTINGS.items()
              for name, subject in names.items()}
+    if not isinstance(facts.host, fact.UnknownFact):
+        found['cells per socket (NPS, SNC)'] = _format(collections.Counter(
+            cell.socket for cell in facts.host.cells if cell.cpus).values())
     firmware = facts.devices.firmware
     found |= ({'firmware': 'unknown'} if isinstance(firmware, fact.UnknownFact)
               else {name if name == 'BIOS' else f'firmware of {name}': version

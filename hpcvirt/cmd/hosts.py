@@ -49,13 +49,11 @@ if typing.TYPE_CHECKING:
 METAVAR = '[NAME=]PATH[*COUNT]'
 
 EPILOG = """\
-PATH is anything that "hpcvirt topology show" reads, - for standard input
-included; a pattern ('rack1/*.json'), a folder or an archive (.tar, .tar.gz,
-.zip) has the topology of one host in each of its files *.json and *.xml.
-NAME gives a single host another name than its topology has; hosts must have
-different names. COUNT is the number of hosts that are like this one, and are
-called NAME-1, NAME-2 and so on. A fleet FILE has classes of hosts, each with
-its profile.
+PATH is a topology that "hpcvirt topology show" reads, or - for standard input.
+It may also be a pattern ('rack1/*.json'), a folder or an archive (.tar,
+.tar.gz, .zip), in which each file *.json or *.xml is the topology of one host.
+NAME replaces the name of a single host; all names must be different. COUNT
+stands for that many equal hosts, which are called NAME-1, NAME-2 and so on.
 """
 
 #: The class of the hosts of a command line.
@@ -80,9 +78,9 @@ def add_fleet(parser: argparse._ActionsContainer,
     :param help_text: what the command does without it
     """
     parser.add_argument(
-        '--fleet', metavar='FILE', help='the hosts in classes, with their '
-        'profiles, and the instances and flavors where they are known, as '
-        'YAML or JSON; "hpcvirt fleet dump" writes that of a cloud'
+        '--fleet', metavar='FILE', help='the fleet, as YAML or JSON: classes '
+        'of hosts with their profiles, and optionally their instances and '
+        'flavors; "hpcvirt fleet dump" writes the file for a cloud'
         + help_text)
 
 
@@ -98,19 +96,21 @@ def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
 def add_division(parser: argparse._ActionsContainer) -> None:
     """Add the arguments that say how hosts are divided."""
     parser.add_argument('--profile', metavar='NAME|FILE',
-                        help="default keeps cores for the host; dense gives "
-                        'guests all of them; a FILE (./dense for one of that '
-                        "name) has the operator's choices in YAML")
+                        help='what each host gives to guests: "default" keeps '
+                        'some cores for the host, "dense" gives guests all '
+                        'cores, and a FILE (./dense for one of that name) has '
+                        'your own choices in YAML (default: default)')
     parser.add_argument('--cpus', metavar='LIST',
                         help='the CPUs of each host that guests may have, as '
-                        'in cpu_dedicated_set: 2-7,10-15 (default: all)')
+                        'in cpu_dedicated_set: 2-7,10-15 (default: all CPUs '
+                        'that the profile does not keep for the host)')
     parser.add_argument(
         '--pages', metavar='[CELL:]SIZE[:COUNT]', action='append', default=[],
-        help='the memory pages that guests may have of one host cell, or of '
-        'each: 2M:1024 for a number, 4K:50%% for a share of the memory of '
-        'the cell, 2M for all that the host has set aside now; may be given '
-        'once for each cell (default: all memory that the profile does not '
-        'keep for the host)')
+        help='the pages that guests may have of one host cell, or of each '
+        'cell: 2M:1024 for 1024 pages, 4K:50%% for half of the memory of the '
+        'cell, 2M for the pages that the host has set aside now; may be '
+        'given once for each cell (default: all memory that the profile does '
+        'not keep for the host)')
 
 
 def read(args: argparse.Namespace) -> documents.FleetDocument:

@@ -11,11 +11,6 @@ from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 
-EPILOG = hosts.EPILOG + """\
-Without --cpus and --pages the whole of each host is divided; the profile says
-what it keeps for itself.
-"""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add --fleet, the hosts, and how they are divided."""

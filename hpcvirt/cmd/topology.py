@@ -23,23 +23,23 @@ class ShowTopology(command.Report):
     """Draw a host, or write it as a snapshot."""
 
     epilog = """\
-Without PATH the running machine is read. PATH may be the root directory (or
-the sys directory) of a copy of the sysfs of another machine, the XML of
-"virsh capabilities", the XML of "lstopo --of xml", the JSON of "openstack
-baremetal node inventory save" or "introspection data save", or a snapshot: the
-output of this command with -f json. PATH may be - for standard input:
-"virsh capabilities | hpcvirt topology show -". The rows are the cells.
+PATH is one of these: the root directory, or the directory sys, of a copy of
+another machine's sysfs; the XML of "virsh capabilities" or of "lstopo --of
+xml"; the JSON of "openstack baremetal node inventory save" or of "openstack
+baremetal introspection data save"; a snapshot, which this command writes with
+-f json; or - for standard input, as in "virsh capabilities | hpcvirt topology
+show -". The formats csv and value have one row for each cell.
 """
     rows = 'cells'
     fields = ('id', 'socket', 'cpus', 'memory_mib', 'pages')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('path', metavar='PATH', nargs='?',
-                            help='the file or directory to read; by default '
-                            'the running machine')
+                            help='the file or directory to read (default: '
+                            'the machine on which the command runs)')
         parser.add_argument('--source', choices=source.SOURCES, default='auto',
-                            help='the kind of PATH; auto (the default) '
-                            'decides by the content')
+                            help='the format of PATH; auto (the default) '
+                            'detects it')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Read one host."""
@@ -63,10 +63,10 @@ def _encodable(text: str) -> str:
 
 
 class GroupTopologies(command.Report):
-    """Find hosts that are alike, and odd ones.
+    """Group hosts that are alike, and find those that differ.
 
-    Group hosts into classes of alike ones, and say how odd hosts differ from
-    their class: a missing memory module, SMT switched off, another NPS or SNC
+    Divide hosts into classes, and report how odd hosts differ from their
+    class: a missing memory module, SMT switched off, another NPS or SNC
     setting, a card on another cell. The exit status is 1 if a host is odd.
     """
 

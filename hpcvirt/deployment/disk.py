@@ -52,11 +52,14 @@ def read_matching(root: pathlib.Path, patterns: Iterable[str],
                   ) -> tuple[dict[str, str], list[str]]:
     """Read the files that match patterns, which may be links.
 
-    :param patterns: paths whose last part may be a pattern
+    :param patterns: paths whose last parts may be patterns
     :returns: path -> content, and the patterns of those that cannot be read,
         as happens without root
     """
-    found, unread = {}, []
+    found: dict[str, str] = {}
+    unread: list[str] = []
+    if not os.path.lexists(root):
+        return found, unread
     with _Folders(root) as folders:
         for pattern in patterns:
             try:
@@ -163,6 +166,13 @@ def _decode(content: bytes) -> str:
     return content.decode(errors='replace')
 
 
+def _is_folder(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder).st_mode)
+    except OSError:  # a link to nothing
+        return False
+
+
 class _Folders:
     """The folders below a root, each opened once and kept open."""
 
@@ -201,13 +211,20 @@ class _Folders:
                 return None
             raise
 
-    def list_files(self, pattern: str) -> list[str]:
-        """List the files whose last part matches; none without the folder."""
+    def list_files(self, pattern: str, folders: bool = False) -> list[str]:
+        """List what matches; nothing without the folder.
+
+        :param folders: whether folders are listed, instead of files
+        """
         path, names = os.path.split(pattern)
-        folder = self._find(path)
-        return [] if folder is None else sorted(
-            f'{path}/{name}' for name in fnmatch.filter(
-                os.listdir(folder), names))
+        found = []
+        for parent in (self.list_files(path, True) if '*' in path else [path]):
+            folder = self._find(parent)
+            found += [] if folder is None else sorted(
+                os.path.join(parent, name) for name in fnmatch.filter(
+                    os.listdir(folder), names)
+                if '*' not in names or folders is _is_folder(name, folder))
+        return found
 
     def place(self, path: str, mode: int) -> tuple[int, str]:
         """Return the folder that a file is in, and its name there.

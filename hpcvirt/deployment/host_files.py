@@ -87,11 +87,15 @@ def _pages_unit(state: kernel_settings.KernelSettings) -> str:
     return tree.text(
         'Reserve the huge pages of each cell early at boot, on kernels that '
         'do not know hugepages=CELL:NUMBER on their command line. The largest '
-        'pages come first, while the memory is in one piece.',
+        'pages come first, while the memory is in one piece. A host that was '
+        'not booted for these pages keeps those that it has.',
         '[Unit]\n'
         'Description=Reserve huge pages of each NUMA cell\n'
         'DefaultDependencies=no\n'
         'ConditionKernelVersion=<5.16\n'
+        + ''.join(f'ConditionKernelCommandLine={word}\n' for word
+                  in page_parameters(state).split()
+                  if word.startswith('hugepages=')) +
         'ConditionPathExists=/sys/kernel/mm/hugepages\n'
         'Before=sysinit.target dev-hugepages.mount\n'
         'Conflicts=shutdown.target',
@@ -126,7 +130,7 @@ def service_files(
     yield tree.File(_KSM, tree.text(
         'Stop KSM at boot and separate the pages that it merged: with KSM and '
         'system services off, the loss fell from about 5 to 3 percent.',
-        f'w /sys/kernel/mm/ksm/run - - - - {kernel_settings.KSM_STOPPED}',
+        f'w! /sys/kernel/mm/ksm/run - - - - {kernel_settings.KSM_STOPPED}',
         source='CERN-HEPiX-2015'), ('reboot',))
     for name, why in _STOPPED.items():
         yield tree.File(
@@ -138,9 +142,10 @@ def service_files(
     yield tree.File(
         'etc/systemd/system/qemu-kvm.service.d/hpcvirt.conf', tree.text(
             'This service of Ubuntu may start KSM (KSM_ENABLED in '
-            '/etc/default/qemu-kvm).',
+            '/etc/default/qemu-kvm). It may be started again while guests '
+            'run, so merged pages stay merged.',
             '[Service]\nExecStartPost=-/bin/sh -c '
-            f"'echo {kernel_settings.KSM_STOPPED} > /sys/kernel/mm/ksm/run'"),
+            "'echo 0 > /sys/kernel/mm/ksm/run'"),
         (_RELOAD,))
     profile = write_tuned(state)
     for path in TUNED:

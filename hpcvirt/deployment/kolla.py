@@ -4,16 +4,18 @@
 
 kolla-ansible merges ``nova/HOST/nova.conf`` and ``nova/SERVICE.conf`` of its
 folder for configuration into the file of each service: an option there takes
-the place of all values of files before. The Ansible role sets up the operating
-system.
+the place of all values of files before. A site has options of its own in the
+same files. The Ansible role sets up the operating system.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 from typing import Any
 
 from hpcvirt.deployment import ansible
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import nova_conf
+from hpcvirt.deployment import site_part
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
@@ -52,16 +54,19 @@ def files(plan: plans.Plan) -> tuple[tree.File, ...]:
 
 def nova_files(folder: str, plan: plans.Plan) -> Iterator[tree.File]:
     """Write the parts of nova.conf that kolla-ansible merges."""
+    def write(path: str, about: str, lines: Iterable[str]) -> tree.File:
+        return tree.File(
+            f'{folder}/nova/{path}', site_part.close(tree.text(
+                about, '\n'.join(lines))), _RECONFIGURE, shared=True)
+
     for planned in plan.hosts:
-        yield tree.File(
-            f'{folder}/nova/{planned.name}/nova.conf', tree.text(
-                'Options of Nova on this host.', '\n'.join(
-                    nova_conf.compute(planned, plan))), _RECONFIGURE)
-    common = '\n'.join(nova_conf.controller(plan))
+        yield write(f'{planned.name}/nova.conf',
+                    'Options of Nova on this host.',
+                    nova_conf.compute(planned, plan))
+    common = list(nova_conf.controller(plan))
     for service in ('nova-api', 'nova-scheduler') if common else ():
-        yield tree.File(f'{folder}/nova/{service}.conf', tree.text(
-            f'Options of {service} that must be those of the hosts.', common),
-            _RECONFIGURE)
+        yield write(f'{service}.conf', f'Options of {service} that must be '
+                    'those of the hosts.', common)
 
 
 def provider_variable(planned: plans.PlannedHost,

@@ -20,6 +20,8 @@ from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
 
 GRUBBY = 'usr/sbin/grubby'
+#: What makes a line of the site a comment.
+REPLACED = '# hpcvirt: '
 
 #: Parameters of which each use changes what the others mean, or that isolate
 #: CPUs.
@@ -31,6 +33,9 @@ _COMMENT = re.compile(r'(?m)^[ \t]*[#;].*$')
 _GRUB_FILES = (('etc/default', 'grub'), ('etc/default/grub.d', '*.cfg'))
 _GRUBBY_FILES = (('etc/default', 'grub'), ('etc/kernel', 'cmdline'),
                  ('boot/loader/entries', '*.conf'))
+#: What changes the pages of the plan, or starts KSM.
+_TMPFILES = (r'(?m)^[ \t]*[wf]\S*[ \t]+/sys/(?:\S*/hugepages-\w+/nr_hugepages'
+             r'\b.*|kernel/mm/ksm/run[ \t].*[ \t]1[ \t]*)$')
 #: Debian's link to /etc/sysctl.conf, which is read by itself.
 _LINK = '99-sysctl.conf'
 
@@ -53,7 +58,7 @@ class SiteFiles:
     pattern: str
     why: str
     activate: tuple[str, ...] = ('reboot',)
-    replacement: str | None = r'# hpcvirt: \g<0>'
+    replacement: str | None = fr'{REPLACED}\g<0>'
     after: str = ''
 
     def find(self, path: str, text: str) -> list[str]:
@@ -115,12 +120,23 @@ def list_site_files(state: kernel_settings.KernelSettings,
         for item in state.sysctls)
     after = host_files.SYSCTL.rpartition('/')[2]
     for folder, names, first in (('etc', 'sysctl.conf', ''),
-                                 ('etc/sysctl.d', '*.conf', after)):
+                                 ('etc/sysctl.d', '*.conf', after),
+                                 ('usr/lib/sysctl.d', '*.conf', after)):
         yield SiteFiles(folder, names, fr'(?m)^[ \t]*-?(?:{sysctls})$',
                         f'and is read after {after}', ('sysctl --system',),
                         after=first)
+        if state.default_page_kib is not None:
+            yield SiteFiles(
+                folder, names, r'(?m)^[ \t]*-?vm[./]nr_hugepages\w*[ \t]*=.*$',
+                'which changes the pages of the cells at boot')
+    yield SiteFiles('etc/tmpfiles.d', '*.conf', _TMPFILES,
+                    'which systemd-tmpfiles writes at boot')
+    yield SiteFiles(
+        'etc/tuned', 'tuned-main.conf',
+        r'(?m)^[ \t]*reapply_sysctl[ \t]*=[ \t]*(?:0|[Ff]al\w+)[ \t]*$',
+        f'so that TuneD takes back what {after} sets')
     options = '|'.join(
-        fr'{module}\b.*\b{item.name}=(?!{item.value}\b).*'
+        fr'{module}\b.*\b{item.name}=(?!(?:{item.value}|[Yy]|on)\b).*'
         for module, item in state.module_options.items())
     after = host_files.MODULES.rpartition('/')[2]
     yield SiteFiles('etc/modprobe.d', '*.conf',
@@ -128,7 +144,8 @@ def list_site_files(state: kernel_settings.KernelSettings,
                     f'and is read after {after}', after=after)
     if not state.housekeeping:
         return
-    own = re.escape(cpuset.render(state.housekeeping))
+    own = '[ ,]+'.join(map(re.escape, cpuset.render(
+        state.housekeeping).split(',')))
     for folder, names, option in (
             ('etc/systemd', 'system.conf', 'CPUAffinity'),
             ('etc/systemd/system.conf.d', '*.conf', 'CPUAffinity'),
@@ -153,14 +170,19 @@ def find_conflicts(state: kernel_settings.KernelSettings,
     for path, text in present.items():
         if text.startswith(tree.MARK):
             continue
+        replaced = tree.File(path, text)
         for files in list_site_files(state, grubby):
             for found in files.find(path, text):
-                if found not in own:
-                    yield Conflict(
-                        path, found, files.why, None
-                        if files.replacement is None else tree.File(
-                            path, re.sub(files.pattern, files.replacement,
-                                         text), files.activate))
+                if found in own:
+                    continue
+                if files.replacement is not None:
+                    replaced = tree.File(
+                        path, re.sub(files.pattern, files.replacement,
+                                     replaced.text),
+                        tuple(dict.fromkeys(
+                            (*replaced.activate, *files.activate))))
+                yield Conflict(path, found, files.why, None
+                               if files.replacement is None else replaced)
 
 
 def former_parameters(text: str) -> list[str]:

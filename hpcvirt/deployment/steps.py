@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import site_part
 from hpcvirt.deployment import tree
 
 #: Options with which nova-compute does not start beside cpu_dedicated_set
@@ -59,6 +60,10 @@ def compare(files: Iterable[tree.File],
         these are removed if hpcvirt wrote them
     """
     wanted = {file.path: file for file in files}
+    for path, file in wanted.items():
+        if file.shared and path in present:
+            wanted[path] = dataclasses.replace(
+                file, text=site_part.join(file.text, present[path]))
     found = [_step(file, present.get(path))
              for path, file in wanted.items()]
     found += [FileChange(tree.File(path, '', ('reboot',)), present[path],
@@ -74,8 +79,9 @@ def _step(file: tree.File, before: str | None) -> FileChange:
         return FileChange(file, before, FileStatus.NEW)
     if before == file.text:
         return FileChange(file, before, FileStatus.SAME)
-    return FileChange(file, before, FileStatus.CHANGED if _is_ours(before)
-                      else FileStatus.FOREIGN)
+    return FileChange(
+        file, before, FileStatus.CHANGED if file.shared or _is_ours(before)
+        else FileStatus.FOREIGN)
 
 
 def find_lost_hosts(step: FileChange) -> list[str]:
@@ -105,9 +111,9 @@ def conflicts(nova_text: str,
     :param nova_text: hpcvirt's part of ``nova.conf``
     :param others: path -> content of the other files of nova-compute
     """
-    own = set(_options(nova_text))
+    own = _names(nova_text)
     for path, text in others.items():
-        there = set(_options(text))
+        there = _names(text)
         for section, name in sorted(own & there):
             yield (f'{path} sets [{section}]{name} too; take it out there, '
                    'because either value, or both, may count')
@@ -118,10 +124,6 @@ def conflicts(nova_text: str,
                        'cpu_dedicated_set')
 
 
-def _options(text: str) -> Iterator[tuple[str, str]]:
-    section = 'DEFAULT'
-    for line in text.splitlines():
-        if header := re.match(r'\[([^]]+)\]', line):
-            section = header[1].strip()
-        elif option := re.match(r'([A-Za-z_][\w-]*)\s*[=:]', line):
-            yield section, option[1]
+def _names(text: str) -> set[tuple[str, str]]:
+    return {(item.section, item.name)
+            for item in site_part.read_options(text)}

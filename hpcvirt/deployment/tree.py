@@ -24,11 +24,13 @@ class File:
     :ivar path: relative to the root of the host, or to the folder of the tool
     :ivar text: its whole content, beginning with :data:`MARK`
     :ivar activate: what makes it effective, in this order
+    :ivar shared: whether the site may have a part of its own in it
     """
 
     path: str
     text: str
     activate: tuple[str, ...] = ()
+    shared: bool = False
 
 
 def text(about: str, *blocks: str, source: str = '') -> str:

@@ -36,7 +36,8 @@ _MAX_OF_FLEET = 1 << 26
 _TIMEOUT_S = 30.0
 
 _LINE = re.compile(
-    r'(hpcvirt_host_\w{1,64})(?:\{([^{}]{0,400})\})? (\S{1,32})')
+    r'(hpcvirt_host_\w{1,64})(?:\{([^{}]{0,400})\})?[ \t]+(\S{1,32})'
+    r'(?:[ \t]+-?\d{1,20})?[ \t]*')  # a timestamp, which is not used
 _LABEL = re.compile(r'(\w{1,32})="([^"]{0,64})"')
 _UNIT = re.compile(r'[\w.:@-]{0,64}', re.ASCII)
 _NAMES = frozenset(sign.name for sign in signature.SIGNS)

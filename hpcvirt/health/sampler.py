@@ -14,6 +14,7 @@ between two scans of all tasks; one sampler must therefore take all samples.
 
 import collections
 import dataclasses
+import math
 import operator
 import pathlib
 import re
@@ -22,10 +23,10 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.health import host_sample
-from hpcvirt.health import pci_links
 from hpcvirt.health.host_sample import HOST
 from hpcvirt.health.host_sample import Quantity
 from hpcvirt.model import cpuset
+from hpcvirt.topology import hardware_state
 
 #: The names of QEMU's vCPU threads, with KVM and without.
 _VCPU = re.compile(r'CPU \d+/(?:KVM|TCG)')
@@ -105,7 +106,6 @@ class HostSampler:
         meminfo = _table(self._proc / 'meminfo')
         slab, memory = meminfo.get('SUnreclaim:'), meminfo.get('MemTotal:')
         guests, foreign_s = self._scan()
-        controllers = self._sys / 'devices/system/edac/mc'
         values: dict[Quantity, dict[str, float] | None] = {
             **self._cpu_times(), **self._interrupts(),
             Quantity.SWAPPED: {HOST: vmstat['pswpin'] + vmstat['pswpout']}
@@ -115,15 +115,7 @@ class HostSampler:
             Quantity.SLAB: {HOST: slab / memory}
             if slab is not None and memory else None,
             Quantity.SLOWDOWN: dict(self._frequencies()) or None,
-            Quantity.THROTTLED_S: {
-                unit: number / 1000 for unit, number in _numbers(
-                    self._sys / 'devices/system/cpu', 'cpu[0-9]*',
-                    'thermal_throttle/*_throttle_total_time_ms')} or None,
-            Quantity.CORRECTED_ERRORS: dict(_numbers(
-                controllers, 'mc[0-9]*', 'ce_count')) or None,
-            Quantity.UNCORRECTED_ERRORS: dict(_numbers(
-                controllers, 'mc[0-9]*', 'ue_count')) or None,
-            Quantity.LINK_LOSS: dict(pci_links.read_losses(self._sys)) or None}
+            **self._hardware()}
         return host_sample.HostSample(
             time=time.time(), uptime_s=float(uptime[0]), values={
                 name: each for name, each in values.items()
@@ -179,6 +171,27 @@ class HostSampler:
                 _number(place / 'acpi_cppc/nominal_freq') or 0)
             if khz and nominal:
                 yield place.name, khz / nominal
+
+    def _hardware(self) -> dict[Quantity, dict[str, float]]:
+        root = self._sys.parent
+        state = (lambda name: (_text(root / name) or '').strip(),
+                 lambda name: [each.name for each in (root / name).glob('*')])
+        errors = list(hardware_state.read_memory_errors(*state))
+        found: dict[Quantity, dict[str, float]] = {
+            Quantity.THROTTLED_S: {
+                unit: time_ms / 1000 for unit, _, time_ms
+                in hardware_state.read_throttling(*state)
+                if time_ms is not None},
+            Quantity.CORRECTED_ERRORS: {
+                name: count for name, count, _ in errors
+                if count is not None},
+            Quantity.UNCORRECTED_ERRORS: {
+                name: count for name, _, count in errors
+                if count is not None},
+            Quantity.LINK_LOSS: {
+                link.address: 1 - math.prod(1 - lack for lack in link.lacks)
+                for link in hardware_state.read_links(*state)}}
+        return {name: each for name, each in found.items() if each}
 
     def _huge_pages(self) -> Iterator[tuple[tuple[int, int],
                                             tuple[int, int]]]:
@@ -303,14 +316,3 @@ def _table(path: pathlib.Path) -> dict[str, int]:
     rows = (line.split() for line in (_text(path) or '').splitlines())
     return {row[0]: int(row[1]) for row in rows
             if len(row) > 1 and row[1].isdecimal()}
-
-
-def _numbers(place: pathlib.Path, units: str, name: str,
-             ) -> Iterator[tuple[str, int]]:
-    """Yield the numbers in files of each unit; several have own names."""
-    for path in place.glob(f'{units}/{name}'):
-        number = _number(path)
-        if number is not None:
-            unit = path.relative_to(place).parts[0]
-            part = path.name.partition('_throttle_')
-            yield f'{unit}-{part[0]}' if part[1] else unit, number

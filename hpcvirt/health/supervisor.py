@@ -7,12 +7,16 @@ happened, such as an update of all hosts. Then nothing is changed any more
 until a person has removed the file in which this is said.
 """
 
+import contextlib
 import dataclasses
 import datetime
+import fcntl
 import json
 import os
 import pathlib
+import stat
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -26,6 +30,59 @@ from hpcvirt.health import supervision
 
 #: The state of 10,000 hosts is smaller.
 _MOST = 1 << 28
+
+_LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@contextlib.contextmanager
+def lock(path: str) -> Iterator[str]:
+    """Keep other supervisors away from a state.
+
+    The kernel ends the lock with the process. The file that is locked is not
+    written, no link is followed to it, and it must not be of a stranger, who
+    could lock or exchange it.
+
+    :returns: the path of the state, without links
+    :raises InvalidInput: if another supervisor has it, or it cannot be locked
+    """
+    real = os.path.realpath(path)
+    name = f'{real}.lock'
+    try:
+        handle = _open_locked(name)
+    except BlockingIOError as exc:
+        raise exception.InvalidInput(
+            path, 'is used by another "hpcvirt host supervise", which has '
+            f'locked {name}') from exc
+    except OSError as exc:
+        raise exception.InvalidInput(
+            name, f'cannot be written ({exc.strerror or exc})') from exc
+    try:
+        yield real
+    finally:
+        with contextlib.suppress(OSError):
+            if os.fstat(handle).st_nlink:
+                os.unlink(name)
+        os.close(handle)
+
+
+def _open_locked(name: str) -> int:
+    while True:
+        handle = os.open(name, _LOCK_FLAGS, 0o600)
+        try:
+            status = os.fstat(handle)
+            if not stat.S_ISREG(status.st_mode) or status.st_uid not in (
+                    os.geteuid(), os.stat(os.path.dirname(name)).st_uid):
+                raise exception.InvalidInput(
+                    name, 'is not a file of this user, or of the owner of '
+                    'its folder')
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(handle).st_nlink:
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        # The supervisor that had it has removed it meanwhile.
+        os.close(handle)
 
 
 @dataclasses.dataclass
@@ -116,8 +173,8 @@ class Supervisor:
 
     def _write(self, path: str, text: str) -> None:
         try:
-            output_file.replace(pathlib.Path(os.path.realpath(path)),
-                                f'{text}\n'.encode(), 0o644)
+            output_file.replace(pathlib.Path(path), f'{text}\n'.encode(),
+                                0o644)
         except OSError as exc:
             raise exception.InvalidInput(
                 path, f'cannot be written ({exc.strerror or exc})') from exc

@@ -11,9 +11,9 @@ so that the list of a copy of whole folders can be written by hand.
 """
 
 import contextlib
+import fnmatch
 import os
 import pathlib
-import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -25,45 +25,60 @@ from hpcvirt.topology import archive
 #: The first file of a capture, and the list in a copy.
 LIST = 'hpcvirt-capture'
 
+_UNREADABLE = 'could not be read when it was captured'
+
+_Parts = dict[str, '_Parts']
+
+
+#: The script looks for fewer patterns.
+_MAX_PATTERNS = 1000
+
 
 class CaptureList:
-    """What was looked for when a host was captured."""
+    """What was looked for when a host was captured.
+
+    :raises InvalidInput: if these are too many patterns
+    """
 
     def __init__(self, text: str) -> None:
-        # Nothing matches this.
-        patterns, folders, hidden = ['(?!)'], ['(?!)'], ['(?!)']
-        for line in filter(None, map(str.strip, text.splitlines())):
-            if line.startswith('!'):
-                hidden.append(f'{re.escape(line[1:])}(/.*)?')
-            elif not line.startswith('#'):
-                parts = line.rstrip('/').split('/')
-                known = [_make_regex(part) for part in parts]
-                # The search for a/b/c shows whether a/b is there.
-                patterns.append('(/'.join(known) + ')?' * (len(parts) - 1))
-                folders += ['/'.join(known[:place]) + (
-                    '(/.*)?' if part == '**' else '')
-                    for place, part in enumerate(parts) if '*' in part]
-        self._patterns, self._folders, self._hidden = (
-            re.compile('|'.join(items))
-            for items in (patterns, folders, hidden))
+        lines = set(map(str.strip, text.splitlines()))
+        self._hidden = {line[1:].rstrip('/') for line in lines
+                        if line.startswith('!')}
+        self._incomplete = {path.rpartition('/')[0] for path in self._hidden}
+        patterns = [line for line in lines if line and line[0] not in '!#']
+        if len(patterns) > _MAX_PATTERNS:
+            raise exception.InvalidInput(
+                LIST, f'has more than {_MAX_PATTERNS} patterns')
+        #: The parts of all patterns, as a tree.
+        self._parts: _Parts = {}
+        for pattern in patterns:
+            parts = self._parts
+            for part in pattern.rstrip('/').split('/'):
+                parts = parts.setdefault(part, {})
 
     def find_gap(self, name: str, is_folder: bool = False) -> str | None:
         """Say why the absence of a file, or of more files, is not known.
 
+        The search for a/b/c shows whether a/b is there.
+
         :param is_folder: whether the content of a folder is meant
         :returns: the predicate of a sentence, None if it is known
         """
-        if self._hidden.fullmatch(name):
-            return 'could not be read when it was captured'
-        known = self._folders if is_folder else self._patterns
-        return None if known.fullmatch(name) else 'was not captured'
-
-
-def _make_regex(part: str) -> str:
-    if part == '**':
-        return '.*'
-    found = re.escape(part).replace(r'\*', '[^/]*')
-    return found.replace(r'\[0\-9\]', '[0-9]')
+        path, known = '', [self._parts]
+        for part in name.split('/'):
+            path = f'{path}/{part}' if path else part
+            if path in self._hidden:
+                return _UNREADABLE
+            if not any('**' in parts for parts in known):
+                known = [below for parts in known
+                         for pattern, below in parts.items()
+                         if fnmatch.fnmatchcase(part, pattern)]
+        if is_folder:
+            if name in self._incomplete:
+                return _UNREADABLE
+            known = [parts for parts in known
+                     if any('*' in pattern for pattern in parts)]
+        return None if known else 'was not captured'
 
 
 def is_capture(path: str) -> bool:

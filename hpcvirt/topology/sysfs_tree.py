@@ -53,11 +53,13 @@ class SysfsTree:
              owners: Collection[int] | None = None) -> str | None:
         """Read a file without surrounding white space; None if missing.
 
+        A link to /dev/null, as "systemctl mask" makes, is an empty file.
+
         :param owners: the users of whom the file may be; None for any
         """
         here = self._below(name)
         path = self._path(name)
-        data = (None if path is None else
+        data = (None if path is None else b'' if path == os.devnull else
                 input_file.find_content(path, _MAX_BYTES, here,
                                         owners=owners))
         if data is None:
@@ -184,6 +186,8 @@ class SysfsTree:
             return None
         except (OSError, ValueError) as exc:
             raise _unreadable(here, exc) from exc
+        if found == os.devnull:
+            return found
         if not f'{found}/'.startswith(f'{self._root.rstrip("/")}/'):
             raise exception.InvalidInput(
                 here, 'is a link that leads out of the copy')

@@ -41,7 +41,8 @@ LOCAL = 'local.conf'
 
 #: Files of other programs.
 OF_OTHERS = {'prometheus.yml', 'rules.yml', 'hpcvirt.service', 'ipa.yml',
-             'watcher.conf'}
+             'watcher.conf', 'globals.yml', 'kolla.yml', 'nova-hpcvirt.yaml',
+             'controlplane.yaml'}
 
 #: "``[group]option``" and "``[group]option = value``" within a sentence.
 NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')
@@ -84,6 +85,12 @@ class ShownConfigurationTest(unittest.TestCase):
         self.assertLessEqual({NOVA, TEMPEST, LOCAL}, seen)
         self.assertLessEqual(seen, {NOVA, TEMPEST, PROFILE, PROVIDER, LOCAL,
                                     FLEET, CLASSES, *OF_OTHERS})
+
+    def test_files_of_others_are_yaml(self):
+        for file in OF_OTHERS:
+            for block in blocks(file) if file.endswith(('.yml', '.yaml')) else ():
+                with self.subTest(where=str(block)):
+                    self.assertTrue(yaml.safe_load(block.text))
 
     def test_classes_of_hosts_are_read(self):
         for block in blocks(CLASSES):

@@ -267,5 +267,6 @@ class ProgramTest(unittest.TestCase):
     def test_help_of_a_noun_lists_its_commands(self) -> None:
         status, out, _ = run('topology', '--help')
         self.assertEqual(0, status)
-        self.assertIn('Find hosts that are alike, and odd ones', out)
+        self.assertIn('Group hosts that are alike, and find those that '
+                      'differ', out)
         self.assertIn('make-room', run('--help')[1])

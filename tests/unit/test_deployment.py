@@ -204,6 +204,19 @@ class HostFilesTest(unittest.TestCase):
             "ExecStart=/bin/sh -c 'echo 6656 > /sys/devices/system/node/node1"
             "/hugepages/hugepages-2048kB/nr_hugepages'\n", text)
 
+    def test_a_host_that_runs_keeps_its_pages_and_its_merged_memory(self):
+        # Whatever starts a unit starts those that sysinit.target wants, too.
+        found = host_files_files(hosts.build(cores=4, mib=16384),
+                                 profiles.DENSE)
+        self.assertIn('\nConditionKernelCommandLine=hugepages=0:6656,1:6656\n',
+                      found[host_files.PAGES[0]])
+        # systemd-tmpfiles runs at boot, and whenever a package asks for it.
+        self.assertIn('\nw! /sys/kernel/mm/ksm/run - - - - 2\n',
+                      found['etc/tmpfiles.d/hpcvirt.conf'])
+        for path, text in found.items():
+            if path.startswith('etc/systemd'):
+                self.assertNotIn('echo 2 > /sys/kernel/mm/ksm/run', text)
+
     def test_unused_pages_are_set_to_zero(self):
         text = host_files_files(hosts.named('xeon-2s-24c-snc2-1g'))[
             'etc/systemd/system/hpcvirt-pages.service']

@@ -35,7 +35,6 @@ PAGES = ('install/packages.rst', 'install/scheduler.rst', 'quickstart.rst',
 CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '
-CONTINUATION = '\\'
 ANY = '...'
 API_ERRORS = (' 400: ', 'Error creating server')
 NO_HOST = ' fits on 0 of '

@@ -18,6 +18,7 @@ from hpcvirt.deployment import ansible
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import kolla
+from hpcvirt.deployment import steps
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.model import cpuset
@@ -40,6 +41,12 @@ debug = true
 reserved_host_memory_mb = 512
 [pci]
 device_spec = {"address": "0000:ff:00.0"}
+"""
+#: What a site may have in nova.conf of a host.
+SITE_PART = """[filter_scheduler]
+enabled_filters = ComputeFilter,HPCTopologyFilter
+[pci]
+device_spec = {"address": "0000:fe:00.0"}
 """
 MERGE = """
 - hosts: all
@@ -331,7 +338,12 @@ def kolla_ansible(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     number = 0
     for profile, plan in _one_of_each_profile(found):
         place = folder / str(profile)
-        readers.write(place, formats.FORMATS['kolla'](plan))
+        files = formats.FORMATS['kolla'](plan)
+        # What the site adds to a file is there after another run.
+        files = tuple(step.file for step in steps.compare(files, {
+            file.path: file.text + SITE_PART for file in files
+            if file.shared}))
+        readers.write(place, files)
         (place / 'merged').mkdir()
         (place / 'site.conf').write_text(SITE)
         (place / 'merge.yml').write_text(MERGE.format(folder=place))
@@ -350,6 +362,9 @@ def kolla_ansible(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         merged = _options((place / 'merged' / f'{planned.name}.conf')
                           .read_text())
         readers.equal(_options(SITE) | own, merged, 'the merged nova.conf')
+        readers.require(_options(SITE_PART).keys() <= merged.keys() and
+                        SITE_PART.splitlines()[-1][14:] in merged[
+                            '[pci]', 'device_spec'], 'options of the site')
         variables = json.loads(readers.run(
             'ansible-inventory', '-i', inventory, '--host', planned.name))
         readers.equal(

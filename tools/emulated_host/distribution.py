@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Install Debian in an image, and boot it on an emulated machine.
+"""Install a distribution in an image, and boot it on an emulated machine.
 
 Unlike the machines of ``boot``, this one has the initramfs and the systemd of
 the distribution: the initramfs binds the drivers before the root is there, and
 systemd moves programs between control groups. It needs the Debian packages
-e2fsprogs and mmdebstrap.
+e2fsprogs and mmdebstrap, and for Ubuntu ubuntu-archive-keyring, which Debian
+has since its release 13.
 """
 
+import dataclasses
 import json
 import pathlib
 import shutil
@@ -19,11 +21,38 @@ import typing
 from tools.emulated_host import boot
 from tools.emulated_host import machines
 
-SUITE = 'bookworm'
+_PACKAGES = ('systemd-sysv', 'udev', 'dbus', 'kmod', 'initramfs-tools',
+             'irqbalance', 'procps', 'tuned')
 
-#: The kernel for clouds has fewer drivers, and boots faster.
-PACKAGES = ('linux-image-cloud-amd64', 'systemd-sysv', 'udev', 'dbus', 'kmod',
-            'irqbalance', 'procps', 'python3-minimal', 'tuned')
+
+@dataclasses.dataclass(frozen=True)
+class Distribution:
+    """What is installed.
+
+    :ivar packages: the kernel and Python, besides what all have. A kernel for
+        clouds has fewer drivers, and boots faster
+    :ivar python: a Python that hpcvirt runs with
+    :ivar sources: lines of sources.list of another distribution than Debian
+    """
+
+    suite: str
+    packages: tuple[str, ...] = ('linux-image-cloud-amd64', 'python3-minimal')
+    python: str = 'python3'
+    sources: tuple[str, ...] = ()
+
+
+def _ubuntu(suite: str, *python: str) -> Distribution:
+    return Distribution(suite, ('linux-image-virtual', *python), python[0]
+                        .removesuffix('-minimal'), tuple(
+        'deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] '
+        f'http://archive.ubuntu.com/ubuntu {name} main universe'
+        for name in (suite, f'{suite}-updates')))
+
+
+DISTRIBUTIONS = {item.suite: item for item in (
+    Distribution('bookworm'), Distribution('trixie'),
+    _ubuntu('jammy', 'python3.11-minimal', 'libpython3.11-stdlib'),
+    _ubuntu('noble', 'python3-minimal', 'libpython3-stdlib'))}
 
 #: Where the image has hpcvirt and what it needs.
 LIBRARIES = 'opt/hpcvirt'
@@ -35,6 +64,12 @@ SYSTEM = {
     'etc/default/grub': 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n'
                         'GRUB_CMDLINE_LINUX=""\n',
     'etc/modules-load.d/kvm.conf': 'kvm_amd\n',
+    # An emulated machine is slow if others use the processors, too.
+    'etc/systemd/system.conf.d/10-slow.conf': """\
+[Manager]
+DefaultTimeoutStartSec=1800
+DefaultDeviceTimeoutSec=1800
+""",
     'etc/systemd/system/state.service': """\
 [Unit]
 After=tuned.service irqbalance.service systemd-tmpfiles-setup.service
@@ -47,23 +82,33 @@ StandardError=file:/log
 [Install]
 WantedBy=multi-user.target
 """,
+    # Devices and TuneD, which is not ready when systemd says so, come first.
     # libvirt starts a guest in a scope that is delegated to it. Then the state
     # that the host is in, with the CPUs of each program.
     'state': f"""\
 rm -f /audit.json /state.txt
+udevadm settle --timeout=1800
+for second in $(seq 900); do
+    ! grep -q 'static tuning from .* applied' /var/log/tuned/tuned.log || break
+    sleep 1
+done
 systemd-run --quiet --scope --slice machine.slice --property Delegate=yes \\
     sleep 1
 for file in /sys/bus/pci/drivers/nvme/*/sriov_numvfs \\
     /sys/devices/system/node/node*/hugepages/*/nr_hugepages; do
     echo "$file $(cat "$file")" >> /state.txt
 done
-for process in $(grep -l VmSize /proc/[0-9]*/status); do
-    echo "$(sed -n 's/^Name:.//p' "$process")" "$(
-        sed -n 's/^Cpus_allowed_list:.//p' "$process")" >> /state.txt
+for process in /proc/[0-9]*; do
+    # A program may end meanwhile, and a thread of the kernel has no VmSize.
+    words=$(sed -n 's/^Name:.//p; s/^VmSize:.*//p
+        s/^Cpus_allowed_list:.//p' "$process/status") || continue
+    [ "$(echo "$words" | wc -l)" -ne 3 ] || echo $words >> /state.txt
 done
 cd /
-PYTHONPATH=/{LIBRARIES} python3 -m hpcvirt.cmd.main host audit \\
+PYTHONPATH=/{LIBRARIES} PYTHON -m hpcvirt.cmd.main host audit \\
     --profile /profile.yaml --format json > /audit.json
+# It is written again at the next boot.
+rm -f /var/log/tuned/tuned.log
 """,
 }
 
@@ -96,20 +141,23 @@ class State(typing.NamedTuple):
     audit: dict[str, typing.Any]
 
 
-def install(tree: pathlib.Path, machine: machines.Machine,
-            profile: str) -> None:
+def install(distribution: Distribution, tree: pathlib.Path,
+            machine: machines.Machine, profile: str) -> None:
     """Install the distribution and hpcvirt in a folder.
 
     :param profile: the profile of hpcvirt that the audit compares with
     """
+    packages = ','.join((*_PACKAGES, *distribution.packages))
     _run('mmdebstrap', '--quiet', '--variant=minbase', '--mode=root',
-         f'--include={",".join(PACKAGES)}', '--dpkgopt=force-unsafe-io',
+         f'--include={packages}', '--dpkgopt=force-unsafe-io',
          *(f'--dpkgopt=path-exclude=/usr/share/{name}/*'
-           for name in ('doc', 'locale', 'man')), SUITE, tree)
+           for name in ('doc', 'locale', 'man')), distribution.suite, tree,
+         *distribution.sources)
     for path, text in {**SYSTEM, 'profile.yaml': profile,
                        'etc/hostname': f'{machine.name}\n'}.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_text(text)
+        (tree / path).write_text(text.replace('PYTHON ',
+                                              f'{distribution.python} '))
     shutil.copytree(boot.CLONE / 'hpcvirt', tree / LIBRARIES / 'hpcvirt')
     for name in _run(sys.executable, '-c', _LIST_PACKAGES,
                      tree / 'profile.yaml').split():
@@ -119,9 +167,9 @@ def install(tree: pathlib.Path, machine: machines.Machine,
         else:
             shutil.copy(place, tree / LIBRARIES)
     # It compiles the modules, which an emulated processor does slowly.
-    _run('chroot', tree, 'env', f'PYTHONPATH=/{LIBRARIES}', 'python3', '-m',
-         'hpcvirt.cmd.main', 'host', 'audit', '--profile', '/profile.yaml',
-         '--format', 'json', status=None)
+    _run('chroot', tree, 'env', f'PYTHONPATH=/{LIBRARIES}',
+         distribution.python, '-m', 'hpcvirt.cmd.main', 'host', 'audit',
+         '--profile', '/profile.yaml', '--format', 'json', status=None)
     _run('chroot', tree, 'systemctl', '--quiet', 'enable', 'state.service')
     # Nothing asks for them here, and each costs seconds.
     _run('chroot', tree, 'systemctl', '--quiet', 'disable', 'getty@.service',
@@ -130,7 +178,7 @@ def install(tree: pathlib.Path, machine: machines.Machine,
 
 def make_image(tree: pathlib.Path, image: pathlib.Path) -> None:
     """Make a disk with the content of a folder."""
-    _run('mke2fs', '-q', '-F', '-t', 'ext4', '-d', tree, image, '2G')
+    _run('mke2fs', '-q', '-F', '-t', 'ext4', '-d', tree, image, '4G')
 
 
 def run(machine: machines.Machine, tree: pathlib.Path, image: pathlib.Path,
@@ -145,7 +193,9 @@ def run(machine: machines.Machine, tree: pathlib.Path, image: pathlib.Path,
     console = image.with_suffix('.console')
     try:
         parameters = ('root=/dev/vda ro console=ttyS0 panic=-1 '
-                      f'no_timer_check {parameters}')
+                      'no_timer_check rootdelay=1800 udev.event_timeout=1800 '
+                      'nvme_core.admin_timeout=255 nvme_core.io_timeout=255 '
+                      f'{parameters}')
         subprocess.run([
             'qemu-system-x86_64', *machine.arguments(), '-accel',
             'tcg,thread=multi', '-nodefaults', '-no-user-config', '-display',

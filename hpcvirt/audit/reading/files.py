@@ -146,7 +146,7 @@ class Files:
         text = self.text(name, anchor)
         return None if text is None else parse_cpus(text, name)
 
-    def names(self, name: str, anchor: str) -> tuple[str, ...]:
+    def names(self, name: str, anchor: str = 'sys') -> tuple[str, ...]:
         """List a directory; empty if it is missing."""
         try:
             names = self._tree.names(name)

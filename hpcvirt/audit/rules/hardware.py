@@ -6,13 +6,13 @@ import collections
 from collections.abc import Iterator
 
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts
 from hpcvirt.audit import finding
 from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.topology import hardware_state
 
 _ERROR = finding.Severity.ERROR
 _WARNING = finding.Severity.WARNING
@@ -26,11 +26,6 @@ MAX_CORRECTED_A_DAY = 10
 
 #: The part of the time in which a CPU may be throttled.
 MAX_THROTTLED_PERCENT = 0.1
-
-#: Devices that slow their link down while they are idle: display, accelerator.
-_PAUSING = ('03', '12')
-#: The speed with which every link begins.
-_LOWEST_SPEED = 2.5
 
 
 def _frequency(subject: AuditSubject) -> Iterator[Violation]:
@@ -113,16 +108,14 @@ def _links(subject: AuditSubject) -> Iterator[Violation]:
         yield from _judge(item)
 
 
-def _judge(item: facts.Link) -> Iterator[Violation]:
-    speed, lanes = map(min, item.card, item.slot)
+def _judge(item: hardware_state.PcieLink) -> Iterator[Violation]:
+    (speed, lanes), (lacks_speed, lacks_lanes) = item.best, item.lacks
     change = (('# lspci -vv; reseat the card, try another riser or slot, look '
                'for a speed that is set in the firmware'),)
-    if item.kind in _PAUSING and item.now[0] <= _LOWEST_SPEED < speed:
-        return  # It is idle.
-    if item.now[1] < lanes:
+    if lacks_lanes:
         yield Violation(f'{item.address} has {item.now[1]} of {lanes} lanes',
                         'what card and slot can have', change)
-    elif item.now[0] < speed and item.kind not in _PAUSING:
+    elif lacks_speed:
         yield Violation(
             f'{item.address} has {item.now[0]:g} of {speed:g} GT/s',
             'what card and slot can have', change)

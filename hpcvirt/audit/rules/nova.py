@@ -252,7 +252,8 @@ RULES = (
     Rule('cpu-mode', _WARNING,
          'Guests are run by KVM (an error if not), and see the processor of '
          'the host; a note if only its model.',
-         'a guest that does not see AVX-512 or the caches computes slower',
+         'a guest without KVM is emulated, and one that does not see AVX-512 '
+         'or the caches computes slower',
          ('Nova-Options', 'Nova-Cpus'), _cpu_mode),
     Rule('nova-filters', _WARNING,
          'Where this host has ``enabled_filters``, they are those that guests '

@@ -112,26 +112,25 @@ def _siblings(subject: AuditSubject) -> Iterator[Violation]:
     dedicated, shared = subject.dedicated, subject.shared
     leaves = (subject.profile is not None
               and subject.profile.smt is profiles.SMT.LEAVE)
+    mixed: dict[int, frozenset[int]] = {}
+    lost: dict[int, frozenset[int]] = {}
     for cell in subject.host.cells:
-        mixed, lost = set[int](), set[int]()
         for core in cell.siblings:
             if core & dedicated and core & shared:
-                mixed |= core
-            elif core & dedicated and core - dedicated:
-                lost |= core - dedicated
-        if mixed:
-            yield Violation(
-                f'cores of cell {cell.id} with a dedicated and a shared '
-                f'thread: {cpu_words(frozenset(mixed))}',
-                'all threads of a core in one set',
-                _assignment(_SHARED, shared - frozenset(mixed)))
-        if lost and not leaves:
-            yield Violation(
-                f'{cpu_words(frozenset(lost))} of cell {cell.id} not '
-                'dedicated, but an SMT sibling is',
-                'all threads of a core in one set, or smt: leave in the '
-                'profile', _assignment(_DEDICATED,
-                                       dedicated | frozenset(lost)))
+                mixed[cell.id] = mixed.get(cell.id, core) | core
+            elif core & dedicated and core - dedicated and not leaves:
+                lost[cell.id] = lost.get(cell.id, core) | core
+    for number, cpus in mixed.items():
+        yield Violation(
+            f'cores of cell {number} with a dedicated and a shared thread: '
+            f'{cpu_words(cpus)}', 'all threads of a core in one set',
+            _assignment(_SHARED, shared.difference(*mixed.values())))
+    for number, cpus in lost.items():
+        yield Violation(
+            f'{cpu_words(cpus - dedicated)} of cell {number} not dedicated, '
+            'but an SMT sibling is',
+            'all threads of a core in one set, or smt: leave in the profile',
+            _assignment(_DEDICATED, dedicated.union(*lost.values())))
 
 
 def _cells(subject: AuditSubject) -> Iterator[Violation]:
@@ -168,10 +167,7 @@ def _host(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _emulators(subject: AuditSubject) -> Iterator[Violation]:
-    plan = subject.plan
-    if not subject.dedicated or (plan and not plan.settings.shared):
-        return
-    if not subject.shared:
+    if subject.dedicated and not subject.plan and not subject.shared:
         yield Violation(
             'no shared CPUs: the IOThread and the emulator threads of a '
             'guest run on its own CPUs',
@@ -215,7 +211,7 @@ RULES = (
          'the flavors are sized for these CPUs', ('Nova-Cpus',),
          _as_planned),
     Rule('nova-siblings', _WARNING,
-         'All threads of a core are in one set.',
+         'Without a profile: all threads of a core are in one set.',
          'what runs on a sibling takes half of the core of a guest, and Nova '
          'gives guests only whole cores', ('Nova-Cpus',),
          _siblings),
@@ -229,8 +225,8 @@ RULES = (
          'the host and its interrupts otherwise run on the CPUs of guests',
          ('CERN-HEPiX-2015',), _host),
     Rule('emulator-threads', _WARNING,
-         'There are shared CPUs for emulator threads and IOThreads, unless '
-         'the profile has none.',
+         'Without a profile: there are shared CPUs for emulator threads and '
+         'IOThreads.',
          'since Nova 2026.1 each guest has an IOThread, which runs where its '
          'emulator threads run', ('Nova-Gazpacho', 'Nova-Cpus'),
          _emulators),

@@ -16,11 +16,13 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.flavors import diff
 
-_EPILOG = planning.EPILOG + """
-The cloud is chosen as by every OpenStack client: clouds.yaml (OS_CLOUD or
---os-cloud), or the other OS_* variables. Exit status: 0 if the cloud has all
-planned flavors, or without --apply if the comparison succeeded; 1 if after
---apply a flavor is not as planned; 2 if the input or the cloud cannot be used.
+_EPILOG = hosts.EPILOG + """
+The cloud is found as by every OpenStack client: by clouds.yaml (OS_CLOUD or
+--os-cloud), or by the other OS_* variables.
+
+The exit status with --apply is 0 if the cloud now has all planned flavors, and
+1 if a flavor is not as planned. Without --apply, it is 0 if the comparison
+succeeded. It is 2 if the input or the cloud cannot be used.
 """
 
 #: What the summary calls a flavor before and after its step.
@@ -36,10 +38,10 @@ _STATES = {
 class ApplyFlavors(command.Report):
     """Create the planned flavors in a cloud.
 
-    Compare the planned flavors with those of a cloud and print what is to be
-    done; with --apply, do it. Flavors that hpcvirt did not create are never
-    changed, its own are changed only with --replace, and no flavor is deleted
-    because it is no longer planned.
+    Compare the planned flavors with those of a cloud, and print what has to
+    be done. With --apply, do it. The command never changes a flavor that
+    hpcvirt did not create, changes its own only with --replace, and does not
+    delete flavors of earlier plans.
     """
 
     epilog = _EPILOG
@@ -51,12 +53,11 @@ class ApplyFlavors(command.Report):
         cloud_arguments.add_apply(parser)
         parser.add_argument(
             '--replace', action='store_true',
-            help='also change flavors that hpcvirt created and that differ '
-            'from the plan')
+            help='also change the flavors that hpcvirt created and that '
+            'differ from the plan')
         parser.add_argument(
             '--private', action='store_true',
-            help='create private flavors, which a project can use only after '
-            'it is given access')
+            help='create private flavors: a project needs access to use one')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Compare the plan with the cloud, and with --apply carry it out."""

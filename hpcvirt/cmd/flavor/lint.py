@@ -23,11 +23,13 @@ from hpcvirt.model import flavor as flavor_model
 
 _EPILOG = """\
 FILE is a plan of "hpcvirt flavor plan", or the output of "openstack flavor
-show" or "openstack flavor list --long", as JSON or YAML, - for standard input.
-Any other argument is the NAME of a flavor in the cloud. --profile, --cpus and
---pages describe how the hosts are divided, as for "hpcvirt flavor plan". Exit
-status: 0 if there are no errors, 1 if a finding is an error, 2 if the input
-cannot be used.
+show" or "openstack flavor list --long", as JSON or YAML, or - for standard
+input. Any other argument is the NAME of a flavor in the cloud. --profile,
+--cpus and --pages describe how the hosts of --host are divided, as for
+"hpcvirt flavor plan".
+
+The exit status is 0 if no finding is an error, 1 if one is, and 2 if the input
+or the cloud cannot be used.
 """
 
 _FILE_ENDINGS = ('.json', '.yaml', '.yml')
@@ -36,8 +38,9 @@ _FILE_ENDINGS = ('.json', '.yaml', '.yml')
 class LintFlavors(command.Report):
     """Check existing flavors.
 
-    Check flavors for what Nova refuses, misplaces or wastes, and with --fleet
-    or --host for the CPUs that they leave unused on hosts.
+    Report what Nova refuses, misplaces or wastes in a flavor. With --fleet or
+    --host, also report the hosts that have no room for it, and the CPUs and
+    devices that it leaves unused on the others.
     """
 
     epilog = _EPILOG

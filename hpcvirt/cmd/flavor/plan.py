@@ -16,13 +16,14 @@ from hpcvirt.flavors import table
 class PlanFlavors(command.Report):
     """Plan flavors for hosts.
 
-    Divide hosts into guests that tile them, and print the flavors, the number
-    of instances of each that every host takes, and the settings that the hosts
-    need. Neither the hosts nor the cloud are changed. The format shell prints
-    openstack commands to paste.
+    Divide hosts into guests that fill them without gaps. Print the flavors of
+    these guests, how many instances of each flavor every host takes, and what
+    they leave unused. With -f json or yaml, also print the settings that each
+    host needs. With -f shell, print openstack commands that create the
+    flavors. The command changes neither the hosts nor the cloud.
     """
 
-    epilog = planning.EPILOG
+    epilog = hosts.EPILOG
     rows = 'flavors'
     fields = ('name', 'vcpus', 'ram_mib', 'disk_gib', 'extra_specs',
               'per_host')

@@ -4,6 +4,7 @@
 
 import argparse
 import collections
+import dataclasses
 import pathlib
 import re
 import shlex
@@ -17,9 +18,12 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.deployment import disk
+from hpcvirt.deployment import edpm
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import site_settings
+from hpcvirt.deployment import site_variables
 from hpcvirt.deployment import steps as step_model
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
@@ -28,7 +32,7 @@ from hpcvirt.flavors import warning
 from hpcvirt.model import cpuset
 
 _EPILOG = f"""\
-{planning.EPILOG}
+{hosts.EPILOG}
 Exit status: 0 if the files were printed or written, or are there already; 2 if
 the input cannot be used or a file is in the way, and then nothing is changed.
 """
@@ -38,6 +42,8 @@ _NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
 
 _HOST_BACKUPS = 'var/lib/hpcvirt/backups'
 _FOLDER_BACKUPS = 'hpcvirt-backups'
+_UNREAD = ('{} cannot be read, so it may set the same; run the command as '
+           'root')
 
 
 class ConfigureHosts(command.Command):
@@ -72,7 +78,7 @@ class ConfigureHosts(command.Command):
         parser.add_argument(
             '--replace', action='store_true',
             help='take what conflicts out of the files of the site, instead '
-            'of leaving the host alone')
+            'of leaving the host or the folder alone')
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the files or, if asked, write them."""
@@ -80,15 +86,17 @@ class ConfigureHosts(command.Command):
         _check_hosts(plan)
         one = (args.deployer == 'files' and len(plan.hosts) == 1
                and args.write is None)
-        for option, given in (('--root', args.root is not None),
-                              ('--replace', args.replace)):
-            if given and not one:
-                raise exception.InvalidInput(
-                    option, 'is for one host, with --deployer files and '
-                    'without --write')
+        if args.root is not None and not one:
+            raise exception.InvalidInput(
+                '--root', 'is for one host, with --deployer files and '
+                'without --write')
+        if args.replace and not one and (args.write is None or not args.apply):
+            raise exception.InvalidInput(
+                '--replace', 'is for one host, with --deployer files, or for '
+                'the folder of --write with --apply')
         write = formats.FORMATS[args.deployer]
         if args.write is not None:
-            _write(args.write, write(plan), args.apply)
+            _write(args.write, args.deployer, plan, args.apply, args.replace)
         elif one:
             _host(args.root or pathlib.Path('/'), plan, args.apply,
                   args.replace)
@@ -154,19 +162,14 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
                             in site_settings.list_site_files(state, grubby))])
     conflicts = list(site_settings.find_conflicts(
         state, {**site, **present}, grubby))
-    for conflict in conflicts:
-        print(f'Conflict: {conflict.words}')
-    if conflicts and apply and not replace:
-        raise exception.InvalidInput(
-            str(root), f'has {len(conflicts)} settings that conflict, and is '
-            'left alone; take them out, or give --replace')
-    found = [*step_model.compare(files, present), *(
-        [] if not replace else _edits(conflicts, site))]
+    _name(conflicts, root, apply and not replace)
+    found: Sequence[step_model.FileChange] = step_model.compare(files, present)
+    if replace:
+        found = _edit(found, conflicts, site)
     nova = {path: text for path, text in site.items()
             if path.startswith('etc/nova/') and path != files[0].path}
     warnings = [*step_model.conflicts(files[0].text, nova),
-                *(f'{path} cannot be read, so it may set the same; '
-                  'run the command as root' for path in unread)]
+                *map(_UNREAD.format, unread)]
     if not apply:
         _print(found)
         _report(found, root, 'to write')
@@ -179,13 +182,36 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
         print(f'Warning: {line}')
 
 
-def _edits(conflicts: Iterable[site_settings.Conflict],
-           site: Mapping[str, str]) -> list[step_model.FileChange]:
-    """Change the files of the site."""
-    files = {item.path: item.replaced for item in conflicts if item.replaced}
-    return [step_model.FileChange(file, site[path],
+def _name(conflicts: Sequence[site_settings.Conflict], place: pathlib.Path,
+          refuse: bool) -> None:
+    """Print what conflicts.
+
+    :raises InvalidInput: if that is a reason to leave the place alone
+    """
+    # Several files of hpcvirt may conflict with the same setting.
+    different = {(item.path, item.found): item for item in reversed(conflicts)}
+    for conflict in reversed(different.values()):
+        print(f'Conflict: {conflict.words}')
+    if different and refuse:
+        raise exception.InvalidInput(
+            str(place), f'has {len(different)} settings that conflict, and is '
+            'left alone; take them out, or give --replace')
+
+
+def _edit(found: Iterable[step_model.FileChange],
+          conflicts: Iterable[site_settings.Conflict],
+          site: Mapping[str, str]) -> list[step_model.FileChange]:
+    """Take what conflicts out of the files, also of those of the site."""
+    files = {item.replaced.path: item.replaced for item in conflicts
+             if item.replaced}
+    return [*(dataclasses.replace(
+        step, file=files.pop(step.file.path),
+        change=step_model.FileStatus.CHANGED if step.before is not None
+        else step.change) if step.file.path in files else step
+        for step in found), *(
+            step_model.FileChange(file, site[path],
                                   step_model.FileStatus.CHANGED)
-            for path, file in files.items()]
+            for path, file in files.items())]
 
 
 def _grubby(state: kernel_settings.KernelSettings,
@@ -200,11 +226,16 @@ def _grubby(state: kernel_settings.KernelSettings,
         item.found for item in conflicts if item.replaced is None]))
 
 
-def _write(folder: pathlib.Path, files: Sequence[tree.File],
-           apply: bool) -> None:
-    """Write the files into a folder."""
-    found = step_model.compare(files, disk.read_present(
-        folder, [file.path for file in files]))
+def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
+           apply: bool, replace: bool) -> None:
+    """Write the files of a deployment tool into a folder."""
+    site, unread = disk.read_matching(folder, site_variables.FOLDERS[deployer])
+    site = {path: text for path, text in site.items()
+            if not text.startswith(tree.MARK)}
+    files = (edpm.files(plan, site) if deployer == 'edpm'
+             else formats.FORMATS[deployer](plan))
+    found: Sequence[step_model.FileChange] = step_model.compare(
+        files, disk.read_present(folder, [file.path for file in files]))
     for step in found:
         lost = step_model.find_lost_hosts(step)
         if lost:
@@ -216,11 +247,23 @@ def _write(folder: pathlib.Path, files: Sequence[tree.File],
             raise exception.InvalidInput(
                 str(folder / step.file.path), 'is there and differs; give '
                 '--apply to replace it and keep a copy')
+    conflicts = list(site_variables.find_conflicts(
+        deployer, plan, [step.file for step in found], site))
+    _name(conflicts, folder, not replace)
+    found = _edit(found, conflicts, site)
     folder.mkdir(parents=True, exist_ok=True)
     kept = disk.write(folder, found, _FOLDER_BACKUPS)
     _report(found, folder, 'written')
     if kept is not None:
         print(f'Copies of the former files: {kept}')
+    warnings = [_UNREAD.format(path) for path in unread]
+    if deployer == 'edpm':
+        others = site_variables.read_nova_files(site)
+        for group in edpm.find_groups(plan):
+            warnings += step_model.conflicts('\n'.join(
+                nova_conf.compute(group.first, plan)), others)
+    for line in dict.fromkeys(warnings):
+        print(f'Warning: {line}')
 
 
 def _print(found: Iterable[step_model.FileChange]) -> None:

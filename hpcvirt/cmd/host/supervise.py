@@ -83,16 +83,23 @@ class SuperviseHosts(command.Command):
             raise exception.InvalidInput('--prometheus', 'is no URL of HTTP')
         classes = read_classes(args.classes)
         hosts = [host for each in classes.values() for host in each]
-        host_supervisor = supervisor.Supervisor(
-            classes, functools.partial(
-                readings.read_folder, args.textfiles, hosts, complain=_say)
-            if args.textfiles is not None else functools.partial(
-                readings.read_prometheus, args.prometheus, frozenset(hosts)),
-            quarantine_reconciler.QuarantineReconciler(
-                lambda: cloud_arguments.connect_quarantine(args),
-                f'hpcvirt-supervise@{socket.gethostname()}', _INTERVAL_S),
-            args.apply, args.state, args.max_share / 100, args.max_per_hour,
-            _say)
+        with supervisor.lock(args.state) as state:
+            return self._supervise(args, supervisor.Supervisor(
+                classes, functools.partial(
+                    readings.read_folder, args.textfiles, hosts,
+                    complain=_say)
+                if args.textfiles is not None else functools.partial(
+                    readings.read_prometheus, args.prometheus,
+                    frozenset(hosts)),
+                quarantine_reconciler.QuarantineReconciler(
+                    lambda: cloud_arguments.connect_quarantine(args),
+                    f'hpcvirt-supervise@{socket.gethostname()}',
+                    _INTERVAL_S),
+                args.apply, state, args.max_share / 100, args.max_per_hour,
+                _say))
+
+    def _supervise(self, args: argparse.Namespace,
+                   host_supervisor: supervisor.Supervisor) -> int:
         if args.once:
             return 0 if host_supervisor.step(time.time()) else 2
         with command.sigterm_event() as stop:

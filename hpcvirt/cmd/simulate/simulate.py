@@ -26,20 +26,20 @@ if typing.TYPE_CHECKING:
 class SimulateWorkload(command.Report):
     """Replay a workload over a fleet.
 
-    Replay a workload over a fleet that is empty at first, with several ways to
-    choose hosts, and print what each of them loses: the core-hours of the
-    requests that it refuses, and why. The rows are the strategies.
+    Replay the requests of a workload over a fleet that is empty at first, once
+    for each strategy of choosing hosts. Print what each strategy loses: the
+    core-hours of the requests that it refuses, and the causes.
     """
 
     epilog = hosts.EPILOG + """
-A what-if is the same command with other hosts, profile or flavors: a larger
-COUNT, or a smaller one for hosts that are drained; a profile with smt: leave,
-page_size, smallest_cores or devices. --load is a share of the CPUs of the
-fleet: to send the same requests to other hosts, leave it out, or divide it by
-the growth of the CPUs for guests.
+To answer a what-if, run the command again with other hosts, another profile or
+other flavors: with a larger COUNT, or a smaller one for drained hosts; with a
+profile that sets smt: leave, page_size, smallest_cores or devices. --load is a
+share of the CPUs of the fleet. To send the same requests to other hosts, leave
+it out, or divide it by the growth of the CPUs for guests.
 
-The same files and arguments print the same document. How many decisions were
-made in a second is printed on standard error.
+The same files and arguments always print the same document. The number of
+decisions in a second is printed on standard error.
 """
     rows = 'strategies'
     fields = ('name', 'lost_percent', 'refused', 'largest_accepted_percent',
@@ -49,24 +49,25 @@ made in a second is printed on standard error.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--workload', metavar='FILE|MODEL', required=True,
-            help='what is requested when, and for how long: a log, whose form '
-            'is detected, or the name of a model, lublin or cloud, with the '
-            'number of its jobs, as in cloud:20000')
+            help='the requests, with their times: a log, whose form is '
+            'detected, or a model, lublin or cloud, with the number of its '
+            'jobs, as in cloud:20000')
         hosts.add_hosts(parser)
         hosts.add_fleet(parser)
         hosts.add_division(parser)
         parser.add_argument(
             '--flavors', metavar='FILE', action='append', default=[],
-            help='the flavors, as "openstack flavor list --long -f json" or '
-            '"hpcvirt flavor plan -f json" prints them; may be given several '
-            'times (default: the flavors that the workload describes, and '
-            'those of the fleet, which "hpcvirt flavor plan" plans if there '
-            'are none)')
+            help='the flavors that can be requested, as "openstack flavor '
+            'list --long -f json" or "hpcvirt flavor plan -f json" prints '
+            'them; may be given several times (default: the flavors that the '
+            'workload describes, and those of the fleet; if the fleet has '
+            'none, they are planned as by "hpcvirt flavor plan")')
         parser.add_argument(
             '--compare', metavar='LIST', default='nova,packing,hpcvirt',
             help='the strategies, separated by commas: nova, packing, '
-            'best-fit or hpcvirt, each also with +fullest (cells) and +moves '
-            '(%(default)s by default)')
+            'best-fit and hpcvirt; add +fullest to let the claim use the '
+            'fullest cells first, and +moves to let other guests move '
+            '(default: %(default)s)')
         parser.add_argument(
             '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
             'with the filters, weighers and multipliers of this nova.conf; '
@@ -77,22 +78,22 @@ made in a second is printed on standard error.
             'times the CPUs of the fleet on average (default: keep the times)')
         parser.add_argument(
             '--vf-share', metavar='X', type=_share, default=0.0,
-            help='let this share of the requests that ask for no virtual '
-            'function, from 0 to 1, ask for one (0 by default)')
+            help='let this share, from 0 to 1, of the requests without a '
+            'virtual function ask for one (default: 0)')
         parser.add_argument(
             '--moves', metavar='K', type=int, default=2, choices=(1, 2),
-            help='the most moves of other guests for a request, 1 or 2, in a '
-            'strategy with +moves (%(default)s by default)')
+            help='how many other guests may move for one request in a '
+            'strategy with +moves, 1 or 2 (default: %(default)s)')
         parser.add_argument(
             '--windows', metavar='N', default=10,
             type=command.whole_number(1, 1000),
-            help='the parts of one replay that intervals are computed over '
-            '(%(default)s by default)')
+            help='into how many parts a replay is divided to compute '
+            'intervals (default: %(default)s)')
         parser.add_argument(
             '--seeds', metavar='N', default=1,
             type=command.whole_number(1, 1000),
-            help='the replays of a model, each with a seed of its own, that '
-            'intervals are computed over (1 by default)')
+            help='how often a model is replayed, each time with another '
+            'seed, to compute intervals (default: %(default)s)')
         parser.add_argument(
             '--html', metavar='FILE', help='also write one self-contained '
             'page with drawings; an existing file is replaced only if it is '

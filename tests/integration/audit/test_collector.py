@@ -142,6 +142,50 @@ class CollectorTest(unittest.TestCase):
             ('quiet', 'a.password=hidden', 'n=hidden', 'isolcpus=3'),
             self.read(root)[0].kernel.command_line)
 
+    def test_kernel_parameters_with_secrets_in_their_values(self):
+        words = ('rootpwd="$1$x$y"', 'inst.ks=https://h/ks?token=SECRET',
+                 'rootflags=username=x,password=SECRET',
+                 'cifsroot=//h/s,user=u,pass=SECRET',
+                 '"a.b=my secret SECRET"', 'url=HTTPS://h/SECRET',
+                 'wifi.PSK=SECRET', 'systemd.set_credential=a:SECRET',
+                 'rd.luks.key=/SECRET')
+        root = self.lay_out(audited.tree(), {'proc/cmdline': (
+            f'ro {" ".join(words)} iommu.passthrough=1 a="x y" '
+            'b.secret="to the end SECRET')})
+        hidden = (f'{word.strip(chr(34)).partition("=")[0]}=hidden'
+                  for word in words)
+        expected = ('ro', *hidden, 'iommu.passthrough=1', 'a=x y',
+                    'b.secret=hidden')
+        for more in ({}, {'env': self.busybox()}):
+            self.assertEqual(expected, self.read(
+                root, **more)[0].kernel.command_line)
+
+    def test_files_that_nova_compute_names_stay_in_the_copy(self):
+        """The user nova must not make root write into other files."""
+        victim = self.folder / 'victim'
+        victim.write_text('[compute]\nx = 1\n')
+        victim.chmod(0o600)
+        root = self.lay_out(audited.tree(), {
+            **audited.process(7, 'nova-compute', '0')})
+        outside = f'etc/{"../" * 20}{str(victim)[1:]}'
+        (root / 'proc/7/cmdline').write_text('\0'.join((
+            'python3', 'nova-compute', '--config-file', outside,
+            f'--config-file=../../../{outside}', '--config-dir=..')))
+        self.read(root)
+        self.assertEqual('[compute]\nx = 1\n', victim.read_text())
+
+    def test_links_to_files_of_the_kernel_are_not_read(self):
+        """Some have no end: /proc/kmsg, trace_pipe."""
+        folder = 'etc/nova/nova.conf.d'
+        root = self.lay_out({name: text for name, text in audited.tree(
+            ).items() if name != audited.NOVA}, {f'{folder}/b.conf': '[x]'})
+        (root / folder / 'a.conf').symlink_to('/proc/version')
+        found, said = self.read(root)
+        self.assertIn('could not be read', said)
+        self.assertEqual(fact.UnknownFact(
+            f'/{folder}', 'could not be read when it was captured'),
+            found.nova)
+
     def test_what_nova_refuses_is_refused_in_the_capture(self):
         dice = random.Random(7)
         names = sorted(name for _, name in nova.OPTIONS)

@@ -303,6 +303,17 @@ class ReadingTest(audited.Case):
         self.assertEqual({'persistent-functions'}, self.changed({
             rule: 'KERNEL=="0000:41:00.0", ATTR{sriov_numvfs}="2"'}))
 
+    def test_what_is_masked_creates_nothing_and_is_known(self):
+        rule = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
+        for name, code in (('etc/systemd/system/sriov.service', set()),
+                           ('etc/systemd/network/sriov.link', set()),
+                           (rule, {'persistent-functions'})):
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)
+            path.symlink_to('/dev/null')
+            self.assertEqual(code, self.changed({}), name)
+
     def test_what_is_missing_is_unknown(self):
         for name in ('proc', 'proc/meminfo', 'proc/sys/vm', 'proc/1',
                      'proc/1/status'):

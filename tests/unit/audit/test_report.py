@@ -56,6 +56,32 @@ class TableTest(audited.Case):
                   if line.startswith('    # reserve fewer')]
         self.assertEqual(1, len(advice))
 
+    def change_lines(self, *changes):
+        items = tuple(dataclasses.replace(ITEM, change=change)
+                      for change in changes)
+        return [line.strip() for line in report.text(
+            audit.Audit('n17', items, ()), 80).splitlines()
+            if line.startswith('    ')]
+
+    def test_shared_lines_stand_where_they_belong(self):
+        head, end = ('# nova.conf', '[compute]'), ('systemctl restart x',)
+        for changes, lines in (
+                ([(*head, 'a'), (*head, 'b')], [*head, 'a', 'b']),
+                ([(*head, 'a', *end), (*head, 'b', *end)],
+                 [*head, 'a', 'b', *end]),
+                ([end, end, end], [*end]), ([(), end, ()], [*end]),
+                ([('a', *end), ('b', *end)], ['a', 'b', *end]),
+                ([(*head, 'a'), (head[0], '[pci]', 'b')],
+                 [*head, 'a', '[pci]', 'b']),
+                ([(*head, 'a', *end), end], [*head, 'a', *end])):
+            self.assertEqual(lines, self.change_lines(*changes))
+
+    def test_what_is_not_known_costs_nothing(self):
+        facts = dataclasses.replace(audited.GOOD, nova=None)
+        self.assertEqual([('nova-conf', '')], [
+            (item.code, item.cost) for item in audit.audit(facts).findings
+            if item.severity is finding.Severity.UNKNOWN])
+
     def test_lines_fit_the_terminal(self):
         for width in (60, 80, 120):
             for line in report.text(self.audit, width).splitlines():

@@ -812,13 +812,29 @@ class NovaCpusTest(audited.Case):
                        nova={DEDICATED: words(dedicated),
                              SHARED: words(shared)})
 
-    def test_a_profile_may_leave_siblings_idle(self):
-        leave = profiles.build({'smt': 'leave'}, 'profile')
-        firsts = words(min(core) for core in CORES[2:])
-        for profile, expected in ((leave, []),
-                                  (audited.PROFILE, ['warning'] * 2)):
-            self.check('nova-siblings', expected, profile=profile,
-                       nova={DEDICATED: firsts, SHARED: None})
+    def test_one_change_joins_the_siblings_of_all_cells(self):
+        first, *rest = CORES
+        firsts = frozenset(min(core) for core in rest)
+        whole = cpuset.render(frozenset().union(*rest))
+        for options, change in (
+                ({DEDICATED: words(firsts), SHARED: None},
+                 f'cpu_dedicated_set = {whole}'),
+                ({DEDICATED: words(firsts), SHARED: words(
+                    first | frozenset(max(core) for core in rest))},
+                 f'cpu_shared_set = {cpuset.render(first)}')):
+            found = [item for item in audit.audit(self.but(
+                nova=options)).findings if item.code == 'nova-siblings']
+            self.assertEqual(2, len(found))
+            self.assertEqual({('# nova.conf', '[compute]', change)},
+                             {item.change for item in found})
+
+    def test_a_wrong_set_is_the_only_fault_of_a_host_as_planned(self):
+        """No other change follows the set that has to be changed."""
+        for options, expected in (
+                ({DEDICATED: '1-7', SHARED: '0'},
+                 ['nova-planned-cpus'] * 2),
+                ({SHARED: None}, ['nova-planned-cpus'])):
+            self.assertEqual(expected, self.codes(self.but(nova=options)))
 
     def test_equal_cells_give_as_many_cpus(self):
         half = len(CORES) // 2
@@ -842,7 +858,8 @@ class NovaCpusTest(audited.Case):
     def test_emulator_threads_have_cpus_of_their_own(self):
         self.check('emulator-threads', ['warning'], profile=None,
                    nova={SHARED: None})
-        self.check('emulator-threads', ['warning'], nova={SHARED: None})
+        # The rule nova-planned-cpus says so.
+        self.check('emulator-threads', [], nova={SHARED: None})
         self.check('emulator-threads', [], profile=profiles.DENSE,
                    nova={SHARED: None})
 

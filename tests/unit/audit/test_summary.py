@@ -6,6 +6,7 @@ from hpcvirt.audit import audit
 from hpcvirt.audit import fact
 from hpcvirt.audit import summary
 from tests.builders import audited
+from tests.builders import hosts
 
 UNKNOWN = fact.UnknownFact('/proc/x', 'was not captured')
 
@@ -75,6 +76,32 @@ class SummaryTest(audited.Case):
                              list(found[subject].values()))
             if values[0]:
                 self.assertEqual(values, tuple(found[subject]))
+
+    def test_a_host_of_another_nps_or_snc_setting_is_named(self):
+        def host(name, cells):
+            return dataclasses.replace(
+                self.but(), name=name, host=hosts.build(
+                    cells, 32 // cells, mib=131072 // cells, sockets=2,
+                    name=name))
+
+        subject = 'cells per socket (NPS, SNC)'
+        for many, few in ((9, 1), (1, 1), (8, 3)):
+            names = [f'a{number}' for number in range(many)]
+            odd = [f'b{number}' for number in range(few)]
+            found = self.make(*(host(name, 8) for name in names),
+                              *(host(name, 2) for name in odd))
+            self.assertEqual([{
+                'class': names + odd, 'subject': subject, 'values': [
+                    {'value': '4', 'hosts': names},
+                    {'value': '1', 'hosts': odd}]}], found['differences'])
+        self.assertIn('  cells per socket (NPS, SNC)\n    4: 8 hosts (a0, ',
+                      summary.text(found))
+        uneven = host('c', 8)
+        cells = [dataclasses.replace(cell, socket=int(cell.id > 2))
+                 for cell in uneven.host.cells]
+        uneven = dataclasses.replace(uneven, host=dataclasses.replace(
+            uneven.host, cells=tuple(cells)))
+        self.assertEqual('3, 5', summary._list_values(uneven)[subject])
 
     def test_every_subject_is_known_of_a_good_host(self):
         for subject, value in summary._list_values(audited.GOOD).items():

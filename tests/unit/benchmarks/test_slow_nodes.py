@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the page on quarantine says about the published signature."""
+"""What the pages on slow nodes say about the published signature."""
 
 import pathlib
 import sys
@@ -9,12 +9,59 @@ from unittest import mock
 
 from hpcvirt.health import host_watch
 from hpcvirt.health import signature
+from hpcvirt.health import supervision
 
 ROOT = pathlib.Path(__file__).parents[3]
 
 with mock.patch.object(sys, 'path', [str(ROOT / 'benchmarks'), *sys.path]):
     import host_rates
+    import host_scores
     import slow_nodes
+
+
+def read(watch, found, minute):
+    """Score a host; return what the supervisor would read."""
+    watch.score(60.0 * minute, 60.0, found)
+    return {sign: signature.SignScore(score, unit)
+            for sign, (unit, score) in watch.scores.items()}
+
+
+class ScoresTest(unittest.TestCase):
+    """Compare what scores many minutes at once with the program."""
+
+    def test_each_minute_is_scored_as_by_the_program(self):
+        changes = [*slow_nodes.CAUSES.values(), *(
+            change for _, _, change in slow_nodes.NOISES.values() if change)]
+        for number, change in enumerate(changes):
+            host = host_rates.Host([number, 48], 48, 0.7)
+            watch = host_watch.HostWatch(print)
+            scores = host_scores.HostScores(48)
+            minute = 0
+            for minutes in (7, 60, 20):
+                arrays = host.make_minutes(0, minutes)
+                change(arrays, host, 0)
+                for fast, found in zip(scores.score(arrays),
+                                       host_rates.make_rates(arrays),
+                                       strict=True):
+                    minute += 1
+                    exact = read(watch, found, minute)
+                    self.assertEqual(
+                        {name: (each.unit, round(each.score, 6))
+                         for name, each in exact.items()},
+                        {name: (each.unit, round(each.score, 6))
+                         for name, each in fast.items()})
+
+    def test_minutes_in_which_nothing_is_found_can_be_passed_over(self):
+        fleet = slow_nodes.Fleet('alike', 32)
+        record, others = supervision.FleetRecord(), 0
+        for minute, (scores, found) in enumerate(fleet.run_day()):
+            record = supervision.follow(
+                record, {f'n{number}': each for number, each in enumerate(
+                    scores)}, fleet.classes,
+                1.8e9 // 86400 * 86400 + 60.0 * minute)
+            self.assertEqual(record, found)
+            others += any(each is not host_scores.NOTHING for each in scores)
+        self.assertTrue(0 < others < 1400, others)
 
 
 class PublishedTest(unittest.TestCase):
@@ -25,7 +72,7 @@ class PublishedTest(unittest.TestCase):
         slow_nodes.CAUSES[cause](arrays, host, 0)
         watch = host_watch.HostWatch(print)
         for minute, found in enumerate(host_rates.make_rates(arrays), 1):
-            scores = slow_nodes.read(watch, found, minute)
+            scores = read(watch, found, minute)
             if any(scores[sign.name].score >= 1 for sign in signature.SIGNS
                    if sign.source is not None and sign.name in scores):
                 return minute

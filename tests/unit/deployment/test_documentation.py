@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The page on the files of hosts against what the program writes."""
+"""The pages on configurations against what the program writes."""
 
 import dataclasses
 import re
 import unittest
 
+from hpcvirt.deployment import edpm
+from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -13,12 +15,18 @@ from tests import pages
 from tests.builders import hosts
 
 
+def make_plan():
+    """Plan a host whose guests get devices and need a trait."""
+    devices = profiles.Devices(vendor_id='15b3', product_id='101e')
+    return planner.plan([hosts.build(name='n1', vfs={1: 8})],
+                        dataclasses.replace(
+                            profiles.DEFAULT, devices=(devices,), extra_specs=(
+                                ('trait:CUSTOM_HPC', 'required'),)))
+
+
 class HostFilesPageTest(unittest.TestCase):
     def test_each_file_is_listed_with_what_makes_it_effective(self):
-        plan = planner.plan([hosts.build(vfs={1: 8})], dataclasses.replace(
-            profiles.DEFAULT, devices=(profiles.Devices(
-                vendor_id='15b3', product_id='101e'),),
-            extra_specs=(('trait:CUSTOM_HPC', 'required'),)))
+        plan = make_plan()
         listed = {}
         for row in pages.read('reference/host-files').split('\n   * - ')[1:]:
             names, _, effective = row.split('\n     - ')
@@ -28,3 +36,31 @@ class HostFilesPageTest(unittest.TestCase):
         self.assertEqual(
             {f'/{file.path}': file.activate
              for file in host_files.files(plan.hosts[0], plan)}, listed)
+
+
+class GuidesTest(unittest.TestCase):
+    """The guides by deployer."""
+
+    def test_what_is_written_is_listed(self):
+        for deployer, page in (('kolla', 'install/kolla-ansible'),
+                               ('kayobe', 'install/kayobe')):
+            with self.subTest(deployer):
+                table = pages.read(page).partition(
+                    'list-table:: What is written')[2].partition('\n\n\n')[0]
+                listed = [
+                    path for row in table.split('\n   * - ')[1:]
+                    for path in re.findall('``(.*?)``', row.split(
+                        '\n     - ')[0])]
+                self.assertEqual(
+                    {file.path.replace('hpcvirt_n1', 'GROUP').replace(
+                        '/n1/', '/HOST/')
+                     for file in formats.FORMATS[deployer](make_plan())},
+                    set(listed))
+
+    def test_variables_of_edpm_are_listed(self):
+        page = pages.read('install/rhoso')
+        (file,) = edpm.files(make_plan())
+        names = set(re.findall(r'^ +(edpm_\w+):', file.text, re.MULTILINE))
+        self.assertGreater(len(names), 3)
+        for name in names:
+            self.assertIn(f'``{name}``', page)

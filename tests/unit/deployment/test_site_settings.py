@@ -13,6 +13,40 @@ GRUB = 'etc/default/grub'
 ENTRY = 'boot/loader/entries/a.conf'
 
 
+#: The settings of Debian 12 and 13, Ubuntu 22.04 and 24.04 and RHEL 9, as
+#: installed, as images for clouds and with packages for hypervisors.
+STOCK = {
+    GRUB: 'GRUB_CMDLINE_LINUX_DEFAULT="quiet splash"\n'
+          'GRUB_CMDLINE_LINUX="crashkernel=1G-4G:192M,4G-64G:256M,64G-:512M '
+          'resume=/dev/mapper/rhel-swap rd.lvm.lv=rhel/root rhgb quiet"\n'
+          '#GRUB_BADRAM="0x01234567,0xfefefefe"\n',
+    'etc/default/grub.d/10_cloud.cfg':
+        'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX console=tty0 '
+        'console=ttyS0,115200 earlyprintk=ttyS0,115200 consoleblank=0"\n',
+    'etc/default/grub.d/50-cloudimg-settings.cfg':
+        'GRUB_CMDLINE_LINUX_DEFAULT="console=tty1 console=ttyS0 '
+        'nvme_core.io_timeout=4294967295"\n',
+    'etc/default/grub.d/kdump-tools.cfg':
+        'GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT '
+        'crashkernel=384M-:128M"\n',
+    ENTRY: 'options root=UUID=1 ro net.ifnames=0 no_timer_check '
+           'crashkernel=auto $tuned_params $kernelopts\n',
+    'etc/kernel/cmdline': 'root=UUID=1 ro console=ttyS0,115200n8\n',
+    'etc/tuned/bootcmdline': 'TUNED_BOOT_CMDLINE=\nTUNED_BOOT_INITRD_ADD=\n',
+    'etc/tuned/tuned-main.conf': 'daemon = 1\nreapply_sysctl = 1\n',
+    'etc/modprobe.d/kvm.conf': '#options kvm_intel nested=1\n',
+    'etc/modprobe.d/qemu-system-x86.conf': 'options kvm_intel nested=1\n',
+    'etc/sysctl.conf': '#net.ipv4.ip_forward=1\nnet.ipv4.ip_forward=1\n',
+    'etc/sysctl.d/99-sysctl.conf': 'vm.swappiness=60\n',
+    'etc/sysctl.d/99-cloudimg-ipv6.conf':
+        'net.ipv6.conf.all.use_tempaddr = 0\n',
+    'etc/sysctl.d/10-zeropage.conf': 'vm.mmap_min_addr = 65536\n',
+    'usr/lib/sysctl.d/99-protect-links.conf': 'fs.protected_fifos = 1\n',
+    'usr/lib/sysctl.d/60-libvirtd.conf': 'fs.aio-max-nr = 1048576\n',
+    'etc/systemd/system.conf': '[Manager]\n#CPUAffinity=\n#NUMAPolicy=\n',
+}
+
+
 def make_state(profile=profiles.DEFAULT):
     plan = planner.plan([hosts.build()], profile)
     return kernel_settings.make_state(plan.hosts[0])
@@ -76,6 +110,8 @@ class FindConflictsTest(unittest.TestCase):
                 ('etc/systemd/system.conf', 'CPUAffinity'),
                 ('etc/systemd/system.conf.d/10-a.conf', 'CPUAffinity'),
                 ('etc/systemd/system/system.slice.d/a.conf', 'AllowedCPUs')):
+            for value in ('0,16', '0 16', ' 0, 16 '):
+                self.assert_found([], path, f'{option}={value}\n')
             for value in ('2-3', '0,16 2', ''):
                 self.assert_found([f'{option}={value}'], path,
                                   f'[Manager]\n{option}={value}\nA=1\n',
@@ -88,6 +124,52 @@ class FindConflictsTest(unittest.TestCase):
         self.assert_found([text.strip()], 'etc/modprobe.d/kvm.conf', text,
                           f'# hpcvirt: {text}')
         self.assert_found([], 'etc/modprobe.d/a.conf', text)
+
+    def test_pages_that_the_site_reserves_otherwise_are_found(self):
+        for path in ('etc/sysctl.conf', 'etc/sysctl.d/10-a.conf',
+                     'usr/lib/sysctl.d/10-a.conf'):
+            self.assert_found(
+                ['vm.nr_hugepages = 512', 'vm/nr_hugepages_mempolicy=1'], path,
+                'vm.nr_hugepages = 512\nvm.nr_overcommit_hugepages=1\n'
+                'vm/nr_hugepages_mempolicy=1\n',
+                '# hpcvirt: vm.nr_hugepages = 512\n'
+                'vm.nr_overcommit_hugepages=1\n'
+                '# hpcvirt: vm/nr_hugepages_mempolicy=1\n')
+        plain = profiles.build({'page_size': '4K'}, 'plain')
+        self.assert_found([], 'etc/sysctl.conf', 'vm.nr_hugepages=0\n',
+                          profile=plain)
+        pages = 'hugepages/hugepages-2048kB/nr_hugepages'
+        lines = (f'w /sys/devices/system/node/node0/{pages} - - - - 9',
+                 'w+! /sys/kernel/mm/ksm/run - - - - 1',
+                 f'f /sys/kernel/mm/{pages} - - - - 1')
+        self.assert_found(list(lines), 'etc/tmpfiles.d/a.conf',
+                          '\n'.join((*lines, 'd /run/a',
+                                     'w /sys/kernel/mm/ksm/run - - - - 2')),
+                          '\n'.join((*(f'# hpcvirt: {line}' for line in lines),
+                                     'd /run/a',
+                                     'w /sys/kernel/mm/ksm/run - - - - 2')))
+
+    def test_one_file_may_conflict_in_several_ways(self):
+        found = find({'etc/sysctl.conf': 'vm.swappiness=60\n'
+                      'vm.nr_hugepages=1\n'})
+        self.assertEqual(2, len(found))
+        self.assertEqual('# hpcvirt: vm.swappiness=60\n'
+                         '# hpcvirt: vm.nr_hugepages=1\n',
+                         found[-1].replaced.text)
+        self.assertEqual(('sysctl --system', 'reboot'),
+                         found[-1].replaced.activate)
+
+    def test_tuned_that_would_take_the_sysctls_back_is_found(self):
+        path = 'etc/tuned/tuned-main.conf'
+        self.assert_found(['reapply_sysctl = 0'], path, 'reapply_sysctl = 0\n',
+                          '# hpcvirt: reapply_sysctl = 0\n')
+        self.assert_found([], path, '#reapply_sysctl = 0\n'
+                          'reapply_sysctl = 1\n')
+
+    def test_what_distributions_ship_does_not_conflict(self):
+        for grubby in (False, True):
+            for profile in profiles.BUILT_IN.values():
+                self.assertEqual([], find(STOCK, grubby, profile=profile))
 
     def test_what_tuned_and_grubby_set_is_left_to_them(self):
         self.assert_found(['isolcpus=2'], 'etc/tuned/bootcmdline',

@@ -5,15 +5,21 @@
 import contextlib
 import http.server
 import json
+import math
 import threading
 import unittest
 import urllib.parse
 
 import hypothesis
 from hypothesis import strategies as st
+from prometheus_client import parser
 
 from hpcvirt import exception
+from hpcvirt.cmd.host import watch_metrics
+from hpcvirt.health import host_sample
+from hpcvirt.health import host_watch
 from hpcvirt.health import readings
+from hpcvirt.health import signature
 from tests.builders import folders
 
 NOW = 1.8e9
@@ -83,6 +89,69 @@ class FolderTest(unittest.TestCase):
         (folder / 'n1.prom').write_text(TIME + score(1.0) + text)
         found = readings.read_folder(str(folder), ['n1'], NOW, print)
         self.assertLessEqual(found['n1'].keys(), {'steal'})
+
+
+def read_by_prometheus(text):
+    """Read a file with the parser of prometheus_client: sign -> score."""
+    samples = [sample for family in parser.text_string_to_metric_families(
+        text) for sample in family.samples]
+    found = {}
+    for sample in samples:
+        sign = sample.labels.get('sign')
+        if sample.name == readings.SCORE and sign in SIGNS and (
+                0 <= sample.value < math.inf):
+            found[sign] = max(sample.value, found.get(sign, 0.0))
+    return found
+
+
+SIGNS = [sign.name for sign in signature.SIGNS]
+SPACE = st.sampled_from((' ', '  ', '\t', ' \t '))
+
+
+@st.composite
+def good_line(draw):
+    """Write a line as the format allows: spaces, a comma, a timestamp."""
+    name = draw(st.sampled_from((readings.SCORE, 'hpcvirt_host_rate', 'up')))
+    sign = draw(st.sampled_from((*SIGNS, 'other')))
+    unit = draw(st.text('aZ9_.:@-', max_size=64))
+    value = draw(st.one_of(st.floats(), st.integers(0, 10 ** 20)))
+    comma, after = draw(st.sampled_from(('', ','))), draw(st.sampled_from(
+        ('', ' ', ' 1800000000000', '\t-1 ')))
+    return (f'{name}{{sign="{sign}",unit="{unit}"{comma}}}{draw(SPACE)}'
+            f'{value}{after}\n')
+
+
+class AgreementTest(unittest.TestCase):
+    """Good files are read as prometheus_client reads them."""
+
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(st.lists(good_line(), max_size=8))
+    def test_lines_of_any_good_form(self, lines):
+        text = (f'# HELP {readings.SCORE} x\n# TYPE {readings.SCORE} gauge\n'
+                f'{TIME}{"".join(lines)}')
+        folder = folders.make(self)
+        (folder / 'n1.prom').write_text(text)
+        found = readings.read_folder(str(folder), ['n1'], NOW, self.fail)
+        self.assertEqual(read_by_prometheus(text), {
+            sign: each.score for sign, each in found['n1'].items()})
+
+    @hypothesis.settings(deadline=None)
+    @hypothesis.given(st.dictionaries(
+        st.sampled_from(SIGNS), st.tuples(
+            st.sampled_from(('', 'cpu7', 'machine-qemu-1-a.scope', 'mc0',
+                             '0000:41:00.0')), st.floats(0, 1e6))))
+    def test_what_the_watcher_writes(self, scores):
+        watch = host_watch.HostWatch(self.fail)
+        watch.latest = host_sample.HostSample(
+            time=NOW, uptime_s=1.0, values={}, slab_kib=3)
+        watch.scores = scores
+        path = folders.make(self) / 'n1.prom'
+        watch_metrics.write(watch_metrics.WatchCollector(watch), str(path))
+        found = readings.read_folder(str(path.parent), ['n1'], NOW, self.fail)
+        self.assertEqual(scores, {sign: (each.unit, each.score)
+                                  for sign, each in found['n1'].items()})
+        self.assertEqual(read_by_prometheus(path.read_text()), {
+            sign: score for sign, (_, score) in scores.items()})
 
 
 class Prometheus(http.server.BaseHTTPRequestHandler):

@@ -3,6 +3,7 @@
 import io
 import pathlib
 import tarfile
+import time
 import unittest
 
 from hpcvirt import exception
@@ -49,6 +50,28 @@ class CaptureListTest(unittest.TestCase):
         for name in ('etc/n', 'etc/n/x/y'):
             self.assertEqual('could not be read when it was captured',
                              found.find_gap(name))
+        # That may be one more file of the folder.
+        self.assertIsNone(found.find_gap('etc'))
+        for name, gap in (('etc', 'could not be read when it was captured'),
+                          ('etc/o', None)):
+            self.assertEqual(gap, found.find_gap(name, True))
+
+
+    def test_a_list_of_a_stranger_takes_no_time(self):
+        name = f'sys/{"a" * 200}/class'
+        begin = time.monotonic()
+        for text in (f'sys/{"*a" * 50}b/class', '/'.join(['**b'] * 50),
+                     ''.join(f'!sys/x{number}/y\n' for number
+                             in range(50_000)),
+                     '\n'.join(f'{"*a" * 50}{number}/class'
+                               for number in range(1000))):
+            found = capture.CaptureList(text)
+            for _ in range(20):
+                self.assertEqual('was not captured', found.find_gap(name))
+        self.assertLess(time.monotonic() - begin, 20)
+        self.assertRaisesRegex(
+            exception.InvalidInput, 'more than 1000 patterns',
+            capture.CaptureList, '\n'.join(map(str, range(1001))))
 
 
 class OpenRootTest(unittest.TestCase):
@@ -106,6 +129,39 @@ class OpenRootTest(unittest.TestCase):
         with capture.open_root(path) as root:
             self.assertFalse((root / 'etc').is_symlink())
         self.assertFalse(target.exists())
+
+    def test_only_regular_files_are_unpacked(self):
+        target = self.folder / 'target'
+        target.write_text('secret')
+        path = self.write(self.captured())
+        with tarfile.open(path, 'a') as out:
+            for number, kind in enumerate((
+                    tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE,
+                    tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.DIRTYPE)):
+                info = tarfile.TarInfo(f'etc/{number}/x')
+                info.type, info.linkname = kind, str(target)
+                info.mode, info.uid = 0o6777, 0
+                out.addfile(info)
+            out.addfile(tarfile.TarInfo('etc/.hidden'))
+        with capture.open_root(path) as root:
+            self.assertFalse((root / 'etc').exists())
+            self.assertEqual(0o700, root.stat().st_mode & 0o777)
+            self.assertFalse([found for found in root.rglob('*')
+                              if found.is_file()
+                              and found.stat().st_mode & 0o6111])
+
+    def test_a_capture_has_limits(self):
+        for size, said in ((65 << 20, 'is larger than 65536 KiB'),
+                           (1 << 40, 'has more than 512 MiB')):
+            path = self.write(self.captured())
+            info = tarfile.TarInfo('proc/9/status')
+            info.size = size
+            data = pathlib.Path(path).read_bytes()
+            end = len(data.rstrip(b'\0')) + 511 & ~511
+            pathlib.Path(path).write_bytes(
+                data[:end] + info.tobuf(tarfile.GNU_FORMAT) + bytes(10240))
+            self.assertRaisesRegex(exception.InvalidInput, said,
+                                   topology.read, path)
 
     def test_a_damaged_capture_is_an_error_of_one_line(self):
         path = self.write(self.captured(), '.tar.gz')

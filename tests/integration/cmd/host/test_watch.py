@@ -3,6 +3,7 @@
 """``hpcvirt host watch`` and ``supervise`` as processes."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import unittest
 import urllib.request
 
 from tests.builders import folders
+from tests.builders import strangers
 from tests.builders import supervised
 
 HPCVIRT = (sys.executable, '-m', 'hpcvirt.cmd.main')
@@ -104,3 +106,102 @@ class SuperviseTest(unittest.TestCase):
             self.assertIn('n1: cpu-shootdowns', process.stdout.readline())
             process.send_signal(signal.SIGTERM)
             self.assertEqual(0, process.wait(30))
+
+
+class SecondSupervisorTest(unittest.TestCase):
+    """One state has one supervisor, whatever other users do."""
+
+    def setUp(self):
+        self.folder = folders.make(self)
+        self.words = supervised.write(self.folder, 'n1', 1.7)
+        self.state, self.lock = (self.folder / name
+                                 for name in ('state', 'state.lock'))
+
+    @contextlib.contextmanager
+    def supervising(self):
+        with subprocess.Popen([*HPCVIRT, *self.words[:-1]],
+                              stdout=subprocess.DEVNULL) as process:
+            try:
+                while 'over_s' not in self.state.read_text():
+                    time.sleep(0.1)
+                    self.assertIsNone(process.poll())
+                yield process
+            finally:
+                process.kill()
+
+    def run_once(self, words=None):
+        done = subprocess.run(
+            [*HPCVIRT, *(words or self.words)], capture_output=True,
+            text=True, check=False, timeout=60)
+        return done.returncode, done.stderr
+
+    def check_refused(self, said, words=None):
+        before = self.state.read_text()
+        status, line = self.run_once(words)
+        self.assertEqual((2, 1), (status, line.count('\n')), line)
+        self.assertIn(said, line)
+        self.assertEqual(before, self.state.read_text())
+
+    def test_a_second_one_is_refused(self):
+        alias = self.folder / 'alias'
+        alias.symlink_to(self.state)
+        linked = [str(alias) if word == str(self.state) else word
+                  for word in self.words]
+        with self.supervising() as process:
+            for words in (self.words, linked):
+                self.check_refused('is used by another "hpcvirt host '
+                                   f'supervise", which has locked {self.lock}',
+                                   words)
+            process.send_signal(signal.SIGTERM)
+            self.assertEqual(0, process.wait(30))
+        self.assertFalse(self.lock.exists())
+        self.assertEqual((0, ''), self.run_once())
+
+    def test_the_lock_of_one_that_was_killed_does_not_block(self):
+        with self.supervising() as process:
+            process.kill()
+        self.assertTrue(self.lock.exists())
+        self.assertEqual((0, ''), self.run_once())
+
+    @unittest.skipIf(os.geteuid(), 'only root can become another user')
+    def test_a_stranger_can_neither_misuse_the_lock_nor_hold_it(self):
+        self.folder.chmod(0o1777)
+        target = self.folder / 'target'
+        target.write_text('of root')
+        target.chmod(0o600)
+
+        def plant(make):
+            child = os.fork()
+            if not child:
+                strangers.become_somebody()
+                make()
+                os._exit(0)
+            os.waitpid(child, 0)
+
+        for make in (
+                lambda: self.lock.symlink_to(target),
+                lambda: os.mkfifo(self.lock),
+                lambda: self.lock.write_text('x') and self.lock.chmod(0o666)):
+            plant(make)
+            self.assertTrue(os.path.lexists(self.lock))
+            self.check_refused(f'{self.lock}: ')
+            self.assertEqual(('of root', 0o100600), (
+                target.read_text(), target.stat().st_mode))
+            self.lock.unlink()
+
+        def hold():
+            with contextlib.suppress(OSError), open(self.lock, 'rb') as held:
+                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                time.sleep(60)
+
+        with strangers.acting(hold):
+            self.assertEqual((0, ''), self.run_once())
+
+    @unittest.skipIf(os.geteuid(), 'only root can become another user')
+    def test_root_may_use_the_state_of_a_service(self):
+        for path in (self.folder, self.lock):
+            path.touch()
+            os.chown(path, strangers.SOMEBODY, strangers.SOMEBODY)
+        self.assertEqual((0, ''), self.run_once())
+        self.lock.touch()
+        self.assertEqual((0, ''), self.run_once())

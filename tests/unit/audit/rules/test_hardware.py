@@ -5,6 +5,7 @@
 from hpcvirt.audit import audit
 from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit.rules import hardware
+from hpcvirt.topology import hardware_state
 from tests.builders import audited
 
 DAY_S = 24 * 60 * 60
@@ -70,7 +71,7 @@ class HardwareTest(audited.Case):
 
     def link(self, lanes=16, speed=16.0, card=(16.0, 16), slot=(16.0, 16),
              kind='02'):
-        return {'links': (facts_module.Link(
+        return {'links': (hardware_state.PcieLink(
             '0000:41:00.0', kind, (speed, lanes), card, slot),)}
 
     def test_links_are_as_wide_and_fast_as_card_and_slot(self):

@@ -2,7 +2,10 @@
 
 import io
 import json
+import random
+import re
 import sys
+import textwrap
 from unittest import mock
 
 import hypothesis
@@ -11,11 +14,13 @@ from hypothesis import strategies
 
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
+from tests import pages
 from tests.builders import commands
 from tests.builders import folders
 from tests.builders import runs
 from tests.unit.bench.analysis import test_verdict
 from tests.unit.bench.parsers import base
+from tests.unit.bench.parsers import test_npb
 
 HPCC = str(base.DATA / 'native_np1' / 'hpccoutf.txt')
 CG = base.data('native_np1/npb_cg.S.out')
@@ -43,6 +48,39 @@ class CommandTestCase(testtools.TestCase):
         def refuse(name):
             raise AssertionError(f'{name} is no JSON')
         return status, json.loads(out, parse_constant=refuse)
+
+
+class TestDocumentation(CommandTestCase):
+    """The examples of the user guide against what the command prints."""
+
+    def test_an_output_is_checked_as_the_page_shows(self):
+        output = base.DATA / 'native_np1' / 'npb_cg.S.out'
+        page = pages.read('user/read-output')
+        good = call('parse', 'npb-cg', output, '--expect', 'class=S').out
+        head, _, table = good.partition('\n')
+        shown = re.search(r'   (npb-cg: valid \(.*) \.\.\.\)\n', page)
+        self.assertTrue(head.startswith(shown[1]), head)
+        self.assertIn(textwrap.indent(table, '   '), page)
+        bad = call('parse', 'npb-cg', output, '--expect', 'np=8')
+        self.assertEqual(1, bad.status)
+        self.assertIn(f'   {bad.out}', page)
+
+    def test_outputs_are_compared_as_the_page_shows(self):
+        dice = random.Random(5)
+        for side, mean in ('native', 2430), ('guest', 2404), ('native2', 2430):
+            (self.folder / side).mkdir()
+            for number in range(10):
+                (self.folder / side / f'{number}.out').write_text(
+                    test_npb.block('CG', mops=format(
+                        mean * (1 + dice.gauss(0, 0.004)), '.2f')))
+        found = call('compare', self.folder / 'native', self.folder / 'guest',
+                     '--benchmark', 'npb-cg', '--aa', self.folder / 'native2')
+        self.assertEqual(0, found.status, found.err)
+        table, _, notes = found.out.partition('npb-cg mops_total: ')
+        page = pages.read('user/compare')
+        self.assertIn(textwrap.indent(table, '   '), page)
+        for line in f'npb-cg mops_total: {notes}'.splitlines():
+            self.assertRegex(page, r'(?m)^   ' + re.escape(line[:14]))
 
 
 class TestParse(CommandTestCase):

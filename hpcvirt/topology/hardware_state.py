@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read the state of hardware: PCIe links, errors of memory, throttling.
+
+An audit must know why a file is missing, and a watcher leaves out what it
+does not know. Each function is therefore given how a file is read and how a
+folder is listed, by names such as ``sys/devices``.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+
+Text = Callable[[str], str | None]
+Names = Callable[[str], Iterable[str]]
+
+CPU = 'sys/devices/system/cpu'
+_PCI = 'sys/bus/pci/devices'
+EDAC = 'sys/devices/system/edac/mc'
+
+_BRIDGE = '0604'
+#: Base classes of devices: storage, network, display, accelerator [pci.ids].
+_KINDS = ('01', '02', '03', '12')
+#: Those that slow their link down while they are idle, and the speed with
+#: which every link begins.
+_PAUSING = ('03', '12')
+_LOWEST_SPEED = 2.5
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PcieLink:
+    """A PCIe link; speeds are GT/s of each lane.
+
+    :ivar kind: the base class of the device, such as ``02`` for networks
+    :ivar now: (speed, lanes)
+    :ivar card: what the device can have, likewise
+    :ivar slot: what the port above it can have
+    """
+
+    address: str
+    kind: str
+    now: tuple[float, int]
+    card: tuple[float, int]
+    slot: tuple[float, int]
+
+    @property
+    def best(self) -> tuple[float, int]:
+        """The speed and the lanes that both ends can have."""
+        return min(self.card[0], self.slot[0]), min(self.card[1], self.slot[1])
+
+    @property
+    def lacks(self) -> tuple[float, float]:
+        """The fractions of speed and lanes that it lacks.
+
+        A device that pauses lacks no speed, and no lanes at the lowest speed.
+        """
+        speed, lanes = (max(0.0, 1 - now / best) for now, best in zip(
+            self.now, self.best, strict=True))
+        if self.kind in _PAUSING:
+            is_idle = self.now[0] <= _LOWEST_SPEED < self.best[0]
+            return 0.0, 0.0 if is_idle else lanes
+        return speed, lanes
+
+
+def read_links(text: Text, names: Names) -> Iterator[PcieLink]:
+    """Read the links of storage, networks, displays and accelerators."""
+    kinds = {address: (text(f'{_PCI}/{address}/class') or '').removeprefix(
+        '0x') for address in names(_PCI)}
+    ports = {}
+    for address, kind in kinds.items():
+        bus = (text(f'{_PCI}/{address}/secondary_bus_number')
+               if kind.startswith(_BRIDGE) else None)
+        if bus and re.fullmatch('[0-9]{1,3}', bus):
+            below = f'{address.partition(":")[0]}:{int(bus):02x}'
+            ports[below] = _read_link(text, f'{_PCI}/{address}/max')
+    for address, kind in kinds.items():
+        if kind[:2] in _KINDS:
+            now, card = (_read_link(text, f'{_PCI}/{address}/{which}')
+                         for which in ('current', 'max'))
+            slot = ports.get(address.rpartition(':')[0])
+            if now and card and slot:  # chips on a root bus have no link
+                yield PcieLink(address.lower(), kind[:2], now, card, slot)
+
+
+def _read_link(text: Text, place: str) -> tuple[float, int] | None:
+    """Read a speed and a width; None without a link, as virtual functions."""
+    speed = re.match(r'([0-9]{1,3}(?:\.[0-9])?) GT/s',
+                     text(f'{place}_link_speed') or '')
+    lanes = text(f'{place}_link_width') or ''
+    return ((float(speed[1]), int(lanes)) if speed and re.fullmatch(
+        '[1-9]|[12][0-9]|3[0-2]', lanes) else None)
+
+
+def read_memory_errors(text: Text, names: Names,
+                       ) -> Iterator[tuple[str, int | None, int | None]]:
+    """Yield the corrected and uncorrected errors of each controller."""
+    for name in names(EDAC):
+        if re.fullmatch('mc[0-9]+', name):
+            yield (name, read_number(text, f'{EDAC}/{name}/ce_count'),
+                   read_number(text, f'{EDAC}/{name}/ue_count'))
+
+
+def read_throttling(text: Text, names: Names,
+                    ) -> Iterator[tuple[str, int | None, int | None]]:
+    """Yield how often and for how many ms each core and package was throttled.
+
+    Old kernels have no time, and some processors have no packages.
+    """
+    for name in names(CPU):
+        if re.fullmatch('cpu[0-9]+', name):
+            for part in ('core', 'package'):
+                here = f'{CPU}/{name}/thermal_throttle/{part}_throttle'
+                yield (f'{name}-{part}', read_number(text, f'{here}_count'),
+                       read_number(text, f'{here}_total_time_ms'))
+
+
+def read_number(text: Text, name: str) -> int | None:
+    """Read a whole number; None without one."""
+    found = text(name) or ''
+    return int(found) if re.fullmatch('[0-9]{1,18}', found) else None
