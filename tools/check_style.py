@@ -46,6 +46,7 @@ BROAD_TESTS = frozenset({
     'deployment/test_documentation.py',
     'docs/test_contributor.py',
     'docs/test_messages.py',
+    'docs/test_nova_conf.py',
     'docs/test_readme.py',
     'fit/test_against_oracle.py',
     'flavors/test_documentation.py',

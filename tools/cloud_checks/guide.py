@@ -2,15 +2,15 @@
 
 """Run the commands of the operator's guide.
 
-bash runs each line ``$ command`` of a console block, in order, in a clone of
-this repository. A command goes on in the next line if it ends with a
-backslash. It must succeed and print the lines that the page shows below it; a
-command that shows an error of the API must fail with that, and one that shows
-that an instance fits nowhere has the exit status of that answer. ``...``
-stands for any text, and for any lines if it is alone on its line; white space
-is not significant. Names from an operator's machine, such as /opt/nova, are
-replaced by those of this cloud. The ``nova.conf`` of the pages is compared
-with the one that nova-scheduler reads.
+bash runs each line ``$ command`` of a console block, with the lines that
+continue it after a backslash, in order, in a clone of this repository. The
+command must succeed and print the lines that the page shows below it; one that
+shows an error of the API must fail with that, and one that shows that an
+instance fits nowhere has the exit status of that answer. ``...`` stands for
+any text, and for any lines if it is alone on its line; white space is not
+significant. Names from an operator's machine, such as /opt/nova, are replaced
+by those of this cloud. The ``nova.conf`` of the pages is compared with the one
+that nova-scheduler reads.
 """
 
 import dataclasses
@@ -74,6 +74,7 @@ def check(cloud: clouds.Cloud) -> None:
                       .read_text().splitlines())
     with tempfile.TemporaryDirectory(dir=settings.run) as scratch:
         clone = pathlib.Path(scratch) / 'hpcvirt'
+        (clone.parent / 'bin').mkdir()
         subprocess.run(['git', 'clone', '--quiet',
                         str(cloud_settings.REPOSITORY), str(clone)],
                        check=True)
@@ -98,8 +99,8 @@ def steps(text: str) -> Iterator[Step]:
         command = ''
         shown: list[str] = []
         for line in block:
-            if command.endswith('\\') and not shown:
-                command += '\n' + line
+            if command.endswith(CONTINUATION):
+                command += f'\n{line}'
             elif line.startswith(PROMPT):
                 if command:
                     yield Step(command, tuple(shown))
@@ -178,18 +179,17 @@ def _localize(settings: cloud_settings.Settings, text: str) -> str:
         f'(cd {shlex.quote(str(cloud_settings.REPOSITORY))} && '
         f'{shlex.quote(sys.executable)} -m tools.cloud restart {name})'
         for name in ('nova-scheduler', 'nova-api'))
+    conf = settings.etc / 'nova' / 'nova-scheduler.conf'
     for name, here in (
             ('/opt/nova', str(settings.venv)),
             ('upper-constraints.txt', str(environment.CONSTRAINTS)),
             ('sudo ', ''),
             ('/opt/hpcvirt', '"$SCRATCH"/opt'),
-            ('/usr/local/bin', '"$SCRATCH"'),
+            ('/usr/local/bin', '"$SCRATCH"/bin'),
             ('"$(hostname)=/"', f'{HOST}={TOPOLOGY}'),
             ('$(hostname)', HOST),
             ('--image cirros', '--image simulated'),
-            ('hpcvirt explain --flavor',
-             'hpcvirt explain --config-file '
-             f'{settings.etc}/nova/nova-scheduler.conf --flavor'),
+            ('explain --flavor', f'explain --config-file {conf} --flavor'),
             ('/var/log/nova', str(settings.log)),
             ('~/', '"$SCRATCH"/'),
             ('systemctl restart nova-scheduler nova-api', restart)):
