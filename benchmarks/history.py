@@ -5,10 +5,9 @@
 A host is measured again and again, and its history is looked at after every
 run. A false alarm is a history in which any look at a steady host names a
 change, or calls a host slower than the others like it. Of hosts that become
-slower, the script counts those that are found, and after how many runs. The
-tables of doc/source/reference/history-rates.rst are printed by this script; the exit
-status is 1 if a rate of false alarms is above 5 % by more than three standard
-errors.
+slower, the script counts those that are found, and after how many runs. It
+prints the tables of doc/source/reference/history-rates.rst. The exit status is
+1 if a rate of false alarms is above 5 % by more than three standard errors.
 """
 
 import argparse

@@ -67,7 +67,7 @@ def configurations() -> Iterator[Shown]:
 def _name(caption: str) -> str:
     """Name the file of a caption; kolla-ansible has one for each service."""
     name = pathlib.PurePath(caption).name
-    return 'nova.conf' if name == 'nova-scheduler.conf' else name
+    return 'nova.conf' if re.match(r'nova-\w+\.conf$', name) else name
 
 
 def _file(text: str, found: re.Match[str]) -> str | None:

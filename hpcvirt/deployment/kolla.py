@@ -23,7 +23,7 @@ from hpcvirt.model import cpuset
 
 SOURCE = 'nova-base-plugin-hpcvirt'
 #: Where the source of hpcvirt is on the machine that builds images.
-SOURCE_PLACE = '/opt/hpcvirt'
+SOURCE_PLACE = '/opt/hpcvirt-source'
 _RECONFIGURE = ('kolla-ansible reconfigure --tags nova',)
 
 

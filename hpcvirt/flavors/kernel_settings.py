@@ -132,7 +132,8 @@ def _page_parameters(pages: dict[int, dict[int, int]], used: list[int],
                     'Linux-Hugetlb')
         yield Value('hugepages', counts, 'Each cell has the pages that its '
                     'guests and programs of the host need; Linux before 5.16 '
-                    'does not know this form and reserves none.', 'Linux-Hugetlb')
+                    'does not know this form and reserves none.',
+                    'Linux-Hugetlb')
 
 
 def _cpu_parameters(isolated: frozenset[int],

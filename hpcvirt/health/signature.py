@@ -30,8 +30,8 @@ WINDOW_S = 1800.0
 #: Lower scores are 0: they decide nothing.
 MIN_SCORE = 0.5
 
-#: A sign without a published source must last for longer, because it may also
-#: be a backup or a hot afternoon.
+#: A sign without a published source, and one of the sums over many CPUs, must
+#: last for longer, because it may also be a backup, a hot afternoon or a burst.
 LONG_S = 3600.0
 
 
@@ -70,7 +70,7 @@ SIGNS = (
     Sign('shootdowns', {Quantity.SYSTEM: _LOWER_END * 0.30 * _CPUS,
                         Quantity.INTERRUPTS: _LOWER_END * 100_000,
                         Quantity.SHOOTDOWNS: _LOWER_END * 50_000},
-         of_host=True, on_s=rates.RARE_S, source='CERN-HEPiX-2015'),
+         of_host=True, source='CERN-HEPiX-2015'),
     Sign('cpu-shootdowns',
          {Quantity.SYSTEM: _LOWER_END * 0.30,
           Quantity.SHOOTDOWNS: _LOWER_END * 50_000 / _CPUS},

@@ -42,7 +42,7 @@ LOCAL = 'local.conf'
 #: Files of other programs.
 OF_OTHERS = {'prometheus.yml', 'rules.yml', 'hpcvirt.service', 'ipa.yml',
              'watcher.conf', 'globals.yml', 'kolla.yml', 'nova-hpcvirt.yaml',
-             'controlplane.yaml'}
+             'controlplane.yaml', 'placement.conf'}
 
 #: "``[group]option``" and "``[group]option = value``" within a sentence.
 NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')
@@ -87,8 +87,10 @@ class ShownConfigurationTest(unittest.TestCase):
                                     FLEET, CLASSES, *OF_OTHERS})
 
     def test_files_of_others_are_yaml(self):
-        for file in OF_OTHERS:
-            for block in blocks(file) if file.endswith(('.yml', '.yaml')) else ():
+        names = [name for name in OF_OTHERS
+                 if name.endswith(('.yml', '.yaml'))]
+        for file in names:
+            for block in blocks(file):
                 with self.subTest(where=str(block)):
                     self.assertTrue(yaml.safe_load(block.text))
 
@@ -129,8 +131,13 @@ class ShownConfigurationTest(unittest.TestCase):
                              filters.HostFilterHandler().get_matching_classes(
                                  chosen.available_filters)}
                 enabled = set(chosen.enabled_filters)
-                self.assertLessEqual(usual | {'HPCTopologyFilter'}, enabled)
+                novas = {'NUMATopologyFilter', 'PciPassthroughFilter'}
+                self.assertLessEqual(usual, enabled)
                 self.assertLessEqual(enabled, available)
+                if block.page.stem == 'remove':
+                    self.assertEqual(novas, enabled - usual)
+                    continue
+                self.assertIn('HPCTopologyFilter', enabled)
                 if conf.hpcvirt.filter_mode == filter_options.ENFORCE:
                     self.assertNotIn('NUMATopologyFilter', enabled)
                     continue

@@ -81,6 +81,30 @@ def row(log, dice, more, common=None):
         name: {'parts': each} for name, each in parts.items()})
 
 
+class TestWeigherBenefit(unittest.TestCase):
+    """The figures of the pages against the table of replays."""
+
+    def test_pages_say_what_the_table_has(self):
+        with (REFERENCE / 'weigher_benefit.csv').open(newline='') as file:
+            rows = {(row['Requests'], row['Hosts']): row
+                    for row in csv.DictReader(file)
+                    if row['Cells first'] == 'emptiest'}
+        every = rows['all', 'all']
+        nova, packing, own = (
+            float(every[name]) for name in ('Nova', 'Packing', 'hpcvirt'))
+        reference, which = (' '.join(pages.read(name).split()) for name in (
+            'reference/weigher-benefit', 'which-part'))
+        for lost in (nova, packing, own, float(every['One bin'])):
+            self.assertIn(f'- {lost} %', reference)
+        gains = f'{nova - packing:.1f} of the {nova - own:.1f}'
+        for page in reference, which:
+            self.assertIn(gains, page)
+        for hosts in '26 mixed', '20, half with VFs':
+            gain = rows['all', hosts]['hpcvirt - packing'].split()[0]
+            self.assertIn(f'{gain.lstrip("-")} points', reference)
+            self.assertIn(f'They lose {gain.lstrip("-")} points less', which)
+
+
 class IntervalTest(unittest.TestCase):
     """The intervals of the table of strategies."""
 

@@ -112,10 +112,15 @@ def _of_metric(pilot: record.Run, metric: str, cost_ratio: float) -> float:
                           cost_ratio)
 
 
+def list_relaunches(run: record.Run) -> list[float]:
+    """List how many seconds each relaunch of the guest took."""
+    return [value for sample in run.samples
+            for value in sample.numbers(RELAUNCH_S)]
+
+
 def _cost_ratio(pilot: record.Run) -> float | None:
     """Return the time for a boot / that for a pair; None if unknown."""
-    relaunches = [value for sample in pilot.samples
-                  for value in sample.numbers(RELAUNCH_S)]
+    relaunches = list_relaunches(pilot)
     pairs, warm_ups = ([sample.elapsed_s or 0.0 for sample in pilot.samples
                         if sample.warm_up is warm_up
                         and (sample.side is record.Side.GUEST or not warm_up)]

@@ -27,8 +27,9 @@ def judge_tails(pending: Iterable[figures.Figure]) -> list[figures.Figure]:
             figure.judgement, tail=judgement.Tail(
                 figure.slow.word(figure.limit, figure.share, together),
                 figure.slow.native, figure.slow.guest,
-                stats.ratio_of_loss(figure.slow.mean_loss,
-                                    figure.judgement.direction),
+                None if figure.slow.mean_loss == math.inf
+                else stats.ratio_of_loss(figure.slow.mean_loss,
+                                         figure.judgement.direction),
                 figure.slow.most)))
             for figure in found]
 
@@ -70,10 +71,7 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     judged = dataclasses.replace(figure.judgement, result=word, reason=reason,
                                  remedy=remedy, suspect=suspect,
                                  p_pass=p_pass, p_fail=p_fail)
-    judged = _with_tail(judged)
-    if figure.machine is None:
-        return _as_controls_allow(judged, figure, low)
-    return _as_machine_allows(judged, figure.machine, figure.limit, low)
+    return _as_native_allows(_with_tail(judged), figure, low)
 
 
 def _compare_losses(figure: figures.Figure) -> str | None:
@@ -105,9 +103,12 @@ def _too_near(figure: figures.Figure, low: float, high: float) -> str | None:
     if judged.mean and judged.interval and (
             _place(judged.mean, figure) != _place(judged.interval, figure)):
         return None
-    return ('the ratio is nearer to the bound than '
+    near = ('the ratio is nearer to the bound than '
             f'{judged.launches or judged.pairs} '
             f'{"boots" if judged.launches else "pairs"} can tell')
+    return near if not figure.has_own_noise else (
+        f'{near} of a guest that varies more than native: what changes slowly '
+        'in one boot looks like a loss')
 
 
 def _too_many(figure: figures.Figure) -> str | None:
@@ -141,44 +142,33 @@ def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
         'show whether native has them as well')
 
 
-def _as_controls_allow(judged: judgement.Judgement, figure: figures.Figure,
-                       low: float) -> judgement.Judgement:
-    """Withdraw a decision if native fails against itself in the same run.
-
-    :param low: the better end of the guest's loss
-    """
-    control = figure.control
-    if control is None:
-        return judged
-    judged = dataclasses.replace(
-        judged, machine=figures.interval(control, judged.direction))
-    limit = abs(figure.limit) + figure.step
-    fails = min(control.p_within(limit), control.p_beyond(-limit))
-    noise = max(abs(end) for end in control.ends())
-    if fails > stats.ALPHA or judged.result is Word.INVALID or (
-            judged.result is Word.FAIL and low > noise):
-        return judged
-    return dataclasses.replace(
-        judged, result=Word.INCONCLUSIVE,
-        reason='the second of two native runs '
-        'differs from the first by more than the bound: what runs before it '
-        'decides, and not the guest', remedy=judgement.Remedy.QUIETER_MACHINE)
-
-
-def _as_machine_allows(judged: judgement.Judgement, machine: stats.Estimate,
-                       limit: float, low: float) -> judgement.Judgement:
+def _as_native_allows(judged: judgement.Judgement, figure: figures.Figure,
+                      low: float) -> judgement.Judgement:
     """Withdraw a decision that native against native would get as well.
 
     :param low: the better end of the guest's loss
     """
-    noise = max(abs(end) for end in machine.ends())
+    native = figure.machine or figure.control
+    if native is None:
+        return judged
     judged = dataclasses.replace(
-        judged, machine=figures.interval(machine, judged.direction))
-    if noise <= abs(limit) + stats.EQUAL or (
+        judged, machine=figures.interval(native, judged.direction))
+    noise = max(abs(end) for end in native.ends())
+    limit = abs(figure.limit)
+    if figure.machine:
+        is_noisy = noise > limit + stats.EQUAL
+        reason = ('native against native differs by more than the bound: this '
+                  'machine cannot decide')
+    else:
+        limit += figure.step
+        is_noisy = min(native.p_within(limit),
+                       native.p_beyond(-limit)) <= stats.ALPHA
+        reason = ('the second of two native runs differs from the first by '
+                  'more than the bound: what runs before it decides, and not '
+                  'the guest')
+    if not is_noisy or judged.result is Word.INVALID or (
             judged.result is Word.FAIL and low > noise):
         return judged
-    reason = ('native against native differs by more than the bound: this '
-              'machine cannot decide')
     if judged.result is Word.INCONCLUSIVE:
         reason = f'{judged.reason}; {reason}'
     return dataclasses.replace(judged, result=Word.INCONCLUSIVE, reason=reason,

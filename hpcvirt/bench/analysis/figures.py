@@ -46,6 +46,7 @@ class Figure:
     :ivar slow: the stragglers, None if the figure has no bound
     :ivar share: of the chance of an error of a single run
     :ivar together: number of figures that are judged together
+    :ivar has_own_noise: whether the room is that of a guest's own noise
     """
 
     judgement: judgement.Judgement
@@ -57,6 +58,7 @@ class Figure:
     slow: stragglers.Stragglers | None = None
     share: float = 1.0
     together: int = 1
+    has_own_noise: bool = False
 
 
 def count(runs: Iterable[record.Run]) -> int:
@@ -175,7 +177,8 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         worst, together, max(1, len(run.interim_analyses)) if units else 1)
     sequential = _look(found, values, done, units, caution, direction)
     last = (sequential.estimates[-1] if sequential.estimates
-            else unit_losses.estimate(values, direction, units, caution))
+            else unit_losses.estimate(values, direction, units, caution,
+                                      found.before))
     estimate = sequential if sequential.decides else last
     slow = stragglers.find(*unit_losses.find_times(values, direction),
                            found.failed)
@@ -191,24 +194,18 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     if bound and bound.is_measured:
         estimated = _with_study(estimated, limit, caution.find_room(
             len(set(units)) or len(values.pairs) or 1))
-    base = Figure(estimated, limit=worst, slow=slow,
+    base = Figure(estimated, limit=worst, slow=slow, has_own_noise=isinstance(
+        last, losses.Losses) and last.has_own_noise,
                   share=found.share / max(1, len(run.interim_analyses)))
-    resemblance = unit_losses.explain_resemblance(values, direction, units,
-                                                  caution, found.before)
-    if resemblance is not None:
-        return dataclasses.replace(base, judgement=dataclasses.replace(
-            estimated, reason=resemblance,
-            remedy=judgement.Remedy.QUIETER_MACHINE))
-    too_few = None if run.of_launch else _too_few_launches(values.launches)
-    if too_few is not None:
-        return dataclasses.replace(base, judgement=dataclasses.replace(
-            estimated, reason=too_few, remedy=judgement.Remedy.LAUNCHES))
-    if done and not sequential.decides:
-        return dataclasses.replace(base, judgement=dataclasses.replace(
-            estimated, reason=f'{len(set(units)) or done[-1]} '
+    reason, remedy = _find_obstacle(run, values, last)
+    if reason is None and done and not sequential.decides:
+        reason, remedy = (
+            f'{len(set(units)) or done[-1]} '
             f'{"boots" if units else "pairs"} are too few for the part of '
-            'the errors that they may spend: go on',
-            remedy=judgement.Remedy.PAIRS))
+            'the errors that they may spend: go on', judgement.Remedy.PAIRS)
+    if reason is not None:
+        return dataclasses.replace(base, judgement=dataclasses.replace(
+            estimated, reason=reason, remedy=remedy))
     return dataclasses.replace(
         base, estimate=estimate,
         step=evidence.step(values.native, values.guest),
@@ -223,12 +220,12 @@ def _look(found: attempts.Evidence, values: sample_pairs.MetricValues,
     """Estimate the losses at each number of pairs that was judged."""
     counts = {look: len(set(units[:look])) if units else look for look in done}
     looks = [look for look in done if counts[look] >= sample_pairs.MIN_PAIRS]
-    parts = interim_analyses.find_parts(found.run.interim_analyses, looks)
+    parts = tuple(look / found.run.interim_analyses[-1] for look in looks)
     numbers = tuple(counts[look] for look in looks)
     return interim_analyses.Sequential(
         tuple(unit_losses.estimate(
             interim_analyses.first(values, look), direction,
-            units[:look], caution) for look in looks),
+            units[:look], caution, found.before) for look in looks),
         numbers, parts, found.share, caution.figures)
 
 
@@ -258,16 +255,19 @@ def _mean_time(estimate: stats.Estimate,
     return _make_interval(estimate.mean.loss, estimate.mean_ends(), direction)
 
 
-def _too_few_launches(launches: Sequence[str]) -> str | None:
-    """Say why the launches do not suffice; None if they do or are unknown."""
-    count = len(set(launches))
-    if not launches or count >= sample_pairs.MIN_PAIRS:
-        return None
-    if count == 1:
-        return ('all samples are of one launch of the guest, and the next '
-                'launch may differ')
-    return (f'the samples are of {count} launches of the guest, at least '
-            f'{sample_pairs.MIN_PAIRS} are needed')
+def _find_obstacle(run: record.Run, values: sample_pairs.MetricValues,
+                   estimate: stats.Estimate,
+                   ) -> tuple[str | None, judgement.Remedy | None]:
+    """Say why the samples decide nothing, and what would; None if they may."""
+    if isinstance(estimate, losses.Losses) and estimate.resemblance:
+        return estimate.resemblance, judgement.Remedy.QUIETER_MACHINE
+    count = len(set(values.launches))
+    if run.of_launch or not count or count >= sample_pairs.MIN_PAIRS:
+        return None, None
+    return ('all samples are of one launch of the guest, and the next '
+            'launch may differ' if count == 1 else
+            f'the samples are of {count} launches of the guest, at least '
+            f'{sample_pairs.MIN_PAIRS} are needed', judgement.Remedy.LAUNCHES)
 
 
 def interval(estimate: stats.Estimate,

@@ -160,12 +160,6 @@ def find_reached(looks: Sequence[int], pairs: int) -> tuple[int, ...]:
     return tuple(look for look in looks if look <= pairs)
 
 
-def find_parts(looks: Sequence[int],
-               done: Sequence[int]) -> tuple[float, ...]:
-    """Return the part of the planned pairs that each reached look has."""
-    return tuple(look / looks[-1] for look in done)
-
-
 def first(values: sample_pairs.MetricValues,
           pairs: int) -> sample_pairs.MetricValues:
     """Return the first pairs of both sides."""
@@ -210,7 +204,9 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     distance = abs(ratio - limit)
     if distance <= stats.EQUAL:
         return None
-    least = max(least, losses.find_least(distance, limit))
+    own = 0.0 if judged.launches else math.sqrt(max(
+        0.0, (judged.guest_cv or 0.0) ** 2 - (judged.native_cv or 0.0) ** 2))
+    least = max(least, losses.find_least(distance, limit, own))
     further = attempts.share(len(judged.earlier) + 2) if run.subject else 1.0
     further /= max(1, figures)
     least = max(least, signed_rank.find_least(further))
@@ -232,5 +228,6 @@ def _level(judged: judgement.Judgement, run: record.Run) -> float:
     level = evidence.share * stats.ALPHA
     levels = find_levels(
         tuple(look * (judged.launches or judged.pairs) // judged.pairs
-              for look in done), find_parts(looks, done), level)
+              for look in done), tuple(look / looks[-1] for look in done),
+        level)
     return next(filter(None, reversed(levels)), level)

@@ -10,10 +10,9 @@ decides more often. If losses are visibly skewed, as those of a guest with two
 levels are, the two differ and are judged apart:
 
 * a typical run by the sign test as well, which holds for any distribution;
-* the mean time by Student's t with the correction of Hall for skewness
-  [Hall-1992].
+* the mean time by :mod:`hpcvirt.bench.analysis.mean_time`.
 
-A few runs do not show everything. Three further conditions keep the promise
+A few runs do not show everything. Four further conditions keep the promise
 where they may be violated; ``benchmarks/verdict.py`` shows the rates.
 
 * **Distance.** Runs that were not met may move the mean, and runs that
@@ -23,6 +22,11 @@ where they may be violated; ``benchmarks/verdict.py`` shows the rates.
 * **Resemblance.** If losses resemble those before them, the interval is
   widened as for autoregressive noise; if they resemble them much, nothing is
   decided.
+* **Own noise.** A few pairs hardly show that runs resemble each other. What
+  changes slowly in the machine is in both sides of a pair, but what changes
+  slowly in the guest alone looks like a loss. So the loss of a guest that
+  varies more than native is decided only if it is far from the bound, compared
+  with its own noise; the more runs resemble the one before, the farther.
 * **Skewness** as above.
 
 Stragglers are judged by their number and length
@@ -36,6 +40,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import mean_time
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 
@@ -43,68 +48,24 @@ from hpcvirt.bench.analysis import stats
 DISTANCE = 1.5
 #: A larger bound asks for no more than this one.
 _BOUND = 0.05
-#: Losses are called skewed if this number of standard errors says so, by their
-#: skewness or by the distance of their mean from their median. Both have these
-#: errors if the losses are normal.
-_SKEWED = 2.0
-_MEDIAN_ERROR = math.sqrt(math.pi / 2 - 1)
 #: Losses that are independent are correlated by less than this, divided by the
 #: square root of their number, in 14 of 15 cases.
 _RESEMBLE = 1.5
 #: The mean correlation over a tenth of all distances at which nothing is
 #: decided, divided in the same way.
 _RESEMBLE_MUCH = 1.5
-#: The skewness that needs no correction.
-_NO_SKEWNESS = 1e-6
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class MeanTime:
-    """The loss of the mean time, of skewed losses.
-
-    :ivar loss: the mean
-    :ivar deviation: standard deviation of a loss
-    :ivar skewness: of the losses
-    :ivar count: number of losses
-    """
-
-    loss: float
-    deviation: float
-    skewness: float
-    count: int
-
-    def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
-        """Return both ends of the interval of the loss."""
-        _, reach = stats.Normal(0.0, 1.0, self.count - 1).ends(level)
-        low, high = (self._limit(reach), self._limit(-reach))
-        return low, high
-
-    def p_beyond(self, limit: float) -> float:
-        """Return the p-value of a loss of at least the limit."""
-        return stats.Normal(self._statistic(limit), 1.0,
-                            self.count - 1).p_beyond(0.0)
-
-    def p_within(self, limit: float) -> float:
-        """Return the p-value of a loss of at most the limit."""
-        return stats.Normal(self._statistic(limit), 1.0,
-                            self.count - 1).p_within(0.0)
-
-    def _statistic(self, limit: float) -> float:
-        """Return what has Student's t distribution at a limit."""
-        distance = (self.loss - limit) / self.deviation
-        if abs(self.skewness) > _NO_SKEWNESS:
-            distance = ((1 + self.skewness * distance / 3) ** 3
-                        - 1) / self.skewness + self.skewness / (6 * self.count)
-        return distance * math.sqrt(self.count)
-
-    def _limit(self, statistic: float) -> float:
-        """Return the limit at which the statistic has a value."""
-        distance = statistic / math.sqrt(self.count)
-        if abs(self.skewness) > _NO_SKEWNESS:
-            distance -= self.skewness / (6 * self.count)
-            distance = 3 / self.skewness * (
-                math.cbrt(1 + self.skewness * distance) - 1)
-        return self.loss - distance * self.deviation
+#: The logarithm of the ratio of both standard deviations is larger than this
+#: number of standard errors if the guest varies by itself.
+_OWN = 2.0
+#: Such a guest has to be farther from the bound than its own noise times the
+#: larger one of (correlation + _UNSEEN) x _FEW / n^2, which keeps the promise
+#: for AR(1) up to 0.9, and of the standard errors that the interval would have
+#: with a correlation of _HIDDEN, or of _SEEN / sqrt(n) if that is smaller: a
+#: larger one would show.
+_UNSEEN = 0.4
+_FEW = 500
+_HIDDEN = 0.5
+_SEEN = 3.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,13 +78,18 @@ class Losses:
     :ivar widening: how many times as wide the interval is, since losses
         resemble those before them
     :ivar room: a loss that is nearer to the bound than this is not decided
+    :ivar has_own_noise: whether the noise of the guest alone asks for the room
+    :ivar resemblance: why losses that resemble each other decide nothing, None
+        if they may
     """
 
     typical: signed_rank.SignedRank
     values: tuple[float, ...]
-    mean: MeanTime | None = None
+    mean: mean_time.MeanTime | None = None
     widening: float = 1.0
     room: float = 0.0
+    has_own_noise: bool = False
+    resemblance: str | None = None
 
     @property
     def loss(self) -> float:
@@ -161,12 +127,11 @@ class Losses:
         """
         typical = 1.0
         if self.loss - limit >= self.room:
-            typical = self.typical.p_within(self._narrowed(limit))
+            near = self._narrowed(limit)
+            typical = self.typical.p_within(near)
             if self.mean is not None:
-                typical = max(typical, _sign_p(
-                    bisect.bisect_right(
-                        self.values, self._narrowed(limit) + stats.EQUAL),
-                    len(self.values)))
+                typical = max(typical, _sign_p(bisect.bisect_right(
+                    self.values, near + stats.EQUAL), len(self.values)))
         if self.mean is None or self.mean.loss - limit < self.room:
             return typical
         return min(typical, max(self.mean.p_within(self._narrowed(limit)),
@@ -175,12 +140,11 @@ class Losses:
     def _typical_beyond(self, limit: float) -> float:
         if limit - self.loss < self.room:
             return 1.0
-        found = self.typical.p_beyond(self._narrowed(limit))
-        if self.mean is None:
-            return found
-        beyond = len(self.values) - bisect.bisect_left(
-            self.values, self._narrowed(limit) - stats.EQUAL)
-        return max(found, _sign_p(beyond, len(self.values)))
+        near = self._narrowed(limit)
+        found = self.typical.p_beyond(near)
+        return found if self.mean is None else max(found, _sign_p(
+            len(self.values) - bisect.bisect_left(
+                self.values, near - stats.EQUAL), len(self.values)))
 
     def _narrowed(self, limit: float) -> float:
         """Return where a limit is if the losses varied in full."""
@@ -215,6 +179,32 @@ class Caution:
                 * stats.quantile(stats.ALPHA / self.looks)
                 / stats.quantile(stats.ALPHA))
 
+    def find_own_noise(self, native: Sequence[float],
+                       guest: Sequence[float]) -> float:
+        """Return by how much a guest varies beyond what native explains.
+
+        :param native: logarithms of the values, of at least two pairs
+        """
+        by_chance = math.exp(
+            2 * self.allow(_OWN) / math.sqrt(len(native) - 1))
+        return math.sqrt(max(0.0, statistics.variance(guest)
+                             - by_chance * statistics.variance(native)))
+
+    def find_own_room(self, own: float, correlation: float,
+                      count: int) -> float:
+        """Return how near to the bound a guest may not be for its own noise.
+
+        :param own: see :meth:`find_own_noise`
+        :param correlation: of the losses with those before them
+        """
+        if self.limit is None:
+            return 0.0
+        errors = stats.quantile(stats.ALPHA / self.figures)
+        hidden = min(_HIDDEN, _SEEN / math.sqrt(count))
+        return own * errors * max(
+            (correlation + _UNSEEN) * _FEW / count ** 2
+            / stats.quantile(stats.ALPHA), _widen(hidden) / math.sqrt(count))
+
     def allow(self, errors: float) -> float:
         """Return how many standard errors are no sign, among all figures."""
         by_chance = 1 - statistics.NormalDist().cdf(errors)
@@ -222,24 +212,34 @@ class Caution:
 
 
 def estimate(losses: Sequence[float], usual: Sequence[float],
-             mean_loss: float, caution: Caution) -> Losses:
+             mean_loss: float, caution: Caution, own: float = 0.0,
+             resemblance: str | None = None) -> Losses:
     """Estimate both losses from at least one pair.
 
     :param losses: in the order of measurement
     :param usual: the same without stragglers, in that order
     :param mean_loss: the logarithm of the ratio of the mean times, without
         stragglers
+    :param own: noise of the guest alone
     """
     count = len(losses)
     correlation = stats.autocorrelation(usual, 1)
+    room = caution.find_room(count)
+    own_room = caution.find_own_room(own, correlation, count)
     if correlation + 1 / count <= caution.allow(_RESEMBLE) / math.sqrt(count):
         correlation = 0.0
     correlation = min(max(correlation, 0.0), stats.LARGEST_CORRELATION)
     return Losses(
         signed_rank.estimate(losses), tuple(sorted(losses)),
-        _mean_if_skewed(usual, mean_loss, caution.allow(_SKEWED)),
-        math.sqrt((1 + correlation) / (1 - correlation)),
-        caution.find_room(count))
+        mean_time.estimate(usual, mean_loss,
+                           caution.allow(mean_time.SKEWED)),
+        _widen(correlation),
+        max(room, own_room), own_room > room, resemblance)
+
+
+def _widen(correlation: float) -> float:
+    """Return how many times as wide autoregressive noise makes an interval."""
+    return math.sqrt((1 + correlation) / (1 - correlation))
 
 
 def explain_resemblance(losses: Sequence[float],
@@ -257,31 +257,15 @@ def explain_resemblance(losses: Sequence[float],
             ' so that they count as very few: something changes slowly')
 
 
-def find_least(distance: float, limit: float) -> int:
-    """Return the number of losses that decide at a distance from the bound."""
-    return math.ceil((Caution(limit).find_room(1) / distance) ** 2)
+def find_least(distance: float, limit: float, own: float = 0.0) -> int:
+    """Return the number of losses that decide at a distance from the bound.
 
-
-def _mean_if_skewed(losses: Sequence[float],
-                    mean_loss: float, errors: float) -> MeanTime | None:
-    """Estimate the mean time of skewed losses; None if they are not.
-
-    :param errors: number of standard errors that are no sign
+    :param own: noise of the guest alone
     """
-    count, mean = len(losses), statistics.fmean(losses)
-    variance = statistics.pvariance(losses, mean)
-    if count <= 2 or math.sqrt(variance) <= stats.EQUAL:
-        return None
-    skewness = statistics.fmean(
-        (loss - mean) ** 3 for loss in losses) / variance ** 1.5
-    deviation = statistics.stdev(losses, mean)
-    apart = (mean - statistics.median(losses)) / deviation
-    if (abs(skewness) <= errors * math.sqrt(
-            6 * (count - 2) / ((count + 1) * (count + 3)))
-            and abs(apart) <= errors * _MEDIAN_ERROR
-            * math.sqrt((1 - 2 / count) / count)):
-        return None
-    return MeanTime(mean_loss, deviation, skewness, count)
+    own_room = _widen(_HIDDEN) * stats.quantile(stats.ALPHA) * own
+    return math.ceil(max(
+        (max(Caution(limit).find_room(1), own_room) / distance) ** 2,
+        math.sqrt(_FEW * _UNSEEN * own / distance)))
 
 
 def _median_ends(values: Sequence[float],
@@ -292,9 +276,8 @@ def _median_ends(values: Sequence[float],
     while ways <= allowed:
         rank += 1
         ways += math.comb(len(values), rank + 1)
-    if rank < 0:
-        return -math.inf, math.inf
-    return values[rank], values[-1 - rank]
+    return ((-math.inf, math.inf) if rank < 0
+            else (values[rank], values[-1 - rank]))
 
 
 def _sign_p(below: int, count: int) -> float:

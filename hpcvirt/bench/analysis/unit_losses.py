@@ -31,14 +31,23 @@ def find_units(values: sample_pairs.MetricValues, *,
 
 
 def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
-             units: Sequence[str], caution: losses.Caution) -> stats.Estimate:
-    """Estimate the loss of a guest; each of the units counts by its mean."""
+             units: Sequence[str], caution: losses.Caution,
+             before: int = 0) -> stats.Estimate:
+    """Estimate the loss of a guest; each of the units counts by its mean.
+
+    :param before: number of pairs of earlier attempts, which pairs of this one
+        do not resemble
+    """
     if values.pairs:
         native, guest = stragglers.replace(*find_times(values, direction))
+        usual = list(map(operator.sub, guest, native))
         return losses.estimate(
             _means(find_losses(values, direction), units),
-            _means(list(map(operator.sub, guest, native)), units),
-            stragglers.compare_means(native, guest), caution)
+            _means(usual, units), stragglers.compare_means(native, guest),
+            caution,
+            0.0 if units else caution.find_own_noise(native, guest),
+            losses.explain_resemblance(
+                _means(usual[before:], units[before:]), caution))
     guest = [math.exp(mean) for mean in _means(
         [math.log(value) for value in values.guest], units)]
     return stats.estimate_unpaired(values.native, guest, direction)
@@ -51,23 +60,6 @@ def find_times(values: sample_pairs.MetricValues, direction: outcome.Direction,
         [stats.loss_of_ratio(value, direction) for value in side]
         for side in (values.native, values.guest))
     return native, guest
-
-
-def explain_resemblance(values: sample_pairs.MetricValues,
-                        direction: outcome.Direction,
-                        units: Sequence[str],
-                        caution: losses.Caution,
-                        before: int) -> str | None:
-    """Say why pairs that resemble those before them decide nothing.
-
-    :param before: number of pairs of earlier attempts, which do not matter
-    """
-    if not values.pairs:
-        return None
-    native, guest = stragglers.replace(*find_times(values, direction))
-    return losses.explain_resemblance(
-        _means(list(map(operator.sub, guest, native))[before:],
-               units[before:]), caution)
 
 
 def _means(values: Sequence[float],

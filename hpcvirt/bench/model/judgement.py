@@ -109,7 +109,8 @@ class Tail:
     :ivar native: number of native stragglers
     :ivar guest: number of stragglers of the guest
     :ivar ratio: guest / native of the means, in which stragglers count in
-        full
+        full; None if it has no bound, since more runs of the guest failed or
+        hung
     :ivar most: the largest part of all runs of the guest that may be
         stragglers, with a confidence of 95 %
     """
@@ -118,7 +119,7 @@ class Tail:
         metadata=serialization.keep_key('word'))
     native: int
     guest: int
-    ratio: float
+    ratio: float | None
     most: float = 1.0
 
 

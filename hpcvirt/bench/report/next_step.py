@@ -14,6 +14,8 @@ from hpcvirt.bench.model import record
 
 #: A guest is about as a study measured it within this loss.
 _NEAR = 0.02
+#: If a larger part of the runs is much slower than the others, it is noise.
+_FEW_SLOW = 0.25
 _REMEDY = judgement.Remedy
 _UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
               judgement.VerdictResult.INVALID)
@@ -89,6 +91,13 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
                 'tell the guest from the ratio of the study; '
                 f'{command} --bound METRIC=RATIO", with the settings of '
                 'before, judges by a ratio of your own.')
+    tail = judged.tail
+    if pairs is None and tail and tail.result is (
+            judgement.VerdictResult.INCONCLUSIVE) and (
+                tail.guest <= judged.pairs * _FEW_SLOW):
+        runs = '1 run' if tail.guest == 1 else f'{tail.guest} runs'
+        return (f'The slow runs: find out what made {runs} of the guest much '
+                f'slower than the others, or hang; then {command}" again.')
     if pairs is None:
         return (
             'Less noise: with this one even '

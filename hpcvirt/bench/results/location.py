@@ -22,9 +22,14 @@ DATABASE = 'bench.sqlite'
 
 
 def default_directory() -> str:
-    """The directory of raw outputs, by the XDG base directory rules."""
-    home = os.environ.get('XDG_DATA_HOME') or os.path.expanduser(
-        '~/.local/share')
+    """The directory of raw outputs, by the XDG base directory rules.
+
+    They have a relative path ignored: it would be another one for each
+    directory that the command is called in.
+    """
+    home = os.environ.get('XDG_DATA_HOME', '')
+    if not os.path.isabs(home):
+        home = os.path.expanduser('~/.local/share')
     return os.path.join(home, 'hpcvirt')
 
 

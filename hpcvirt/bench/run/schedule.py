@@ -113,6 +113,7 @@ def estimate_seconds(run: record.Run) -> float | None:
 
     The time between the starts of two samples includes what is done besides
     the program. The median of a side is not disturbed by an interruption.
+    Reboots of the guest count as soon as one was measured.
 
     :returns: None if it has no sample yet
     """
@@ -127,8 +128,10 @@ def estimate_seconds(run: record.Run) -> float | None:
     typical = {side: statistics.median(found)
                for side, found in durations.items()}
     longest = max(typical.values())
-    return sum(typical.get(due.side, longest)
-               for due in list_missing(run))
+    missing = list_missing(run)
+    return (sum(typical.get(due.side, longest) for due in missing)
+            + sum(due.relaunch for due in missing)
+            * statistics.median(boots.list_relaunches(run) or [0.0]))
 
 
 def format_remaining(run: record.Run) -> str:
@@ -136,8 +139,11 @@ def format_remaining(run: record.Run) -> str:
     left = estimate_seconds(run)
     if not left:
         return ''
+    reboots = sum(due.relaunch for due in list_missing(run))
+    further = '' if not reboots or boots.list_relaunches(run) else (
+        f' besides {reboots} reboot{"s" if reboots > 1 else ""}')
     return (f'{"at most" if run.interim_analyses else "about"} '
-            f'{format_seconds(left)} left')
+            f'{format_seconds(left)} left{further}')
 
 
 def format_seconds(seconds: float) -> str:
@@ -150,6 +156,9 @@ def format_seconds(seconds: float) -> str:
 
 def _duration(sample: record.Sample, after: record.Sample | None) -> float:
     elapsed_s = sample.elapsed_s or 0.0
+    if after and any(after.numbers(boots.RELAUNCH_S)):
+        # The reboot between them is counted by itself.
+        return elapsed_s
     if after is None or not sample.started_at or not after.started_at:
         return elapsed_s
     begin, end = (datetime.datetime.fromisoformat(each.started_at)

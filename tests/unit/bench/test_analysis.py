@@ -363,7 +363,8 @@ class TestPlan(testtools.TestCase):
         # Divided among the looks, it would be a third.
         looks = interim_analyses.plan(40)
         levels = interim_analyses.find_levels(
-            looks, interim_analyses.find_parts(looks, looks), stats.ALPHA)
+            looks, tuple(look / looks[-1] for look in looks),
+            stats.ALPHA)
         self.assertGreater(levels[-1], 0.8 * stats.ALPHA)
 
     def test_a_look_that_cannot_decide_spends_nothing(self):

@@ -190,6 +190,17 @@ class TestNextStep(testtools.TestCase):
                 1.02, kind=judgement.BoundKind.MEASURED)}))
         self.assertIn('Less noise', step)
 
+    def test_a_straggler_needs_a_cause_and_not_less_noise(self):
+        run = runs.run(NATIVE, guest(0.95))
+        found = verdict.judge([run])
+        (judged,) = found.judgements
+        judged = dataclasses.replace(judged, tail=judgement.Tail(
+            judgement.VerdictResult.INCONCLUSIVE, 0, 1, 0.5))
+        (step,) = next_step.find_steps(record.Result((run,), dataclasses.replace(
+            found, judgements=(judged,))))
+        self.assertIn('The slow runs: find out what made 1 run of the guest',
+                      step)
+
     def test_too_few_pairs_are_too_few(self):
         self.assertIn('--pairs 10', self.only(
             runs.run(NATIVE[:3], guest(1)[:3])))

@@ -205,6 +205,29 @@ class TestRemaining(testtools.TestCase):
             self.assertEqual(10 * (10 - count),
                              schedule.estimate_seconds(begun(whole, count)))
 
+    def test_reboots_of_the_guest_count(self):
+        whole = run((10, 10), relaunched=True)
+        waits = [due.relaunch for due in schedule.list_missing(
+            begun(whole, 0))]
+        self.assertEqual(2, sum(waits))
+        seconds, clock = [], 0
+        for number, sample in enumerate(whole.samples):
+            clock += 10 + 60 * waits[number]
+            seconds.append(dataclasses.replace(
+                sample, started_at=f'2026-11-20T10:{clock // 60:02d}:'
+                f'{clock % 60:02d}', elapsed_s=10, environment={
+                    boots.RELAUNCH_S: '60'} if waits[number] else {}))
+        whole = dataclasses.replace(whole, samples=tuple(seconds))
+        first = waits.index(True)
+        self.assertIn(' left besides 2 reboots',
+                      schedule.format_remaining(begun(whole, first)))
+        for count in range(first + 1, len(waits)):
+            self.assertEqual(
+                10 * (len(waits) - count) + 60 * sum(waits[count:]),
+                schedule.estimate_seconds(begun(whole, count)))
+            self.assertNotIn('besides',
+                             schedule.format_remaining(begun(whole, count)))
+
     def test_it_is_told_in_suitable_units(self):
         for seconds, text in ((10, 'about 45 s left'),
                               (61, 'about 5 min left'),

@@ -9,6 +9,7 @@ import unittest
 from hpcvirt.deployment import edpm
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import kolla
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import pages
@@ -51,6 +52,8 @@ class GuidesTest(unittest.TestCase):
                     path for row in table.split('\n   * - ')[1:]
                     for path in re.findall('``(.*?)``', row.split(
                         '\n     - ')[0])]
+                self.assertRegex(pages.read(page),
+                                 rf'\s`*{kolla.SOURCE_PLACE}[`\s]')
                 self.assertEqual(
                     {file.path.replace('hpcvirt_n1', 'GROUP').replace(
                         '/n1/', '/HOST/')

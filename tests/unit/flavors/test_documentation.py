@@ -64,7 +64,7 @@ class DocumentationTest(unittest.TestCase):
 
     def test_options_of_gpus_are_those_of_the_profiles_shown(self):
         blocks = [each for each in shown.configurations()
-                  if each.page.name == 'operations.rst'
+                  if each.page.name == 'gpus.rst'
                   and re.search('kind: |device_spec|mdev', each.text)]
         self.assertEqual(
             ['profile.yaml', 'nova.conf'] * 2, [each.file for each in blocks])
@@ -79,7 +79,9 @@ class DocumentationTest(unittest.TestCase):
                 for cell, address in enumerate(addresses)))
             plan = planner.plan([host], profile.build(content, 'p.yaml'))
             found = list(nova_conf.compute(plan.hosts[0], plan))
-            for line in blocks[number + 1].text.splitlines():
+            # A line that begins with spaces continues an option.
+            text = re.sub(r'\n +', ' ', blocks[number + 1].text)
+            for line in text.splitlines():
                 self.assertIn(line, ['', *found])
 
     def test_every_warning_is_explained(self):

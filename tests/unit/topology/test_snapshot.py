@@ -2,7 +2,6 @@
 
 import copy
 import json
-import pathlib
 import unittest
 from typing import Any
 

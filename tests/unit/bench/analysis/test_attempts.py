@@ -62,6 +62,8 @@ class TestGather(testtools.TestCase):
             self.assertEqual(number, attempts.gather(run).failed)
             (judged,) = verdict.judge([run]).judgements
             self.assertEqual(number, (judged.tail.native, judged.tail.guest))
+            # A run that hung has no length.
+            self.assertEqual(bool(number[1]), judged.tail.ratio is None)
             self.assertEqual(Word.INCONCLUSIVE if number[1] else Word.PASS,
                              judged.result)
             self.assertIn(f'of these, {number[1]} guest runs and {number[0]} '

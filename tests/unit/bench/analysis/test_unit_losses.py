@@ -35,5 +35,5 @@ class TestUnitLosses(testtools.TestCase):
                 self.values(), runs.DOWN)])
 
     def test_a_straggler_is_no_sign_of_a_slow_change(self):
-        self.assertIsNone(unit_losses.explain_resemblance(
-            self.values(), runs.UP, (), losses.Caution(), 0))
+        self.assertIsNone(unit_losses.estimate(
+            self.values(), runs.UP, (), losses.Caution()).resemblance)

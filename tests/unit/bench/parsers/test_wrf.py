@@ -110,5 +110,16 @@ class TestWrf(base.ParserTestCase):
         self.assert_refused('lines are missing', outer.replace(inner[7], ''))
 
     def test_steps_of_a_fraction_of_a_second_are_read(self):
-        for step_s in (1.5, 7.5, 7.7, 6 + 2 / 3):
-            self.figures(output(step_s=step_s))
+        for step_s in (1.5, 7.5, 7.7, 6 + 2 / 3, 1 + 1 / 60):
+            found = self.parse(output(step_s=step_s))
+            self.assertEqual((), found.remarks)
+
+    def test_one_missing_line_of_steps_of_a_second_is_seen(self):
+        lines = output(steps=60, step_s=1).splitlines(keepends=True)
+        for number in range(3, 62):
+            cut = ''.join(lines[:number] + lines[number + 1:])
+            if number < 32:
+                self.assert_refused('lines are missing', cut)
+            else:
+                self.assertIn('a line may be missing',
+                              self.parse(cut).remarks[0])
