@@ -99,8 +99,8 @@ def steps(text: str) -> Iterator[Step]:
         command = ''
         shown: list[str] = []
         for line in block:
-            if command.endswith(CONTINUATION):
-                command += f'\n{line}'
+            if command.endswith('\\') and not shown:
+                command += '\n' + line
             elif line.startswith(PROMPT):
                 if command:
                     yield Step(command, tuple(shown))
