@@ -80,9 +80,9 @@ def estimate_run(run: record.Run, machines: Iterable[record.Run],
     found = attempts.gather(run)
     together = together or count([run])
     # A sample that failed has its number in its own attempt.
-    failed = not all(sample.outcome.valid for sample in run.samples)
+    checked = run if sample_pairs.explain_invalid(run) else found.run
     return [_after_failures(figure, found) for figure in estimate_each(
-        run if failed else found.run, run.bounds, lambda metric, bound: estimate_metric(
+        checked, run.bounds, lambda metric, bound: estimate_metric(
             found, metric, bound, machines, together))]
 
 

@@ -112,7 +112,7 @@ def _check_times(times: Sequence[str], *, is_begun: bool) -> list[float]:
 
     A step may end between two seconds, and its time is cut to whole ones: of
     steps of 1.5 s, every other one is longer by 1 s. If one step alone is, a
-    line of steps of 1 s may be missing. In the first half of a run it is, since
+    line of steps of 1 s may be missing. In the first half of a run it is:
     steps of a fraction would be longer once more.
     WRF prints adaptive steps in another format.
 
