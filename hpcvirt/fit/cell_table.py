@@ -74,7 +74,8 @@ class CellTable:
         alike = self._numbers.get(fixed)
         if alike is None:
             alike = self._numbers[fixed] = fixed, len(self._states), {}
-            self._add(alike, cell_room.CellState(*fixed, *changing).emptied())
+            self._add(alike, cell_room.CellState._make(
+                fixed + changing).emptied())
         number = alike[2].get(changing)
         return self._add(alike, changing) if number is None else number
 

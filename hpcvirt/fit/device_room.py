@@ -83,7 +83,7 @@ class DeviceRoom:
 
     def limit(self, index: int, state: int,
               cells: Sequence[cell_room.CellState],
-              places: Mapping[int, int], near: Sequence[int]) -> int:
+              places: Mapping[int | None, int], near: Sequence[int]) -> int:
         """Count the guests of a kind for which there are devices.
 
         :param index: of the kind, in the order in which they were added
@@ -131,7 +131,7 @@ def _wanted(demand: demands.Demand,
 
 def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
             free: _Free, cells: Sequence[cell_room.CellState],
-            places: Mapping[int, int], near: Sequence[int]) -> int:
+            places: Mapping[int | None, int], near: Sequence[int]) -> int:
     """Count the guests that get the same number of devices each.
 
     :param guest_cells: the cells of a guest, near which its devices are

@@ -158,7 +158,6 @@ class HostRoom:
         self._cells = cell_table.CellTable(self._aspects[0], self._forgive)
         self._states: dict[_State, int] = {}
         self._hosts: list[_State] = []
-        # The counts of empty hosts, and their CPUs.
         self._on_empty: dict[tuple[int, ...], tuple[
             Counts, dict[cell_room.NeedsCPUs, float]]] = {}
         self._prospects: list[Prospects] = []
@@ -270,7 +269,8 @@ class HostRoom:
         found = [spread[needs[0]] if len(needs) == 1
                  else min([spread[need] for need in needs]) for needs in kinds]
         cells = self._cells.states(numbers) if self._selective else []
-        places = {cell.id: place for place, cell in enumerate(cells)}
+        places: dict[int | None, int] = {
+            cell.id: place for place, cell in enumerate(cells)}
         for place, kind in self._selective:
             if place >= first and found[place - first]:
                 found[place - first] = self._cells.isolate(
@@ -314,7 +314,7 @@ class HostRoom:
 
     def _select(self, index: int, guests: int,
                 cells: Sequence[cell_room.CellState],
-                places: Mapping[int, int], columns: Sequence[Counts],
+                places: Mapping[int | None, int], columns: Sequence[Counts],
                 device_state: int) -> int:
         """Count guests for which it matters which cells they get.
 
