@@ -58,7 +58,8 @@ def find_conflicts(deployer: str, plan: plans.Plan,
     checks = [(_compare(files), ())] if deployer != 'edpm' else [
         (edpm.find_conflicts(group.first), [host.name for host in group.hosts])
         for group in edpm.find_groups(plan)]
-    for path, text in site.items():
+    for path, content in site.items():
+        text = content
         for check, hosts in checks if path not in options else ():
             for conflict in _find(path, text, check, hosts):
                 if conflict.replaced is not None:
