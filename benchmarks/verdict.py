@@ -102,20 +102,20 @@ def _launches(level_of: Callable[[random.Random, float], float]) -> Noise:
     return noise
 
 
-def _resembling(correlation: float) -> Callable[[random.Random, float],
-                                                float]:
-    """Return a level that resembles the one before, with deviation SD."""
+def _resembling(correlation: float, deviation: float = SD,
+                ) -> Callable[[random.Random, float], float]:
+    """Return a level that resembles the one before."""
     return lambda dice, last: correlation * last + math.sqrt(
-        1 - correlation ** 2) * dice.gauss(0, SD)
+        1 - correlation ** 2) * dice.gauss(0, deviation)
 
 
-def _guest_resembling(correlation: float) -> Noise:
+def _guest_resembling(correlation: float, deviation: float = SD) -> Noise:
     """Noise of a guest whose runs resemble the run before, beside native."""
-    step = _resembling(correlation)
+    step = _resembling(correlation, deviation)
 
     def noise(dice: random.Random,
               pairs: int) -> Iterator[tuple[float, float]]:
-        last = dice.gauss(0, SD)
+        last = dice.gauss(0, deviation)
         for _ in range(pairs):
             last = step(dice, last)
             yield dice.gauss(0, 0.003), last
@@ -240,6 +240,12 @@ CASES: dict[str, Case] = {
         is_bad=True),
     **{f'guest, AR(1) {correlation} in a boot': Case(
         _guest_resembling(correlation)) for correlation in (0.3, 0.5, 0.9)},
+    **{f'guest of CV 5 %, AR(1) {correlation} in a boot': Case(
+        _guest_resembling(correlation, 0.05)) for correlation in (0.5, 0.9)},
+    '23 figures, guest, AR(1) 0.5 in a boot': Case(
+        _guest_resembling(0.5), _SEVERAL, figures=23),
+    'guest of CV 5 %, until decided': Case(
+        _guest_resembling(0.0, 0.05), (40,), until_decided=True),
     **{f'boots, AR(1) {correlation}': Case(
         _launches(_resembling(correlation)), (10, 20, 40), launches=True)
        for correlation in (0.5, 0.8)},
