@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw the pictures of the documentation::
+"""Draw the pictures of the documentation.
+
+::
 
     python -m tools.draw_pictures          write doc/source/images/*.svg
     python -m tools.draw_pictures --check  compare them with what is there
@@ -255,8 +257,8 @@ def draw_refusal() -> str:
     parts.append(_bold(18, 206, 'A guest of one cell with 16 PCPUs'))
     parts += [svg.rectangle('c', 18 + 26.5 * cpu, 216, 22, 22)
               for cpu in range(16)]
-    verdicts = (('good', 'Placement', 'The host has 16 PCPU free, 16 needed: '
-                 'it passes.'),
+    passes = 'The host has 16 PCPU free, 16 needed: it passes.'
+    verdicts = (('good', 'Placement', passes),
                 ('bad', 'HPCTopologyFilter', f'It is refused: {reason}.'))
     y = 250
     for kind, title, text in verdicts:

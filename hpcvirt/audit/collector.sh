@@ -135,7 +135,7 @@ hide_secrets() {
     awk -v secret="$secret|[@?]|://" '{
         if (gsub(/"/, "\"") % 2) $0 = $0 "\""
         line = ""
-        while (match($0, /("[^"]*"|[^ "])+/)) {
+        for (; match($0, /("[^"]*"|[^ "])+/); ) {
             word = substr($0, RSTART, RLENGTH)
             $0 = substr($0, RSTART + RLENGTH)
             if (tolower(word) ~ secret) {

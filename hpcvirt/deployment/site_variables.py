@@ -58,11 +58,12 @@ def find_conflicts(deployer: str, plan: plans.Plan,
     checks = [(_compare(files), ())] if deployer != 'edpm' else [
         (edpm.find_conflicts(group.first), [host.name for host in group.hosts])
         for group in edpm.find_groups(plan)]
-    for path in site.keys() - options.keys():
-        text = site[path]
-        for check, hosts in checks:
+    for path, content in site.items():
+        text = content
+        for check, hosts in checks if path not in options else ():
             for conflict in _find(path, text, check, hosts):
-                text = conflict.replaced.text
+                if conflict.replaced is not None:
+                    text = conflict.replaced.text
                 yield conflict
 
 

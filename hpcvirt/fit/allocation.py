@@ -120,19 +120,19 @@ def _changed(demand: demands.CellDemand, cell: supplies.CellSupply,
     return cell._replace(
         free=free, cpu_usage=cell.cpu_usage + sign * demand.vcpus,
         memory_used_mib=cell.memory_used_mib + sign * demand.memory_mib,
-        pages=tuple(
-            pool._replace(used=pool.used + count, free=pool.free - count)
-            if pool.size_kib == size_kib else pool for pool in cell.pages))
+        pages=tuple([
+            supplies.PageSupply(size_kib, pool.total, pool.used + count,
+                                pool.free - count)
+            if pool.size_kib == size_kib else pool for pool in cell.pages]))
 
 
 def _charged_cells(demand: demands.Demand, supply: supplies.Supply,
                    placement: cell_assignments.CellAssignment,
                    ) -> tuple[supplies.CellSupply, ...]:
-    guest_cells = dict(zip(placement.cells, demand.cells, strict=True))
-    pages_kib = dict(zip(placement.cells, placement.pages_kib, strict=True))
-    return tuple(
-        take(guest_cells[cell.id], cell, pages_kib[cell.id])
-        if cell.id in guest_cells else cell for cell in supply.cells)
+    own = dict(zip(placement.cells, zip(
+        demand.cells, placement.pages_kib, strict=True), strict=True))
+    return tuple([take(own[cell.id][0], cell, own[cell.id][1])
+                  if cell.id in own else cell for cell in supply.cells])
 
 
 def _charged_pools(demand: demands.Demand, supply: supplies.Supply,

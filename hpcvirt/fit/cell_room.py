@@ -29,6 +29,7 @@ AMPLE = sys.maxsize
 
 #: The policies of guest cells for which each core is looked at.
 BY_CORE = (shape_model.ThreadPolicy.REQUIRE, shape_model.ThreadPolicy.ISOLATE)
+_SHARED = shape_model.CPUPolicy.SHARED
 
 
 class CellState(typing.NamedTuple):
@@ -84,10 +85,6 @@ class CellState(typing.NamedTuple):
         """The last fields, which change with the guests."""
         return typing.cast(Changing, self[_FIXED:])
 
-    def replace(self, changing: Changing) -> 'CellState':
-        """Return the cell with other guests."""
-        return CellState._make((*self[:_FIXED], *changing))
-
     def emptied(self) -> Changing:
         """Return the last fields as they are without guests."""
         return self.dedicated, self.core_pcpus, 0, 0, self.usable
@@ -104,30 +101,27 @@ def describe(cell: supplies.CellSupply, supply: supplies.Supply,
     :param by_core: whether cores matter
     :returns: those that do not change with its guests, and the others
     """
-    free, siblings = cell.free, cell.siblings
-    sizes, totals, used, unused = (zip(*cell.pages, strict=True)
-                                   if cell.pages else _NONE)
+    (number, socket, dedicated, free, shared, siblings, cpu_usage, memory_mib,
+     memory_used_mib, pages, physnets, tunneled) = cell
+    sizes, totals, used, unused = (zip(*pages, strict=True)
+                                   if pages else _NONE)
     width, all_shared, cores = 0, False, _NONE
     if by_core and siblings:
-        width, all_shared = (cell.threads_per_core,
-                             cell.dedicated == cell.shared)
+        width, all_shared = cell.threads_per_core, dedicated == shared
         cores = tuple(zip(*sorted([
-            (len(core), len(core & cell.dedicated), len(core & free))
+            (len(core), len(core & dedicated), len(core & free))
             for core in siblings]), strict=True))
-    return (cell.id, cell.socket, len(cell.dedicated), len(cell.shared),
-            bool(siblings), width, all_shared, cores[0], cores[1],
-            cell.memory_mib, sizes, totals,
-            tuple(map(operator.add, used, unused)), tuple(cell.physnets),
-            cell.tunneled, supply.cpu_ratio, supply.ram_ratio), (
-                len(free), cores[2], cell.cpu_usage, cell.memory_used_mib,
-                unused)
+    return (number, socket, len(dedicated), len(shared), bool(siblings), width,
+            all_shared, cores[0], cores[1], memory_mib, sizes, totals,
+            tuple(map(operator.add, used, unused)), tuple(physnets), tunneled,
+            supply.cpu_ratio, supply.ram_ratio), (
+                len(free), cores[2], cpu_usage, memory_used_mib, unused)
 
 
 def count(demand: demands.CellDemand, cell: CellState) -> int:
     """Count the equal guest cells that fit on a host cell side by side."""
-    shared = demand.policy is shape_model.CPUPolicy.SHARED
     room = AMPLE
-    if not shared:
+    if demand.policy is not _SHARED:
         room = count_by_pcpus(demand, cell)
     if room and demand.policy is not shape_model.CPUPolicy.DEDICATED:
         room = min(room, _shared(demand, cell))
@@ -183,8 +177,7 @@ def count_by_memory(demand: demands.CellDemand, cell: CellState) -> int:
     if not needed:
         return AMPLE
     page_kib = demand.page_kib
-    overcommits = (page_kib is None
-                   and demand.policy is shape_model.CPUPolicy.SHARED)
+    overcommits = page_kib is None and demand.policy is _SHARED
     if not cell.sizes_kib:
         if page_kib is not None:
             return 0
@@ -264,7 +257,7 @@ def count_left(demand: demands.Demand,
     :returns: the free CPUs of the kinds that a guest needs, and the free
         memory in MiB
     """
-    return _cpus_left(needs_cpus(demand), cells), sum([
+    return count_cpus(needs_cpus(demand), cells), sum([
         cell.memory_free_mib for cell in cells])
 
 
@@ -274,8 +267,7 @@ def needs_cpus(demand: demands.Demand) -> NeedsCPUs:
             any(cell.vcpus for cell in demand.cells))
 
 
-def _cpus_left(needs: NeedsCPUs,
-               cells: Sequence[CellState]) -> float:
+def count_cpus(needs: NeedsCPUs, cells: Sequence[CellState]) -> float:
     """Count the free CPUs of the kinds that a guest needs."""
     left = 0.0
     if needs[0]:
@@ -285,9 +277,9 @@ def _cpus_left(needs: NeedsCPUs,
     return left
 
 
-def share(needs: NeedsCPUs, cells: Sequence[CellState],
-           empty: Sequence[CellState]) -> float:
-    """Return the share of free CPUs, of the kinds that a guest needs."""
-    most = _cpus_left(needs, empty)
-    free = max(_cpus_left(needs, cells), 0.0)
-    return min(free / most, 1.0) if most else 0.0
+def share(free: float, most: float) -> float:
+    """Return the share of free CPUs.
+
+    :param most: the free CPUs of the empty host
+    """
+    return min(max(free, 0.0) / most, 1.0) if most else 0.0

@@ -7,6 +7,7 @@ guest cell. Rows are filled when they are read.
 """
 
 import itertools
+import typing
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Sequence
@@ -17,6 +18,8 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
 Counts = tuple[int, ...]
+#: The fields of a CellState that do not change.
+_Fields = tuple[typing.Any, ...]
 
 
 class CellTable:
@@ -31,25 +34,37 @@ class CellTable:
         """
         self._by_core = by_core
         self._forgive = forgive
-        # Of guest cells with dedicated CPUs only, what their memory is.
-        self._columns: dict[demands.CellDemand, Hashable] = {}
-        # For the fields that do not change, the number of the state without
-        # guests, and the numbers of all states by the fields that do.
-        self._numbers: dict[Hashable, tuple[int, dict[
+        # Of guest cells with dedicated CPUs only, the place of their memory
+        # among those that differ, for each of which there is a guest cell.
+        self._columns: dict[demands.CellDemand, int | None] = {}
+        self._memories: dict[Hashable, demands.CellDemand] = {}
+        # The others, and their columns.
+        self._others: list[tuple[int, demands.CellDemand]] = []
+        # For the fields that do not change, these fields, the number of the
+        # state without guests, and the numbers of all states by the others.
+        self._numbers: dict[Hashable, tuple[_Fields, int, dict[
             cell_room.Changing, int]]] = {}
         self._states: list[cell_room.CellState] = []
         self._empty: list[int] = []
         self._by_pcpus: dict[Hashable, Counts] = {}
         self._rows: list[Counts] = []
+        # Many states have equal rows, which are made and kept once.
+        self._alike: dict[tuple[Counts, ...], Counts] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def add(self, guest_cell: demands.CellDemand) -> int:
         """Return the column of a guest cell, which may be a new one."""
-        self._columns.setdefault(guest_cell, (
-            guest_cell.memory_mib, guest_cell.page_kib) if guest_cell.policy
-            is shape_model.CPUPolicy.DEDICATED else None)
+        if guest_cell not in self._columns:
+            place = None
+            if guest_cell.policy is shape_model.CPUPolicy.DEDICATED:
+                memory = guest_cell.memory_mib, guest_cell.page_kib
+                self._memories.setdefault(memory, guest_cell)
+                place = list(self._memories).index(memory)
+            else:
+                self._others.append((len(self._columns), guest_cell))
+            self._columns[guest_cell] = place
         return list(self._columns).index(guest_cell)
 
     def number(self, cell: supplies.CellSupply,
@@ -58,18 +73,17 @@ class CellTable:
         fixed, changing = cell_room.describe(cell, supply, self._by_core)
         alike = self._numbers.get(fixed)
         if alike is None:
-            alike = self._numbers[fixed] = len(self._states), {}
-            state = cell_room.CellState._make((*fixed, *changing))
-            self._add(alike, state, state.emptied())
-        number = alike[1].get(changing)
-        return (self._add(alike, self._states[alike[0]], changing)
-                if number is None else number)
+            alike = self._numbers[fixed] = fixed, len(self._states), {}
+            self._add(alike, cell_room.CellState._make(
+                fixed + changing).emptied())
+        number = alike[2].get(changing)
+        return self._add(alike, changing) if number is None else number
 
-    def _add(self, alike: tuple[int, dict[cell_room.Changing, int]],
-             state: cell_room.CellState, changing: cell_room.Changing) -> int:
-        number = alike[1][changing] = len(self._states)
-        self._states.append(state.replace(changing))
-        self._empty.append(alike[0])
+    def _add(self, alike: tuple[_Fields, int, dict[cell_room.Changing, int]],
+             changing: cell_room.Changing) -> int:
+        number = alike[2][changing] = len(self._states)
+        self._states.append(cell_room.CellState._make(alike[0] + changing))
+        self._empty.append(alike[1])
         self._rows.append(())
         return number
 
@@ -86,11 +100,11 @@ class CellTable:
         for number in cells:
             row = self._rows[number]
             if len(row) < len(self._columns):
-                self._rows[number] = (*row, *self._count(number, len(row)))
+                self._rows[number] = self._count(number, row)
         return [self._rows[number] for number in cells]
 
-    def _count(self, number: int, first: int) -> list[int]:
-        """Count guest cells, from the first that has not been counted."""
+    def _count(self, number: int, row: Counts) -> Counts:
+        """Count guest cells, and append to a row those it does not have."""
         cell = self._states[number]
         # Many cells have as many free CPUs, and many guests as much memory.
         key = self._empty[number], cell.free, cell.core_free
@@ -99,21 +113,23 @@ class CellTable:
             cpus = self._by_pcpus[key] = (*cpus, *[
                 self.isolate(guest, cell_room.count_by_pcpus, guest, cell)
                 for guest in itertools.islice(self._columns, len(cpus), None)])
-        by_memory: dict[Hashable, int] = {}
-        found = []
-        for (guest, memory), room in itertools.islice(
-                zip(self._columns.items(), cpus, strict=True), first, None):
-            if memory is None:
-                found.append(self.isolate(
-                    guest, cell_room.count, guest, cell))
-            elif room:
-                if memory not in by_memory:
-                    by_memory[memory] = self.isolate(
-                        guest, cell_room.count_by_memory, guest, cell)
-                found.append(min(room, by_memory[memory]))
-            else:
-                found.append(0)
-        return found
+        memory = tuple([
+            self.isolate(guest, cell_room.count_by_memory, guest, cell)
+            for guest in self._memories.values()]) if any(cpus) else ()
+        rest = tuple([
+            self.isolate(guest, cell_room.count, guest, cell)
+            for place, guest in self._others if place >= len(row)])
+        counts = cpus, memory, rest, row
+        known = self._alike.get(counts)
+        if known is None:
+            others = iter(rest)
+            known = self._alike[counts] = *row, *[
+                next(others) if place is None
+                else min(room, memory[place]) if room else 0
+                for room, place in itertools.islice(zip(
+                    cpus, self._columns.values(), strict=True),
+                    len(row), None)]
+        return known
 
     def isolate(self, kind: object, count: Callable[..., int],
                 *arguments: object) -> int:

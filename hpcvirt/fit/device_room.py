@@ -22,6 +22,9 @@ _MANY = 1 << 20
 #: Tags of Nova's pools that no request names: how many devices there are, and
 #: where. Without them, the pools of a fleet are of few kinds.
 _NOT_NAMED = frozenset(('count', 'numa_node', 'rp_uuid'))
+_LEGACY = shape_model.PCIAffinity.LEGACY
+_PREFERRED = shape_model.PCIAffinity.PREFERRED
+_SOCKET = shape_model.PCIAffinity.SOCKET
 
 #: For each pool its cell, its free devices, and the number of its tags.
 _Pools = tuple[tuple[int | None, int, int], ...]
@@ -80,11 +83,12 @@ class DeviceRoom:
 
     def limit(self, index: int, state: int,
               cells: Sequence[cell_room.CellState],
-              near: Mapping[int, int]) -> int:
+              places: Mapping[int | None, int], near: Sequence[int]) -> int:
         """Count the guests of a kind for which there are devices.
 
         :param index: of the kind, in the order in which they were added
         :param state: the number of the state of the devices
+        :param places: of the cells, by their ids
         :param near: how many guests of the kind each cell takes
         """
         guests = _MANY
@@ -95,7 +99,7 @@ class DeviceRoom:
                 free = self._free[number, state] = self._add_up(
                     number, request, state)
             guests = min(guests, _served(request.affinity, count, guest_cells,
-                                         free, cells, near))
+                                         free, cells, places, near))
         return guests
 
     def _add_up(self, number: int, request: devices.DeviceRequest,
@@ -127,38 +131,37 @@ def _wanted(demand: demands.Demand,
 
 def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
             free: _Free, cells: Sequence[cell_room.CellState],
-            near: Mapping[int, int]) -> int:
+            places: Mapping[int | None, int], near: Sequence[int]) -> int:
     """Count the guests that get the same number of devices each.
 
     :param guest_cells: the cells of a guest, near which its devices are
     :param free: the free devices of each cell
     """
     total = sum(free.values()) // count
-    if affinity is shape_model.PCIAffinity.PREFERRED or not total:
+    if not total or affinity is _PREFERRED:
         return total
-    if affinity is shape_model.PCIAffinity.SOCKET:
+    anywhere = free.get(None, 0) if affinity is _LEGACY else 0
+    if affinity is _SOCKET:
         usable = [min(number, count * room)
                   for number, room in _sockets(free, cells, near)]
     else:
-        usable = [number if number < (room := count * near.get(cell, 0))
+        usable = [number if number < (room := count * near[places[cell]])
                   else room
-                  for cell, number in free.items() if cell is not None]
-    anywhere = (free.get(None, 0)
-                if affinity is shape_model.PCIAffinity.LEGACY else 0)
+                  for cell, number in free.items() if cell in places]
     if guest_cells == 1 and not anywhere:
-        return sum(number // count for number in usable)
+        return sum([number // count for number in usable])
     if sum(sorted(usable)[-guest_cells:]) + anywhere < count:
         return 0
     return (sum(usable) + anywhere) // count
 
 
 def _sockets(free: _Free, cells: Sequence[cell_room.CellState],
-             near: Mapping[int, int]) -> list[tuple[int, int]]:
+             near: Sequence[int]) -> list[tuple[int, int]]:
     """Add up the free devices and the guests of the cells of each socket."""
     there: collections.Counter[int] = collections.Counter()
     room: collections.Counter[int] = collections.Counter()
-    for cell in cells:
+    for cell, guests in zip(cells, near, strict=True):
         place = cell.id if cell.socket is None else -1 - cell.socket
         there[place] += free.get(cell.id, 0)
-        room[place] += near[cell.id]
+        room[place] += guests
     return [(number, room[place]) for place, number in there.items()]

@@ -25,6 +25,7 @@ import operator
 import typing
 from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import allocation
@@ -51,6 +52,7 @@ LATER = 0.5
 _PARTS = 1 << 20
 
 Counts = cell_table.Counts
+_SOCKET = shape_model.NUMAScope.SOCKET
 _Number = typing.TypeVar('_Number', int, float)
 #: Guests now and later.
 Prospects = tuple[float, ...]
@@ -144,6 +146,7 @@ class HostRoom:
         # The tables have a row for each state, and a column for each kind.
         self._places: dict[Hashable, int] = {}
         self._columns: list[demands.Demand] = []
+        self._selective: list[tuple[int, demands.Demand]] = []
         self._needs_cpus: list[cell_room.NeedsCPUs] = []
         # Columns of the table of cells, with the guest cells of a guest.
         self._needs: list[tuple[tuple[int, int], ...]] = []
@@ -155,7 +158,8 @@ class HostRoom:
         self._cells = cell_table.CellTable(self._aspects[0], self._forgive)
         self._states: dict[_State, int] = {}
         self._hosts: list[_State] = []
-        self._on_empty: dict[tuple[int, ...], Counts] = {}
+        self._on_empty: dict[tuple[int, ...], tuple[
+            Counts, dict[cell_room.NeedsCPUs, float]]] = {}
         self._prospects: list[Prospects] = []
         self._demand: demands.Demand | None = None
         self._guests: dict[Hashable, int] = {}
@@ -169,6 +173,8 @@ class HostRoom:
         self._needs.append(needs)
         self._needed.append([self._need_numbers.setdefault(
             need, len(self._need_numbers)) for need in needs])
+        if kind.selective:
+            self._selective.append((len(self._columns), kind))
         self._columns.append(kind)
         self._later.clear()
         self._devices.add(kind)
@@ -254,20 +260,22 @@ class HostRoom:
         numbers, device_state = state
         columns = list(zip(*self._cells.rooms(numbers), strict=True))
         kinds = self._needed[first:]
-        wanted = {*itertools.chain.from_iterable(kinds)}
+        wanted = ({*itertools.chain.from_iterable(kinds)} if first
+                  else range(len(self._need_numbers)))
         spread = [
             min(_MANY, cell_room.spread(columns[column], count))
             if number in wanted else 0
             for (column, count), number in self._need_numbers.items()]
         found = [spread[needs[0]] if len(needs) == 1
                  else min([spread[need] for need in needs]) for needs in kinds]
-        cells: list[cell_room.CellState] = []
-        for place, kind in enumerate(self._columns[first:]):
-            if kind.selective and found[place]:
-                cells = cells or self._cells.states(numbers)
-                found[place] = self._cells.isolate(
-                    kind, self._select, first + place, found[place], cells,
-                    columns, device_state)
+        cells = self._cells.states(numbers) if self._selective else []
+        places: dict[int | None, int] = {
+            cell.id: place for place, cell in enumerate(cells)}
+        for place, kind in self._selective:
+            if place >= first and found[place - first]:
+                found[place - first] = self._cells.isolate(
+                    kind, self._select, place, found[place - first], cells,
+                    places, columns, device_state)
         return found
 
     def _now_and_later(self, number: int) -> Prospects:
@@ -276,13 +284,16 @@ class HostRoom:
         if first < len(self._columns):
             state = self._hosts[number]
             empty = self._cells.emptied(state[0])
-            then = self._on_empty.get(empty, ())
+            then, most = self._on_empty.get(empty, ((), {}))
             if len(then) < len(self._columns):
-                then = self._on_empty[empty] = (
-                    *then, *self._count((empty, 0), len(then)))
+                cells = self._cells.states(empty)
+                then, most = self._on_empty[empty] = (
+                    (*then, *self._count((empty, 0), len(then))),
+                    {needs: cell_room.count_cpus(needs, cells)
+                     for needs in {*self._needs_cpus}})
             cells = self._cells.states(state[0])
             shares = {needs: cell_room.share(
-                needs, cells, self._cells.states(empty))
+                cell_room.count_cpus(needs, cells), most[needs])
                       for needs in {*self._needs_cpus[first:]}}
             key = empty, first, *shares.values()
             later = self._later.get(key)
@@ -303,37 +314,37 @@ class HostRoom:
 
     def _select(self, index: int, guests: int,
                 cells: Sequence[cell_room.CellState],
-                columns: Sequence[Counts], device_state: int) -> int:
+                places: Mapping[int | None, int], columns: Sequence[Counts],
+                device_state: int) -> int:
         """Count guests for which it matters which cells they get.
 
         :param guests: how many there are if it does not matter
+        :param places: of the cells, by their ids
         """
         demand = self._columns[index]
-        needs = [(columns[place], number)
-                 for place, number in self._needs[index]]
+        needs = [(columns[place], size) for place, size in self._needs[index]]
         if demand.exclusive_cells:
             needs = [(tuple([min(room, int(cell.empty)) for room, cell in zip(
                 column, cells, strict=True)]), number)
                 for column, number in needs]
             guests = min(itertools.starmap(cell_room.spread, needs))
-        if (demand.numa_scope is shape_model.NUMAScope.SOCKET
+        if (demand.numa_scope is _SOCKET
                 and len(demand.cells) > 1):
             guests = cell_room.spread_in_sockets(needs, cells)
-        near = dict(zip([cell.id for cell in cells], needs[0][0] if len(
-            needs) == 1 else map(max, *[column for column, _ in needs]),
-            strict=True))
+        near = needs[0][0] if len(needs) == 1 else [
+            *map(max, *[column for column, _ in needs])]
         if demand.physnets or demand.tunneled:
-            for ids in _affine_cells(demand, cells):
-                guests = min(guests, sum(near[cell] for cell in ids))
+            for affine in _affine_cells(demand, cells):
+                guests = min(guests, sum(itertools.compress(near, affine)))
         return min(guests, _MANY, self._devices.limit(
-            index, device_state, cells, near)) if guests else 0
+            index, device_state, cells, places, near)) if guests else 0
 
 
 def _affine_cells(demand: demands.Demand,
-                  cells: Sequence[cell_room.CellState]) -> list[list[int]]:
-    """List the cells near each network of a guest that is near some."""
-    near = [[cell.id for cell in cells if physnet in cell.physnets]
+                  cells: Sequence[cell_room.CellState]) -> list[list[bool]]:
+    """Tell of each network that is near cells whether it is near each cell."""
+    near = [[physnet in cell.physnets for cell in cells]
             for physnet in demand.physnets]
     if demand.tunneled:
-        near.append([cell.id for cell in cells if cell.tunneled])
-    return [ids for ids in near if ids]
+        near.append([cell.tunneled for cell in cells])
+    return [affine for affine in near if any(affine)]

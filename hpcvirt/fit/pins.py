@@ -15,6 +15,8 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
+_ISOLATE = shape_model.ThreadPolicy.ISOLATE
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Pins:
@@ -51,14 +53,13 @@ def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
     """Choose pins for a guest cell on a host cell where it fits."""
     if demand.policy is shape_model.CPUPolicy.SHARED:
         return Pins(())
-    if (demand.threads is not shape_model.ThreadPolicy.ISOLATE
-            and not demand.emulator_pcpus):
+    isolated = demand.threads is _ISOLATE
+    if not isolated and not demand.emulator_pcpus:
         cpus = _whole_cores(demand.pcpus, cell)
         if len(cpus) == demand.pcpus:
             return Pins(cpus)
     cores = [free for core in cell.siblings
              if (free := sorted(core & cell.free))]
-    isolated = demand.threads is shape_model.ThreadPolicy.ISOLATE
     cpus = _spread(demand, cell, cores)
     if isolated:
         rest = [core for core in cores if not set(core) & set(cpus)]
@@ -77,18 +78,21 @@ def _whole_cores(needed: int, cell: supplies.CellSupply) -> tuple[int, ...]:
 
     It stops when it has enough: a cell may have thousands of cores.
     """
-    width = cell.threads_per_core
-    whole = (sorted(core) for core in cell.siblings
-             if len(core) == width and core <= cell.free)
-    return tuple(itertools.islice(itertools.chain.from_iterable(whole),
-                                  needed))
+    width, free = cell.threads_per_core, cell.free
+    cpus: list[int] = []
+    for core in cell.siblings:
+        if len(cpus) >= needed:
+            break
+        if len(core) == width and core <= free:
+            cpus += sorted(core)
+    return tuple(cpus[:needed])
 
 
 def _spread(demand: demands.CellDemand, cell: supplies.CellSupply,
             cores: list[list[int]]) -> tuple[int, ...]:
     """Fill cores with vCPUs, using as many threads per core as possible."""
     needed = demand.pcpus
-    if demand.threads is shape_model.ThreadPolicy.ISOLATE:
+    if demand.threads is _ISOLATE:
         width = cell.threads_per_core
         whole = [core for core in cores if len(core) >= width]
         return tuple(core[0] for core in whole[:needed])

@@ -31,7 +31,7 @@ WINDOW_S = 1800.0
 MIN_SCORE = 0.5
 
 #: A sign without a published source, and one of the sums over many CPUs, must
-#: last for longer, because it may also be a backup, a hot afternoon or a burst.
+#: last for longer: it may also be a backup, a hot afternoon or a burst.
 LONG_S = 3600.0
 
 

@@ -153,7 +153,7 @@ def instance(policy, cpus=()):
 
 
 class ChangeUnderInstancesTest(test.NoDBTestCase):
-    """What doc/source/admin/configure-hosts-in-use.rst says of hosts with instances."""
+    """What the page configure-hosts-in-use says of hosts with instances."""
 
     DEDICATED = fields.CPUAllocationPolicy.DEDICATED
     MIXED = fields.CPUAllocationPolicy.MIXED

@@ -29,6 +29,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
+Word = judgement.VerdictResult
 #: Why a figure is not judged.
 NOT_MEASURED = 'not measured in every sample'
 
@@ -67,8 +68,7 @@ def count(runs: Iterable[record.Run]) -> int:
                       for metric in sample_pairs.metrics(run)))
 
 
-def estimate_run(run: record.Run,
-                 machines: Iterable[record.Run],
+def estimate_run(run: record.Run, machines: Iterable[record.Run],
                  together: int = 0) -> list[Figure]:
     """Estimate all figures of a run that have a bound.
 
@@ -79,8 +79,10 @@ def estimate_run(run: record.Run,
     """
     found = attempts.gather(run)
     together = together or count([run])
+    # A sample that failed has its number in its own attempt.
+    checked = run if sample_pairs.explain_invalid(run) else found.run
     return [_after_failures(figure, found) for figure in estimate_each(
-        found.run, found.run.bounds, lambda metric, bound: estimate_metric(
+        checked, run.bounds, lambda metric, bound: estimate_metric(
             found, metric, bound, machines, together))]
 
 
@@ -91,7 +93,7 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
          if sample.side is side and not sample.warm_up and not sample.control]
         for side in (record.Side.NATIVE, record.Side.GUEST))
     judged = figure.judgement
-    if judged.result is not judgement.VerdictResult.INVALID or all(guest):
+    if judged.result is not Word.INVALID or all(guest):
         return figure
     failed = (found.failed[0] + native.count(False),
               found.failed[1] + guest.count(False))
@@ -101,7 +103,7 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
     judged = dataclasses.replace(judged, remarks=(remark,))
     if stragglers.judge_failed(failed, runs, found.share):
         judged = dataclasses.replace(
-            judged, result=judgement.VerdictResult.FAIL, remedy=None,
+            judged, result=Word.FAIL, remedy=None,
             reason='runs of the guest fail, and those of native do not')
     return dataclasses.replace(figure, judgement=judged)
 
@@ -115,10 +117,9 @@ def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
     :param estimate: estimates a figure that every sample has
     :param too_few: why a valid run decides nothing, None if it may
     """
-    why, word = (sample_pairs.explain_invalid(run),
-                 judgement.VerdictResult.INVALID)
+    why, word = sample_pairs.explain_invalid(run), Word.INVALID
     if why is None:
-        why, word = too_few, judgement.VerdictResult.INCONCLUSIVE
+        why, word = too_few, Word.INCONCLUSIVE
     if why is not None:
         return [_unmeasured(run, metric, word, why)
                 for metric in wanted or ('all figures',)]
@@ -128,11 +129,10 @@ def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
             for metric, bound in wanted.items()]
 
 
-def _unmeasured(run: record.Run, metric: str, word: judgement.VerdictResult,
+def _unmeasured(run: record.Run, metric: str, word: Word,
                 why: str) -> Figure:
-    return Figure(dataclasses.replace(
-        make_blank(run, metric, word, why),
-        remedy=judgement.Remedy.MEASURE_AGAIN))
+    return Figure(dataclasses.replace(make_blank(run, metric, word, why),
+                                      remedy=judgement.Remedy.MEASURE_AGAIN))
 
 
 def estimate_metric(found: attempts.Evidence, metric: str,
@@ -146,7 +146,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     """
     run = found.run
     values = sample_pairs.values(run, metric)
-    word = None if bound is None else judgement.VerdictResult.INCONCLUSIVE
+    word = None if bound is None else Word.INCONCLUSIVE
     blank = make_blank(run, metric, word, None)
     too_few = sample_pairs.explain_too_few(run, values)
     if too_few is not None:
@@ -167,7 +167,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     copied = evidence.copies(run, metric, values)
     if copied is not None:
         return Figure(dataclasses.replace(
-            blank, result=word and judgement.VerdictResult.INVALID,
+            blank, result=word and Word.INVALID,
             reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = unit_losses.find_units(values, of_launch=run.of_launch)
@@ -199,10 +199,10 @@ def estimate_metric(found: attempts.Evidence, metric: str,
                   share=found.share / max(1, len(run.interim_analyses)))
     reason, remedy = _find_obstacle(run, values, last)
     if reason is None and done and not sequential.decides:
-        reason, remedy = (
-            f'{len(set(units)) or done[-1]} '
-            f'{"boots" if units else "pairs"} are too few for the part of '
-            'the errors that they may spend: go on', judgement.Remedy.PAIRS)
+        reason = (f'{len(set(units)) or done[-1]} '
+                  f'{"boots" if units else "pairs"} are too few for the part '
+                  'of the errors that they may spend: go on')
+        remedy = judgement.Remedy.PAIRS
     if reason is not None:
         return dataclasses.replace(base, judgement=dataclasses.replace(
             estimated, reason=reason, remedy=remedy))
@@ -310,7 +310,7 @@ def _control(run: record.Run, metric: str,
 
 
 def make_blank(run: record.Run, metric: str,
-               word: judgement.VerdictResult | None,
+               word: Word | None,
                reason: str | None) -> judgement.Judgement:
     """Make the judgement of a figure that has no estimate yet."""
     figure = next((sample.outcome.metrics[metric] for sample in run.samples

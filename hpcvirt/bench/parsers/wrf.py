@@ -112,8 +112,8 @@ def _check_times(times: Sequence[str], *, is_begun: bool) -> list[float]:
 
     A step may end between two seconds, and its time is cut to whole ones: of
     steps of 1.5 s, every other one is longer by 1 s. If one step alone is, a
-    line of steps of 1 s may be missing; in the first half of a run it is, since
-    such steps of a fraction would soon be longer again.
+    line of steps of 1 s may be missing. In the first half of a run it is:
+    steps of a fraction would be longer once more.
     WRF prints adaptive steps in another format.
 
     :param is_begun: the first time is that of the begin, in whole seconds

@@ -196,8 +196,8 @@ class TestNextStep(testtools.TestCase):
         (judged,) = found.judgements
         judged = dataclasses.replace(judged, tail=judgement.Tail(
             judgement.VerdictResult.INCONCLUSIVE, 0, 1, 0.5))
-        (step,) = next_step.find_steps(record.Result((run,), dataclasses.replace(
-            found, judgements=(judged,))))
+        (step,) = next_step.find_steps(record.Result(
+            (run,), dataclasses.replace(found, judgements=(judged,))))
         self.assertIn('The slow runs: find out what made 1 run of the guest',
                       step)
 

@@ -98,9 +98,11 @@ def read_by_prometheus(text):
     found = {}
     for sample in samples:
         sign = sample.labels.get('sign')
+        # Prometheus stores floating-point numbers; the client keeps integers.
+        value = float(sample.value)
         if sample.name == readings.SCORE and sign in SIGNS and (
-                0 <= sample.value < math.inf):
-            found[sign] = max(sample.value, found.get(sign, 0.0))
+                0 <= value < math.inf):
+            found[sign] = max(value, found.get(sign, 0.0))
     return found
 
 

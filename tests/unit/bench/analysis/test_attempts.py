@@ -79,6 +79,14 @@ class TestGather(testtools.TestCase):
             self.assertEqual(Word.INCONCLUSIVE, judged.result)
             self.assertIn('much slower or failed', judged.reason)
 
+    def test_a_failed_sample_is_named_as_in_its_own_attempt(self):
+        native, guest = noisy(10)
+        run = runs.run(native, [*guest[:3], runs.bad(), *guest[4:]],
+                       earlier=(attempt(*noisy(10, seed=2)),))
+        reason = verdict.judge([run]).reason
+        self.assertIn('1 of 20 samples failed their own check; the first, '
+                      'guest pair 3', reason)
+
     def test_attempts_at_something_else_do_not_count(self):
         native, guest = ([runs.good(value, **{'class': 'D'}) for value in side]
                          for side in noisy(6))
