@@ -58,12 +58,12 @@ _RESEMBLE_MUCH = 1.5
 #: number of standard errors if the guest varies by itself.
 _OWN = 2.0
 #: Such a guest has to be farther from the bound than its own noise times the
-#: larger one of (correlation + _UNSEEN) x _FEW / n^2, which keeps the promise
-#: for AR(1) up to 0.9, and of the standard errors that the interval would have
-#: with a correlation of _HIDDEN, or of _SEEN / sqrt(n) if that is smaller: a
-#: larger one would show.
+#: larger one of (correlation + _UNSEEN) x _FEW / (n^2 - 10), which keeps the
+#: promise for AR(1) up to 0.9, and of the standard errors that the interval
+#: would have with a correlation of _HIDDEN, or of _SEEN / sqrt(n) if that is
+#: smaller: a larger one would show.
 _UNSEEN = 0.4
-_FEW = 500
+_FEW = 460.0
 _HIDDEN = 0.5
 _SEEN = 3.0
 
@@ -202,7 +202,7 @@ class Caution:
         errors = stats.quantile(stats.ALPHA / self.figures)
         hidden = min(_HIDDEN, _SEEN / math.sqrt(count))
         return own * errors * max(
-            (correlation + _UNSEEN) * _FEW / count ** 2
+            (correlation + _UNSEEN) * _FEW / max(1, count ** 2 - 10)
             / stats.quantile(stats.ALPHA), _widen(hidden) / math.sqrt(count))
 
     def allow(self, errors: float) -> float:
@@ -265,7 +265,7 @@ def find_least(distance: float, limit: float, own: float = 0.0) -> int:
     own_room = _widen(_HIDDEN) * stats.quantile(stats.ALPHA) * own
     return math.ceil(max(
         (max(Caution(limit).find_room(1), own_room) / distance) ** 2,
-        math.sqrt(_FEW * _UNSEEN * own / distance)))
+        math.sqrt(_FEW * _UNSEEN * own / distance + 10)))
 
 
 def _median_ends(values: Sequence[float],
