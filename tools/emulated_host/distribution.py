@@ -193,7 +193,7 @@ def run(machine: machines.Machine, tree: pathlib.Path, image: pathlib.Path,
     console = image.with_suffix('.console')
     try:
         parameters = ('root=/dev/vda ro console=ttyS0 panic=-1 '
-                      'no_timer_check rootdelay=1800 udev.event_timeout=1800 '
+                      'no_timer_check udev.event_timeout=1800 '
                       'nvme_core.admin_timeout=255 nvme_core.io_timeout=255 '
                       f'{parameters}')
         subprocess.run([
