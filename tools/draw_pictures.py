@@ -90,13 +90,7 @@ def draw_flow(label: str, steps: Sequence[Step]) -> str:
     parts: list[str] = []
     y = 8.0
     for number, step in enumerate(steps):
-        lines = textwrap.wrap(step.text, _COLUMNS)
-        height = 14 + _LINE * (1 + len(lines))
-        parts.append(svg.rectangle(step.kind, 8, y, WIDTH - 16, height))
-        parts.append(_bold(18, y + 19, step.title))
-        parts += [svg.text(18, y + 19 + _LINE * (row + 1), line)
-                  for row, line in enumerate(lines)]
-        y += height
+        y = _box(parts, y, step)
         if number + 1 == len(steps):
             break
         if step.then is None:
@@ -258,17 +252,11 @@ def draw_refusal() -> str:
     parts += [svg.rectangle('c', 18 + 26.5 * cpu, 216, 22, 22)
               for cpu in range(16)]
     passes = 'The host has 16 PCPU free, 16 needed: it passes.'
-    verdicts = (('good', 'Placement', passes),
-                ('bad', 'HPCTopologyFilter', f'It is refused: {reason}.'))
-    y = 250
-    for kind, title, text in verdicts:
-        lines = textwrap.wrap(text, _COLUMNS)
-        height = 14 + _LINE * (1 + len(lines))
-        parts.append(svg.rectangle(kind, 8, y, WIDTH - 16, height))
-        parts.append(_bold(18, y + 19, title))
-        parts += [svg.text(18, y + 19 + _LINE * (row + 1), line)
-                  for row, line in enumerate(lines)]
-        y += height + 8
+    y = 250.0
+    for step in (Step('Placement', passes, 'good'),
+                 Step('HPCTopologyFilter', f'It is refused: {reason}.',
+                      'bad')):
+        y = _box(parts, y, step) + 8
     return _finish(y, parts, 'Why 8 and 8 free PCPUs are not 16')
 
 
@@ -301,6 +289,17 @@ def draw_error_rates() -> str:
         parts.append(svg.rectangle(kind, 18, y, 14, 10))
         parts.append(svg.text(40, y + 10, words))
     return _finish(y + 22, parts, 'False verdicts for each kind of noise')
+
+
+def _box(parts: list[str], y: float, step: Step) -> float:
+    """Add a box to the parts of a drawing; return where it ends."""
+    lines = textwrap.wrap(step.text, _COLUMNS)
+    height = 14 + _LINE * (1 + len(lines))
+    parts.append(svg.rectangle(step.kind, 8, y, WIDTH - 16, height))
+    parts.append(_bold(18, y + 19, step.title))
+    parts += [svg.text(18, y + 19 + _LINE * (row + 1), line)
+              for row, line in enumerate(lines)]
+    return y + height
 
 
 def _bar(y: float, total: int, used: Sequence[tuple[str, int]],
