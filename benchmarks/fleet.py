@@ -108,7 +108,8 @@ def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
 def renew(fleet: Sequence[Any]) -> None:
     """Make the records of hosts new, as if nova-scheduler had read them."""
     for state in fleet:
-        vars(state.numa_topology).pop(quick_verdict.EXAMINED, None)
+        for mark in (quick_verdict.EXAMINED, quick_verdict.COUNTS):
+            vars(state.numa_topology).pop(mark, None)
 
 
 def request(cells: int, vfs: int = 0, affinity: str = 'required',

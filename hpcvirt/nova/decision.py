@@ -64,6 +64,7 @@ class FilterDecision:
             self._malformed = reasons.Misfit(
                 reasons.Code.EXTRA_SPEC, {'key': exc.where, 'what': exc.what})
         self._packing = config.read_packing()
+        self._learns = False
         self._fits: quick_verdict.HostTest | None = None
         if self.start is not None and self.start.move is None:
             # What a host has left for the next of several guests is recorded
@@ -96,7 +97,7 @@ class FilterDecision:
                     for host_state in host_states)
         start = self.start
         if start is not None:
-            port_interface.learn(start.requests, host_states)
+            self._learns = port_interface.learn(start.requests, host_states)
         if (start is None or start.move is not None or
                 not move_check.needs_retry_check(start.demand) or
                 nova.conf.CONF.scheduler.max_attempts < 2):
@@ -189,6 +190,8 @@ class FilterDecision:
                 host_state.allocation_candidates = []
                 return late_misfit.LateMisfit(self._explain, start, host_state,
                                               candidates)
+            if self._learns:
+                port_interface.learn_new(host_state)
             if fits and host_state.allocation_candidates:
                 host_state.limits['numa_topology'] = self._limits_of(
                     host_state)

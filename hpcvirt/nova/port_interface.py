@@ -38,34 +38,43 @@ _known_nodes: set[str] = set()
 
 
 def learn(requests: Iterable[typing.Any],
-          host_states: Iterable[typing.Any]) -> None:
-    """Remember the interfaces that hosts report, for requests of ports.
+          host_states: Iterable[typing.Any]) -> bool:
+    """Remember the interfaces of all hosts for ports with bandwidth.
 
-    Requests without bandwidth need no names. They only look at nodes that were
-    not looked at before.
+    :returns: whether the requests are for ports without bandwidth: they need
+        no names, but :func:`learn_new` may look at the hosts that they reach
     """
     ports = {request.requester_id for request in requests
              if not adapter.is_of_flavor(request)}
-    if not ports:
+    # All candidates of a request map the same groups.
+    mappings = next((candidate['mappings'] for host_state in host_states
+                     for candidate in host_state.allocation_candidates), {})
+    if ports.isdisjoint(mappings):
+        return bool(ports)
+    for host_state in host_states:
+        _remember(host_state)
+    return False
+
+
+def learn_new(host_state: typing.Any) -> None:
+    """Remember the interfaces of a host that was not looked at before."""
+    if host_state.nodename not in _known_nodes:
+        _remember(host_state)
+
+
+def _remember(host_state: typing.Any) -> None:
+    if len(_known_names) >= _MAX_NAMES:
         return
     if len(_known_nodes) >= _MAX_NODES:
         _known_nodes.clear()
-    bound = any(ports.intersection(candidate['mappings'])
-                for host_state in host_states
-                for candidate in host_state.allocation_candidates[:1])
-    for host_state in host_states:
-        if len(_known_names) >= _MAX_NAMES:
-            return
-        try:
-            if not bound and host_state.nodename in _known_nodes:
-                continue
-            _known_nodes.add(host_state.nodename)
-            for pool in host_state.pci_stats.pools:
-                if name := pool.get(TAG):
-                    _known_names.add(str(name))
-        except lazy_sequence.BROKEN:
-            # It tracks no devices, or is malformed and refused later.
-            pass
+    try:
+        _known_nodes.add(host_state.nodename)
+        for pool in host_state.pci_stats.pools:
+            if name := pool.get(TAG):
+                _known_names.add(str(name))
+    except lazy_sequence.BROKEN:
+        # It tracks no devices, or is malformed and refused later.
+        pass
 
 
 def find(request: typing.Any, mappings: Mapping[str, Sequence[str]],

@@ -14,9 +14,10 @@ Nova, without a Supply:
   :func:`hpcvirt.fit.claim.predict` looks for.
 
 All other hosts are for the fit engine to judge, also those whose record is
-malformed. A record is examined when it is new: a NUMATopology that was found
-complete is marked, and Nova makes another one when it reads the host anew or
-charges a guest to it.
+malformed. A record is examined when it is new: what was counted and found
+complete is kept on the NUMATopology, and Nova makes another one when it reads
+the host anew or charges a guest to it. The cells that a guest would take are
+counted each time.
 """
 
 import dataclasses
@@ -49,7 +50,9 @@ RoomTest = Callable[[typing.Any, Sequence[typing.Any], set[int]], bool]
 
 _MAX_ARRANGEMENTS = claim_replay.MAX_ARRANGEMENTS
 
-#: The attribute that marks a NUMATopology.
+#: The attributes of a NUMATopology that was examined: the free dedicated CPUs
+#: of its cells, and the ids of cells whose free CPUs are all on cores.
+COUNTS = 'hpcvirt_counts'
 EXAMINED = 'hpcvirt_examined'
 
 
@@ -76,17 +79,33 @@ def make_test(demand: demands.Demand, packing: bool,
         cells = topology._obj_cells
         spare = len(cells) - size
         found: list[typing.Any] = []
-        for cell in cells:
-            # Nova pins no other CPUs than dedicated ones.
-            if (len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus) >= pcpus
-                    and has_rest(cell)):
-                found.append(cell)
-                if len(found) == size:
-                    break
-            else:
+        sure = 0
+        counts = getattr(topology, COUNTS, None)
+        if counts is None:
+            # A record that is never read again need not be remembered.
+            setattr(topology, COUNTS, ())
+        elif not counts:
+            counts = tuple(map(_count_free, cells))
+            setattr(topology, COUNTS, counts)
+        for free, cell in zip(counts, cells, strict=True) if counts else (
+                (len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus), cell)
+                for cell in cells):
+            if free < pcpus:
                 spare -= 1
                 if spare < 0:
                     return False
+                continue
+            found.append(cell)
+            if len(found) == size:
+                # Reading pages takes longer than the rest, and is in vain on
+                # a host that lacks CPUs.
+                found[sure:] = filter(has_rest, found[sure:])
+                spare -= size - len(found)
+                if spare < 0:
+                    return False
+                sure = len(found)
+                if sure == size:
+                    break
         else:
             return False
         if has_room is None or math.perm(len(cells), size) > _MAX_ARRANGEMENTS:
@@ -114,6 +133,14 @@ def _is_plain(demand: demands.Demand) -> bool:
                     for request in demand.requests))
 
 
+def _count_free(cell: typing.Any) -> int:
+    """Return how many dedicated CPUs of a NUMACell are not pinned.
+
+    Nova pins no other CPUs than dedicated ones.
+    """
+    return len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
+
+
 def _pcpus(guest: demands.CellDemand) -> int:
     """Return how many dedicated CPUs a guest cell takes."""
     return (0 if guest.policy is shape_model.CPUPolicy.SHARED
@@ -130,16 +157,23 @@ def _make_rest_test(guest: demands.CellDemand) -> CellTest:
     on_siblings = (guest.policy is not shape_model.CPUPolicy.SHARED
                    and guest.threads is shape_model.ThreadPolicy.REQUIRE)
 
+    place = 0
+
     def has_rest(cell: typing.Any) -> bool:
+        nonlocal place
         if page_kib:
-            for pages in cell._obj_mempages:
-                if pages._obj_size_kb == page_kib:
-                    if (pages._obj_total - pages._obj_used
-                            - getattr(pages, '_obj_reserved', 0)
-                            < needed_pages):
-                        return False
-                    break
-            else:
+            sizes = cell._obj_mempages
+            # Most cells list their page sizes in the same order.
+            if (place >= len(sizes)
+                    or sizes[place]._obj_size_kb != page_kib):
+                for place, pages in enumerate(sizes):
+                    if pages._obj_size_kb == page_kib:
+                        break
+                else:
+                    return False
+            pages = sizes[place]
+            if (pages._obj_total - pages._obj_used
+                    - getattr(pages, '_obj_reserved', 0) < needed_pages):
                 return False
         return not on_siblings or _has_siblings(
             cell._obj_siblings, cell._obj_pcpuset - cell._obj_pinned_cpus,
@@ -159,13 +193,14 @@ def _make_core_test(guest: demands.CellDemand) -> RoomTest:
     def has_cores(_host_state: typing.Any, found: Sequence[typing.Any],
                   sound: set[int]) -> bool:
         for cell in found:
-            if not adapter.is_whole(cell):
+            dedicated, pinned = cell._obj_pcpuset, cell._obj_pinned_cpus
+            if (not adapter.is_whole(cell)
+                    or len(dedicated) - len(pinned) < pcpus):
                 return False
             if cell._obj_id in sound:
                 continue
             if not _has_sound_pages(cell):
                 return False
-            dedicated, pinned = cell._obj_pcpuset, cell._obj_pinned_cpus
             if pinned <= dedicated <= set().union(*cell._obj_siblings):
                 sound.add(cell._obj_id)
                 continue
@@ -197,8 +232,7 @@ def _make_device_test(demand: demands.Demand, has_rest: CellTest,
                 for candidate in host_state.allocation_candidates):
             return False
         pools = tuple(map(adapter.read_pool, stats.pools))
-        free = {cell._obj_id: len(cell._obj_pcpuset)
-                - len(cell._obj_pinned_cpus) for cell in cells}
+        free = {cell._obj_id: _count_free(cell) for cell in cells}
         ordered = cells
         if len(cells) > size:
             near = engine.count_near(free, pools, wants=True)

@@ -111,8 +111,10 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
         known = set()
         with mock.patch.object(port_interface, '_known_names', known):
             for number in range(10):
-                port_interface.learn(
-                    nova_objects.pci_requests(self.case), [many])
+                self.assertTrue(port_interface.learn(
+                    nova_objects.pci_requests(self.case), [many]))
+                port_interface._known_nodes.clear()
+                port_interface.learn_new(many)
                 for pool in many.pci_stats.pools:
                     pool[port_interface.TAG] += f'.{number}'
         self.assertLess(len(known), 2000)
