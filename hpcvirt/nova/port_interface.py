@@ -47,27 +47,26 @@ def learn(requests: Iterable[typing.Any],
     ports = {request.requester_id for request in requests
              if not adapter.is_of_flavor(request)}
     # All candidates of a request map the same groups.
-    mappings = next((candidate['mappings'] for host_state in host_states
-                     for candidate in host_state.allocation_candidates), {})
+    mappings: Iterable[str] = next(
+        (candidate['mappings'] for host_state in host_states
+         for candidate in host_state.allocation_candidates), ())
     if ports.isdisjoint(mappings):
         return bool(ports)
     for host_state in host_states:
-        _remember(host_state)
+        _known_nodes.discard(str(host_state.nodename))
+        learn_new(host_state)
     return False
 
 
 def learn_new(host_state: typing.Any) -> None:
     """Remember the interfaces of a host that was not looked at before."""
-    if host_state.nodename not in _known_nodes:
-        _remember(host_state)
-
-
-def _remember(host_state: typing.Any) -> None:
     if len(_known_names) >= _MAX_NAMES:
         return
     if len(_known_nodes) >= _MAX_NODES:
         _known_nodes.clear()
     try:
+        if host_state.nodename in _known_nodes:
+            return
         _known_nodes.add(host_state.nodename)
         for pool in host_state.pci_stats.pools:
             if name := pool.get(TAG):

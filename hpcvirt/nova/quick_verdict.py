@@ -35,6 +35,7 @@ from hpcvirt.fit import engine
 from hpcvirt.fit import taken_devices
 from hpcvirt.model import shape as shape_model
 from hpcvirt.nova import adapter
+from hpcvirt.nova import lazy_sequence
 
 _PAGES = operator.attrgetter('_obj_size_kb', '_obj_total', '_obj_used')
 _ID = operator.attrgetter('_obj_id')
@@ -50,8 +51,8 @@ RoomTest = Callable[[typing.Any, Sequence[typing.Any], set[int]], bool]
 
 _MAX_ARRANGEMENTS = claim_replay.MAX_ARRANGEMENTS
 
-#: The attributes of a NUMATopology that was examined: the free dedicated CPUs
-#: of its cells, and the ids of cells whose free CPUs are all on cores.
+#: The attributes of a NUMATopology that was examined: page size -> what is
+#: free in its cells, and the ids of cells whose free CPUs are all on cores.
 COUNTS = 'hpcvirt_counts'
 EXAMINED = 'hpcvirt_examined'
 
@@ -67,7 +68,7 @@ def make_test(demand: demands.Demand, packing: bool,
     if not demand.cells or not demand.uniform:
         return None
     guest, size = demand.cells[0], len(demand.cells)
-    pcpus = _pcpus(guest)
+    pcpus, (page_kib, needed) = _pcpus(guest), _pages(guest)
     has_rest = _make_rest_test(guest)
     has_room: RoomTest | None = None
     if not only_refuse and _is_plain(demand):
@@ -78,34 +79,28 @@ def make_test(demand: demands.Demand, packing: bool,
         topology = host_state.numa_topology
         cells = topology._obj_cells
         spare = len(cells) - size
+        known = getattr(topology, COUNTS, None)
+        if known is None:
+            # A record that is never read again need not be counted.
+            setattr(topology, COUNTS, {})
+            able = (cell if len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
+                    >= pcpus and has_rest(cell) else None for cell in cells)
+        else:
+            if page_kib not in known:
+                known[page_kib] = _count_free(cells, page_kib)
+            able = (cell if free >= pcpus and pages >= needed
+                    and has_rest(cell) else None for free, pages, cell
+                    in zip(*known[page_kib], cells, strict=True))
         found: list[typing.Any] = []
-        sure = 0
-        counts = getattr(topology, COUNTS, None)
-        if counts is None:
-            # A record that is never read again need not be remembered.
-            setattr(topology, COUNTS, ())
-        elif not counts:
-            counts = tuple(map(_count_free, cells))
-            setattr(topology, COUNTS, counts)
-        for free, cell in zip(counts, cells, strict=True) if counts else (
-                (len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus), cell)
-                for cell in cells):
-            if free < pcpus:
+        for cell in able:
+            if cell is None:
                 spare -= 1
                 if spare < 0:
                     return False
                 continue
             found.append(cell)
             if len(found) == size:
-                # Reading pages takes longer than the rest, and is in vain on
-                # a host that lacks CPUs.
-                found[sure:] = filter(has_rest, found[sure:])
-                spare -= size - len(found)
-                if spare < 0:
-                    return False
-                sure = len(found)
-                if sure == size:
-                    break
+                break
         else:
             return False
         if has_room is None or math.perm(len(cells), size) > _MAX_ARRANGEMENTS:
@@ -133,12 +128,41 @@ def _is_plain(demand: demands.Demand) -> bool:
                     for request in demand.requests))
 
 
-def _count_free(cell: typing.Any) -> int:
-    """Return how many dedicated CPUs of a NUMACell are not pinned.
+def _count_free(cells: Sequence[typing.Any], page_kib: int,
+                ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the dedicated CPUs that are not pinned, and the free pages.
+
+    Cells that cannot be read have any number of them, so that they are read
+    again where the guest might need them.
+    """
+    return (tuple(_or_any(_free_pcpus, cell) for cell in cells),
+            tuple(_or_any(_free_pages, cell, page_kib) for cell in cells))
+
+
+def _or_any(count: Callable[..., int], *arguments: typing.Any) -> float:
+    try:
+        return count(*arguments)
+    except lazy_sequence.BROKEN:
+        return math.inf
+
+
+def _free_pcpus(cell: typing.Any) -> int:
+    """Count the dedicated CPUs of a NUMACell that are not pinned.
 
     Nova pins no other CPUs than dedicated ones.
     """
     return len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
+
+
+def _free_pages(cell: typing.Any, page_kib: int) -> int:
+    """Return -1 if a NUMACell has no pages of this size, 0 for no size."""
+    if not page_kib:
+        return 0
+    for pages in cell._obj_mempages:
+        if pages._obj_size_kb == page_kib:
+            return int(pages._obj_total - pages._obj_used
+                       - getattr(pages, '_obj_reserved', 0))
+    return -1
 
 
 def _pcpus(guest: demands.CellDemand) -> int:
@@ -147,34 +171,25 @@ def _pcpus(guest: demands.CellDemand) -> int:
             else guest.pcpus + guest.emulator_pcpus)
 
 
+def _pages(guest: demands.CellDemand) -> tuple[int, int]:
+    """Return the page size, 0 for any, and how many pages a cell takes."""
+    page_kib = max(guest.page_kib or 0, 0)
+    return page_kib, (-(-guest.memory_mib * 1024 // page_kib) if page_kib
+                      else 0)
+
+
 def _make_rest_test(guest: demands.CellDemand) -> CellTest:
     """Make a test of NUMACells with enough free CPUs.
 
     They need the pages as well, and the siblings if the guest requires them.
     """
-    page_kib = max(guest.page_kib or 0, 0)
-    needed_pages = -(-guest.memory_mib * 1024 // page_kib) if page_kib else 0
+    page_kib, needed = _pages(guest)
     on_siblings = (guest.policy is not shape_model.CPUPolicy.SHARED
                    and guest.threads is shape_model.ThreadPolicy.REQUIRE)
 
-    place = 0
-
     def has_rest(cell: typing.Any) -> bool:
-        nonlocal place
-        if page_kib:
-            sizes = cell._obj_mempages
-            # Most cells list their page sizes in the same order.
-            if (place >= len(sizes)
-                    or sizes[place]._obj_size_kb != page_kib):
-                for place, pages in enumerate(sizes):
-                    if pages._obj_size_kb == page_kib:
-                        break
-                else:
-                    return False
-            pages = sizes[place]
-            if (pages._obj_total - pages._obj_used
-                    - getattr(pages, '_obj_reserved', 0) < needed_pages):
-                return False
+        if _free_pages(cell, page_kib) < needed:
+            return False
         return not on_siblings or _has_siblings(
             cell._obj_siblings, cell._obj_pcpuset - cell._obj_pinned_cpus,
             max(guest.pcpus, 1))
@@ -232,7 +247,7 @@ def _make_device_test(demand: demands.Demand, has_rest: CellTest,
                 for candidate in host_state.allocation_candidates):
             return False
         pools = tuple(map(adapter.read_pool, stats.pools))
-        free = {cell._obj_id: _count_free(cell) for cell in cells}
+        free = {cell._obj_id: _free_pcpus(cell) for cell in cells}
         ordered = cells
         if len(cells) > size:
             near = engine.count_near(free, pools, wants=True)
