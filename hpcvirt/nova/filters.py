@@ -86,7 +86,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
         request = decision.FilterDecision(spec_obj)
         refused: list[typing.Any] | None = []
         debugs = LOG.isEnabledFor(logging.DEBUG)
-        for host_state, misfit in request.judge(filter_obj_list):
+        for host_state, misfit in request.judge(list(filter_obj_list)):
             if misfit is None:
                 refused = None
                 if several:

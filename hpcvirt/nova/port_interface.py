@@ -38,7 +38,7 @@ _known_nodes: set[str] = set()
 
 
 def learn(requests: Iterable[typing.Any],
-          host_states: Iterable[typing.Any]) -> bool:
+          host_states: Sequence[typing.Any]) -> bool:
     """Remember the interfaces of all hosts for ports with bandwidth.
 
     :returns: whether the requests are for ports without bandwidth: they need
