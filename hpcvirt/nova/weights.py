@@ -51,8 +51,10 @@ from hpcvirt.nova import malformed_host
 LOG = logging.getLogger(__name__)
 
 _MISSING = object()
-#: Judgements that are remembered; then all are forgotten.
+#: Judgements that are remembered, and kinds of requests; then all are
+#: forgotten.
 MAX_KNOWN = 200_000
+MAX_KINDS = 1000
 
 #: The attribute of a RequestSpec that names the weigher which has counted it.
 _OBSERVED = 'hpcvirt_observed'
@@ -93,7 +95,8 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         demand = _demand(spec)
         if demand is None or not self._prepare(demand, spec):
             return [0.0] * len(hosts)
-        if sum(map(len, self._known.values()), len(self._known)) > MAX_KNOWN:
+        if len(self._known) > MAX_KINDS or sum(
+                map(len, self._known.values()), len(self._known)) > MAX_KNOWN:
             self._known.clear()
         start = claim_input.read(spec, demand)
         known = self._known.setdefault(charged_supply.key(start), {})

@@ -34,6 +34,7 @@ from tests.functional import test_filter
 USUAL, PERIODIC = 500, 10_000
 #: Malformed hosts are refused with one warning, or a few if they change.
 MAX_STATES = 300
+MAX_KINDS = 64
 
 
 class HostileTestCase(soundness.ClaimingTestCase):
@@ -48,6 +49,8 @@ class HostileTestCase(soundness.ClaimingTestCase):
         malformed_host._warned.clear()
         self.enterContext(fixtures.MonkeyPatch(
             'hpcvirt.fit.host_room.MAX_STATES', MAX_STATES))
+        self.enterContext(fixtures.MonkeyPatch(
+            'hpcvirt.nova.weights.MAX_KINDS', MAX_KINDS))
         self.filter = filters.HPCTopologyFilter()
         self.weighers = [weigher() for weigher in weights.all_weighers()]
 
