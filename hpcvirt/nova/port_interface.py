@@ -46,12 +46,14 @@ def learn(requests: Iterable[typing.Any],
     """
     ports = {request.requester_id for request in requests
              if not adapter.is_of_flavor(request)}
+    if not ports:
+        return False
     # All candidates of a request map the same groups.
     mappings: Iterable[str] = next(
         (candidate['mappings'] for host_state in host_states
          for candidate in host_state.allocation_candidates), ())
     if ports.isdisjoint(mappings):
-        return bool(ports)
+        return True
     for host_state in host_states:
         _known_nodes.discard(str(host_state.nodename))
         learn_new(host_state)
