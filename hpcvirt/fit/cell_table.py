@@ -10,6 +10,7 @@ import itertools
 import typing
 from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.fit import cell_room
@@ -110,15 +111,14 @@ class CellTable:
         key = self._empty[number], cell.free, cell.core_free
         cpus = self._by_pcpus.get(key, ())
         if len(cpus) < len(self._columns):
-            cpus = self._by_pcpus[key] = (*cpus, *[
-                self.isolate(guest, cell_room.count_by_pcpus, guest, cell)
-                for guest in itertools.islice(self._columns, len(cpus), None)])
-        memory = tuple([
-            self.isolate(guest, cell_room.count_by_memory, guest, cell)
-            for guest in self._memories.values()]) if any(cpus) else ()
-        rest = tuple([
-            self.isolate(guest, cell_room.count, guest, cell)
-            for place, guest in self._others if place >= len(row)])
+            cpus = self._by_pcpus[key] = cpus + self._count_each(
+                cell_room.count_by_pcpus, itertools.islice(
+                    self._columns, len(cpus), None), cell)
+        memory = self._count_each(
+            cell_room.count_by_memory, self._memories.values(),
+            cell) if any(cpus) else ()
+        rest = self._count_each(cell_room.count, [
+            guest for place, guest in self._others if place >= len(row)], cell)
         counts = cpus, memory, rest, row
         known = self._alike.get(counts)
         if known is None:
@@ -131,11 +131,18 @@ class CellTable:
                     len(row), None)]
         return known
 
-    def isolate(self, kind: object, count: Callable[..., int],
-                *arguments: object) -> int:
-        """Count guests; 0 if an error is raised."""
-        try:
-            return count(*arguments)
-        except Exception as exc:  # noqa: BLE001
-            self._forgive(kind, exc)
-            return 0
+    def _count_each(
+            self, count: Callable[[demands.CellDemand, cell_room.CellState],
+                                  int],
+            guests: Iterable[demands.CellDemand],
+            cell: cell_room.CellState) -> Counts:
+        """Count guest cells of each kind; 0 where an error is raised."""
+        counts = []
+        for guest in guests:
+            try:
+                room = count(guest, cell)
+            except Exception as exc:  # noqa: BLE001
+                self._forgive(guest, exc)
+                room = 0
+            counts.append(room)
+        return tuple(counts)

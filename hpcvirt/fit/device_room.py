@@ -28,8 +28,8 @@ _SOCKET = shape_model.PCIAffinity.SOCKET
 
 #: For each pool its cell, its free devices, and the number of its tags.
 _Pools = tuple[tuple[int | None, int, int], ...]
-#: The free devices of each cell.
-_Free = Mapping[int | None, int]
+#: A cell, None for no cell, and its free devices.
+_Free = tuple[tuple[int | None, int], ...]
 
 
 class DeviceRoom:
@@ -44,7 +44,7 @@ class DeviceRoom:
         self._pools: list[_Pools] = [()]
         self._requests: dict[Hashable, int] = {}
         self._served: dict[tuple[int, int], bool] = {}
-        self._free: dict[tuple[int, int], _Free] = {}
+        self._free: dict[tuple[int, int], tuple[int, _Free]] = {}
 
     @property
     def known(self) -> int:
@@ -94,16 +94,21 @@ class DeviceRoom:
         guests = _MANY
         guest_cells, wanted = self._kinds[index]
         for number, request, count in wanted:
-            free = self._free.get((number, state))
-            if free is None:
-                free = self._free[number, state] = self._add_up(
+            known = self._free.get((number, state))
+            if known is None:
+                known = self._free[number, state] = self._add_up(
                     number, request, state)
-            guests = min(guests, _served(request.affinity, count, guest_cells,
-                                         free, cells, places, near))
+            served = known[0] // count
+            if served and request.affinity is not _PREFERRED:
+                served = _served(request.affinity, count, guest_cells,
+                                 known[1], cells, places, near)
+            if served < guests:
+                guests = served
         return guests
 
     def _add_up(self, number: int, request: devices.DeviceRequest,
-                state: int) -> _Free:
+                state: int) -> tuple[int, _Free]:
+        """Add up the free devices for a request, in all and by cell."""
         free: dict[int | None, int] = {}
         for cell, count, tags in self._pools[state]:
             serves = self._served.get((number, tags))
@@ -112,7 +117,7 @@ class DeviceRoom:
                     self._tags[tags], request)
             if serves:
                 free[cell] = free.get(cell, 0) + count
-        return free
+        return sum(free.values()), tuple(free.items())
 
 
 def _wanted(demand: demands.Demand,
@@ -137,17 +142,14 @@ def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
     :param guest_cells: the cells of a guest, near which its devices are
     :param free: the free devices of each cell
     """
-    total = sum(free.values()) // count
-    if not total or affinity is _PREFERRED:
-        return total
-    anywhere = free.get(None, 0) if affinity is _LEGACY else 0
     if affinity is _SOCKET:
         usable = [min(number, count * room)
                   for number, room in _sockets(free, cells, near)]
     else:
         usable = [number if number < (room := count * near[places[cell]])
                   else room
-                  for cell, number in free.items() if cell in places]
+                  for cell, number in free if cell in places]
+    anywhere = dict(free).get(None, 0) if affinity is _LEGACY else 0
     if guest_cells == 1 and not anywhere:
         return sum([number // count for number in usable])
     if sum(sorted(usable)[-guest_cells:]) + anywhere < count:
@@ -160,8 +162,9 @@ def _sockets(free: _Free, cells: Sequence[cell_room.CellState],
     """Add up the free devices and the guests of the cells of each socket."""
     there: collections.Counter[int] = collections.Counter()
     room: collections.Counter[int] = collections.Counter()
+    devices_of = dict(free)
     for cell, guests in zip(cells, near, strict=True):
         place = cell.id if cell.socket is None else -1 - cell.socket
-        there[place] += free.get(cell.id, 0)
+        there[place] += devices_of.get(cell.id, 0)
         room[place] += guests
     return [(number, room[place]) for place, number in there.items()]

@@ -101,13 +101,12 @@ class HostRoom:
                  ) -> None:
         """Prepare to count guests of these kinds.
 
-        :param forgive: is told of the kind, or of a cell of its guests, for
-            which an error was raised; then a host takes none of them
+        :param forgive: called with the kind, or with a cell of its guests, for
+            which an error was raised; a host then takes none of them
         """
         self._forgive = forgive
-        # Whether cores and devices matter to any kind.
-        self._aspects = False, False
-        # The columns of the kinds; None if they are all, in this order.
+        self._aspects = False, False  # cores and devices matter to a kind
+        # The columns of the kinds; None if they are all.
         self._chosen: list[int] | None = None
         self.kinds: tuple[demands.Demand, ...] = ()
         self._forget()
@@ -129,8 +128,7 @@ class HostRoom:
                 for kind in kinds for cell in kind.cells),
             self._aspects[1] or any(kind.requests for kind in kinds))
         known = {*self._places, *[kind.key for kind in kinds]}
-        keeps = (keeps and aspects == self._aspects
-                 and len(known) <= MAX_KINDS)
+        keeps &= aspects == self._aspects and len(known) <= MAX_KINDS
         self._aspects = aspects
         if not keeps:
             self._forget()
@@ -154,7 +152,7 @@ class HostRoom:
         self._need_numbers: dict[tuple[int, int], int] = {}
         self._needed: list[list[int]] = []
         self._later: dict[Hashable, Prospects] = {}
-        self._devices: device_room.DeviceRoom = device_room.DeviceRoom()
+        self._devices = device_room.DeviceRoom()
         self._cells = cell_table.CellTable(self._aspects[0], self._forgive)
         self._states: dict[_State, int] = {}
         self._hosts: list[_State] = []
@@ -181,8 +179,8 @@ class HostRoom:
 
     def count(self, supply: supplies.Supply) -> Counts:
         """Count the guests of each kind that a host takes now."""
-        found = self._count(self._hosts[self._number(supply)], 0)
-        return self._choose(tuple(found))
+        return self._choose(tuple(
+            self._count(self._hosts[self._number(supply)], 0)))
 
     def prospects(self, supply: supplies.Supply) -> Prospects:
         """Count the guests of each kind that a host takes, now and later."""
@@ -272,10 +270,13 @@ class HostRoom:
         places: dict[int | None, int] = {
             cell.id: place for place, cell in enumerate(cells)}
         for place, kind in self._selective:
-            if place >= first and found[place - first]:
-                found[place - first] = self._cells.isolate(
-                    kind, self._select, place, found[place - first], cells,
-                    places, columns, device_state)
+            try:
+                if place >= first and (guests := found[place - first]):
+                    found[place - first] = self._select(
+                        place, guests, cells, places, columns, device_state)
+            except Exception as exc:  # noqa: BLE001
+                self._forgive(kind, exc)
+                found[place - first] = 0
         return found
 
     def _now_and_later(self, number: int) -> Prospects:
@@ -328,8 +329,7 @@ class HostRoom:
                 column, cells, strict=True)]), number)
                 for column, number in needs]
             guests = min(itertools.starmap(cell_room.spread, needs))
-        if (demand.numa_scope is _SOCKET
-                and len(demand.cells) > 1):
+        if demand.numa_scope is _SOCKET and len(demand.cells) > 1:
             guests = cell_room.spread_in_sockets(needs, cells)
         near = needs[0][0] if len(needs) == 1 else [
             *map(max, *[column for column, _ in needs])]
