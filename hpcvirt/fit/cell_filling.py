@@ -137,7 +137,7 @@ class CellKinds:
     def __init__(self) -> None:
         self._known: dict[supplies.CellSupply, CellKind] = {}
 
-    def of(self, supply: supplies.Supply) -> tuple[CellKind, ...]:
+    def find(self, supply: supplies.Supply) -> tuple[CellKind, ...]:
         """Return the kind of each cell of a host."""
         reduced = map(_reduced, supply.cells)
         return tuple(self._known.setdefault(cell, CellKind(cell))
