@@ -40,7 +40,7 @@ def start(settings: cloud_settings.Settings,
             'mariadb-install-db', '--no-defaults', f'--user={USER}',
             f'--datadir={data}', '--skip-test-db',
             '--auth-root-authentication-method=socket'])
-    # The data end with the cloud: do not wait for the disk.
+    # The data are removed with the cloud: do not wait for the disk.
     running.start('mariadb', [
         'mariadbd', '--no-defaults', f'--user={USER}', f'--datadir={data}',
         f'--socket={_socket(settings)}',

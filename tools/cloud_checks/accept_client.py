@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A client that accepts a host, and checks what came of it.
+"""A client that accepts a host, and checks the result.
 
 The cloud's Python environment runs it. The arguments are ``emulated`` or
 ``stand-in``, and a JSON object with the keys hpcvirt (a command), work (a
@@ -32,8 +32,8 @@ LIMIT_S = 90
 BOOT_S = 300
 METRIC = 'score'
 SAMPLES = 5
-#: An emulated guest is far slower than this; this machine is not, even while
-#: it emulates.
+#: An emulated guest is far slower; this machine is faster, even while it
+#: emulates.
 MIN_RATIO = 0.4
 AUDITED = 'CUSTOM_HPCVIRT_AUDITED'
 QUARANTINED = 'CUSTOM_HPCVIRT_QUARANTINED'
@@ -44,7 +44,7 @@ PEERS = (0.99, 0.995, 1.0, 1.005, 1.01)
 class Client:
     """Accepts one host.
 
-    :ivar words: the command without what is special to a host
+    :ivar words: the command without the arguments for one host
     """
 
     def __init__(self, hpcvirt, work, program, script, host, image, flavor,
@@ -86,7 +86,7 @@ class Client:
             env={**os.environ, 'OS_CLOUD': 'envvars'})
 
     def document(self, process, word):
-        """Wait for the command, whose verdict must be this word."""
+        """Wait for the command, which must give this verdict."""
         out, err = process.communicate(timeout=LIMIT_S * 4)
         if process.returncode not in (0, 1):
             sys.exit(f'accept ended with {process.returncode}: {out[-500:]}'
@@ -108,7 +108,7 @@ class Client:
         return {name for name in found.names if name.startswith(placement.OWN)}
 
     def check_state(self, *traits):
-        """Check the traits, and that nothing is left of the acceptance."""
+        """Check the traits, and that the acceptance has cleaned up."""
         if self.traits(self.host) != set(traits):
             sys.exit(f'{self.host} has {self.traits(self.host)}')
         name = f'hpcvirt-accept-{self.host}'
