@@ -34,8 +34,8 @@ def start(settings: cloud_settings.Settings,
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(cloud_settings.PRIVATE)
         shutil.chown(data, USER, USER)
-        # Over its socket, which only root and the server can reach, the
-        # server knows root by the credentials of the process.
+        # The server authenticates root over its socket, which only root and
+        # the server can reach, by the credentials of the process.
         commands.run(settings, 'mariadb-install', [
             'mariadb-install-db', '--no-defaults', f'--user={USER}',
             f'--datadir={data}', '--skip-test-db',

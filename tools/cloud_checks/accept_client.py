@@ -157,7 +157,7 @@ class Client:
 
 
 def add_peers(client):
-    """Store peer hosts, as soon as it is known what the acceptance measures.
+    """Store peer hosts once the acceptance has started to measure.
 
     Their figures are those of the program on this machine.
     """
@@ -182,7 +182,7 @@ def add_peers(client):
 
 
 def first_run(client):
-    """Return what the acceptance measures, None if that is not known yet."""
+    """Return the first run of the acceptance; None if it has none yet."""
     if not (client.data / 'bench.sqlite').exists():
         return None
     store = stores.Store(None, str(client.data))

@@ -199,7 +199,7 @@ def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
     port = _free_port()
     where = _boot(image, state, port)
     progress.step('booted the guest')
-    # "boot" writes down the host key of the guest.
+    # "boot" records the host key of the guest.
     home = scratch / 'home'
     (home / '.ssh').mkdir(parents=True)
     (home / '.ssh' / 'known_hosts').symlink_to(state / 'known_hosts')
