@@ -118,7 +118,6 @@ def _read_aggregates(nova: Any) -> Sequence[Any]:
 
 
 def _ensure_aggregate(nova: Any, name: str) -> Any:
-    """Look up an aggregate, or create it."""
     for _ in range(2):
         for found in _read_aggregates(nova):
             if found.name == name:

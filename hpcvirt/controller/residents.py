@@ -87,7 +87,6 @@ def groups(context: typing.Any) -> dict[str, state.ServerGroup]:
 
 
 def _stays(instance: typing.Any) -> str | None:
-    """Say why an instance must not be migrated."""
     if instance.locked:
         return 'is locked'
     if instance.task_state is not None:
@@ -101,7 +100,6 @@ def _stays(instance: typing.Any) -> str | None:
 
 
 def _only_cold(instance: typing.Any) -> str | None:
-    """Say why an instance cannot be live-migrated."""
     if instance.vm_state == vm_states.STOPPED:
         return 'is stopped'
     flavor = instance.flavor

@@ -202,7 +202,6 @@ def count_by_memory(demand: demands.CellDemand, cell: CellState) -> int:
 
 def _pools(page_kib: int | None,
            pages: Sequence[_Pages]) -> Sequence[_Pages]:
-    """Select the pages that a guest cell may use."""
     if page_kib is None:
         return (min(pages),)
     ascending = sorted(pages)

@@ -48,8 +48,7 @@ _MANY = 1 << 20
 #: The worth of a later guest, as a part of a guest now. In replays, values
 #: from 0.3 to 1 hardly differ.
 LATER = 0.5
-#: Numbers of later guests are rounded to this fraction, so that sums are
-#: exact.
+#: Later guests are rounded to such a fraction, so that sums are exact.
 _PARTS = 1 << 20
 
 Counts = cell_table.Counts
@@ -149,8 +148,7 @@ class HostRoom:
         self._columns: list[demands.Demand] = []
         self._selective: list[tuple[int, demands.Demand]] = []
         self._needs_cpus: list[cell_room.NeedsCPUs] = []
-        # For each kind: columns of the table of cells, each with the number
-        # of such cells of a guest.
+        # Columns of the table of cells, with the number of a guest's cells.
         self._needs: list[tuple[tuple[int, int], ...]] = []
         # The numbers of all needs, and the numbers of the needs of each kind.
         self._need_numbers: dict[tuple[int, int], int] = {}

@@ -207,7 +207,7 @@ _MESSAGES: Mapping[Code, str] = {
         "wrong if the build fails on another host (Nova's defect {defect})",
 }
 
-#: The messages for a need of one, of which there is none.
+#: The messages if one is needed and none is left.
 _MESSAGES_FOR_ONE: Mapping[Code, str] = {
     Code.CELL_PCPUS: 'cell {cell} has no PCPU',
     Code.FREE_PCPUS: 'cell {cell} has no free PCPU',

@@ -134,7 +134,6 @@ def _mixed_smt(hosts: Sequence[plans.PlannedHost],
 
 def _devices(planned: plans.PlannedHost,
              wanted: profiles.Devices) -> Iterator[_CodeAndText]:
-    """Warn about the devices of a host that guests get."""
     if wanted.kind is profiles.DeviceKind.WHOLE:
         yield from _other_type(planned, wanted)
         yield from _unsure_type(planned)

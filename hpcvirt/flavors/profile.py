@@ -294,7 +294,6 @@ def _wrong_keys(profile: Profile, content: Any) -> Iterator[str]:
 
 
 def _contradictions(profile: Profile) -> Iterator[str]:
-    """Find values that contradict each other."""
     if (profile.emulator_threads is shape.EmulatorThreads.SHARE
             and profile.shared_cores_per_cell == 0):
         yield ('emulator_threads: share needs shared_cores_per_cell of at '

@@ -48,7 +48,6 @@ def table(plan: plans.Plan,
 
 
 def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
-    """Group the hosts that have the same figures."""
     kinds: dict[object, list[plans.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name

@@ -109,7 +109,6 @@ def _with(guest: guests.Guest, **changes: Any) -> guests.Guest:
 
 def _other_cells(guest: guests.Guest, hosts: Sequence[state.FleetHost],
                  ) -> Iterator[Change | None]:
-    """Divide a guest into other cells."""
     cells = guest.shape.cells
     if not cells or len({cell.page_kib for cell in cells}) != 1:
         return

@@ -90,7 +90,6 @@ def _cores(cell: supplies.CellSupply) -> Iterator[str]:
 
 
 def _pages(pool: supplies.PageSupply, top: float) -> Iterator[str]:
-    """Draw the free part of the pages of one size."""
     width = 46
     yield svg.rectangle('outline', _PAGES + 0.5, top + 0.5, width, _SIDE)
     free = max(0, pool.free) / (pool.used + pool.free)

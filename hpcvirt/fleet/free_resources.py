@@ -137,7 +137,6 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
 
 def _pages_after(guest: guests.Guest, number: int, supply: supplies.Supply,
                  free: Mapping[int, int], smallest: int) -> dict[int, int]:
-    """Compute the pages that a number of guests leave."""
     if guest.demand.pages_by_class:
         # Only the claim chooses the size.
         return _free_pages(capacity.fill(guest.shape, supply, number).supply)

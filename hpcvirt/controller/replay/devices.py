@@ -34,8 +34,7 @@ _ALIAS = devices.alias_tag('')
 class Products:
     """The products of the devices of a fleet.
 
-    They replace ``[pci]alias`` of nova.conf, of which only the affinity
-    policies are kept.
+    They replace ``[pci]alias`` of nova.conf, except the affinity policies.
     """
 
     def __init__(self, fleet: Iterable[supplies.Supply],

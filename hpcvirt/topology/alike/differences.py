@@ -195,7 +195,6 @@ def _compare_devices(host: host_model.Host, typical: host_model.Host,
 
 def _by_kind(host: host_model.Host) -> dict[
         hardware_features.Kind, collections.Counter[int | None]]:
-    """Count the devices of each kind by their cells."""
     found: dict[hardware_features.Kind, collections.Counter[int | None]] = {}
     for device in hardware_features.devices(host):
         found.setdefault(hardware_features.kind(device),

@@ -197,7 +197,6 @@ def _legend(host: host_model.Host, width: int) -> list[str]:
 
 
 def _not_said(host: host_model.Host, width: int) -> list[str]:
-    """Name the facts that the source does not report."""
     if not host.unknown:
         return []
     missing = [words for unknown, words in _NOT_SAID.items()
