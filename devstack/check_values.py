@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check what local.conf says about the CPUs and pages of this node.
+"""Check the CPUs and pages of this node in local.conf.
 
-The plugin runs this before DevStack installs anything, with the variables in
-the environment and nothing but the Python of the system. It prints one line
-for each fault, which begins with the variable.
+The plugin runs this program before DevStack installs anything, with the
+variables in the environment and the Python of the system. It prints a line for
+each fault, which begins with the variable.
 """
 
 import os
@@ -32,7 +32,7 @@ PROFILE = 'HPCVIRT_PROFILE'
 
 def find_faults(values: Mapping[str, str],
                 folder: pathlib.Path) -> Iterator[str]:
-    """Find the values that would fail later, or do nothing.
+    """Find the values that would fail later, or would have no effect.
 
     :param folder: sysfs of the CPUs
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Install hpcvirt as its pages say, and use it without the clone.
+"""Install hpcvirt as its pages describe, and use it without the clone.
 
-It runs the commands of the README and of the installation guide in a fresh
-clone, up to the one that plans flavors, each page with a home directory of its
-own. The clone is removed before the last command.
+The program runs the commands of the README and of the installation guide in a
+fresh clone, up to the command that plans flavors. Each page has its own home
+directory. The clone is removed before the last command.
 """
 
 import os
@@ -24,7 +24,7 @@ from demo import transcript  # noqa: E402
 PAGES = ('README.rst', 'doc/source/install/packages.rst')
 #: How the last command ends.
 LAST = '/hpcvirt flavor plan /'
-#: What the environment must not contain.
+#: Variables that the environment must not contain.
 ABSENT = ('nova', 'tests', 'demo')
 
 
@@ -91,7 +91,7 @@ def _run(command: str, directory: pathlib.Path, home: pathlib.Path) -> str:
 
 def without_hashes(constraints: pathlib.Path,
                     directory: pathlib.Path) -> pathlib.Path:
-    """Copy constraints: the wheel of the clone has no hash to be held to."""
+    """Copy constraints without hashes, because the clone's wheel has none."""
     copy = directory / constraints.name
     copy.write_text(re.sub(r' \\\n +--hash=\S+', '', constraints.read_text()))
     return copy

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let promtool and Prometheus read what ``hpcvirt host watch`` exports.
+"""Check the metrics of ``hpcvirt host watch`` with promtool and Prometheus.
 
 promtool must accept the metrics of the port and those of the file. Prometheus
-scrapes the port, and what ``hpcvirt host supervise`` then asks it for must be
-what the host has exported. Both programs must be installed.
+scrapes the port, and must answer the queries of ``hpcvirt host supervise``
+with the exported values. Both programs must be installed.
 """
 
 import json
@@ -54,9 +54,9 @@ def main() -> int:
 
 
 def check_prometheus(work: pathlib.Path, port: int, other: int) -> None:
-    """Let Prometheus scrape a port, and read what it knows.
+    """Let Prometheus scrape a port, and compare its answers.
 
-    :raises SystemExit: if that is not what was exported
+    :raises SystemExit: if they differ from the exported values
     """
     (work / 'prometheus.yml').write_text(json.dumps({
         'global': {'scrape_interval': '1s'},
@@ -86,7 +86,7 @@ def check_prometheus(work: pathlib.Path, port: int, other: int) -> None:
 
 
 def find_ports(number: int) -> list[int]:
-    """Find ports that nobody uses now."""
+    """Find unused ports."""
     sockets = [socket.create_server(('127.0.0.1', 0)) for _ in range(number)]
     try:
         return [each.getsockname()[1] for each in sockets]

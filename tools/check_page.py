@@ -3,14 +3,14 @@
 
 """Check the pages that hpcvirt writes in a browser.
 
-``python -m tools.check_page`` loads a page of simulated results, one of a
-random fleet, and one of a random replay in headless Chromium, in windows from
-that of a phone to 2500 px, in light and dark mode, and prints what is wrong: a
-page fetches or refers to something else, it has a script, the browser logs a
-message, a verdict is cut, an element is wider than the window, a text has too
-little contrast, a table has no caption or a heading no scope, or a figure with
-a verdict is missing or has no drawing. The exit status is 1 if there is a
-finding. It takes some seconds.
+``python -m tools.check_page`` loads a page of simulated results, a page of a
+random fleet, and a page of a random replay in headless Chromium, in windows
+from the width of a phone to 2500 px, in light and dark mode. It prints each
+fault: the page fetches or refers to another file, or has a script; the browser
+logs a message; a verdict is cut; an element is wider than the window; a text
+has too little contrast; a table has no caption, or a heading no scope; a
+figure with a verdict is missing or has no drawing. The exit status is 1 if
+there is a fault. It takes some seconds.
 
 ``python -m tools.check_page PAGE [RESULT]...`` checks any page, and the
 verdicts of the results, which are outputs of ``bench run --format json``.
@@ -49,7 +49,7 @@ CHROMIUM = (
     '--no-first-run', '--disable-background-networking',
     '--disable-component-update', '--disable-sync', '--disable-extensions',
     '--disable-dev-shm-usage', '--hide-scrollbars',
-    # No request of the page is answered.
+    # The browser answers no request of the page.
     '--host-resolver-rules=MAP * ~NOTFOUND', '--enable-logging=stderr')
 #: The page is in a frame, since a window cannot be as narrow as a phone.
 FRAMES = """<!DOCTYPE html>
@@ -94,7 +94,7 @@ def check(page: str, results: Sequence[dict[str, Any]],
     """Check a page in windows of all widths and colour schemes.
 
     :param results: output of ``bench run --format json``
-    :returns: what is wrong; empty if nothing is
+    :returns: the faults
     """
     findings = []
     for scheme, number in SCHEMES.items():
@@ -118,9 +118,9 @@ def check(page: str, results: Sequence[dict[str, Any]],
 
 
 def faults(measured: dict[str, Any]) -> Iterator[str]:
-    """Yield the faults of a page, whatever it shows.
+    """Yield the faults of a page, regardless of its content.
 
-    :param measured: what check_page.js measured
+    :param measured: the measurements of check_page.js
     """
     if measured['scripts']:
         yield 'there is a script'
@@ -159,7 +159,7 @@ def missing(measured: dict[str, Any],
 
 def _load(page: str, scheme: int, scratch: pathlib.Path,
           ) -> tuple[dict[int, dict[str, Any]], list[str]]:
-    """Return what each width measured and the messages of the browser.
+    """Return the measurements for each width, and the browser's messages.
 
     The page is loaded again if a busy browser did not lay out every window.
     """

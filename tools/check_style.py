@@ -12,8 +12,9 @@
 * tests/unit mirrors the package and the directories next to it: test_X.py
   tests the module or the directory X of the same path. They start no
   processes: such tests are in tests/integration.
-* Each module that decides has a test of its name. Instead, the test of its
-  package can import it, or that of a module whose name its own begins with.
+* Each module that decides has a test of its name. Alternatively, the test of
+  its package imports it, or the test of a module with whose name its own
+  begins.
 * No two public classes of the package share a name: an import needs no alias.
 * Public functions begin with a verb or a noun, not with a participle or a
   preposition. Limits are called MIN_ and MAX_.
@@ -39,7 +40,7 @@ TESTS = PACKAGE / 'tempest_plugin' / 'tests'
 UNIT_TESTS = pathlib.Path('tests', 'unit')
 DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
             'bench/analysis/stats.py', 'bench/analysis/verdict.py')
-#: Tests of a whole package or of a document, which no module is named for.
+#: Tests of a whole package or of a document, which have no module.
 BROAD_TESTS = frozenset({
     'audit/test_documentation.py',
     'bench/analysis/test_error_rates.py',
@@ -57,7 +58,7 @@ BROAD_TESTS = frozenset({
     'topology/test_one_machine_one_host.py',
     'topology/test_shipped_machines.py',
 })
-#: What starts a process.
+#: Modules that start processes.
 PROCESSES = frozenset({'subprocess', 'multiprocessing',
                        'hpcvirt.bench.execute.local'})
 #: Packages in which each module with a function needs a test.
@@ -66,8 +67,8 @@ TESTED = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
 FORBIDDEN_CALLS = frozenset({'open', 'print', 'input', 'exec', 'eval',
                              'compile'})
 
-#: A name that is a preposition, an adverb, an adjective or a participle. Words
-#: such as "need", and the dedicated CPUs of Nova, are none.
+#: A name that begins with a preposition, an adverb, an adjective or a
+#: participle. Words such as "need", and Nova's dedicated CPUs, are exceptions.
 NO_VERB = re.compile(
     r'('
     r'about|above|across|after|against|among|around|as|at|before|'
@@ -86,12 +87,12 @@ NO_VERB = re.compile(
     r'seed|shed|shred|speed|succeed|weed'
     r')(_|$))[a-z]+ed'
     r')(_|$)|[a-z].*(_in_words|_without)$')
-#: What stops a reader.
+#: Phrases that stop a reader.
 PHRASE = re.compile(
     r'\b(also\s+(if|where)|as\s+ever(?!\s+more)|does\s+not\s+mind|in\s+sum|'
     r'none\s+such|so\s+many|the\s+matter\s+of|what\s+is\s+no|who(ever|soever))'
     r'\b|[,;:(]\s+of\s+which\b', re.IGNORECASE)
-#: Stand between the words of a text in a program.
+#: Characters between the words of a text in a program.
 MARKS = str.maketrans(dict.fromkeys('#\'"', ' '))
 #: Programs and documents whose texts are checked.
 TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
@@ -174,7 +175,7 @@ def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def untested() -> Iterator[str]:
-    """Check that each module that decides is tested where one looks for it."""
+    """Check that each module that decides has a test in the right place."""
     for package in TESTED:
         for path in sorted((PACKAGE / package).rglob('*.py')):
             own, *others = tests_of(path.relative_to(PACKAGE))
@@ -197,7 +198,7 @@ def tests_of(module_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 
 def decides_something(path: pathlib.Path) -> bool:
-    """Whether a module has a function that can be right or wrong.
+    """Whether a module has a function that can fail a test.
 
     A method such as ``__init__`` of an exception only keeps its arguments.
     """

@@ -5,11 +5,11 @@
 ::
 
     python -m tools.draw_pictures          write doc/source/images/*.svg
-    python -m tools.draw_pictures --check  compare them with what is there
+    python -m tools.draw_pictures --check  compare them with the files
 
-The hosts, flavors and refusals in them are those that the commands of hpcvirt
-print for the shipped topologies. The pictures follow the dark mode of the
-reader's browser, and are narrow enough for a phone.
+Their hosts, flavors and refusals are those that the commands of hpcvirt print
+for the shipped topologies. The pictures follow the dark mode of the browser,
+and are narrow enough for a phone.
 """
 
 import argparse
@@ -304,7 +304,7 @@ def _box(parts: list[str], y: float, step: Step) -> float:
 
 def _bar(y: float, total: int, used: Sequence[tuple[str, int]],
          ) -> Iterator[str]:
-    """Draw how much of a total is in use, and by what."""
+    """Draw the parts of a total as a bar."""
     scale, x = (WIDTH - 36) / total, 18.0
     for kind, count in (*used, ('free', total - sum(
             count for _, count in used))):

@@ -3,9 +3,9 @@
 """Fail unless Python imports the expected major version of a distribution.
 
 Usage: ``expect.py DISTRIBUTION MAJOR``. The distribution has a package of its
-name. Constraints once made pip choose an older Nova without a word, and a
-directory on ``PYTHONPATH`` can hide the installed package from the tests while
-its metadata stay visible.
+name. Constraints can make pip choose an older Nova silently, and a directory
+on ``PYTHONPATH`` can hide the installed package while its metadata remain
+visible.
 """
 
 import importlib.util
@@ -42,6 +42,6 @@ def _faults(found: list[metadata.Distribution], origin: pathlib.Path,
 
 
 if __name__ == '__main__':
-    # The directory of this file is no place to import from.
+    # Do not import from the directory of this file.
     del sys.path[0]
     sys.exit(main(*sys.argv[1:]))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A random fleet for a look at its page, with names as long as they get."""
+"""Make the page of a random fleet, with names of the largest length."""
 
 import dataclasses
 import random

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A random replay for a look at its page, with names as long as they get."""
+"""Make the page of a random replay, with names of the largest length."""
 
 import itertools
 import random

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Simulated results for a look at the report: every verdict and drawing.
+"""Simulate results for a report with every verdict and drawing.
 
-The names are as long as names get, and some hold HTML.
+The names have the largest length, and some contain HTML.
 """
 
 import datetime
@@ -38,7 +38,7 @@ def shown(described: Iterable[Mapping[str, Any]] | None = None,
           ) -> list[summary.Shown]:
     """Simulate results, the same each time.
 
-    :param described: what is special about each; None for one of each kind
+    :param described: the properties of each result; None for one of each kind
     """
     return [_shown(number, **more) for number, more in enumerate(
         _results() if described is None else described)]

@@ -12,9 +12,9 @@
 
 """Print the instances that a cloud has booted and deleted, as CSV.
 
-The cloud and the user, who must be an administrator, are those of OS_CLOUD or
-of the other OS_* variables. Instances that were archived are no longer in the
-API; boots.sql reads them from the database::
+OS_CLOUD or the other OS_* variables name the cloud and the user, who must be
+an administrator. The API does not list archived instances; boots.sql reads
+them from the database::
 
     OS_CLOUD=admin python3 export_boots.py > boots.csv
 """

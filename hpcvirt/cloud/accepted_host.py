@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A host that is accepted: its instances, quarantine and traits."""
+"""Change the instances, quarantine and traits of a host under acceptance."""
 
 import dataclasses
 from collections.abc import Collection
@@ -25,7 +25,7 @@ MARK = 'hpcvirt-accept'
 class AcceptedHost(benchmark_instances.BenchmarkInstances):
     """Changes the cloud for the acceptance of one host, which is the owner.
 
-    :ivar flavors: those of the cloud, by name
+    :ivar flavors: the flavors of the cloud, by name
     """
 
     flavors: Mapping[str, diff.Existing]
@@ -55,7 +55,10 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
         self._quarantine().release(self.owner, holder)
 
     def set_traits(self, earned: Iterable[str], of: Collection[str]) -> None:
-        """Give the host the traits that it has earned, of those that exist."""
+        """Give the host the traits that it has earned, and no others.
+
+        :param of: all traits that a host can earn
+        """
         for node in compute_hosts.nodes(self.nova, self.owner):
             self.placement.change_traits(node.uuid, earned,
                                          set(of) - set(earned))
@@ -66,10 +69,10 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
 
 def find(nova: Any, placement: placements.PlacementClient, host: str,
          flavors: Iterable[str], image: str, network: str) -> AcceptedHost:
-    """Check that the cloud has what is needed, and that the host is free.
+    """Look up the flavors, image and network, and check that a host is free.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
-    :raises InvalidInput: if not
+    :raises InvalidInput: if the host is not free, or a flavor is missing
     :raises Unreachable: if the cloud does not answer, or has no such image
         or network
     """

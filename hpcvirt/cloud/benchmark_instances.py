@@ -2,15 +2,15 @@
 
 """Boot instances for benchmarks on chosen hosts, and remove all of them.
 
-The host is forced: ``ZONE:HOST`` as the availability zone, which only
+The host is forced by the availability zone ``ZONE:HOST``, which only
 administrators may name [Nova-Zones]. Nova then asks Placement and the claim of
-the host, but none of its filters, so that the instances also start on a host
-that takes no others because it is in quarantine.
+the host, but no filters, so that the instances also start on a host in
+quarantine.
 
-Whatever is created is marked with its owner, the host that is accepted or the
-case that is run: instances by their metadata, the key pair, flavors and ports
-by their names. So it is found again, and removed, after an interruption of any
-kind.
+All created resources are marked with their owner, which is the host under
+acceptance or the case of a study: instances by their metadata; the key pair,
+flavors and ports by their names. They are therefore found again and removed
+after any interruption.
 """
 
 import dataclasses
@@ -50,13 +50,12 @@ class BenchmarkInstances:
     """The instances of one owner.
 
     :ivar nova: a client of :func:`hpcvirt.cloud.session.compute`
-    :ivar mark: the metadata key of the instances, and what all names begin
-        with
-    :ivar owner: its value
-    :ivar image: its id
-    :ivar networks: their ids; the instances take them in turn
-    :ivar vnic_type: that of their ports; empty for ports that Nova creates
-    :ivar user_data: for cloud-init, empty for none
+    :ivar mark: the metadata key of the instances, with which all names begin
+    :ivar owner: the metadata value of the instances
+    :ivar image: the id of the image
+    :ivar networks: the ids of the networks, which the instances use in turn
+    :ivar vnic_type: the VNIC type of ports; empty if Nova creates the ports
+    :ivar user_data: the user data for cloud-init; empty for none
     """
 
     nova: Any
@@ -81,8 +80,8 @@ class BenchmarkInstances:
     def check_host(self, name: str) -> None:
         """Check that instances can be started on a compute host.
 
-        :raises InvalidInput: if there is none of this name, if nothing can be
-            started on it, or if it has other instances
+        :raises InvalidInput: if the host does not exist, is down or disabled,
+            or has other instances
         :raises Unreachable: if the cloud does not answer
         """
         service = self._find_service(name)
@@ -105,9 +104,9 @@ class BenchmarkInstances:
         return found[0]
 
     def check_free(self, host: str) -> None:
-        """Check that a host has no instances but those of the owner.
+        """Check that a host has only instances of the owner.
 
-        :raises InvalidInput: if it has
+        :raises InvalidInput: if it has others
         """
         with session.one_line_errors():
             others = [server.id for server in self.nova.servers.list(
@@ -137,7 +136,7 @@ class BenchmarkInstances:
             return str(self.nova.neutron.find_network(name).id)
 
     def own(self) -> tuple[Any, ...]:
-        """List the instances of the owner, wherever Nova put them."""
+        """List the instances of the owner on all hosts."""
         with session.one_line_errors():
             return tuple(sorted((
                 server for server in self.nova.servers.list(
@@ -147,7 +146,7 @@ class BenchmarkInstances:
                 key=lambda server: server.name))
 
     def left(self) -> tuple[str, ...]:
-        """Name all that was created for the owner and not removed."""
+        """Name all resources of the owner that still exist."""
         with session.one_line_errors():
             return (*(f'server {server.id}' for server in self.own()),
                     *(f'key pair {key.name}' for key in self._keys()),
@@ -160,8 +159,8 @@ class BenchmarkInstances:
 
         Other instances of the owner are deleted.
 
-        :param label: for their names
-        :param hosts: that of each instance
+        :param label: a part of their names
+        :param hosts: the host of each instance
         :returns: the ids, in the order of the hosts
         :raises InstancesNotStarted: if Nova could not start all of them
         :raises Unreachable: if the cloud does not answer
@@ -199,8 +198,8 @@ class BenchmarkInstances:
                    like: diff.Existing | None = None) -> str:
         """Create a flavor of the owner, unless it exists.
 
-        :param flavor: its name is extended by that of the owner
-        :param like: a flavor whose other properties are taken
+        :param flavor: the flavor; the owner becomes part of its name
+        :param like: a flavor whose other properties are copied
         :returns: its id
         :raises Unreachable: if it cannot be created
         """
@@ -214,16 +213,16 @@ class BenchmarkInstances:
         raise exception.Unreachable(f'the cloud does not list flavor {name}')
 
     def stop(self) -> None:
-        """Delete the instances, and wait until they are gone.
+        """Delete the instances, and wait until they no longer exist.
 
-        :raises Unreachable: if some are not
+        :raises Unreachable: if one still exists after the time limit
         """
         self._delete(self.own())
 
     def clear(self) -> None:
-        """Remove all that was created.
+        """Remove all resources of the owner.
 
-        :raises Unreachable: if something is left
+        :raises Unreachable: if one cannot be removed
         """
         self.stop()
         with session.one_line_errors():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The instances of a case of a study, on the hosts that it names."""
+"""Start the instances of a case of a study, on the hosts that it names."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ _VNIC_TYPES = {'sriov': 'direct', 'passthrough': 'direct-physical'}
 class CaseInstances(benchmark_instances.BenchmarkInstances):
     """Starts the instances of a case, which is the owner, and removes them.
 
-    :ivar flavor: that of all instances
-    :ivar hosts: that of each instance
+    :ivar flavor: the flavor of all instances
+    :ivar hosts: the host of each instance
     """
 
     flavor: flavor_model.Flavor
@@ -44,12 +44,13 @@ class CaseInstances(benchmark_instances.BenchmarkInstances):
 def find(nova: Any, owner: str, flavor: flavor_model.Flavor,
          hosts: Sequence[str], image: str, networks: Sequence[str],
          device: str, user_data: str) -> CaseInstances:
-    """Look up what a case needs in the cloud.
+    """Look up the image and the networks of a case.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :param image: its name or id
     :param networks: their names
-    :raises InvalidInput: if the image has another network device
+    :param device: the kind of network device of the case
+    :raises InvalidInput: if the image sets another network device
     :raises Unreachable: if the cloud does not answer, or has no such image
         or network
     """
@@ -59,8 +60,8 @@ def find(nova: Any, owner: str, flavor: flavor_model.Flavor,
         if model not in _EMULATED:
             # An instance with another device would measure another case.
             raise exception.InvalidInput(
-                f'image {image}', 'hw_vif_model is no emulated network '
-                f'device: {", ".join(_EMULATED)}')
+                f'image {image}', 'hw_vif_model must be an emulated network '
+                f'device: {" or ".join(_EMULATED)}')
     return CaseInstances(
         nova, MARK, owner, vnic_type=_VNIC_TYPES.get(device, ''),
         user_data=user_data, flavor=flavor, hosts=hosts).use(image, networks)

@@ -15,8 +15,9 @@ from hpcvirt.cloud import session
 class ComputeHostNode:
     """A node of a compute host.
 
-    :ivar uuid: of its resource provider
-    :ivar name: of its resource provider, for libvirt the name of the machine
+    :ivar uuid: the UUID of its resource provider
+    :ivar name: the name of its resource provider; with libvirt, that of the
+        machine
     """
 
     uuid: str
@@ -27,7 +28,7 @@ def nodes(nova: Any, host: str) -> tuple[ComputeHostNode, ...]:
     """Find the nodes of a compute host: one, unless its driver is Ironic's.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
-    :param host: as ``openstack compute service list`` has it
+    :param host: the name in ``openstack compute service list``
     :raises InvalidInput: if the cloud has no such host
     :raises Unreachable: if the cloud does not answer
     """

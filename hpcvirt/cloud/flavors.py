@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the flavors of a cloud, create flavors, and change our own."""
+"""Read the flavors of a cloud, create flavors, and change those of hpcvirt."""
 
 import dataclasses
 from collections.abc import Collection
@@ -57,10 +57,10 @@ def _with_projects(nova: Any, existing: diff.Existing) -> diff.Existing:
 
 def create(nova: Any, flavor: flavor_model.Flavor,
            like: diff.Existing | None = None) -> None:
-    """Create a flavor with its extra specs and access, or none at all.
+    """Create a flavor with its extra specs and access; if that fails, none.
 
-    :param like: a flavor that it replaces; its properties that hpcvirt does
-        not plan are taken from it
+    :param like: a flavor whose properties that hpcvirt does not plan are
+        copied
     :raises Unreachable: if it cannot be created; the message says if an
         incomplete flavor could not be deleted
     """

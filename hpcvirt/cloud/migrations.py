@@ -2,8 +2,8 @@
 
 """Migrate instances, live or cold, to the hosts that a plan names.
 
-The scheduler checks the host that a migration names like any other, so that
-Nova refuses a move that its filters would not allow. Nothing is forced.
+No migration is forced: the scheduler checks the host that a migration names,
+and Nova refuses a move that its filters do not allow.
 """
 
 import dataclasses
@@ -40,10 +40,10 @@ class Migrator:
     pause_s: float = PAUSE_S
 
     def carry_out(self, move: moving.Move) -> str | None:
-        """Make a move unless it was made before, and check where it ended.
+        """Make a move unless it was made before, and check the result.
 
-        :returns: None if the instance is where the plan wants it, else why
-            not
+        :returns: None if the instance is on the planned host and cells;
+            otherwise the reason
         :raises Unreachable: if the cloud does not answer, or has no such
             instance
         """
@@ -85,7 +85,7 @@ class Migrator:
             self.nova.servers.live_migrate(server.id, move.target, 'auto')
 
     def _ended(self, move: moving.Move, also_not: str = '') -> Any:
-        """Wait for the end of the task, and of what follows on the source."""
+        """Wait until the task has ended and the source is free."""
         return waiting.poll(
             lambda: self.nova.servers.get(move.id),
             lambda server: servers.get_task(server) is None
@@ -113,7 +113,7 @@ class Migrator:
                 + (f': {why}' if why else ''))
 
     def _why(self, move: moving.Move) -> str:
-        """Read what Nova has noted down of the migration, if it may."""
+        """Read the error that Nova recorded; empty if it is not shown."""
         try:
             actions = self.nova.instance_action
             last = actions.list(move.id)[0]
@@ -126,7 +126,7 @@ class Migrator:
                      and event.get('details')), '')
 
     def _misplaced(self, server: Any, move: moving.Move) -> str | None:
-        """Compare its cells with the plan, if they are shown to the user."""
+        """Compare the cells with the plan, if Nova shows them to the user."""
         try:
             nodes = self.nova.servers.topology(server.id)['nodes']
         except (nova_exceptions.Forbidden, nova_exceptions.NotFound):
@@ -139,7 +139,7 @@ class Migrator:
 
 
 def _obstacle(server: Any, move: moving.Move) -> str | None:
-    """Say why an instance must be left alone."""
+    """Say why an instance must not be migrated."""
     if server.locked:
         return 'it is locked'
     if servers.get_task(server):

@@ -2,11 +2,10 @@
 
 """Read and change the traits of compute hosts through the Placement API.
 
-Each change names the generation of the resource provider that it is based on.
+Each change names the generation of the resource provider on which it is based.
 Placement refuses the change if another program, such as nova-compute, has
 changed the provider since. The provider is then read again, and only the
-difference is applied. Traits of others are never removed: hpcvirt removes only
-its own traits.
+difference is applied. hpcvirt removes only its own traits.
 
 The microversion is pinned, so that responses keep their form when the cloud
 is upgraded.
@@ -27,7 +26,7 @@ MICROVERSION = '1.23'
 #: The beginning of the names of hpcvirt's own traits.
 OWN = 'CUSTOM_HPCVIRT_'
 
-#: Seconds during which changes of others are waited for.
+#: Seconds for which a change is repeated after conflicts.
 CONFLICTS_S = 30.0
 PAUSE_S = 0.2
 
@@ -42,7 +41,7 @@ class _Conflict(exception.Unreachable):
 class ProviderTraits:
     """The traits of a resource provider.
 
-    :ivar generation: of the provider, when they were read
+    :ivar generation: the generation of the provider when they were read
     """
 
     names: frozenset[str]
@@ -51,9 +50,9 @@ class ProviderTraits:
 
 @dataclasses.dataclass(frozen=True)
 class PlacementClient:
-    """A Placement API.
+    """A client of the Placement API.
 
-    :ivar adapter: of :func:`hpcvirt.cloud.session.placement`
+    :ivar adapter: an adapter of :func:`hpcvirt.cloud.session.placement`
     """
 
     adapter: Any
@@ -64,16 +63,18 @@ class PlacementClient:
         """Read the traits of a resource provider.
 
         :param provider: its UUID
-        :raises Unreachable: if Placement does not answer, or does not have it
+        :raises Unreachable: if Placement does not answer, or does not have
+            the provider
         """
         found = self._ask('GET', f'/resource_providers/{provider}/traits')
         return ProviderTraits(frozenset(found['traits']),
                               found['resource_provider_generation'])
 
     def aggregates(self, provider: str) -> frozenset[str]:
-        """Read the UUIDs of the aggregates that a resource provider is in.
+        """Read the UUIDs of the aggregates of a resource provider.
 
-        :raises Unreachable: if Placement does not answer, or does not have it
+        :raises Unreachable: if Placement does not answer, or does not have
+            the provider
         """
         return frozenset(self._ask(
             'GET', f'/resource_providers/{provider}/aggregates')[
@@ -138,7 +139,7 @@ class PlacementClient:
 
 
 def _why(answer: Any) -> str:
-    """Read what Placement says about an error."""
+    """Read the reason of an error from an answer of Placement."""
     try:
         return str(answer.json()['errors'][0]['detail'])
     except (ValueError, LookupError, TypeError):

@@ -2,10 +2,10 @@
 
 """Put hosts in quarantine, and release them.
 
-The scheduler observes the aggregates. The trait informs everybody else; a host
-has it as long as one of the aggregates has the host. Every operation can be
-repeated after an interruption: adding a host that is in an aggregate, or
-removing one that is not, is no error. Nova changes each key of the metadata
+The scheduler observes the aggregates. The trait informs other programs; a host
+has it as long as it is in one of the aggregates. Every operation can be
+repeated after an interruption: it is no error to add a host that is in the
+aggregate, or to remove one that is not. Nova changes each key of the metadata
 separately, so that several programs can write different keys at the same time.
 """
 
@@ -23,7 +23,7 @@ from hpcvirt.cloud import placement as placements
 from hpcvirt.cloud import session
 from hpcvirt.model import quarantine
 
-#: How often the trait is compared with aggregates that others change.
+#: The most times that the trait is adjusted to aggregates that others change.
 _MAX_CHANGES = 10
 
 
@@ -62,8 +62,8 @@ class Quarantine:
         """Put a host in quarantine.
 
         :raises InvalidInput: if there is no such host
-        :raises Unreachable: if Nova or Placement does not answer; what was
-            done stays
+        :raises Unreachable: if Nova or Placement does not answer; completed
+            steps are not undone
         """
         nodes = compute_hosts.nodes(self.nova, host)
         aggregate = _ensure_aggregate(
@@ -78,8 +78,8 @@ class Quarantine:
         """Let a holder release a host, which others may still hold.
 
         :raises InvalidInput: if there is no such host
-        :raises Unreachable: if Nova or Placement does not answer; what was
-            done stays
+        :raises Unreachable: if Nova or Placement does not answer; completed
+            steps are not undone
         """
         nodes = compute_hosts.nodes(self.nova, host)
         for aggregate in _read_aggregates(self.nova):
@@ -102,24 +102,22 @@ class Quarantine:
             except exception.Unreachable as exc:
                 raise exception.Unreachable(
                     f'{host} {"is" if held else "is not"} in quarantine, but '
-                    f'its trait {quarantine.TRAIT} may say otherwise until '
-                    f'this is repeated: {exc}') from exc
-            # Another holder may have come or gone meanwhile.
+                    f'its trait {quarantine.TRAIT} may be wrong; run the '
+                    f'command again: {exc}') from exc
+            # Another program may have changed the aggregates meanwhile.
             before, held = held, bool(self.holds(host))
             if held is before:
                 return
         raise exception.Unreachable(
-            f'the quarantine of {host} is changed by others all the time')
+            f'other programs keep changing the quarantine of {host}')
 
 
 def _read_aggregates(nova: Any) -> Sequence[Any]:
-    """Read all aggregates, as novaclient has them."""
     with session.one_line_errors():
         return tuple(nova.aggregates.list())
 
 
 def _ensure_aggregate(nova: Any, name: str) -> Any:
-    """Look up an aggregate, and create it if there is none."""
     for _ in range(2):
         for found in _read_aggregates(nova):
             if found.name == name:
@@ -129,7 +127,7 @@ def _ensure_aggregate(nova: Any, name: str) -> Any:
               contextlib.suppress(nova_exceptions.Conflict)):
             nova.aggregates.create(name, None)
     raise exception.Unreachable(
-        f'the aggregate {name} is gone as soon as it was created')
+        f'the aggregate {name} does not exist after its creation')
 
 
 def _set_metadata(nova: Any, aggregate: Any,
@@ -143,7 +141,7 @@ def _set_metadata(nova: Any, aggregate: Any,
 
 
 def _place_host(nova: Any, aggregate: Any, host: str, is_in: bool) -> None:
-    """Add a host to an aggregate or remove it, unless it is so already."""
+    """Add a host to an aggregate or remove it, if that is needed."""
     if (host in aggregate.hosts) is is_in:
         return
     change = (nova.aggregates.add_host if is_in

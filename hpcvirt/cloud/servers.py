@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Look up the instances to be measured, with host and CPUs; reboot them.
+"""Look up the instances to be measured, with host and CPUs, and reboot them.
 
 Nova shows the name of the host and the pins only to administrators. For other
-users they are None, and the CPUs of the native run must be given.
+users they are None, and the user must name the CPUs of the native run.
 """
 
 import dataclasses
@@ -26,13 +26,13 @@ PAUSE_S = 1.0
 class Server:
     """An instance.
 
-    :ivar address: its floating address if it has one, else its first
-    :ivar inner: its first fixed address, by which other instances reach it
-    :ivar host: the compute host, None if it is not shown to the user
+    :ivar address: its floating address; its first address if it has none
+    :ivar inner: its first fixed address, which other instances use
+    :ivar host: the compute host; None if Nova does not show it to the user
     :ivar flavor: the name of its flavor
-    :ivar host_cpus: the PCPUs of the host that its vCPUs are pinned to;
-        empty if it is not pinned, None if they are not shown to the user
-    :ivar page_kib: page size that backs its memory, None for small pages
+    :ivar host_cpus: the PCPUs to which its vCPUs are pinned; empty if it is
+        not pinned; None if Nova does not show them to the user
+    :ivar page_kib: the page size of its memory; None for small pages
     """
 
     id: str
@@ -67,7 +67,7 @@ def find(nova: Any, name: str) -> Server:
 
 
 def console(nova: Any, server_id: str) -> str:
-    """Read the console log of an instance; empty if Nova does not give it."""
+    """Read the console log of an instance; empty if it is not available."""
     try:
         return str(nova.servers.get_console_output(server_id) or '')
     except (auth_exceptions.ClientException, nova_exceptions.ClientException):
@@ -78,8 +78,8 @@ def console(nova: Any, server_id: str) -> str:
 class ServerRebooter:
     """Reboots one instance, as a new process of the hypervisor.
 
-    :ivar nova: a client that no other thread uses: several instances are
-        rebooted at once
+    :ivar nova: a client that no other thread uses; several instances may
+        reboot at once
     """
 
     nova: Any
@@ -109,7 +109,7 @@ def _is_ready(server: Any) -> bool:
 
 
 def get_host(server: Any) -> str | None:
-    """Return the host of a server; None if it is not shown to the user."""
+    """Return the host of a server; None if Nova does not show it."""
     return getattr(server, 'OS-EXT-SRV-ATTR:host', None)
 
 

@@ -36,7 +36,7 @@ TIMEOUT_S = 60
 #: Items requested from the API at once; it may return fewer.
 PAGE_SIZE = 500
 
-# Their warnings are repeated by errors, which are reported in one line.
+# The errors of these libraries repeat their warnings.
 for _name in ('keystoneauth', 'novaclient', 'openstack'):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
@@ -44,7 +44,7 @@ for _name in ('keystoneauth', 'novaclient', 'openstack'):
 def compute(cloud: str | None = None) -> Any:
     """Create a novaclient for a cloud.
 
-    :param cloud: an entry of ``clouds.yaml``; None uses the environment
+    :param cloud: an entry of ``clouds.yaml``; None to use the environment
     :raises Unreachable: if the cloud is not configured or refuses access
     """
     with one_line_errors():
@@ -62,7 +62,7 @@ def compute(cloud: str | None = None) -> Any:
 def placement(cloud: str | None = None) -> Any:
     """Create an adapter of keystoneauth for the Placement API of a cloud.
 
-    :param cloud: an entry of ``clouds.yaml``; None uses the environment
+    :param cloud: an entry of ``clouds.yaml``; None to use the environment
     :raises Unreachable: if the cloud is not configured or refuses access
     """
     with one_line_errors():
@@ -79,7 +79,7 @@ def placement(cloud: str | None = None) -> Any:
 def make_client(session: Any, endpoint: str) -> Any:
     """Create a novaclient on the session of another client.
 
-    :param session: of keystoneauth1
+    :param session: a session of keystoneauth1
     :param endpoint: the URL of the Compute API
     """
     return nova_client.Client(COMPUTE_MICROVERSION, session=session,
@@ -89,8 +89,8 @@ def make_client(session: Any, endpoint: str) -> Any:
 def _region(cloud: str | None) -> Any:
     try:
         config = openstack.config.OpenStackConfig(app_name='hpcvirt')
-        # Without clouds.yaml openstacksdk would ignore OS_CLOUD and demand
-        # an auth_url instead.
+        # Without clouds.yaml, openstacksdk would ignore OS_CLOUD and ask for
+        # an auth_url.
         return config.get_one(cloud=cloud or os.environ.get('OS_CLOUD'),
                               api_timeout=TIMEOUT_S)
     except (AttributeError, KeyError, TypeError, ValueError,
@@ -102,9 +102,9 @@ def _region(cloud: str | None) -> Any:
 
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Convert the errors of the client libraries to messages of one line.
+    """Convert the errors of the client libraries to one line.
 
-    :raises Unreachable: instead
+    :raises Unreachable: instead of these errors
     """
     try:
         yield
@@ -132,7 +132,7 @@ def one_line_errors() -> Iterator[None]:
         raise exception.Unreachable(
             f'the cloud cannot be used: {exc}') from exc
     except Exception as exc:
-        # keystoneauth raises nothing more precise for an entry of clouds.yaml
+        # keystoneauth raises a plain Exception for an entry of clouds.yaml
         # without a password.
         if type(exc) is not Exception:
             raise

@@ -51,7 +51,12 @@ def plan_classes(args: argparse.Namespace) -> dict[str, plans.Plan]:
 
 def plan_others(planned: dict[str, plans.Plan], args: argparse.Namespace,
                 ) -> tuple[plan_document.Alternative, ...]:
-    """Say what the other built-in profile would give each class."""
+    """Say what the other built-in profile would give each class.
+
+    With ``--cpus`` both profiles give guests the same CPUs.
+    """
+    if args.cpus is not None:
+        return ()
     part = host_part.build(args.cpus, args.pages)
     return tuple(plan_document.plan_other(
         each, part, name if args.fleet is not None else '')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make the RequestSpec with which nova-scheduler would be asked.
+"""Make the RequestSpec that nova-scheduler would receive.
 
-For a new instance it is made as nova-api makes it, for an instance that exists
-as nova-conductor does when the instance is to be migrated.
+For a new instance it is made as in nova-api, and for an existing instance as
+in nova-conductor for a migration.
 """
 
 import dataclasses
@@ -32,11 +32,11 @@ from hpcvirt.model import flavor as flavor_model
 
 @dataclasses.dataclass(frozen=True)
 class BootRequest:
-    """What is asked of nova-scheduler.
+    """A request to nova-scheduler.
 
     :ivar spec: the RequestSpec
-    :ivar name: what it is for, in messages
-    :ivar flavor: the flavor, with what the image adds to it
+    :ivar name: the flavor or the server, for messages
+    :ivar flavor: the flavor, with the properties of the image that matter
     """
 
     spec: typing.Any
@@ -45,7 +45,7 @@ class BootRequest:
 
 
 def flavor_named(context: typing.Any, name: str) -> typing.Any:
-    """Read a flavor of the cloud; None if there is none of that name."""
+    """Read a flavor of the cloud; None if it does not exist."""
     try:
         return objects.Flavor.get_by_name(context, name)
     except nova_exception.FlavorNotFoundByName:
@@ -53,7 +53,7 @@ def flavor_named(context: typing.Any, name: str) -> typing.Any:
 
 
 def flavor_of(flavor: flavor_model.Flavor) -> typing.Any:
-    """Make a Flavor of Nova, one that the cloud need not have."""
+    """Make a Flavor object of Nova, which need not exist in the cloud."""
     return objects.Flavor(
         id=0, name=flavor.name, flavorid=flavor.name, vcpus=flavor.vcpus,
         memory_mb=flavor.ram_mib, root_gb=flavor.disk_gib, ephemeral_gb=0,
@@ -64,13 +64,13 @@ def flavor_of(flavor: flavor_model.Flavor) -> typing.Any:
 def new(context: typing.Any, flavor: typing.Any,
         image: Mapping[str, typing.Any] | None = None,
         ports: Sequence[str] = ()) -> BootRequest:
-    """Ask for a new instance.
+    """Make the request for a new instance.
 
     :param flavor: a Flavor of Nova, see :func:`flavor_named` and
         :func:`flavor_of`
     :param image: see :func:`image_named`
     :param ports: UUIDs of ports
-    :raises InvalidInput: where Nova would refuse the request
+    :raises InvalidInput: if Nova would refuse the request
     :raises Unreachable: if a service cannot be used
     """
     # Any host takes an image of this format.
@@ -100,9 +100,9 @@ def new(context: typing.Any, flavor: typing.Any,
 
 
 def move(context: typing.Any, uuid: str) -> BootRequest:
-    """Ask for another host for an instance, as for a cold migration.
+    """Make the request for a cold migration of an instance.
 
-    :raises InvalidInput: if there is no such instance
+    :raises InvalidInput: if there is no such instance, or it is on no host
     :raises Unreachable: if a database or Neutron cannot be used
     """
     if not uuidutils.is_uuid_like(uuid):
@@ -133,7 +133,7 @@ def move(context: typing.Any, uuid: str) -> BootRequest:
 
 def _prepare(context: typing.Any, spec: typing.Any, instance: typing.Any,
              cell: typing.Any) -> None:
-    """Do what nova-conductor does before it asks nova-scheduler."""
+    """Prepare the RequestSpec as nova-conductor does."""
     spec.reset_forced_destinations()
     spec.retry = None
     spec.ignore_hosts = [instance.host] if instance.host else []
@@ -170,7 +170,7 @@ def _networks(context: typing.Any, ports: Sequence[str],
 
 
 def image_named(name: str) -> dict[str, typing.Any]:
-    """Ask Glance for an image, with the credentials of ``[placement]``.
+    """Read an image from Glance, with the credentials of ``[placement]``.
 
     :param name: its name or UUID
     :raises InvalidInput: if there is none, or more than one

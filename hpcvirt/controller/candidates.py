@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Ask Placement which hosts have room, and find out why others have not.
+"""Ask Placement for allocation candidates, and explain why hosts are none.
 
-nova-scheduler sends one request for allocation candidates. Its answer has no
-word on a host that is no candidate. Each condition of the request is therefore
-asked for alone, which tells the hosts that meet it.
+nova-scheduler sends one request for allocation candidates. The answer does not
+explain why a host is not among them. A query for each condition of the request
+therefore lists the hosts that meet it.
 """
 
 import collections
@@ -27,7 +27,7 @@ from hpcvirt.controller import providers
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import verdict
 
-#: The resource classes of which a smaller guest needs less.
+#: The resource classes of which a smaller flavor needs less.
 _SUMS = ('PCPU', 'VCPU', 'MEMORY_MB')
 
 _DISABLED = 'COMPUTE_STATUS_DISABLED'
@@ -50,8 +50,9 @@ class Answer:
 
     :ivar by_host: UUID of a host -> its allocation candidates
     :ivar hosts: the UUIDs of all providers in the answer
-    :ivar resource_requests: what was asked
-    :ivar failed: why it was not asked at all
+    :ivar resource_requests: the requests that were sent
+    :ivar failed: why none was sent, or why Placement refuses it; None if it
+        answered
     """
 
     by_host: Mapping[str, list[typing.Any]]
@@ -62,9 +63,9 @@ class Answer:
 
 def ask(context: typing.Any, placement: typing.Any,
         manager: cell_hosts.CellHostManager, spec: typing.Any) -> Answer:
-    """Ask for candidates as nova-scheduler does, but for all hosts.
+    """Ask for candidates as nova-scheduler does, but without a limit.
 
-    The RequestSpec gets what Nova's request filters add to it.
+    Nova's request filters add their traits and aggregates to the RequestSpec.
 
     :raises Unreachable: if Placement does not answer
     """
@@ -77,7 +78,7 @@ def ask(context: typing.Any, placement: typing.Any,
             nova_exception.NoValidHost) as exc:
         return Answer(by_host, failed=masking.mask(exc))
     hosts: set[str] = set()
-    # As long as Nova supports hosts that report no PCPUs.
+    # Nova still supports hosts that report no PCPUs.
     if asked[0].cpu_pinning_requested and not (
             nova.conf.CONF.workarounds.disable_fallback_pcpu_query):
         asked.append(utils.resources_from_request_spec(
@@ -101,9 +102,9 @@ def ask(context: typing.Any, placement: typing.Any,
 class _Condition:
     """A condition of the request.
 
-    :ivar query: with which Placement lists the providers that meet it
-    :ivar on_root: the root provider of the host has to meet it
-    :ivar resource: the resource class and the amount, if it is about these
+    :ivar query: the query by which Placement lists the providers that meet it
+    :ivar on_root: whether the root provider of the host must meet it
+    :ivar resource: the resource class and the amount that it requires
     """
 
     code: verdict.AnyCode
@@ -114,9 +115,9 @@ class _Condition:
 
 
 class CandidateExplainer:
-    """Finds out which conditions the hosts do not meet.
+    """Finds the conditions that hosts do not meet.
 
-    :param own: UUID of a host -> what Placement has of it
+    :param own: UUID of a host -> its resource provider
     """
 
     def __init__(self, placement: typing.Any,
@@ -131,7 +132,7 @@ class CandidateExplainer:
                 answer.resource_requests[0], request.spec, manager)
         ] if answer.resource_requests else []
 
-    def of(self, uuid: str) -> CandidateRefusal:
+    def explain(self, uuid: str) -> CandidateRefusal:
         """Say why a host is no candidate."""
         if self._failed is not None:
             return CandidateRefusal(verdict.Barrier.REQUEST, self._failed)
@@ -141,7 +142,7 @@ class CandidateExplainer:
             return CandidateRefusal(
                 verdict.Barrier.COMBINATION, 'the host meets each condition '
                 'of the request, but no providers meet all of them together')
-        # A smaller guest does not help where something else is missing, too.
+        # A smaller flavor does not help if another condition is not met.
         codes = sorted((refusal.code for refusal in missed),
                        key=lambda code: code is reasons.Code.RESOURCES)
         return CandidateRefusal(codes[0], '; '.join(
@@ -172,7 +173,7 @@ def _that_meet(placement: typing.Any, condition: _Condition) -> set[str]:
 
 def _conditions(resources: typing.Any, spec: typing.Any,
                 manager: cell_hosts.CellHostManager) -> Iterator[_Condition]:
-    """Take the request apart, what an operator can change least first."""
+    """Split the request into conditions, the least changeable first."""
     groups = resources._rg_by_id
     root = groups.get(None)
     forbidden = set(resources._root_forbidden)
@@ -204,7 +205,7 @@ def _conditions(resources: typing.Any, spec: typing.Any,
 
 
 def _group(group: typing.Any) -> _Condition:
-    """Ask for a device, a port with a bandwidth, or another whole group."""
+    """Make the condition of a request group: a device or a port."""
     what = ', '.join(f'{amount} {name}' for name, amount
                      in sorted(group.resources.items()))
     traits = [*sorted(group.required_traits),

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the compute hosts of all Nova cells, as nova-scheduler sees them.
+"""Read the compute hosts of all Nova cells as nova-scheduler does.
 
-The host states are those of Nova's HostManager. A record that cannot be read
-does not stop the rest, unlike in nova-scheduler.
+The host states are those of Nova's HostManager. Unlike in nova-scheduler, a
+record that cannot be read does not affect other hosts.
 """
 
 import dataclasses
@@ -26,12 +26,12 @@ from hpcvirt import exception
 from hpcvirt.controller import masking
 from hpcvirt.nova import lazy_sequence
 
-#: What a database raises that cannot be reached or read.
+#: The exceptions of a database that cannot be reached or read.
 UNREADABLE = (db_exception.DBError, db_exception.CantStartEngineError,
               sqlalchemy.exc.SQLAlchemyError, nova_exception.NovaException,
               ImportError, ValueError)
 
-#: What Nova's objects raise when a record is broken.
+#: The exceptions of Nova's objects for a broken record.
 BROKEN = (*lazy_sequence.BROKEN, *UNREADABLE)
 
 _EXPECTED = ('flavor', 'numa_topology', 'pci_devices', 'system_metadata')
@@ -40,7 +40,7 @@ _EXPECTED = ('flavor', 'numa_topology', 'pci_devices', 'system_metadata')
 class CellHostManager(host_manager.HostManager):
     """Nova's HostManager, without its thread that reads all instances.
 
-    :ivar instances: host -> UUID -> Instance, where they were read
+    :ivar instances: host -> UUID -> Instance, for the hosts that were read
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class CellHosts:
     """The compute hosts of all cells.
 
     :ivar states: name -> HostState
-    :ivar instances: those of all these hosts
+    :ivar instances: name -> the instances on the host
     :ivar broken: host -> why its record cannot be used
     :ivar closed: host -> why Nova sends no new instance there
     """
@@ -101,7 +101,7 @@ def read(context: typing.Any) -> CellHosts:
                 for state, own in reader.hosts(targeted):
                     name = state.host
                     if name in states:
-                        # A service with several nodes.
+                        # The service has several nodes.
                         name = state.nodename
                     states[name], instances[name] = state, own
                     why = _closed(cell, state.service, services)
@@ -203,7 +203,7 @@ class _Reader:
                  get_all: Callable[[], Iterable[typing.Any]],
                  get_of: Callable[[str], Iterable[typing.Any]],
                  ) -> dict[str, list[typing.Any]]:
-        """Read records at once or, if one is broken, host by host."""
+        """Read all records or, if one is broken, those of each host."""
         found: dict[str, list[typing.Any]] = {}
         try:
             for record in get_all():

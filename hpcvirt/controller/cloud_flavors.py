@@ -28,18 +28,18 @@ def translate(flavor: typing.Any,
               image: Mapping[str, typing.Any] | None = None,
               projects: tuple[str, ...] | None = None,
               from_volume: bool = False) -> flavor_model.Flavor:
-    """Translate a flavor.
+    """Translate a flavor of Nova.
 
     :param image: properties of the image, which count as extra specs of the
-        flavor where Nova lets them
-    :param from_volume: the root disk is a volume
+        flavor if Nova allows it
+    :param from_volume: whether the root disk is a volume
     """
     specs = {f'hw:{key.removeprefix("hw_")}': str(value)
              for key, value in (image or {}).items()
              if key.startswith('hw_')}
     page = vocabulary.MEM_PAGE_SIZE.name
     own = dict(flavor.extra_specs)
-    # Only these let the image choose a size.
+    # Only these values let the image choose a page size.
     if own.get(page, '').upper() in ('ANY', 'LARGE') and page in specs:
         del own[page]
     specs |= own
@@ -59,7 +59,7 @@ def image_properties(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def _add_affinity(specs: dict[str, str]) -> None:
-    """Add the affinity policy of ``[pci]alias`` where the flavor has none."""
+    """Add the affinity policy of ``[pci]alias`` if the flavor has none."""
     policy = vocabulary.PCI_NUMA_AFFINITY_POLICY.name
     wanted = specs.get(vocabulary.PCI_ALIAS.name, '')
     if not wanted or policy in specs:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Explain what becomes of a request in a cloud."""
+"""Explain the result of a request in a cloud."""
 
 import dataclasses
 import typing
@@ -16,7 +16,7 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.nova import adapter
 
-#: What no change of the guest helps against.
+#: Refusals that no change of the guest can avoid.
 _BEYOND = (reasons.Code.CLOSED, reasons.Code.QUARANTINED,
            reasons.Code.MALFORMED_HOST, reasons.Code.EXTRA_SPEC)
 

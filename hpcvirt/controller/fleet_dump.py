@@ -2,9 +2,8 @@
 
 """Write the fleet of a cloud as a document.
 
-Nova knows of a host what its guests may use: the CPUs of
-``cpu_dedicated_set`` and ``cpu_shared_set``, and the pages. The topologies say
-that caches, distances and devices are unknown.
+Nova knows the CPUs of a host in ``cpu_dedicated_set`` and ``cpu_shared_set``,
+and its pages. Caches, distances and devices are unknown in the topologies.
 """
 
 import dataclasses
@@ -25,10 +24,10 @@ _UNKNOWN = frozenset((host_model.Unknown.CACHES, host_model.Unknown.VFS,
 
 
 def make_document(view: views.View) -> documents.FleetDocument:
-    """Describe what a controller sees.
+    """Describe the fleet of a cloud.
 
-    Hosts between which instances may move are a class, named after its host
-    aggregates.
+    Hosts between which instances may move form a class, which has the names of
+    their host aggregates.
     """
     kinds: dict[frozenset[str], list[str]] = {}
     hosts = {host.name: host for host in view.fleet.hosts}
@@ -64,7 +63,7 @@ def make_document(view: views.View) -> documents.FleetDocument:
 
 def make_topology(name: str,
                   supply: supplies.Supply) -> host_model.Host | None:
-    """Make a topology of what Nova reports; None for a host without cells."""
+    """Make the topology that Nova reports; None for a host without cells."""
     if not supply.cells:
         return None
     cells = []

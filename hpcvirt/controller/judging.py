@@ -2,9 +2,9 @@
 
 """Judge the hosts of a cloud for a request, with Nova's own filters.
 
-The steps are those of nova-scheduler, with its filters and weighers: what
-Placement does not refuse goes through the enabled filters, in their order.
-Each host is refused by the first step that does not let it pass. Where
+The steps are those of nova-scheduler: the candidates of Placement pass through
+the enabled filters, in their order, and are weighed by the enabled weighers.
+The verdict about a host is that of the first step that refuses it. If
 hpcvirt's filter is not enabled, the claim on the compute host is predicted.
 """
 
@@ -76,7 +76,7 @@ class _Judging:
         self.verdicts[name] = verdict.refuse(name, misfit, step)
 
     def ask_placement(self) -> None:
-        """Keep the hosts of which Placement has candidates."""
+        """Keep the hosts for which Placement has candidates."""
         view = self._view
         answer = candidates.ask(view.context, view.placement, self._manager,
                                 self._spec)
@@ -96,7 +96,7 @@ class _Judging:
             explanation = explanation or candidates.CandidateExplainer(
                 view.placement, self._manager, self._request, answer,
                 view.providers)
-            refusal = explanation.of(state.uuid)
+            refusal = explanation.explain(state.uuid)
             reason = refusal.reason
             if closed:
                 reason = reason.replace('its nova-compute is disabled', closed)
@@ -106,8 +106,8 @@ class _Judging:
     def filter(self) -> None:
         """Keep the hosts that pass the enabled filters."""
         enabled = self._manager.enabled_filters
-        # Without filters, only the hosts that the request excludes are left
-        # out.
+        # Without filters, get_filtered_hosts only drops the hosts that the
+        # request excludes.
         self._manager.enabled_filters = []
         try:
             wanted = list(self._manager.get_filtered_hosts(
@@ -135,7 +135,7 @@ class _Judging:
         name = type(each).__name__
         before = self._left
         if filters.enforces(each):
-            # The same that filter_all does, with the reasons.
+            # As in filter_all, but with the reasons.
             misfits = {id(state): misfit for state, misfit
                        in self._judge.judge(list(before))}
             passed = {number for number, misfit in misfits.items()
@@ -164,7 +164,7 @@ class _Judging:
         return f'{name} of nova.conf refuses the host'
 
     def _misfit(self, state: typing.Any) -> reasons.Misfit | None:
-        """Ask hpcvirt's filter, without changes to the host state."""
+        """Ask hpcvirt's filter without changing the host state."""
         kept = list(state.allocation_candidates)
         try:
             return self._judge.refuse(state)
@@ -182,7 +182,7 @@ class _Judging:
                 self._refuse_by(state, misfit, verdict.SchedulingStep.CLAIM)
 
     def weigh(self) -> None:
-        """Weigh the hosts that are left, and predict where the claim goes."""
+        """Weigh the remaining hosts, and predict their claims."""
         scores = _scores(self._manager, self._left, self._spec)
         for state in self._left:
             name = self._names[id(state)]
@@ -193,7 +193,7 @@ class _Judging:
 
     def _place(self, state: typing.Any,
                ) -> tuple[tuple[int, ...], frozenset[int]]:
-        """Say which cells and CPUs the claim will choose."""
+        """Predict the cells and CPUs that the claim will choose."""
         start = self._judge.start
         if start is None or not start.demand.cells:
             return (), frozenset()
@@ -210,7 +210,7 @@ class _Judging:
 
 def _scores(manager: typing.Any, states: Sequence[typing.Any],
             spec: typing.Any) -> Mapping[int, Mapping[str, float]]:
-    """Weigh hosts as Nova does; it weighs no single host.
+    """Weigh hosts as Nova does, which does not weigh a single host.
 
     :returns: id of a HostState -> weigher -> its part of the weight
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keep secrets out of messages.
+"""Remove secrets from messages.
 
-nova.conf has the passwords of databases and services, and so has the record
-of each Nova cell. Some errors of the libraries repeat them.
+nova.conf and the records of Nova cells have the passwords of databases and
+services. Some errors of the libraries repeat them.
 """
 
 import re
@@ -18,7 +18,7 @@ from oslo_utils import strutils
 #: The user and password of a URL.
 _CREDENTIALS = re.compile(r'//[^\s\'"]*@')
 
-#: Shorter secrets are ordinary words; a message would lose too many of them.
+#: Shorter secrets are not masked, because they may be ordinary words.
 _SHORTEST_SECRET = 4
 
 _SECRET_NAME = re.compile(r'password|secret|token|connection|transport_url')
@@ -27,9 +27,9 @@ _SECRET_NAME = re.compile(r'password|secret|token|connection|transport_url')
 def mask(message: object, more: Iterable[str] = ()) -> str:
     """Return the first line of a message without secrets.
 
-    Further lines of an error of a database are the statement.
+    The further lines of a database error quote the statement.
 
-    :param more: secrets beyond those of nova.conf
+    :param more: secrets that are not in nova.conf
     """
     text = _CREDENTIALS.sub('//***@', str(message).split('\n')[0])
     secrets = {*more, *_secrets()}

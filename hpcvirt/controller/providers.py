@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Ask Placement what the resource providers of the hosts have left.
+"""Read the free resources of the hosts from Placement.
 
 Only GET requests are sent, with Nova's own client and the section
 ``[placement]`` of nova.conf.
@@ -25,12 +25,12 @@ MICROVERSION = '1.36'
 
 @dataclasses.dataclass(frozen=True)
 class Provider:
-    """A resource provider of a host, the root of its tree.
+    """The root resource provider of a host.
 
     :ivar free: resource class -> the amount that is not used
-    :ivar traits: those of the whole tree
+    :ivar traits: the traits of the whole tree
     :ivar devices: (resource class, the amount that is not used, UUID) of each
-        provider of the tree that has vGPUs or resources of a class of its own
+        provider of the tree that has vGPUs or resources of a custom class
     """
 
     free: Mapping[str, int]
@@ -53,7 +53,7 @@ def get(placement: typing.Any, url: str,
         missing: typing.Any = None) -> typing.Any:
     """Read a resource of Placement.
 
-    :param missing: what to return if it does not exist
+    :param missing: the value to return if it does not exist
     :raises Unreachable: if Placement does not answer
     """
     response = _send('Placement', lambda: placement.get(
@@ -66,9 +66,9 @@ def get(placement: typing.Any, url: str,
 
 
 def refusal(placement: typing.Any, url: str) -> str:
-    """Say why Placement refuses a request as a whole.
+    """Say why Placement refuses a request as invalid.
 
-    :raises Unreachable: if that is not its answer
+    :raises Unreachable: if Placement answers with another error
     """
     response = _send('Placement', lambda: placement.get(
         url, version=MICROVERSION))
@@ -78,13 +78,13 @@ def refusal(placement: typing.Any, url: str) -> str:
         raise _unreachable(response.status_code) from None
     if response.status_code != 400:
         raise _unreachable(f'{response.status_code}: {detail}')
-    # The first paragraph says that the request is bad.
+    # The first paragraph only says that the request is bad.
     said = masking.mask(detail.strip().split('\n')[-1].strip())
     return f'Placement refuses the request: {said.rstrip(". ")}'
 
 
 def get_of(service: str, url: str) -> typing.Any:
-    """Read a resource of another service, as the user of Placement.
+    """Read a resource of another service, with Placement's credentials.
 
     :param service: its type in the catalogue of Keystone
     :returns: None if it does not exist
@@ -107,9 +107,9 @@ def get_of(service: str, url: str) -> typing.Any:
 
 def read(placement: typing.Any,
          uuids: Iterable[str]) -> Mapping[str, Provider]:
-    """Read the providers of compute nodes; one that is missing is left out.
+    """Read the providers of compute nodes; missing ones are left out.
 
-    One request returns all hosts that have any memory left.
+    A single request returns all hosts that have any memory left.
     """
     found = get(placement, '/allocation_candidates?resources=MEMORY_MB:1')
     summaries = found['provider_summaries']

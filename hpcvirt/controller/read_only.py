@@ -11,7 +11,7 @@ import typing
 
 import sqlalchemy
 
-#: The statements with which Nova's functions read.
+#: The statements of functions that only read.
 _READS = re.compile(
     r'\s*(?:SELECT|SHOW|PRAGMA|WITH|SET|BEGIN|SAVEPOINT|RELEASE|ROLLBACK)\b',
     re.IGNORECASE)
@@ -22,9 +22,9 @@ class WouldWrite(sqlalchemy.exc.InvalidRequestError):
 
 
 def guard(engine: typing.Any) -> None:
-    """Let an engine, or all engines, only read.
+    """Refuse all statements of an engine that may write.
 
-    :param engine: an Engine of SQLAlchemy, or the class
+    :param engine: an Engine of SQLAlchemy, or the class for all engines
     """
     if not sqlalchemy.event.contains(engine, 'before_cursor_execute',
                                      _refuse):
@@ -34,5 +34,5 @@ def guard(engine: typing.Any) -> None:
 def _refuse(_connection: typing.Any, _cursor: typing.Any, statement: str,
             *_: typing.Any) -> None:
     if not _READS.match(statement):
-        raise WouldWrite('Nova wants to repair this record, which hpcvirt '
-                         'does not do; it will do so itself')
+        raise WouldWrite('the record needs a repair, which Nova makes when it '
+                         'reads the record next; hpcvirt writes nothing')

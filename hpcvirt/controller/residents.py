@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn the instances of Nova into instances of a fleet."""
+"""Translate instances of Nova into instances of a fleet."""
 
 import typing
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from hpcvirt.model import flavor as flavor_model
 
 
 class Residents:
-    """Translates instances, many of which have the same flavor and image.
+    """Translates instances, and remembers their flavors and images.
 
     :param groups: instance -> its server group
     """
@@ -43,8 +43,8 @@ class Residents:
         cells = topology.cells if topology else ()
         if len(cells) != len(guest.demand.cells):
             raise exception.InvalidInput(
-                where, f'has {len(cells)} guest cells, its flavor '
-                f'{flavor.name} {len(guest.demand.cells)}')
+                where, f'has {len(cells)} guest cells, but its flavor '
+                f'{flavor.name} has {len(guest.demand.cells)}')
         cpus: set[int] = set()
         for cell in cells:
             cpus.update((cell.cpu_pinning or {}).values(),
@@ -75,7 +75,7 @@ class Residents:
 
 
 def groups(context: typing.Any) -> dict[str, state.ServerGroup]:
-    """Read the server groups: instance -> its group."""
+    """Return the server groups, by the UUIDs of their instances."""
     found: dict[str, state.ServerGroup] = {}
     for group in objects.InstanceGroupList.get_all(context):
         rules = group.rules or {}
@@ -87,7 +87,6 @@ def groups(context: typing.Any) -> dict[str, state.ServerGroup]:
 
 
 def _stays(instance: typing.Any) -> str | None:
-    """Say why an instance must not be migrated."""
     if instance.locked:
         return 'is locked'
     if instance.task_state is not None:
@@ -101,7 +100,6 @@ def _stays(instance: typing.Any) -> str | None:
 
 
 def _only_cold(instance: typing.Any) -> str | None:
-    """Say why an instance cannot be migrated live."""
     if instance.vm_state == vm_states.STOPPED:
         return 'is stopped'
     flavor = instance.flavor

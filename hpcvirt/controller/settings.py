@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read nova.conf as the services of Nova on the controller do."""
+"""Read nova.conf as Nova's services on the controller do."""
 
 import contextlib
 import functools
@@ -28,9 +28,9 @@ _LINE = re.compile(r':(\d+)\b')
 
 @contextlib.contextmanager
 def convert_errors() -> Iterator[None]:
-    """Name a wrong option, which Nova reads when it needs it.
+    """Convert errors of oslo.config, which is read when Nova needs an option.
 
-    :raises InvalidInput: instead of the error of oslo.config
+    :raises InvalidInput: naming the option
     """
     try:
         yield
@@ -42,13 +42,13 @@ def convert_errors() -> Iterator[None]:
 def parse(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
     """Read the options of Nova, and those of hpcvirt in nova.conf.
 
-    :param files: ``--config-file``; where there is none, oslo.config looks
-        for nova.conf in its usual places, such as /etc/nova
+    :param files: ``--config-file``; if empty, oslo.config searches nova.conf
+        in its default places, such as /etc/nova
     :param folders: ``--config-dir``
     :raises InvalidInput: if it cannot be used
     """
-    # Nova's warnings are not for the operator of this command, and a library
-    # must not write secrets to the terminal.
+    # Nova's warnings do not concern the user of this command, and libraries
+    # may log secrets.
     logging.getLogger().addHandler(logging.NullHandler())
     words = [f'--config-file={path}' for path in files]
     words += [f'--config-dir={path}' for path in folders]
@@ -56,7 +56,7 @@ def parse(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
         config.parse_args(['hpcvirt', *words], configure_db=False,
                           init_rpc=False)
     except cfg.ConfigFileParseError as exc:
-        # The message has the line, which may be one with a password.
+        # The message quotes the line, which may have a password.
         line = _LINE.search(str(exc))
         raise exception.InvalidInput(
             exc.config_file, 'cannot be understood'
@@ -72,7 +72,7 @@ def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
     """Read nova.conf, and prepare to read the databases that it names.
 
     :param files: see :func:`parse`
-    :param folders: likewise
+    :param folders: see :func:`parse`
     :raises InvalidInput: if it cannot be used
     """
     parse(files, folders)
@@ -82,15 +82,15 @@ def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
             'nova.conf', 'is not found in /etc/nova; name it with '
             '--config-file, or the hosts with --fleet')
     with contextlib.suppress(oslo_messaging.InvalidTransportURL):
-        # The records of Nova cells may refer to this option, which this
-        # registers; no message is sent.
+        # This registers an option to which the records of Nova cells may
+        # refer; no message is sent.
         oslo_messaging.TransportURL.parse(conf)
     if not conf.api_database.connection:
         raise exception.InvalidInput(
             'nova.conf', 'has no [api_database]connection, or it is not '
             'readable; run the command on a controller')
     for group in ('api_database', 'database'):
-        # An operator waits for the answer, and can repeat the command.
+        # An operator waits for the answer, and can run the command again.
         conf.set_override('max_retries', 1, group)
         conf.set_override('retry_interval', 0, group)
     read_only.guard(sqlalchemy.engine.Engine)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn the HostStates of Nova into hosts of a fleet."""
+"""Translate HostStates of Nova into hosts of a fleet."""
 
 import dataclasses
 import typing
@@ -15,14 +15,14 @@ from hpcvirt.nova import cell_order_by_release
 from hpcvirt.nova import config
 from hpcvirt.nova import lazy_sequence
 
-#: Devices that no virtual port is for.
+#: Types of devices that ports with VFs do not use.
 _WHOLE = ('type-PF', 'vdpa')
 
 
 def make_supply(host_state: typing.Any,
                 aliases: Mapping[str, devices.DeviceRequest],
                 ) -> supplies.Supply:
-    """Describe what a HostState has left.
+    """Make the supply of a HostState.
 
     :param aliases: see :func:`pci_aliases`
     :raises InvalidInput: if the host is malformed
@@ -39,7 +39,7 @@ def make_supply(host_state: typing.Any,
 
 
 def pci_aliases() -> Mapping[str, devices.DeviceRequest]:
-    """Read ``[pci]alias``: name -> what it requests."""
+    """Read ``[pci]alias``: name -> the request for one device."""
     found = {}
     for name in pci_request.get_alias_from_config():
         (request,) = pci_request._translate_alias_to_requests(f'{name}:1')
@@ -48,7 +48,7 @@ def pci_aliases() -> Mapping[str, devices.DeviceRequest]:
 
 
 def _frozen(cell: supplies.CellSupply) -> supplies.CellSupply:
-    """Copy a cell, so that equal cells can be found by their hash."""
+    """Copy a cell, so that it can be hashed."""
     return cell._replace(
         dedicated=frozenset(cell.dedicated), free=frozenset(cell.free),
         shared=frozenset(cell.shared),
@@ -64,7 +64,7 @@ def _named(pool: devices.Pool,
               if devices.serves(pool, request)}
     dropped = {'count', 'numa_node'}
     if served:
-        # The alias says what kind of devices it wants; a shape does not.
+        # The alias has matched these tags; the request of a Shape has none.
         dropped |= {'dev_type', 'remote_managed', 'live_migratable'}
         if pool.tags.get('dev_type') in _WHOLE:
             dropped.add('physical_network')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fleet as a controller sees it."""
+"""Read the fleet of a cloud on a controller."""
 
 import dataclasses
 import typing
@@ -25,8 +25,7 @@ from hpcvirt.model import quarantine as health
 from hpcvirt.nova import filters
 from hpcvirt.nova import quarantine
 
-#: The classes whose totals are compared; an instance may have its disk
-#: elsewhere.
+#: The resource classes whose totals are compared.
 _CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
 
 #: The trait of a host with a disabled nova-compute.
@@ -35,10 +34,11 @@ _DISABLED = 'COMPUTE_STATUS_DISABLED'
 
 @dataclasses.dataclass(frozen=True)
 class View:
-    """What a controller sees.
+    """The fleet of a cloud, with the records from which it was made.
 
     :ivar placement: Nova's client of Placement
-    :ivar providers: UUID of a host -> what Placement has of it
+    :ivar found: the hosts of all Nova cells
+    :ivar providers: UUID of a host -> its resource provider
     :ivar peers: host -> the hosts to which its instances may move
     """
 
@@ -94,7 +94,7 @@ def _fleet(found: cell_hosts.CellHosts,
         try:
             if host_state.uuid not in own:
                 raise exception.InvalidInput(
-                    name, 'Placement has no resource provider of it')
+                    name, 'Placement has no resource provider for it')
             holds = quarantine.holds(host_state) if heeds else ()
             hosts.append(state.FleetHost(
                 name, _state(host_state, own[host_state.uuid], aliases,
@@ -132,12 +132,11 @@ def _state(host_state: typing.Any, provider: providers.Provider,
 def _peers(found: cell_hosts.CellHosts,
            own: Mapping[str, providers.Provider],
            ) -> Mapping[str, frozenset[str]]:
-    """Say to which hosts the instances of each host may move.
+    """Return the hosts to which the instances of each host may move.
 
-    These have the same traits and are in the same aggregates and cell, so
-    that neither flavor nor image, zone nor project can forbid the move. That
-    a host is disabled or in quarantine does not count: its instances may
-    leave.
+    They have the same traits, aggregates and Nova cell, so that no flavor,
+    image, zone or project can forbid the move. The traits and aggregates of
+    disabled and quarantined hosts are ignored: their instances may leave.
     """
     kinds: dict[object, set[str]] = {}
     kind_of = {}

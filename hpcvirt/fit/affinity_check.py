@@ -62,11 +62,11 @@ class AffinityCheck:
 
     def ruled_out(self, cells: Iterable[int], most: int,
                   taken: Collection[int] = ()) -> bool:
-        """Whether counting devices shows that no subset can be enough.
+        """Whether counting devices shows that no set of cells has enough.
 
         :param cells: the host cells that the guest can use
-        :param most: how many of them it uses
-        :param taken: those of them that it uses in any case
+        :param most: the number of cells that it uses
+        :param taken: the cells that it uses in any case
         """
         return (self._devices is not None and
                 self._devices.ruled_out(tuple(cells), most, taken))
@@ -83,11 +83,11 @@ class AffinityCheck:
         return answer
 
     def second_look(self) -> reasons.Misfit | None:
-        """Say why devices are not found regardless of the host cells.
+        """Say why the second search for devices fails.
 
-        Nova's claim and its PciPassthroughFilter look for the devices without
-        affinity, too. Requests may then take other devices than on the cells
-        of the guest, so that too few are left for a later one.
+        Nova's claim and its PciPassthroughFilter search for the devices once
+        more, without affinity. Requests may then take devices on other cells,
+        so that too few are left for a later request.
         """
         if self._devices is None:
             return _too_few(self._requests[0], 0) if self._requests else None
@@ -98,7 +98,7 @@ class AffinityCheck:
             reasons.Code.DEVICES_TAKEN, {'request': request.name})
 
     def loss(self, cells: Collection[int]) -> reasons.Misfit | None:
-        """Say why a guest would not get all its devices after the claim."""
+        """Say why a guest would not get all its devices after its claim."""
         return self._devices.loss(cells) if self._devices else None
 
     def misfit(self, matrix: fit_matrix.FitMatrix) -> reasons.Misfit:
@@ -140,7 +140,7 @@ class NetworkAffinity:
     """A network of the guest that has affinity to cells of the host.
 
     :ivar network: its name
-    :ivar cells: the guest must use one of these
+    :ivar cells: the cells; the guest must use one of them
     """
 
     network: str

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compute what a host has left with a guest, and without it again.
+"""Charge a host with the resources of a guest, and release them.
 
-:func:`release` is the inverse of :func:`charge`, whatever other guests have
-come and gone between.
+:func:`release` is the inverse of :func:`charge`, even if other guests have
+come and gone in between.
 """
 
 import dataclasses
@@ -24,9 +24,9 @@ class Holding:
     """The resources of its host that a guest holds.
 
     :ivar placement: its host cells, and the page size on each of them
-    :ivar cpus: the host CPUs that are its own
-    :ivar devices: how many devices each PCI pool of the host loses to it, see
-        :mod:`hpcvirt.fit.taken_devices`; empty if it has none
+    :ivar cpus: its dedicated host CPUs
+    :ivar devices: the number of devices that each PCI pool of the host loses
+        to it, see :mod:`hpcvirt.fit.taken_devices`; empty if it has none
     """
 
     placement: cell_assignments.CellAssignment
@@ -58,7 +58,7 @@ def charge(demand: demands.Demand, supply: supplies.Supply,
            ) -> tuple[supplies.Supply, Holding]:
     """Allocate CPUs, memory, pages and devices as nova-compute does.
 
-    Like nova-compute, keep a PCI pool that becomes empty in its place.
+    A PCI pool that becomes empty keeps its place.
 
     :returns: the host without the resources of the guest, and these resources
     """
@@ -98,7 +98,7 @@ def charge_cell(demand: demands.CellDemand, cell: supplies.CellSupply,
     """Compute what a host cell has left with a guest cell.
 
     :param page_kib: the size of its pages; None for the smallest
-    :param cpus: the host CPUs of the guest, which may be of other cells too
+    :param cpus: the host CPUs of the whole guest
     """
     return _changed(demand, cell, page_kib, cell.free - cpus, 1)
 
@@ -141,7 +141,7 @@ def _charged_pools(demand: demands.Demand, supply: supplies.Supply,
                    ) -> tuple[Sequence[devices.Pool] | None, tuple[int, ...]]:
     """Take devices from pools, and count what each pool loses."""
     allocator = affinity_check.device_allocator(demand, supply, providers)
-    # Affinity means nothing for a guest without NUMA topology.
+    # A guest without NUMA topology has no cells, and ignores affinity.
     lost = allocator.take(placement.cells or None) if allocator else ()
     if supply.pools is None or not isinstance(lost, list):
         return supply.pools, ()

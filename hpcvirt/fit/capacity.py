@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Count how many guests of one shape a host can hold.
+"""Count the guests of one shape that a host can hold.
 
-Guests are placed one after the other as Nova's claim would place them
+Guests are placed one after another, as Nova's claim would place them
 (:mod:`hpcvirt.fit.claim`), until one is refused.
 """
 
@@ -21,7 +21,7 @@ class Filling:
     """A host filled with guests of one shape.
 
     :ivar count: number of guests placed
-    :ivar supply: what is left after them
+    :ivar supply: the resources that are left
     :ivar misfit: why the next guest was refused; None if the limit was
         reached
     """
@@ -39,11 +39,11 @@ def fill(shape: shape_model.Shape, supply: supplies.Supply,
          limit: int | None = None) -> Filling:
     """Fill a host with guests.
 
-    :param supply: what the host has left, see
+    :param supply: the resources of the host, see
         :func:`hpcvirt.fit.supply.make_supply`
-    :param limit: stop after this number of guests
-    :raises ValueError: for a guest without NUMA cells unless there is a
-        limit, because the engine never refuses it
+    :param limit: the number of guests after which to stop
+    :raises ValueError: for a guest without NUMA cells if there is no limit,
+        because the engine never refuses it
     """
     demand = demands.compile_shape(shape)
     if not demand.cells and limit is None:
@@ -61,11 +61,10 @@ def fill(shape: shape_model.Shape, supply: supplies.Supply,
 
 
 def _without_full_cores(cell: supplies.CellSupply) -> supplies.CellSupply:
-    """Drop cores without a free CPU, once they are more than the others.
+    """Drop cores without a free CPU once they outnumber the others.
 
-    Otherwise the claim would look at them again for each guest. One of the
-    cores with the most threads stays, because Nova counts the threads of a
-    core.
+    Otherwise each claim would examine them again. One of the cores with the
+    most threads stays, because Nova counts the threads of a core.
     """
     if len(cell.siblings) < 2 * len(cell.free) + 8:
         return cell

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Decide whether a guest cell fits on a host cell, and if not, say why."""
+"""Decide whether a guest cell fits on a host cell, and say why not."""
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
@@ -145,7 +145,7 @@ def _memory_without_pages(demand: demands.CellDemand,
 def _cores(demand: demands.CellDemand,
            cell: supplies.CellSupply) -> reasons.Misfit | None:
     """Check dedicated vCPUs against the thread policy."""
-    # Nova handles a guest cell without vCPUs as if there were none.
+    # Nova treats a guest cell without vCPUs as a missing one.
     if not demand.pcpus + demand.vcpus:
         return reasons.Misfit(reasons.Code.NO_VCPUS)
     if not cell.siblings:
@@ -159,8 +159,8 @@ def _cores(demand: demands.CellDemand,
 
 def _threads(demand: demands.CellDemand,
              cell: supplies.CellSupply) -> reasons.Misfit | None:
-    """Check for enough free threads, on whichever cores they are."""
-    # Nova finds a PCPU for the emulator threads only next to pinned vCPUs.
+    """Check for enough free threads on any cores."""
+    # Nova finds a PCPU for emulator threads only if it pins vCPUs.
     if demand.emulator_pcpus and not demand.pcpus:
         return reasons.Misfit(reasons.Code.EMULATOR_PCPU, {'cell': cell.id})
     needed = demand.pcpus + demand.emulator_pcpus
@@ -175,7 +175,7 @@ def _threads(demand: demands.CellDemand,
 
 def _siblings_required(demand: demands.CellDemand,
                        cell: supplies.CellSupply) -> reasons.Misfit | None:
-    """Check that t vCPUs per core find cores with t free threads, t > 1."""
+    """Check for cores with t free threads for t vCPUs each, t > 1."""
     if cell.threads_per_core < 2:
         return reasons.Misfit(reasons.Code.NO_SIBLINGS, {'cell': cell.id})
     free = [len(core & cell.free) for core in cell.siblings]

@@ -4,11 +4,11 @@
 
 The cells of a large fleet differ in which CPUs are free, but rarely in how
 many threads are free on how many cores. Consider a guest of equal cells with
-dedicated CPUs and pages of a given size, which may be on any host cells. The
-number of its cells that a host cell still takes does not depend on other host
-cells: it is the lesser of the numbers for its CPUs and for its pages. The
-result of :func:`hpcvirt.fit.capacity.fill` then follows from fillings of
-single cells. That function counts any other guest.
+dedicated CPUs and pages of a given size that may use any host cells. The
+number of guest cells that a host cell takes then does not depend on other
+host cells: it is the lesser of the numbers for its CPUs and for its pages.
+The result of :func:`hpcvirt.fit.capacity.fill` follows from fillings of
+single cells. All other guests are counted by that function itself.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ _AMPLE = 2 ** 60
 
 
 class CellFillings:
-    """Counts guests of one shape on one host after the other."""
+    """Counts guests of one shape on one host after another."""
 
     def __init__(self, shape: shape_model.Shape) -> None:
         self._shape = shape
@@ -44,7 +44,7 @@ class CellFillings:
         """Count the guests that a host takes, as ``capacity.fill`` does.
 
         :param kinds: the kind of each of its cells
-        :param limit: stop after this number of guests
+        :param limit: the number of guests after which to stop
         """
         if not limit:
             return 0
@@ -106,38 +106,38 @@ class CellFillings:
         return min(room, len(filling) - 1)
 
     def _filling(self, kind: 'CellKind') -> list[supplies.CellSupply]:
-        """Return a cell with 0, 1 and more guest cells."""
+        """Return a cell with 0, 1, 2 and more guest cells until it is full."""
         guest_cell = self._demand.cells[0]
-        found = [kind.cell]
+        filled = [kind.cell]
         needed = guest_cell.pcpus + guest_cell.emulator_pcpus
-        while cells.obstacle(guest_cell, found[-1]) is None:
-            last = found[-1]
-            found.append(
+        while cells.obstacle(guest_cell, filled[-1]) is None:
+            last = filled[-1]
+            filled.append(
                 allocation.take(guest_cell, last, guest_cell.page_kib)
                 if guest_cell.threads is shape_model.ThreadPolicy.REQUIRE
                 # It does not matter which CPUs are taken.
                 else last._replace(free=frozenset(
                     itertools.islice(last.free, needed, None))))
-        return found
+        return filled
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CellKind:
-    """A kind of cells: the same free CPUs, renumbered, and ample pages.
+    """A kind of cells: equal free CPUs, renumbered, and ample pages.
 
-    A kind is equal only to itself, which makes look-ups fast.
+    Kinds are compared by identity, which makes look-ups fast.
     """
 
     cell: supplies.CellSupply
 
 
 class CellKinds:
-    """All kinds of cells."""
+    """Finds the kinds of cells, and remembers them."""
 
     def __init__(self) -> None:
         self._known: dict[supplies.CellSupply, CellKind] = {}
 
-    def of(self, supply: supplies.Supply) -> tuple[CellKind, ...]:
+    def find(self, supply: supplies.Supply) -> tuple[CellKind, ...]:
         """Return the kind of each cell of a host."""
         reduced = map(_reduced, supply.cells)
         return tuple(self._known.setdefault(cell, CellKind(cell))
@@ -145,7 +145,7 @@ class CellKinds:
 
 
 def _reduced(cell: supplies.CellSupply) -> supplies.CellSupply:
-    """Renumber the free CPUs; leave out cores without one."""
+    """Renumber the free CPUs, and leave out cores without a free CPU."""
     width = cell.threads_per_core
     cores = [core for core in (core & cell.free for core in cell.siblings)
              if core]
@@ -153,7 +153,7 @@ def _reduced(cell: supplies.CellSupply) -> supplies.CellSupply:
                 for number, core in enumerate(cores)]
     free = frozenset().union(*siblings)
     if cell.siblings:
-        # The threads of a core that is in use matter to Nova, too.
+        # Nova also counts the threads of a core that is in use.
         siblings.append(frozenset(range(-width, 0)))
     return supplies.CellSupply(
         0, None, frozenset(range(len(cell.dedicated))), free, frozenset(),

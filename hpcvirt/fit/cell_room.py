@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Count the guest cells of one kind that a host cell still takes.
+"""Count the guest cells of one kind that a host cell takes.
 
-The count needs no search: it is the least of what CPUs and memory take. It
-depends on numbers only. A fleet has many cells, so that these are kept in
-plain tuples, which Python's garbage collection does not look at again.
+The count needs no search: it is the lesser of the counts by CPUs and by
+memory, and depends on numbers only. A fleet has many cells, so the numbers
+are kept in plain tuples, which Python's garbage collector soon ignores.
 """
 
 import operator
@@ -27,19 +27,19 @@ _NONE: tuple[tuple[int, ...], ...] = ((), (), (), ())
 #: The count of a resource that does not limit a guest cell.
 AMPLE = sys.maxsize
 
-#: The policies of guest cells for which each core is looked at.
+#: The thread policies for which the free threads of each core matter.
 BY_CORE = (shape_model.ThreadPolicy.REQUIRE, shape_model.ThreadPolicy.ISOLATE)
 _SHARED = shape_model.CPUPolicy.SHARED
 
 
 class CellState(typing.NamedTuple):
-    """All that matters of a cell for the guests that it takes.
+    """The facts on which the number of guest cells of a host cell depends.
 
     The fields up to ``ram_ratio`` do not change with the guests on the cell.
-    CPUs and free pages are numbers, of each core and each size of pages.
+    CPUs and pages are numbers, for each core and for each size of pages.
 
-    :ivar siblings: whether the cell has cores; these are looked at only
-        where a kind of guests has a thread policy
+    :ivar siblings: whether the cell has cores; they are described only if a
+        kind of guests has a thread policy
     :ivar usable: pages of each size that are not reserved
     """
 
@@ -68,7 +68,7 @@ class CellState(typing.NamedTuple):
 
     @property
     def shared_left(self) -> float:
-        """How many more shared vCPUs the cell takes."""
+        """The number of shared vCPUs that the cell still takes."""
         return self.shared * self.cpu_ratio - self.cpu_usage
 
     @property
@@ -77,7 +77,7 @@ class CellState(typing.NamedTuple):
 
     @property
     def empty(self) -> bool:
-        """No instance uses CPUs, memory or pages of this cell."""
+        """Whether no instance uses CPUs, memory or pages of this cell."""
         return self.changing == self.emptied()
 
     @property
@@ -86,7 +86,7 @@ class CellState(typing.NamedTuple):
         return typing.cast(Changing, self[_FIXED:])
 
     def emptied(self) -> Changing:
-        """Return the last fields as they are without guests."""
+        """Return the last fields of the cell without guests."""
         return self.dedicated, self.core_pcpus, 0, 0, self.usable
 
 
@@ -98,8 +98,8 @@ def describe(cell: supplies.CellSupply, supply: supplies.Supply,
              by_core: bool) -> tuple[tuple[typing.Any, ...], Changing]:
     """Describe a cell of a host by the fields of a CellState.
 
-    :param by_core: whether cores matter
-    :returns: those that do not change with its guests, and the others
+    :param by_core: whether a kind of guests has a thread policy
+    :returns: the fields that do not change with its guests, and the others
     """
     (number, socket, dedicated, free, shared, siblings, cpu_usage, memory_mib,
      memory_used_mib, pages, physnets, tunneled) = cell
@@ -119,7 +119,7 @@ def describe(cell: supplies.CellSupply, supply: supplies.Supply,
 
 
 def count(demand: demands.CellDemand, cell: CellState) -> int:
-    """Count the equal guest cells that fit on a host cell side by side."""
+    """Count the equal guest cells that fit on a host cell together."""
     room = AMPLE
     if demand.policy is not _SHARED:
         room = count_by_pcpus(demand, cell)
@@ -149,7 +149,7 @@ def count_by_pcpus(demand: demands.CellDemand, cell: CellState) -> int:
         return sum(free >= cell.width for free in cell.core_free) // needed
     if cell.width < 2:
         return 0
-    # Threads of shared CPUs are siblings, too.
+    # Shared CPUs count as siblings.
     counts = (cell.core_free if cell.free < cell.dedicated or cell.shared
               else cell.core_cpus)
     return min(cell.free // needed, max(
@@ -172,7 +172,7 @@ def _shared(demand: demands.CellDemand, cell: CellState) -> int:
 
 
 def count_by_memory(demand: demands.CellDemand, cell: CellState) -> int:
-    """Count by pages, or by memory where the host does not report pages."""
+    """Count by pages, or by memory if the host does not report pages."""
     needed = demand.memory_mib * 1024
     if not needed:
         return AMPLE
@@ -202,7 +202,6 @@ def count_by_memory(demand: demands.CellDemand, cell: CellState) -> int:
 
 def _pools(page_kib: int | None,
            pages: Sequence[_Pages]) -> Sequence[_Pages]:
-    """Select the pages that a guest cell may use."""
     if page_kib is None:
         return (min(pages),)
     ascending = sorted(pages)
@@ -217,8 +216,8 @@ def spread_in_sockets(needs: Sequence[tuple[Sequence[int], int]],
                       cells: Sequence[CellState]) -> int:
     """Count guests, each with all of its cells in one socket.
 
-    :param needs: for each kind of guest cell, how many each host cell takes,
-        and how many cells of the kind a guest has
+    :param needs: for each kind of guest cell, the number that each host cell
+        takes, and the number that a guest has
     """
     sockets = [cell.socket for cell in cells]
     return sum(
@@ -231,10 +230,10 @@ def spread_in_sockets(needs: Sequence[tuple[Sequence[int], int]],
 def spread(room: Sequence[int], cells: int) -> int:
     """Count guests of several equal cells, each on another host cell.
 
-    :param room: how many guest cells each host cell takes
-    :param cells: the cells of a guest
-    :returns: the largest number of guests n for which the host cells take
-        n cells each, as far as they have room, and ``n * cells`` in total
+    :param room: the number of guest cells that each host cell takes
+    :param cells: the number of cells of a guest
+    :returns: the largest n for which ``sum(min(each, n) for each in room)``
+        is at least ``n * cells``
     """
     total = sum(room)
     if cells == 1:
@@ -252,7 +251,7 @@ def spread(room: Sequence[int], cells: int) -> int:
 
 def count_left(demand: demands.Demand,
                cells: Sequence[CellState]) -> tuple[float, int]:
-    """Return the values that decide between hosts with equal losses.
+    """Count the free resources that decide between hosts with equal losses.
 
     :returns: the free CPUs of the kinds that a guest needs, and the free
         memory in MiB
@@ -262,7 +261,7 @@ def count_left(demand: demands.Demand,
 
 
 def needs_cpus(demand: demands.Demand) -> NeedsCPUs:
-    """Say which kinds of CPUs a guest needs."""
+    """Tell whether a guest needs PCPUs, and whether it needs shared CPUs."""
     return (any(cell.pcpus for cell in demand.cells),
             any(cell.vcpus for cell in demand.cells))
 
@@ -278,7 +277,7 @@ def count_cpus(needs: NeedsCPUs, cells: Sequence[CellState]) -> float:
 
 
 def share(free: float, most: float) -> float:
-    """Return the share of free CPUs.
+    """Return the share of free CPUs, from 0.0 to 1.0.
 
     :param most: the free CPUs of the empty host
     """

@@ -2,13 +2,12 @@
 
 """Search for the first arrangement of a guest on the cells of a host.
 
-For a guest without devices and networks, any cells with room are good enough,
-and matching decides. For other guests the answer depends on the *set* of host
-cells, and within it only on the deciding cells
-(:mod:`hpcvirt.fit.affinity_check`). Sets of deciding cells are tried, smallest
-first; other cells complete the arrangement. Sizes of sets that have too few
-devices, however they are chosen, are left out. The effort is bounded: a search
-that exceeds it refuses the host and says so, and is exact otherwise.
+A guest without devices and networks may use any cells with room, and matching
+decides. For other guests the answer depends on the *set* of host cells, and
+within it only on the deciding cells (:mod:`hpcvirt.fit.affinity_check`). Sets
+of deciding cells are tried, smallest first; other cells complete the
+arrangement. Sizes for which no set has enough devices are skipped. The search
+is exact, unless it exceeds its limit: it then refuses the host and says so.
 """
 
 import itertools
@@ -21,10 +20,9 @@ from hpcvirt.fit import affinity_check
 from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import reasons
 
-#: Sets of deciding cells that are tried before the search gives up: more
-#: than the sets of up to four of 16 cells, and all sets of 12 cells. It takes
-#: up to 0.1 ms to try one, so that a host takes a fraction of a second at
-#: most. Sets that have too few devices by number do not count.
+#: Sets of deciding cells that are tried before the search gives up. They
+#: include all sets of up to four of 16 cells, and all sets of 12 cells. To try
+#: one takes up to 0.1 ms, so that a host takes a fraction of a second at most.
 MAX_SETS = 1 << 12
 
 
@@ -56,10 +54,10 @@ def first_arrangement(matrix: fit_matrix.FitMatrix,
 
 
 class _Search:
-    """Search the sets of deciding cells for one that meets the conditions.
+    """Searches the sets of deciding cells for one that meets the conditions.
 
     :ivar tried: number of sets tried so far; above MAX_SETS the search has
-        given up and finds nothing
+        given up
     """
 
     def __init__(self, fitting: Sequence[Sequence[int]],
@@ -119,9 +117,9 @@ def _sets(ranks: Set[int], least: int, most: int) -> Iterable[frozenset[int]]:
 
 def _covers(fitting: Sequence[Sequence[int]], must: Set[int],
             may: Set[int]) -> bool:
-    """Whether all guest cells can go to must and may, using all of must.
+    """Whether all guest cells can use must and may, and all of must is used.
 
-    By the theorem of Mendelsohn and Dulmage it is enough that all guest
+    By the theorem of Mendelsohn and Dulmage it is sufficient that all guest
     cells can be matched, and that all of ``must`` can be matched.
     """
     if not len(must) <= len(fitting) <= len(must) + len(may):

@@ -2,8 +2,8 @@
 
 """Remember the states of host cells, and the guest cells that they take.
 
-The table has a row for each state, which has a number, and a column for each
-guest cell. Rows are filled when they are read.
+The table has a numbered row for each state, and a column for each guest cell.
+Rows are filled when they are read.
 """
 
 import itertools
@@ -28,35 +28,36 @@ class CellTable:
 
     def __init__(self, by_core: bool,
                  forgive: Callable[[object, Exception], None]) -> None:
-        """Begin a table.
+        """Initialize an empty table.
 
         :param by_core: see :func:`hpcvirt.fit.cell_room.describe`
         :param forgive: see :class:`hpcvirt.fit.host_room.HostRoom`
         """
         self._by_core = by_core
         self._forgive = forgive
-        # Of guest cells with dedicated CPUs only, the place of their memory
-        # among those that differ, for each of which there is a guest cell.
+        # Guest cell -> the index of its memory in _memories; None if it does
+        # not have dedicated CPUs only.
         self._columns: dict[demands.CellDemand, int | None] = {}
+        # Memory and page size -> a guest cell that has them.
         self._memories: dict[Hashable, demands.CellDemand] = {}
-        # The others, and their columns.
+        # The columns of guest cells that do not have dedicated CPUs only.
         self._others: list[tuple[int, demands.CellDemand]] = []
-        # For the fields that do not change, these fields, the number of the
-        # state without guests, and the numbers of all states by the others.
+        # Fields that do not change -> these fields, the number of the state
+        # without guests, and the numbers of all states by the other fields.
         self._numbers: dict[Hashable, tuple[_Fields, int, dict[
             cell_room.Changing, int]]] = {}
         self._states: list[cell_room.CellState] = []
         self._empty: list[int] = []
         self._by_pcpus: dict[Hashable, Counts] = {}
         self._rows: list[Counts] = []
-        # Many states have equal rows, which are made and kept once.
+        # Many states have equal rows, which are kept once.
         self._alike: dict[tuple[Counts, ...], Counts] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
 
     def add(self, guest_cell: demands.CellDemand) -> int:
-        """Return the column of a guest cell, which may be a new one."""
+        """Return the column of a guest cell; add it if it is new."""
         if guest_cell not in self._columns:
             place = None
             if guest_cell.policy is shape_model.CPUPolicy.DEDICATED:
@@ -70,7 +71,7 @@ class CellTable:
 
     def number(self, cell: supplies.CellSupply,
                supply: supplies.Supply) -> int:
-        """Number the state of a cell of a host."""
+        """Return the number of the state of a host cell."""
         fixed, changing = cell_room.describe(cell, supply, self._by_core)
         alike = self._numbers.get(fixed)
         if alike is None:
@@ -97,7 +98,7 @@ class CellTable:
         return tuple([self._empty[number] for number in cells])
 
     def rooms(self, cells: Sequence[int]) -> list[Counts]:
-        """Count, for each cell, the guest cells that it takes."""
+        """Return a row for each cell: the count of each guest cell."""
         for number in cells:
             row = self._rows[number]
             if len(row) < len(self._columns):
@@ -105,9 +106,9 @@ class CellTable:
         return [self._rows[number] for number in cells]
 
     def _count(self, number: int, row: Counts) -> Counts:
-        """Count guest cells, and append to a row those it does not have."""
+        """Append the counts to a row that it does not have yet."""
         cell = self._states[number]
-        # Many cells have as many free CPUs, and many guests as much memory.
+        # Many cells have equal free CPUs, and many guests equal memory.
         key = self._empty[number], cell.free, cell.core_free
         cpus = self._by_pcpus.get(key, ())
         if len(cpus) < len(self._columns):

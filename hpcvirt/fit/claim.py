@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Predict what Nova's claim on the compute host will do, with its defects.
+"""Predict the result of Nova's claim on the compute host, with its defects.
 
 Only the claim chooses cells and CPUs. It tries arrangements of host cells in a
 known order (:func:`hpcvirt.fit.engine.claim_order`) and remembers which guest
@@ -11,14 +11,14 @@ memory on a cell on which it was never fitted (defects A and B). The first host
 cell that is tried fixes a page size that is requested by class (defect C). If
 no arrangement succeeds, the claim tries all of them (defect D). This is the
 behavior of ``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34.
-The claim then looks for PCI devices once more, regardless of cells; for a
-guest without NUMA topology, it does nothing else. At last nova-compute takes
+The claim then searches for PCI devices once more, regardless of cells; for a
+guest without NUMA topology, it does nothing else. Finally, nova-compute takes
 the devices, which can be fewer than the claim has found (defects L and M).
 
-:func:`predict` returns the placement at which the claim will arrive, and
-refuses a host if there is none or if the placement is not sound. Most guests
-cannot be affected by the defects; for the others
-:mod:`hpcvirt.fit.claim_replay` repeats the steps of the claim.
+:func:`predict` returns the placement that the claim will choose, and refuses a
+host if there is none or if the placement is not sound. Most guests cannot be
+affected by the defects; for the others :mod:`hpcvirt.fit.claim_replay` repeats
+the steps of the claim.
 """
 
 import math
@@ -51,8 +51,8 @@ def check(demand: demands.Demand, supply: supplies.Supply,
 def counts_cells(demand: demands.Demand, supply: supplies.Supply) -> bool:
     """Whether a guest fits if enough host cells have room for a guest cell.
 
-    No device, no network and no defect matters then, and more room never
-    keeps the guest off the host.
+    For such a guest neither devices, networks nor defects matter, and more
+    room never makes it fit less.
     """
     return (bool(demand.cells) and is_immune(demand)
             and not demand.selective
@@ -63,7 +63,7 @@ def counts_cells(demand: demands.Demand, supply: supplies.Supply) -> bool:
 def predict(demand: demands.Demand, supply: supplies.Supply,
             providers: devices.Providers = (),
             ) -> cell_assignments.CellAssignment | reasons.Misfit:
-    """Predict the placement at which Nova's claim will arrive.
+    """Predict the placement that Nova's claim will choose.
 
     :param providers: what Placement allocated to each PCI request
     :returns: the placement, or why the guest must not be sent to this host
@@ -88,8 +88,8 @@ def _place(demand: demands.Demand, supply: supplies.Supply,
         roomy = engine.first_with_room(demand, supply, ordered)
         if isinstance(roomy, reasons.Misfit):
             return roomy
-        # The first cells with room also have the devices: each guest cell
-        # is fitted only once, and stays where it is.
+        # If the first cells with room have the devices as well, the claim
+        # fits each guest cell only once.
         if affinity.met(cell.id for cell in roomy):
             ids = [cell.id for cell in roomy]
             ranks = [rank for rank, cell in enumerate(ordered)
@@ -122,9 +122,9 @@ def _accept(demand: demands.Demand, supply: supplies.Supply,
 def find_defect(demand: demands.Demand, supply: supplies.Supply,
                 providers: devices.Providers = (),
                 ) -> reasons.Misfit | None:
-    """Say what is wrong with the place that the claim would give a guest.
+    """Say what is wrong with the placement that the claim would choose.
 
-    Unlike :func:`predict`, it does not require that the claim takes the guest.
+    :returns: None if the placement is sound, or if the claim refuses the guest
     """
     if len(supply.cells) < len(demand.cells):
         return None
@@ -143,11 +143,12 @@ def find_defect(demand: demands.Demand, supply: supplies.Supply,
 
 
 def depends_on_start(demand: demands.Demand) -> bool:
-    """Whether the start of a guest's claim can change its result.
+    """Whether the result of a claim can depend on the demand it starts from.
 
-    It cannot for guests without devices and networks whose cells are equal,
-    have dedicated CPUs, and name their page size. Every claim of such a guest
-    takes the first cells with room, and neither limits nor defects matter.
+    A move starts from another demand than a new instance. For guests without
+    devices and networks whose cells are equal, have dedicated CPUs, and name
+    their page size, that does not matter: every claim takes the first cells
+    with room.
     """
     return bool(demand.cells) and (
         demand.selective or not is_immune(demand) or
@@ -155,7 +156,7 @@ def depends_on_start(demand: demands.Demand) -> bool:
 
 
 def is_immune(demand: demands.Demand) -> bool:
-    """Whether no defect matters if any cells with room are good enough."""
+    """Whether no defect matters if the guest may use any cells with room."""
     first = demand.cells[0]
     return (demand.uniform and not demand.pages_by_class and
             (first.pcpus > 0 or
@@ -169,10 +170,9 @@ def _defect(demand: demands.Demand, supply: supplies.Supply,
             affinity: affinity_check.AffinityCheck,
             outcome: claim_replay.ClaimOutcome,
             fitting: Sequence[int]) -> reasons.Misfit:
-    """Say which of Nova's defects keeps a guest that fits off a host.
+    """Say which defect of Nova keeps a guest that fits off a host.
 
-    :param outcome: how the claim ends
-    :param fitting: the ranks where the guest fits
+    :param fitting: the ranks of host cells on which the guest fits
     """
     if outcome.given_up:
         return reasons.Misfit(reasons.Code.CLAIM_TOO_LONG, {

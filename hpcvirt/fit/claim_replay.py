@@ -2,11 +2,11 @@
 
 """Replay the attempts of Nova's claim to arrange a guest on host cells.
 
-The replay keeps the same state from attempt to attempt as
-``numa_fit_instance_to_host``, but works with the results of the fit engine
-instead of Nova's objects. Attempts that can only end like the one before
-them are skipped: if an attempt has not changed the state, every further
-arrangement with the same beginning stops at the same pair of cells.
+The replay keeps the same state between attempts as
+``numa_fit_instance_to_host``, but uses the results of the fit engine instead
+of Nova's objects. It skips attempts that can only end like the previous one:
+if an attempt has not changed the state, every further arrangement with the
+same beginning stops at the same pair of cells.
 """
 
 import dataclasses
@@ -22,14 +22,14 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
-#: Arrangements whose cells fit that are tried before the replay gives up. With
-#: PCI requests Nova needs one to two milliseconds for each, while its claim
-#: keeps the resources of the compute host locked.
+#: Attempts before the replay gives up. With PCI requests Nova needs one to two
+#: milliseconds for each, while the claim locks the resources of the compute
+#: host.
 MAX_TRIES = 4096
 
-#: Arrangements of any kind that the claim may go through. Nova needs about two
-#: microseconds for one that it knows not to fit (24 host cells, 6 guest cells:
-#: 4 million for each full cell that it tries first).
+#: Arrangements that the claim may go through. Nova needs about two
+#: microseconds for one that it knows not to fit. With 24 host cells and 6
+#: guest cells, there are 4 million for each full cell that it tries first.
 MAX_ARRANGEMENTS = 1 << 22
 
 _RATIOS = (reasons.Code.CPU_RATIO, reasons.Code.RAM_RATIO)
@@ -40,10 +40,10 @@ class CellFit(enum.Enum):
 
     FITS = enum.auto()
     UNFIT = enum.auto()
-    #: Refused because of a ratio after it was pinned: a mixed guest cell
-    #: keeps those pins, and the number of that host cell.
+    #: A mixed guest cell is pinned and then refused because of a ratio. It
+    #: keeps the pins and the number of that host cell.
     UNFIT_BUT_PINNED = enum.auto()
-    #: Nova takes ``max()`` of no cores: the claim ends with a ValueError.
+    #: Nova calls ``max()`` for no cores: the claim ends with a ValueError.
     RAISES = enum.auto()
 
 
@@ -72,7 +72,7 @@ class ClaimOutcome:
 
     @property
     def sound(self) -> bool:
-        """The claim accepts the guest, and what it assigns is available."""
+        """Whether the claim accepts the guest on resources that are free."""
         return (self.ranks is not None and self.misplaced is None and
                 self.misaccounted is None)
 
@@ -84,8 +84,8 @@ def replay(demand: demands.Demand, supply: supplies.Supply,
     """Replay the claim to its end.
 
     :param ordered: the host cells as the claim sorts them
-    :param settle_pages: keep a page size once it is chosen, as Nova does;
-        False shows what would happen without defect C
+    :param settle_pages: whether a page size is kept once it is chosen, as
+        Nova does; False is a claim without defect C
     """
     state = _State(demand, supply, ordered, settle_pages)
     size = len(demand.cells)
@@ -105,11 +105,11 @@ def replay(demand: demands.Demand, supply: supplies.Supply,
 
 
 class _State:
-    """What the claim carries from one attempt to the next.
+    """The state that the claim keeps between attempts.
 
     ``_numbers`` are the values of ``InstanceNUMACell.id``: at first the
-    number of the guest cell (or what the demand says), later the id of the
-    host cell on which it was fitted last.
+    number of the guest cell (or that of the demand), later the id of the host
+    cell on which it was fitted last.
     """
 
     def __init__(self, demand: demands.Demand, supply: supplies.Supply,
@@ -234,8 +234,8 @@ def _emulator_shares_core(guest_cell: demands.CellDemand,
 def arrangements_before(ranks: Sequence[int], host_cells: int) -> int:
     """Count the arrangements that the claim goes through before this one.
 
-    Nova takes the permutations of the host cells one by one, in lexicographic
-    order, and knows of those that do not fit only when it has come to them.
+    Nova iterates over the permutations of the host cells in lexicographic
+    order, and cannot skip those that do not fit.
 
     :param ranks: for each guest cell the rank of its host cell
     """
@@ -249,7 +249,7 @@ def arrangements_before(ranks: Sequence[int], host_cells: int) -> int:
 
 def _next(arrangement: Sequence[int], ranks: int,
           position: int) -> list[int] | None:
-    """Return the next arrangement that differs up to this position."""
+    """Return the next arrangement that differs at or before a position."""
     for changing in range(position, -1, -1):
         before = arrangement[:changing]
         for rank in range(arrangement[changing] + 1, ranks):

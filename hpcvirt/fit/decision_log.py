@@ -3,8 +3,8 @@
 """The lines in which HPCTopologyFilter logs its decisions about a request.
 
 A line is a sentence, a semicolon, and fields for programs: ``name=value``,
-separated by spaces. A value is a number, a string as JSON writes it, or ``-``
-if there is none. There is no line break in it, whatever a name contains.
+separated by spaces. A value is a number, a JSON string, or ``-`` if there is
+none. A line never contains a line break.
 
 There is one line for each kind of refusal. In shadow mode there is one line
 for each request, and one for each kind of difference from Nova's filters.
@@ -22,19 +22,19 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
 from hpcvirt.model import shape as shape_model
 
-#: Hosts that a line names.
+#: The most hosts that a line names.
 EXAMPLES = 2
 
-#: Kinds of refusal or of difference that get a line.
+#: The most kinds of refusal or of difference that get a line.
 MAX_KINDS = 8
 
-#: Characters of a text in a line. A line has at most some 2,000 characters if
-#: they are ASCII; syslog daemons cut a line after 8 KiB.
+#: The most characters of a string in a line. A line of ASCII characters then
+#: has about 2,000 at most; syslog daemons cut a line after 8 KiB.
 MAX_LENGTH = 300
 
 
 class Disagreement(enum.StrEnum):
-    """Whether hpcvirt or Nova refuses a host that the other one passes."""
+    """The filter that refuses a host that the other filter passes."""
 
     HPCVIRT_REFUSES = 'hpcvirt-refuses'
     NOVA_REFUSES = 'nova-refuses'
@@ -46,9 +46,9 @@ class Disagreement(enum.StrEnum):
 class LoggedRequest:
     """The identity of a request.
 
-    :ivar time: when it was decided about, in UTC, as ISO 8601 has it; the
-        same in all lines about one decision
-    :ivar hosts: how many hosts the line is about
+    :ivar time: the time of the decision, in UTC and ISO 8601; the same in all
+        lines about one decision
+    :ivar hosts: the number of hosts that the line is about
     """
 
     time: str
@@ -61,9 +61,9 @@ class LoggedRequest:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class LoggedHosts(LoggedRequest):
-    """Hosts of a request that have something in common.
+    """Hosts of a request for which the decision has the same code.
 
-    :ivar examples: some of them, separated by commas
+    :ivar examples: some of the hosts, separated by commas
     :ivar reason: the message about the first of them
     """
 
@@ -73,10 +73,11 @@ class LoggedHosts(LoggedRequest):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RefusedHosts(LoggedHosts):
-    """Hosts that refuse a request alike, where no host takes it.
+    """Hosts refused for the same reason, for a request that no host can take.
 
-    :ivar of: all hosts that the filter has looked at
+    :ivar of: the number of hosts that the filter has examined
     :ivar root: the most frequent of the causes
+    :ivar asked: what the instance needs
     """
 
     of: int
@@ -94,11 +95,11 @@ class RefusedHosts(LoggedHosts):
 class ShadowComparison(LoggedRequest):
     """The decisions of hpcvirt and of Nova about the hosts of a request.
 
-    :ivar compared: hosts on which both have decided
-    :ivar passed: hosts that HPCTopologyFilter would pass, of those compared
-    :ivar passed_by_nova: hosts that Nova's filters pass, of those compared
-    :ivar differing: hosts on which the decisions differ
-    :ivar error: why the comparison ended early
+    :ivar compared: the number of hosts about which both have decided
+    :ivar passed: the number of these that HPCTopologyFilter would pass
+    :ivar passed_by_nova: the number of these that Nova's filters pass
+    :ivar differing: the number of these on which the decisions differ
+    :ivar error: why the comparison ended early; None if it did not
     """
 
     compared: int
@@ -159,7 +160,7 @@ def _write(value: object) -> str:
 
 def describe_needs(vcpus: int, ram_mib: int, demand: demands.Demand | None,
                    instances: int = 1) -> str:
-    """Say what an instance needs, without the rules that reasons quote."""
+    """Describe the resources that an instance needs."""
     parts = [f'{words.count_noun(vcpus, "vCPU")} and {ram_mib} MiB']
     if demand is not None:
         cells = collections.Counter(map(_describe_cell, demand.cells))

@@ -40,7 +40,7 @@ class CellDemand:
 
     @property
     def pages_by_class(self) -> bool:
-        """Its page size is a class (small, large, any), not a size.
+        """Whether its page size is a class (small, large or any).
 
         Nova replaces it by a size on the first host cell that it tries.
         """
@@ -56,11 +56,12 @@ class Demand:
     :ivar requests: PCI requests, in the order in which Nova serves them
     :ivar physnets: physical networks of the guest; if one has affinity to
         host cells, the guest must use one of these cells
-    :ivar tunneled: the guest has tunnelled networks; likewise
+    :ivar tunneled: whether the guest has tunnelled networks, whose affinity
+        counts like that of a physical network
     :ivar numa_scope: what the host cells must have in common
-    :ivar exclusive_cells: the host cells must be empty
-    :ivar numbers: the numbers of the guest cells when the claim starts, where
-        an earlier claim has left its own; empty for 0, 1 and so on
+    :ivar exclusive_cells: whether the host cells must be empty
+    :ivar numbers: the numbers of the guest cells that an earlier claim left;
+        empty for 0, 1 and so on
     """
 
     cells: tuple[CellDemand, ...]
@@ -73,30 +74,30 @@ class Demand:
 
     @functools.cached_property
     def uniform(self) -> bool:
-        """All guest cells are equal: host cells need only be counted."""
+        """Whether all guest cells are equal: host cells are only counted."""
         return all(cell == self.cells[0] for cell in self.cells)
 
     @functools.cached_property
     def selective(self) -> bool:
-        """It matters which host cells are used, not only how many."""
+        """Whether it matters which host cells the guest uses."""
         return bool(self.requests or self.physnets or self.tunneled or
                     self.numa_scope is not shape_model.NUMAScope.HOST or
                     self.exclusive_cells)
 
     @functools.cached_property
     def key(self) -> Hashable:
-        """What it needs: guests with equal keys fit on the same hosts."""
+        """A key of its needs: guests with equal keys fit on the same hosts."""
         return (self.cells, self.physnets, self.tunneled, self.numa_scope,
                 self.exclusive_cells, tuple(map(devices.key, self.requests)))
 
     @functools.cached_property
     def pages_by_class(self) -> bool:
-        """The page size of some guest cell is a class, not a size."""
+        """Whether the page size of some guest cell is a class."""
         return any(cell.pages_by_class for cell in self.cells)
 
 
 def compile_shape(shape: shape_model.Shape) -> Demand:
-    """Compile a Shape."""
+    """Compile the demand of a Shape."""
     isolated = shape.emulator_threads is shape_model.EmulatorThreads.ISOLATE
     pinned = shape.cpu_policy is not shape_model.CPUPolicy.SHARED
     cells = tuple(

@@ -2,8 +2,8 @@
 
 """Count the guests of several kinds that the free devices of a host serve.
 
-A guest whose devices must be near needs room on cells near free devices. The
-devices of a guest of several cells may be near any of them.
+A guest whose devices must be near needs room on cells with free devices. The
+devices of a guest of several cells may be near any of its cells.
 """
 
 import collections
@@ -19,8 +19,8 @@ from hpcvirt.model import shape as shape_model
 #: More guests than a host ever takes.
 _MANY = 1 << 20
 
-#: Tags of Nova's pools that no request names: how many devices there are, and
-#: where. Without them, the pools of a fleet are of few kinds.
+#: Tags of Nova's pools that no request names: the number of devices and their
+#: place. Without them, the pools of a fleet are of few kinds.
 _NOT_NAMED = frozenset(('count', 'numa_node', 'rp_uuid'))
 _LEGACY = shape_model.PCIAffinity.LEGACY
 _PREFERRED = shape_model.PCIAffinity.PREFERRED
@@ -33,7 +33,7 @@ _Free = tuple[tuple[int | None, int], ...]
 
 
 class DeviceRoom:
-    """Counts guests of kinds by their devices."""
+    """Counts the guests of each kind for which there are devices."""
 
     def __init__(self) -> None:
         self._kinds: list[tuple[int, list[
@@ -48,7 +48,7 @@ class DeviceRoom:
 
     @property
     def known(self) -> int:
-        """How much is remembered."""
+        """The number of states or of kinds of pools that are remembered."""
         return max(len(self._tags), len(self._states))
 
     def add(self, demand: demands.Demand) -> None:
@@ -58,7 +58,7 @@ class DeviceRoom:
              request, count) for key, request, count in _wanted(demand)]))
 
     def number(self, pools: Sequence[devices.Pool] | None) -> int:
-        """Number the state of the devices of a host, 0 if it has none."""
+        """Return the number of the state of a host's devices; 0 for none."""
         state = tuple([(pool.cell, pool.free, self._number(pool))
                        for pool in pools or ()])
         number = self._states.get(state)
@@ -73,7 +73,7 @@ class DeviceRoom:
         try:
             number = self._numbers.get(tags)
         except TypeError:
-            # Some value is a list.
+            # A value is a list, which cannot be hashed.
             tags = str(tags)
             number = self._numbers.get(tags)
         if number is None:
@@ -86,10 +86,10 @@ class DeviceRoom:
               places: Mapping[int | None, int], near: Sequence[int]) -> int:
         """Count the guests of a kind for which there are devices.
 
-        :param index: of the kind, in the order in which they were added
+        :param index: the index of the kind, in the order of :meth:`add`
         :param state: the number of the state of the devices
-        :param places: of the cells, by their ids
-        :param near: how many guests of the kind each cell takes
+        :param places: cell id -> index in ``cells``
+        :param near: the number of guests of the kind that each cell takes
         """
         guests = _MANY
         guest_cells, wanted = self._kinds[index]
@@ -125,7 +125,7 @@ def _wanted(demand: demands.Demand,
     """Add up requests for equal devices."""
     alike: dict[Hashable, tuple[devices.DeviceRequest, int]] = {}
     for request in demand.requests:
-        # Nova does not forbid to request no device, or fewer than none.
+        # Nova accepts counts of zero and negative counts.
         if request.count <= 0:
             continue
         key = devices.key(request)
@@ -137,9 +137,10 @@ def _wanted(demand: demands.Demand,
 def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
             free: _Free, cells: Sequence[cell_room.CellState],
             places: Mapping[int | None, int], near: Sequence[int]) -> int:
-    """Count the guests that get the same number of devices each.
+    """Count the guests that get their devices, an equal number each.
 
-    :param guest_cells: the cells of a guest, near which its devices are
+    :param count: the devices of a guest
+    :param guest_cells: the number of cells of a guest
     :param free: the free devices of each cell
     """
     if affinity is _SOCKET:

@@ -33,8 +33,8 @@ class Pool(typing.NamedTuple):
 
     :ivar cell: NUMA cell, None if unknown
     :ivar free: number of devices
-    :ivar tags: the properties that requests match, such as vendor_id,
-        dev_type and physical_network
+    :ivar tags: the properties with which requests are matched, such as
+        vendor_id, dev_type and physical_network
     :ivar provider: UUID of the resource provider in Placement, if any
     :ivar owed: see :mod:`hpcvirt.fit.taken_devices`
     """
@@ -60,8 +60,8 @@ class DeviceRequest:
     :ivar affinity: how near to the guest's cells they must be
     :ivar name: its name in messages: the alias, the physical network or the
         resource class
-    :ivar one_pool: all of them come from one pool, as Placement allocates
-        resources of a class
+    :ivar one_pool: whether all devices must come from one pool, as Placement
+        allocates the resources of a class
     """
 
     specs: tuple[Mapping[str, typing.Any], ...]
@@ -71,9 +71,9 @@ class DeviceRequest:
     one_pool: bool = False
 
     def accepts(self, pool: Pool) -> tuple[bool, bool]:
-        """Tell whether a pool matches, and is of a kind that may be used.
+        """Tell whether a pool matches, and whether its kind may be used.
 
-        The pools of many hosts are alike: each kind is examined once.
+        Many hosts have equal pools, so each kind is examined once.
         """
         kind = tuple(map(pool.tags.get, self._examined))
         try:
@@ -82,7 +82,7 @@ class DeviceRequest:
             self._known[kind] = pool_match.accepts(self.specs, pool.tags)
             return self._known[kind]
         except TypeError:
-            # A malformed pool.
+            # A malformed pool has a value that cannot be hashed.
             return pool_match.accepts(self.specs, pool.tags)
 
     @functools.cached_property
@@ -132,7 +132,7 @@ def pool(cell: int | None, free: int, alias: str | None = None,
 
 
 def alias_tag(alias: str) -> str:
-    """Name the tag of pools that serve an alias; they may serve several."""
+    """Return the tag of pools that serve an alias."""
     return f'alias {alias.lower()}'
 
 
@@ -155,7 +155,7 @@ def free_devices(request: DeviceRequest, pools: Iterable[Pool]) -> list[int]:
 
 
 class Allocator:
-    """Allocate devices from the pools of one host to one guest's requests.
+    """Allocates devices from the pools of one host to one guest's requests.
 
     Requests are matched with pools once; :meth:`allocate` can then be called
     for many sets of host cells.
@@ -215,18 +215,18 @@ class Allocator:
         """Whether counting shows that no set of cells has enough devices.
 
         :param cells: the host cells that the guest can use
-        :param most: how many of them it uses
-        :param taken: those of them that it uses in any case
+        :param most: the number of cells that it uses
+        :param taken: the cells that it uses in any case
         """
         strict = [(request.count, usable) for request, usable in
                   zip(self._requests, self._usable, strict=True)
                   if request.affinity in _STRICT]
-        # The sockets are known only if they matter.
+        # Sockets are given only if a request has socket affinity.
         place: Mapping[int, object] = {
             cell: ('socket', self._sockets[cell]) if self._sockets else cell
             for cell in {*self._sockets, *cells, *taken}}
-        # The claim may take fewer devices than requested if Placement
-        # allocated them; the counts of all other requests add up.
+        # The requests need the sum of their devices, unless Placement has
+        # allocated them: the claim may then take fewer.
         if len(strict) == len(self._requests) and not any(self._providers):
             strict.append((sum(count for count, _ in strict),
                            set().union(*self._usable)))

@@ -10,8 +10,7 @@ There are two entry points:
 The result is a :class:`~hpcvirt.fit.cell_assignment.CellAssignment` or a
 :class:`~hpcvirt.fit.reasons.Misfit`. It is exact: of all arrangements that
 fit, it is the one that Nova's claim tries first.
-:mod:`hpcvirt.fit.claim` predicts what the claim really does where Nova has a
-defect.
+:mod:`hpcvirt.fit.claim` also considers the defects of the claim.
 
 Only the claim on the compute host chooses cells. It accepts the first
 arrangement that fits, in lexicographic order of the sorted cells
@@ -38,8 +37,8 @@ def check(demand: demands.Demand, supply: supplies.Supply,
           providers: devices.Providers = ()) -> reasons.Misfit | None:
     """Say why a guest does not fit.
 
-    As exact as :func:`place` but cheaper: where host cells need only be
-    counted, it examines no more of them than necessary.
+    The answer is that of :func:`place`, but cheaper: if host cells need only
+    be counted, no more of them than necessary are examined.
 
     :returns: None if the guest fits
     """
@@ -92,7 +91,7 @@ def first_with_room(demand: demands.Demand, supply: supplies.Supply,
                     ) -> list[supplies.CellSupply] | reasons.Misfit:
     """Find a host cell with room for each of several equal guest cells.
 
-    :param demand: a uniform one
+    :param demand: a demand whose guest cells are equal
     :returns: the first such cells in this order, or why there are too few
     """
     misfit = _too_small(demand, supply)
@@ -126,16 +125,16 @@ def claim_order(demand: demands.Demand,
     """Sort host cells as the claim does.
 
     Cells are sorted by free PCI devices, then by free CPUs, then by free
-    memory. Cells with devices come first for a guest that requests devices.
-    For one that does not they come last, except that Nova 32 and 33 then
-    ignore devices (:class:`hpcvirt.fit.supply.Supply`). If the guest needs
-    every cell of the host, the cells are not sorted.
+    memory. Cells with devices come first for a guest that requests devices,
+    and last for a guest that does not. Nova 32 and 33 ignore devices for the
+    latter (:class:`hpcvirt.fit.supply.Supply`). If the guest needs every cell
+    of the host, the cells are not sorted.
     """
     cells = list(supply.cells)
     if len(cells) <= len(demand.cells):
         return cells
     sign = 1 if supply.packing else -1
-    # The claim does not know of vGPUs, which only Placement allocates.
+    # Only Placement allocates vGPUs; the claim does not know them.
     wants = any(not request.one_pool for request in demand.requests)
     near = count_near(
         [cell.id for cell in cells],
@@ -150,9 +149,10 @@ def claim_order(demand: demands.Demand,
 
 def count_near(cells: Iterable[int], pools: Iterable[devices.Pool],
                wants: bool) -> dict[int, int]:
-    """Count the free devices of cells, as the claim sorts by them.
+    """Count the free devices of each cell, as a key to sort cells by.
 
-    :param wants: cells with devices come first
+    :param wants: whether cells with devices come first; the counts are then
+        negative
     """
     near = dict.fromkeys(cells, 0)
     for pool in pools:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which guest cell fits on which host cell.
+"""Decide which guest cells fit on which host cells.
 
 Guest cells are matched with host cells by Kuhn's algorithm. The graph is given
 as adjacency lists: for each left node, the right nodes that it may be matched
@@ -19,7 +19,7 @@ from hpcvirt.fit import supply as supplies
 class FitMatrix:
     """The result for every pair of a guest cell and a host cell.
 
-    A host cell is identified by its rank: its position in the order given.
+    A host cell is identified by its rank: its position in ``ordered``.
 
     :ivar cells: the host cells, by rank
     :ivar fitting: for each guest cell the ranks where it fits, ascending
@@ -43,7 +43,7 @@ class FitMatrix:
         self.fitting = [fitting[guest_cell] for guest_cell in demand.cells]
 
     def shortage(self) -> reasons.Misfit | None:
-        """Say why there are too few host cells, devices and networks aside.
+        """Say why there are too few host cells with CPUs and memory.
 
         :returns: None if every guest cell can have a host cell of its own
         """
@@ -70,10 +70,10 @@ class FitMatrix:
     def obstacles(self, guests: Sequence[int] | None = None,
                   ranks: Sequence[int] | None = None,
                   ) -> tuple[reasons.Misfit, ...]:
-        """List what keeps guest cells off host cells, without repetitions.
+        """List why guest cells do not fit on host cells, without repetitions.
 
-        :param guests: numbers of guest cells, all of them if None
-        :param ranks: ranks of host cells, all of them if None
+        :param guests: numbers of guest cells; None for all
+        :param ranks: ranks of host cells; None for all
         """
         found: list[reasons.Misfit] = []
         numbers = range(len(self.fitting)) if guests is None else guests

@@ -7,15 +7,15 @@ exact for guests of equal cells without devices; for others it is an upper
 bound close to the truth.
 
 When guests leave, a host takes guests for which it has no room now. The number
-of these later guests is a share of the guests that the empty host would take:
-the share of free CPUs in all its CPUs. A later guest is worth half of a guest
-now. For guests with devices, only present room counts, because devices do not
-become free in proportion to CPUs.
+of these later guests is estimated as the number of guests that the empty host
+would take, times the share of CPUs that are free. A later guest is worth half
+of a guest now. For guests with devices, only present room counts, because
+devices do not become free in proportion to CPUs.
 
 The cells of a fleet are in few different states, and most hosts have not
 changed since the last request. The counts for each state of a cell or of a
-host are therefore remembered. They do not depend on other kinds: another kind
-is another column of the table, which is filled where it is needed.
+host are therefore remembered. They do not depend on other kinds: a new kind is
+a new column of the table, which is filled where it is needed.
 """
 
 import collections
@@ -38,17 +38,16 @@ from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
-#: States that are remembered; then all are forgotten.
+#: The most states that are remembered; when there are more, all are forgotten.
 MAX_STATES = 50_000
-#: Kinds that are remembered, those that are not counted any more included.
+#: The most kinds that are remembered, including those no longer counted.
 MAX_KINDS = 64
 #: More guests of a kind than a host ever takes.
 _MANY = 1 << 20
 
-#: What a guest later is worth, as part of a guest now. In replays, values from
-#: 0.3 to 1 hardly differ.
+#: The worth of a later guest in guests. In replays, 0.3 to 1 hardly differ.
 LATER = 0.5
-#: Later guests are rounded to such a part, so that sums are exact.
+#: Later guests are rounded to such a fraction, so that sums are exact.
 _PARTS = 1 << 20
 
 Counts = cell_table.Counts
@@ -64,7 +63,7 @@ class Taken(typing.NamedTuple):
     """The room that a guest takes from a host.
 
     :ivar before: guests of each kind that the host takes, now and later
-    :ivar fewer: how many fewer it takes with the guest
+    :ivar fewer: the number of these that it no longer takes with the guest
     :ivar left: see :func:`hpcvirt.fit.cell_room.count_left`
     """
 
@@ -76,8 +75,8 @@ class Taken(typing.NamedTuple):
 class Displaced(typing.NamedTuple):
     """A host before and after it takes a guest, for :meth:`HostRoom.taken`.
 
-    :ivar before: the number of its state
-    :ivar after: likewise
+    :ivar before: the number of its state without the guest
+    :ivar after: the number of its state with the guest
     :ivar left: see :func:`hpcvirt.fit.cell_room.count_left`
     """
 
@@ -101,12 +100,13 @@ class HostRoom:
                  ) -> None:
         """Prepare to count guests of these kinds.
 
-        :param forgive: called with the kind, or with a cell of its guests, for
-            which an error was raised; a host then takes none of them
+        :param forgive: called with a kind, or with a cell of its guests, and
+            the error that was raised for it; the count is then 0
         """
         self._forgive = forgive
-        self._aspects = False, False  # cores and devices matter to a kind
-        # The columns of the kinds; None if they are all.
+        # Whether cores matter to a kind, and whether devices do.
+        self._aspects = False, False
+        # The columns of the kinds; None for all columns in their order.
         self._chosen: list[int] | None = None
         self.kinds: tuple[demands.Demand, ...] = ()
         self._forget()
@@ -146,9 +146,9 @@ class HostRoom:
         self._columns: list[demands.Demand] = []
         self._selective: list[tuple[int, demands.Demand]] = []
         self._needs_cpus: list[cell_room.NeedsCPUs] = []
-        # Columns of the table of cells, with the guest cells of a guest.
+        # Columns of the table of cells, with the number of a guest's cells.
         self._needs: list[tuple[tuple[int, int], ...]] = []
-        # The numbers of all needs, and those that each kind has.
+        # The numbers of all needs, and the numbers of the needs of each kind.
         self._need_numbers: dict[tuple[int, int], int] = {}
         self._needed: list[list[int]] = []
         self._later: dict[Hashable, Prospects] = {}
@@ -204,7 +204,7 @@ class HostRoom:
         before = self._now_and_later(displaced.before)
         after = self._now_and_later(displaced.after)
         fewer = tuple(map(operator.sub, before, after))
-        # One such host would make the sums over all hosts useless.
+        # A single infinite value would make the sums over all hosts useless.
         if not math.isfinite(sum((*before, *fewer, *displaced.left))):
             raise ValueError('the room on the host is not finite')
         return Taken(before, fewer, displaced.left)
@@ -215,7 +215,7 @@ class HostRoom:
         """Number the states of a host before and after it takes a guest."""
         before = self._number(supply)
         if demand is not self._demand:
-            # It takes long to hash a key.
+            # Hashing the key takes long.
             self._demand = demand
             self._guest = self._guests.setdefault(demand.key,
                                                   len(self._guests))
@@ -237,7 +237,7 @@ class HostRoom:
         return known
 
     def _number(self, supply: supplies.Supply) -> int:
-        """Number the state of a host."""
+        """Return the number of the state of a host."""
         return self._number_of((
             tuple([self._cells.number(cell, supply) for cell in supply.cells]),
             self._device_state(supply)))
@@ -254,7 +254,7 @@ class HostRoom:
         return self._devices.number(supply.pools) if self._aspects[1] else 0
 
     def _count(self, state: _State, first: int) -> list[int]:
-        """Count guests, from the first kind that has not been counted."""
+        """Count guests of the kinds from a column on."""
         numbers, device_state = state
         columns = list(zip(*self._cells.rooms(numbers), strict=True))
         kinds = self._needed[first:]
@@ -317,10 +317,10 @@ class HostRoom:
                 cells: Sequence[cell_room.CellState],
                 places: Mapping[int | None, int], columns: Sequence[Counts],
                 device_state: int) -> int:
-        """Count guests for which it matters which cells they get.
+        """Count guests for which it matters which cells they use.
 
-        :param guests: how many there are if it does not matter
-        :param places: of the cells, by their ids
+        :param guests: the number of guests if it did not matter
+        :param places: cell id -> index in ``cells``
         """
         demand = self._columns[index]
         needs = [(columns[place], size) for place, size in self._needs[index]]
@@ -342,7 +342,7 @@ class HostRoom:
 
 def _affine_cells(demand: demands.Demand,
                   cells: Sequence[cell_room.CellState]) -> list[list[bool]]:
-    """Tell of each network that is near cells whether it is near each cell."""
+    """List for each affine network whether it has affinity to each cell."""
     near = [[physnet in cell.physnets for cell in cells]
             for physnet in demand.physnets]
     if demand.tunneled:

@@ -2,9 +2,9 @@
 
 """A refusal whose reason is determined only when it is read.
 
-A host is often refused by counting, which takes less time than determining
-what each of its cells lacks. Most of these refusals are never read:
-nova-scheduler reads only the refusals of requests that no host can take.
+To refuse a host by counting takes less time than to determine what each of its
+cells lacks. Most refusals are never read: nova-scheduler reads only those of
+requests that no host can take.
 """
 
 from collections.abc import Callable
@@ -15,13 +15,13 @@ from hpcvirt.fit import reasons
 
 
 class LateMisfit(reasons.Misfit):
-    """A refusal that equals the one that a function finds."""
+    """A refusal that a function determines when it is read."""
 
-    __slots__ = ('_arguments', '_explain', '_found')
+    __slots__ = ('_arguments', '_explain', '_misfit')
     _arguments: tuple[Any, ...]
     _explain: Callable[..., reasons.Misfit]
-    _found: reasons.Misfit
-    # There is one for each host of a cloud, so that making it must be cheap.
+    _misfit: reasons.Misfit
+    # A request makes one for each host, so it must be cheap.
     __setattr__ = object.__setattr__
 
     def __init__(self, explain: Callable[..., reasons.Misfit],
@@ -30,30 +30,30 @@ class LateMisfit(reasons.Misfit):
         self._arguments = arguments
 
     @property
-    def found(self) -> reasons.Misfit:
+    def misfit(self) -> reasons.Misfit:
         """The refusal with its reason."""
         try:
-            return self._found
+            return self._misfit
         except AttributeError:
-            self._found = self._explain(*self._arguments)
-            return self._found
+            self._misfit = self._explain(*self._arguments)
+            return self._misfit
 
     @property
     def code(self) -> reasons.Code:
-        return self.found.code
+        return self.misfit.code
 
     @property
     def details(self) -> Mapping[str, Any]:
-        return self.found.details
+        return self.misfit.details
 
     @property
     def causes(self) -> tuple[reasons.Misfit, ...]:
-        return self.found.causes
+        return self.misfit.causes
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LateMisfit):
-            other = other.found
-        return self.found == other
+            other = other.misfit
+        return self.misfit == other
 
     def __hash__(self) -> int:
-        return hash(self.found)
+        return hash(self.misfit)

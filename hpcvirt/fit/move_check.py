@@ -3,16 +3,16 @@
 """Decide whether an existing instance can move to a host.
 
 The claim of a new instance starts from its flavor, image and ports. The claim
-of a move may not: it ignores the affinity policy of the flavor, or starts from
-the cells and page sizes that the instance had on its former host, or does not
-know the limits that the filter has set. An instance can move to a host if this
-claim accepts it, and if the instance then has everything that was requested.
+of a move may differ: it ignores the affinity policy of the flavor, or starts
+from the cells and page sizes that the instance had on its former host, or does
+not know the limits that the filter has set. An instance can move to a host if
+this claim accepts it, and if it then has everything that was requested.
 
 After a failed build Nova sets the numbers of all guest cells to -1, and keeps
-the page sizes that the claim on the first host chose. It then builds the guest
-on an alternate host, without asking the filters again. The claim there cannot
-tell the guest cells apart, and may accept a guest whose cells differ without
-pinning all of its vCPUs.
+the page sizes that the claim on the first host chose. It then builds the
+instance on an alternate host, without calling the filters again. The claim
+there cannot distinguish the guest cells, and may accept an instance whose
+cells differ without pinning all of its vCPUs.
 """
 
 import dataclasses
@@ -52,14 +52,14 @@ _WHY = {
 
 @dataclasses.dataclass(frozen=True)
 class MoveClaim:
-    """An instance as it was requested, and as its claim sees it.
+    """The demand of an instance as requested, and as claimed by a move.
 
     The PCI requests of both differ in their affinity policies only.
 
     :ivar wanted: the demand of flavor, image and ports
     :ivar claimed: the demand from which the claim starts
     :ivar defect: the reason why the two differ
-    :ivar limited: the claim observes allocation ratios and networks
+    :ivar limited: whether the claim observes allocation ratios and networks
     :ivar page_kib: the page size that the guest must keep; None if it may
         change
     """
@@ -72,7 +72,7 @@ class MoveClaim:
 
     def reach(self, supply: supplies.Supply,
               ) -> tuple[demands.Demand, supplies.Supply]:
-        """Return what the claim asks for, and the host as it judges it."""
+        """Return the demand of the claim, and the supply that it considers."""
         if self.limited:
             return self.claimed, supply
         return (dataclasses.replace(self.claimed, physnets=frozenset(),
@@ -88,7 +88,8 @@ def check(move: MoveClaim, supply: supplies.Supply,
 
     :param providers: what Placement allocated to each PCI request, as far as
         the claim observes it
-    :param kept_providers: the same, for the devices that the guest gets
+    :param kept_providers: what it allocated for the devices that the instance
+        gets
     :returns: None if it can move there
     """
     placed = claim.predict(*move.reach(supply), providers)
@@ -107,7 +108,7 @@ def check(move: MoveClaim, supply: supplies.Supply,
 def _lost(move: MoveClaim, supply: supplies.Supply,
           placed: cell_assignments.CellAssignment,
           providers: devices.Providers) -> reasons.Misfit | None:
-    """Say which request is not met where the claim puts the guest."""
+    """Say which request the placement of the claim does not meet."""
     if move.page_kib is not None and placed.pages_kib[0] != move.page_kib:
         return _misfit(
             reasons.Defect.PAGE_CLASS, f'choose {placed.pages_kib[0]} KiB, '
@@ -132,9 +133,9 @@ def _lost(move: MoveClaim, supply: supplies.Supply,
 
 
 def _kept(move: MoveClaim) -> demands.Demand:
-    """Return the conditions that must hold where the claim puts the guest.
+    """Return the demand that the placement of the claim must meet.
 
-    If the claim applies another policy, it can take devices of any cell that
+    If the claim applies another policy, it takes devices of other cells that
     this policy allows, unless there are enough on the cells of the guest.
     """
     return dataclasses.replace(move.wanted, requests=tuple(
@@ -154,7 +155,7 @@ def _misfit(defect: reasons.Defect, what: str,
 def needs_retry_check(demand: demands.Demand) -> bool:
     """Whether an earlier failed build can change the result.
 
-    Equal guest cells cannot be confused, whatever their numbers.
+    It cannot if all guest cells are equal.
     """
     return len(demand.cells) > 1 and not claim.is_immune(demand)
 
@@ -175,7 +176,7 @@ def check_retry(demand: demands.Demand, supply: supplies.Supply,
     """Say why a guest must not be built here after it failed elsewhere.
 
     :param possible: the page sizes that it may have got there
-    :returns: None if the claim would refuse it or serve it well
+    :returns: None if the claim would refuse it, or place it soundly
     """
     for sizes in possible:
         misfit = claim.find_defect(dataclasses.replace(

@@ -2,9 +2,8 @@
 
 """Choose the CPUs to which Nova pins a guest on its host cells.
 
-Whether a guest fits is decided without pins. Pins are needed to compute the
-resources that the host has left. The rules are those of
-``nova.virt.hardware._pack_instance_onto_cores``.
+Pins do not decide whether a guest fits, but which resources the host has left.
+The rules are those of ``nova.virt.hardware._pack_instance_onto_cores``.
 """
 
 import dataclasses
@@ -39,7 +38,7 @@ class Pins:
 
 def pin_guest(demand: demands.Demand, supply: supplies.Supply,
               numbers: Sequence[int]) -> frozenset[int]:
-    """Return the CPUs that a whole guest gets on host cells.
+    """Return the dedicated CPUs of a whole guest.
 
     :param numbers: for each guest cell the id of its host cell
     """
@@ -76,7 +75,7 @@ def choose(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
 def _whole_cores(needed: int, cell: supplies.CellSupply) -> tuple[int, ...]:
     """Take the first free cores with the most threads, as _spread does.
 
-    It stops when it has enough: a cell may have thousands of cores.
+    Stop when there are enough: a cell may have thousands of cores.
     """
     width, free = cell.threads_per_core, cell.free
     cpus: list[int] = []

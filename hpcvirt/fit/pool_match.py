@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tell whether a request for devices may use those of a pool.
+"""Tell whether a request for devices may use the devices of a pool.
 
-The rules are those of Nova's PciDeviceStats. Both are told by their tags.
+The rules are those of Nova's PciDeviceStats. They compare the tags of both.
 """
 
 import typing
@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 _Tags = Mapping[str, typing.Any]
 
-#: The tags by which a request may not use a pool that matches it.
+#: The tags that can forbid a request to use a pool that matches it.
 KINDS = ('dev_type', 'remote_managed', 'live_migratable')
 _TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
 
 
 def accepts(specs: Sequence[_Tags], pool: _Tags) -> tuple[bool, bool]:
-    """Tell whether a pool matches, and is of a kind that may be used.
+    """Tell whether a pool matches, and whether its kind may be used.
 
     :param specs: alternatives in lower case; a pool matches one if it has all
         of its tags

@@ -3,7 +3,7 @@
 """The reasons why a guest does not fit: all messages of the fit engine.
 
 A refusal is a value, a :class:`Misfit`. Its message is formatted only when
-it is read, because the scheduler creates thousands that are never shown.
+it is read, because the scheduler creates thousands that are never read.
 """
 
 import collections
@@ -17,7 +17,7 @@ from hpcvirt import printable
 
 
 class Code(enum.StrEnum):
-    """The kinds of refusal: stable names, for counting and for tests."""
+    """The kinds of refusal; the values do not change between releases."""
 
     # One guest cell on one host cell.
     CELL_PCPUS = 'cell-pcpus'
@@ -72,7 +72,7 @@ class Code(enum.StrEnum):
 
 
 class Defect(enum.StrEnum):
-    """Defects of Nova's claim, by the letters of the documentation."""
+    """Defects of Nova's claim, by their letters in the documentation."""
 
     #: Unequal guest cells are refused or misplaced.
     UNEQUAL_CELLS = 'A'
@@ -96,7 +96,7 @@ class Defect(enum.StrEnum):
     LOST_LIMITS = 'K'
     #: The claim takes fewer devices than Placement has allocated.
     FEWER_DEVICES = 'L'
-    #: The claim does not know which devices become unusable with others.
+    #: The claim does not know that devices make others unusable.
     DEPENDENT_DEVICES = 'M'
 
 
@@ -207,7 +207,7 @@ _MESSAGES: Mapping[Code, str] = {
         "wrong if the build fails on another host (Nova's defect {defect})",
 }
 
-#: The messages if one is needed and there is none.
+#: The messages if one is needed and none is left.
 _MESSAGES_FOR_ONE: Mapping[Code, str] = {
     Code.CELL_PCPUS: 'cell {cell} has no PCPU',
     Code.FREE_PCPUS: 'cell {cell} has no free PCPU',
@@ -285,7 +285,7 @@ class Misfit:
     """A refusal.
 
     :ivar details: the values of the placeholders in its message
-    :ivar causes: the refusals by single cells, for one by a whole host
+    :ivar causes: if a whole host is refused, the refusals by its cells
     """
 
     code: Code
@@ -309,12 +309,12 @@ class Misfit:
 
     @property
     def root(self) -> Code:
-        """The kind to count it under: the most frequent of its causes."""
+        """The code under which it is counted: the most frequent cause."""
         codes = [cause.root for cause in self.causes] or [self.code]
         return max(dict.fromkeys(codes), key=codes.count)
 
     def __str__(self) -> str:
-        """Return the message for a log: in one line, whatever it quotes."""
+        """Return the message in one line, for a log."""
         return printable.escape(self.message)
 
 

@@ -8,14 +8,14 @@ on one of them. The loss is the sum over all kinds of
 
     weight * log((total + 1) / (total - fewer + 1))
 
-where the weight of a kind is its share in all CPUs that are requested. Scarce
+where the weight of a kind is its share of all CPUs that are requested. Scarce
 room costs more: the last whole host costs much more than the tenth. If guests
-with devices are requested and few cells are near free devices, such a cell
-costs more than another. The loss depends only on shares of the room, so that
-it means the same in fleets of all sizes.
+with devices are requested and few cells have free devices, such a cell costs
+more than another. The loss depends only on shares of the room, so that it is
+comparable between fleets of all sizes.
 
 With a difference instead of the logarithm, this would be scheduling by the
-gradient of fragmentation [FGD-Weng-2023], which does not consider scarcity.
+gradient of fragmentation [FGD-Weng-2023], which ignores scarcity.
 
 The mix of requests ages: the weight of a request halves whenever as many
 others have been seen as the mix remembers.
@@ -28,18 +28,17 @@ from collections.abc import Sequence
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import host_room
 
-#: When this many requests have been seen, all of them count half.
+#: After this many requests, the weight of all earlier ones is halved.
 MEMORY = 1000
-#: The number of kinds of requests that matter: those for the most CPUs in
-#: total.
+#: The most kinds of requests that matter: those for the most CPUs in total.
 MAX_KINDS = 32
-#: The number of kinds that are counted.
+#: The most kinds that are counted.
 MAX_COUNTED = 256
 #: The number of requests after which the kinds that matter are reviewed.
 REVIEW = 100
 
-#: Losses that differ by less are equal. They differ by more in the largest
-#: fleets, and by less due to the rounding of floats.
+#: The decimals to which losses are rounded. Real differences are larger even
+#: in the largest fleets, and rounding errors of floats are smaller.
 DECIMALS = 9
 
 
@@ -47,10 +46,10 @@ def losses(weights: Sequence[float], totals: Sequence[float],
            fewer: Sequence[host_room.Prospects]) -> list[float]:
     """Measure the loss on each host.
 
-    :param weights: of each kind
-    :param totals: guests of each kind that all hosts take
-    :param fewer: for each host, how many fewer guests of each kind it takes
-        with the guest
+    :param weights: the weight of each kind
+    :param totals: the guests of each kind that all hosts take
+    :param fewer: for each host, the number of guests of each kind that it no
+        longer takes with the guest
     """
     known: dict[host_room.Prospects, float] = {}
     whole = [math.log(total + 1) for total in totals]
@@ -68,13 +67,13 @@ def losses(weights: Sequence[float], totals: Sequence[float],
 
 
 def weights(found: Sequence[tuple[float, tuple[float, int]]]) -> list[float]:
-    """Weigh hosts by their place: 1 for the best, then 1/2, 1/3 and so on.
+    """Weigh hosts by their rank: 1 for the best, then 1/2, 1/3 and so on.
 
-    The best host is thus ahead of the next by half of the range, however small
-    the difference of their losses is. Weighers with lower multipliers
-    therefore decide only between equal hosts.
+    The best host is thus ahead of the next by half of the range, even if their
+    losses hardly differ. Weighers with lower multipliers therefore decide only
+    between equal hosts.
 
-    :param found: for each host its loss, and what is left before
+    :param found: for each host its loss, and its free resources before
         (:func:`hpcvirt.fit.cell_room.count_left`)
     """
     places = {each: place for place, each in enumerate(sorted(set(found)), 1)}
@@ -108,7 +107,7 @@ class Mix:
             self._review()
 
     def weights(self) -> tuple[float, ...]:
-        """Compute the CPUs requested by each kind, as a share of all."""
+        """Return the share of each kind in the CPUs of all requests."""
         wanted = [self._counts[kind.key] * _cpus(kind)
                   for kind in self.kinds]
         total = sum(wanted) or 1.0

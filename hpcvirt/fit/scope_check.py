@@ -14,8 +14,8 @@ def enforce(demand: demands.Demand, supply: supplies.Supply,
             ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Accept or refuse a placement.
 
-    Only the claim on the compute host chooses cells. A placement outside of
-    the scope therefore cannot be changed; the host is refused instead.
+    Only the claim on the compute host chooses cells. A placement that violates
+    the extra specs cannot be changed, so the host is refused instead.
 
     :returns: the same placement, or why the host is refused
     """

@@ -10,10 +10,7 @@ from hpcvirt.model import shape as shape_model
 
 
 def has_choice(demand: demands.Demand) -> bool:
-    """Whether devices of a guest may be on cells other than its own.
-
-    They may not if all of them are required on its own cells.
-    """
+    """Whether devices of a guest may be on cells other than its own."""
     return bool(demand.cells) and any(
         request.affinity is not shape_model.PCIAffinity.REQUIRED
         for request in demand.requests)

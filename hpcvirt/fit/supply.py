@@ -41,7 +41,7 @@ class CellSupply(typing.NamedTuple):
     :ivar memory_used_mib: memory allocated to instances
     :ivar pages: one per page size; empty if the host does not report them
     :ivar physnets: physical networks with affinity to this cell
-    :ivar tunneled: tunnelled networks have affinity to this cell
+    :ivar tunneled: whether tunnelled networks have affinity to this cell
     """
 
     id: int
@@ -63,12 +63,12 @@ class CellSupply(typing.NamedTuple):
 
     @property
     def threads_per_core(self) -> int:
-        """Threads of the core with the most; 0 for a cell without cores."""
+        """The most threads of a core; 0 for a cell without cores."""
         return max(map(len, self.siblings), default=0)
 
     @property
     def empty(self) -> bool:
-        """No instance uses CPUs, memory or pages of this cell."""
+        """Whether no instance uses CPUs, memory or pages of this cell."""
         return (len(self.free) == len(self.dedicated) and
                 not self.cpu_usage and not self.memory_used_mib and
                 not any(pool.used for pool in self.pages))
@@ -81,15 +81,15 @@ class Supply:
     :ivar cells: in the order in which the host reports them; may be a
         sequence that creates its items lazily
     :ivar pools: free PCI devices in Nova's order; None if Nova does not
-        track devices on this host, in which case it checks none for affinity
-        and sends no guest that requests some
+        track devices on this host: it then does not check affinity, and sends
+        no guest that requests devices
     :ivar cpu_ratio: overcommit of shared CPUs
     :ivar ram_ratio: overcommit of memory, for guests without dedicated CPUs
-    :ivar spares_devices: the claim takes cells with devices last for a guest
-        that requests none, as in Nova 34; False if it ignores devices then,
-        as in Nova 32 and 33
-    :ivar packing: ``packing_host_numa_cells_allocation_strategy``: the claim
-        takes the fullest cells first; False if it takes the emptiest first
+    :ivar spares_devices: whether the claim takes cells with devices last for
+        a guest that requests none, as in Nova 34; Nova 32 and 33 ignore
+        devices for such a guest
+    :ivar packing: ``packing_host_numa_cells_allocation_strategy``: whether the
+        claim takes the fullest cells first; otherwise the emptiest
     """
 
     cells: Sequence[CellSupply]
@@ -103,9 +103,9 @@ class Supply:
 def make_supply(host: host_model.Host, usage: usage_model.Usage,
                 pools: Sequence[devices.Pool] = (),
                 packing: bool = False) -> Supply:
-    """Subtract the Usage of a Host from its resources.
+    """Subtract the usage of a host from its resources.
 
-    Cells that the Usage leaves out are not available to Nova.
+    Cells that the usage leaves out are not available to Nova.
 
     :param packing: see :class:`Supply`
     """

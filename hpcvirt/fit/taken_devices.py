@@ -2,14 +2,14 @@
 
 """Take devices as nova-compute does after its claim.
 
-The claim only looks for devices. It accepts an allocation of Placement of
-which a part is not near the guest (defect L), and a physical function and a
-virtual function of one card, although each makes the other unusable (defect
-M). The pools of a card have the same address.
+The claim only searches for devices. It accepts an allocation of Placement even
+if a part of it is not near the guest (defect L), and a physical function
+together with a virtual function of the same card, although each makes the
+other unusable (defect M). The pools of a card have the same address.
 
-A physical function becomes free again with the last of its virtual functions.
-Therefore each of these takes it once more, and its pool owes what it does not
-have.
+A physical function becomes free again when the last of its virtual functions
+does. Each virtual function therefore takes it once more, and the pool of the
+physical function counts what it owes.
 """
 
 from collections.abc import Collection
@@ -22,14 +22,15 @@ _DEPENDENTS = {_PF: ('type-VF', 'vdpa'), 'type-VF': (_PF,), 'vdpa': (_PF,)}
 
 
 class TakingAllocator(devices.Allocator):
-    """Allocate devices, and take them."""
+    """Allocates devices, and takes them."""
 
     def take(self, cells: Collection[int] | None,
              ) -> list[int] | reasons.Misfit:
         """Take the devices of a guest that its claim accepts on these cells.
 
         :param cells: None to ignore affinity
-        :returns: how many devices each pool loses
+        :returns: the number of devices that each pool loses, or why the guest
+            does not get all its devices
         """
         left = [pool.free for pool in self._pools]
         lost = [0] * len(left)
@@ -58,9 +59,9 @@ class TakingAllocator(devices.Allocator):
     def loss(self, cells: Collection[int]) -> reasons.Misfit | None:
         """Say why a guest would not get all devices that its claim accepts.
 
-        :param cells: none for a guest without NUMA topology
+        :param cells: empty for a guest without NUMA topology
         """
-        # Most guests need not be counted.
+        # The defects cannot occur for most guests.
         if all(len(allocated) < 2 for allocated in self._providers) and (
                 len(self._requests) < 2 or not any(
                     map(self._is_pf, set().union(*self._usable)))):

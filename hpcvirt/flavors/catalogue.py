@@ -43,7 +43,7 @@ from hpcvirt.specs import codec
 from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
-#: Machines of one model differ by less, in what their firmware keeps.
+#: Machines of one model differ by less, in the memory of their firmware.
 MIN_REDUCTION_PERCENT = 2
 
 
@@ -51,7 +51,7 @@ MIN_REDUCTION_PERCENT = 2
 class Offer:
     """A guest that was sized for one or more hosts.
 
-    :ivar shares: host -> the share of it that the guest is
+    :ivar shares: host -> the share of it that the guest takes
     """
 
     guest: shape_model.Shape
@@ -86,10 +86,10 @@ def merge(offers: Iterable[Offer],
 def warn_reducing(offers: Iterable[Offer], merged: Iterable[Offer],
                   tolerance_percent: int, cpus: Mapping[str, int],
                   numbers: Mapping[str, int]) -> Iterator[warning.PlanWarning]:
-    """Warn of few hosts that make the flavors of many others smaller.
+    """Warn about few hosts that make the flavors of many others smaller.
 
-    A machine with a missing DIMM gives all machines of its class flavors with
-    less memory, if the difference is within the tolerance.
+    If a machine lacks a DIMM and the difference is within the tolerance, the
+    flavors of all machines of its class have less memory.
 
     :param cpus: host -> its dedicated CPUs
     :param numbers: host -> the number of hosts like it
@@ -149,10 +149,9 @@ def flavor(guest: shape_model.Shape, profile: profiles.Profile,
            name: str = '') -> flavor_model.Flavor:
     """Write a guest as a flavor.
 
-    In addition to the needs of the guest, the flavor prevents images from
-    showing SMT siblings that do not exist. It has hpcvirt's mark with a
-    digest, by which a later run recognizes its own flavors and detects
-    changes.
+    ``hw:cpu_max_threads`` prevents images from presenting SMT siblings that
+    do not exist. hpcvirt's mark has a digest, by which a later run recognizes
+    its own flavors and detects changes.
     """
     specs = codec.encode(dataclasses.replace(guest, devices=tuple(
         device for device in guest.devices if device.alias is not None)))
@@ -192,28 +191,28 @@ _LONGEST_NAME = 255
 def assign_names(guests: Sequence[shape_model.Shape], prefix: str,
                  disk_gib: int, form: str = operator_specs.TEMPLATE,
                  ) -> tuple[str, ...]:
-    """Name the guests of a plan; different guests get different names.
+    """Give the guests of a plan different names.
 
     :param guests: guests with dedicated CPUs and an explicit page size
     :raises InvalidInput: if a name is longer than Nova allows
     """
-    found = [make_name(guest, prefix, disk_gib, form) for guest in guests]
+    names = [make_name(guest, prefix, disk_gib, form) for guest in guests]
     for suffixes in ([memory_name(guest.memory_mib) for guest in guests],
                      ['x' + _digest(guest) for guest in guests]):
-        again = collections.Counter(found)
-        found = [f'{word}.{suffix}' if again[word] > 1 else word
-                 for word, suffix in zip(found, suffixes, strict=True)]
-    for word in found:
-        if len(word) > _LONGEST_NAME:
+        uses = collections.Counter(names)
+        names = [f'{name}.{suffix}' if uses[name] > 1 else name
+                 for name, suffix in zip(names, suffixes, strict=True)]
+    for name in names:
+        if len(name) > _LONGEST_NAME:
             raise exception.InvalidInput(
-                'name_template', f'makes names of {len(word)} characters; '
+                'name_template', f'makes a name of {len(name)} characters; '
                 f'Nova allows {_LONGEST_NAME}')
-    return tuple(found)
+    return tuple(names)
 
 
 def make_name(guest: shape_model.Shape, prefix: str = 'hpc', disk_gib: int = 0,
               form: str = operator_specs.TEMPLATE) -> str:
-    """Name a guest, whatever other guests there are."""
+    """Name a guest, regardless of other guests."""
     return form.format_map(_fields(guest, prefix, disk_gib))
 
 
@@ -249,7 +248,7 @@ def _options(guest: shape_model.Shape) -> Iterator[str]:
 
 
 def memory_name(memory_mib: int) -> str:
-    """``31g`` for whole GiB, otherwise MiB: ``1920m``."""
+    """Write an amount of memory: ``31g`` in whole GiB, or ``1920m``."""
     if memory_mib % 1024:
         return f'{memory_mib}m'
     return f'{memory_mib // 1024}g'
@@ -264,7 +263,7 @@ def content_digest(vcpus: int, ram_mib: int, disk_gib: int,
 
 
 def _is_usual(guest: shape_model.Shape) -> bool:
-    """Whether the parts of the name without a digest mean this guest."""
+    """Whether the name identifies this guest without a digest."""
     topology = guest.topology
     if topology is None:
         return False
@@ -291,8 +290,8 @@ def _devices_name(wanted: Sequence[shape_model.GuestDevices]) -> str:
 
 
 def _digest(guest: shape_model.Shape) -> str:
-    # A repr() would change with every new field of a class, and with it the
-    # names of existing flavors.
+    # A new field of a class would change its repr(), and thereby the names of
+    # existing flavors.
     topology = guest.topology
     words = [
         *(f'{cell.pcpus}+{cell.vcpus}/{cell.memory_mib}/{cell.page_kib}'

@@ -2,9 +2,9 @@
 
 """Divide the CPUs of a host between guests, emulator threads and the host.
 
-A guest gets whole cores, so that no two guests share a core: either with all
-SMT siblings of the core (``smt: use``), or with one thread, while its
-siblings stay idle (``smt: leave``).
+Guests get whole cores, so that no two guests share a core. They use either
+all threads of a core (``smt: use``) or one thread, and its SMT siblings stay
+idle (``smt: leave``).
 """
 
 import collections
@@ -47,7 +47,7 @@ class CellShare:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Partition:
-    """How the CPUs of a host are divided.
+    """The division of the CPUs of a host.
 
     :ivar threads: the number of dedicated CPUs of each core
     :ivar cells: the cells from which guests get cores
@@ -73,10 +73,10 @@ def divide(host: host_model.Host, profile: profiles.Profile,
            part: host_part.HostPart = host_part.WHOLE) -> Partition:
     """Divide the CPUs of a host.
 
-    Cells without CPUs or without memory are left out, with a warning. Where
+    Cells without CPUs or without memory are left out, with a warning. If
     cores have different numbers of threads (a sibling is offline, or the
-    machine has several kinds of cores), guests get cores of the kind that has
-    the most CPUs, so that all cores of a guest are alike.
+    machine has several kinds of cores), guests get the kind of cores that has
+    the most CPUs in total.
 
     :param part: the part of the host that guests may have
     """
@@ -90,28 +90,28 @@ def divide(host: host_model.Host, profile: profiles.Profile,
     without = [share.id for share in shares if not share.cores]
     odd = {cpu for cell in usable for core in part.cores(cell)
            if len(core) < threads for cpu in core}
-    said = dict(_unusable(host))
+    warnings = dict(_unusable(host))
     if without:
-        said[warning.WarningCode.CELL_NOT_USED] = (
+        warnings[warning.WarningCode.CELL_NOT_USED] = (
             f'{format_cells(without)} no core left for guests')
     if odd:
-        said[warning.WarningCode.IRREGULAR_CORES] = (
+        warnings[warning.WarningCode.IRREGULAR_CORES] = (
             f'{"CPUs" if len(odd) > 1 else "CPU"} {cpuset.render(odd)} not '
             f'dedicated: the core has fewer than the {threads} threads of '
             'other cores')
     if profile.smt is profiles.SMT.LEAVE and host.threads_per_core > 1:
-        said[warning.WarningCode.SIBLINGS_IDLE] = (
+        warnings[warning.WarningCode.SIBLINGS_IDLE] = (
             'the SMT siblings of dedicated CPUs must stay idle; run nothing '
             'else on them')
     return Partition(
         host, threads, tuple(share for share in shares if share.cores), part,
         tuple(warning.PlanWarning(code, what, (host.name,))
-              for code, what in said.items()))
+              for code, what in warnings.items()))
 
 
 def _unusable(host: host_model.Host,
               ) -> Iterator[tuple[warning.WarningCode, str]]:
-    """Warn of cells that have nothing for guests."""
+    """Warn about cells without CPUs and cells without memory."""
     without_cpus = [cell for cell in host.cells if not cell.cpus]
     if without_cpus:
         memory_mib = sum(cell.memory_mib for cell in without_cpus)
@@ -148,10 +148,11 @@ def _usual_threads(cores: Iterable[Core]) -> int:
 def count_kept(cores: int) -> int:
     """Choose how many cores of a cell the host keeps.
 
-    They are 4 to 10 percent, but at least one: within these bounds the number
-    that leaves one with the most divisors, and the smallest of these. Azure
-    keeps 16 of 192 cores (HBv4), 16 of 384 (HBv5) and 8 of 128 (HBv3), and
-    BEAR at Birmingham 2 of 20.
+    The host keeps 4 to 10 percent of the cores, but at least one. Within these
+    bounds, the number of cores left for guests has as many divisors as
+    possible, and the host keeps as few as possible. Azure keeps 16 of 192
+    cores (HBv4), 16 of 384 (HBv5) and 8 of 128 (HBv3), and BEAR at Birmingham
+    2 of 20.
     """
     least, most = max(1, -(-cores * 4 // 100)), max(1, cores // 10)
     return max(range(least, most + 1),
@@ -185,8 +186,8 @@ def _by_cache_in_turn(cores: Sequence[Core],
                       caches: Sequence[frozenset[int]]) -> list[Core]:
     """Order cores so that each cache in turn gives its lowest core.
 
-    Cores that are taken from the front for the host then leave the caches
-    with equal numbers of cores wherever that is possible.
+    If the host takes the first of them, the caches keep equal numbers of
+    cores as far as possible.
     """
     rank = {}
     for inside in _by_cache(cores, caches):
@@ -199,7 +200,7 @@ def _by_cache(cores: Iterable[Core],
               caches: Sequence[frozenset[int]]) -> list[list[Core]]:
     """List the cores of each cache.
 
-    A core of which the threads have several caches is listed with each.
+    A core whose threads have different caches is listed with each of them.
     """
     cache_of = {cpu: number for number, cache in enumerate(caches)
                 for cpu in cache}

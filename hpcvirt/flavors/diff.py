@@ -2,10 +2,10 @@
 
 """Compare planned flavors with the flavors of a cloud.
 
-hpcvirt changes only flavors with its mark (``hpcvirt:generated_by``). Of
-these it leaves alone what it did not set: other extra specs, access of other
-projects, ephemeral and swap disks, the RX/TX factor and the description. This
-module decides on a :class:`FlavorChange` for each planned flavor, and
+hpcvirt changes only flavors with its mark (``hpcvirt:generated_by``). It does
+not change what it did not set: other extra specs, access of other projects,
+ephemeral and swap disks, the RX/TX factor and the description. This module
+decides on a :class:`FlavorChange` for each planned flavor, and
 :mod:`hpcvirt.cloud.flavors` carries it out.
 """
 
@@ -21,7 +21,8 @@ from hpcvirt.flavors import operator_specs
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
 
-#: Among more keys, those that the digest covers are not looked for.
+#: The search for the keys that the digest covers tries all subsets of the
+#: other keys; with more than this many, it is not made.
 _MAX_FOREIGN_KEYS = 12
 
 
@@ -46,7 +47,7 @@ class Existing:
 
     :ivar id: Nova's flavor id
     :ivar description: empty if there is none
-    :ivar rxtx_factor: of its network bandwidth; None for the default
+    :ivar rxtx_factor: the factor of its bandwidth; None for the default
     :ivar projects: the projects that may use it if it is not public
     """
 
@@ -152,14 +153,14 @@ def _foreign(flavor: flavor_model.Flavor, existing: Existing) -> FlavorChange:
 
 def _differences(flavor: flavor_model.Flavor, existing: Existing,
                  ours: Collection[str]) -> Iterable[str]:
-    """Describe what differs of that which a plan decides.
+    """Describe each difference in what a plan decides.
 
     :param ours: the extra specs that may be removed
     """
     wanted_sizes = _sizes(flavor)
-    for label, found in _sizes(existing.flavor).items():
-        if found != wanted_sizes[label]:
-            yield f'{label} is {found}, planned {wanted_sizes[label]}'
+    for label, size in _sizes(existing.flavor).items():
+        if size != wanted_sizes[label]:
+            yield f'{label} is {size}, planned {wanted_sizes[label]}'
     if _must_become_private(flavor, existing):
         yield 'access is public, planned private'
     for project in _missing_projects(flavor, existing):
@@ -197,8 +198,8 @@ def _missing_projects(flavor: flavor_model.Flavor,
 def _covered_by_mark(flavor: flavor_model.Flavor) -> set[str] | None:
     """Find the extra specs that hpcvirt set, by the digest in its mark.
 
-    :returns: their keys, or None if the digest covers no choice of them:
-        somebody has changed what hpcvirt set
+    :returns: their keys; None if the digest matches no choice of them, which
+        means that somebody has changed what hpcvirt set
     """
     name = vocabulary.GENERATED_BY.name
     digest = flavor.extra_specs[name].partition('+')[2]

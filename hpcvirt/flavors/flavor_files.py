@@ -4,8 +4,8 @@
 
 These are plans of hpcvirt, the output of ``openstack flavor show`` and
 ``openstack flavor list --long`` (``-f json`` or ``-f yaml``), and responses of
-the Compute API. Each is a flavor or has a list of flavors; the keys have
-different names.
+the Compute API. Each describes one flavor or a list of flavors, with different
+names of the keys.
 """
 
 import re
@@ -16,7 +16,7 @@ from typing import NoReturn
 from hpcvirt import exception
 from hpcvirt.model import flavor as flavor_model
 
-#: The names by which plans and clients know what the Compute API calls.
+#: Names of plans and clients -> names of the Compute API.
 _OTHER_NAMES = {'ram_mib': 'ram', 'disk_gib': 'disk',
                 'properties': 'extra_specs'}
 

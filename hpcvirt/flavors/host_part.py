@@ -2,10 +2,9 @@
 
 """The part of a host that an operator gives to guests.
 
-By default a plan divides the whole host. Where the host also runs other
-services, as in DevStack, the operator names the CPUs that guests may have and
-the memory pages of each cell; the plan then tiles these, and everything else
-stays with the host.
+By default a plan divides the whole host. If the host runs other services as
+well, as in DevStack, the operator names the CPUs and the pages of each cell
+that guests may have. The plan divides these; the host keeps everything else.
 """
 
 import collections
@@ -32,8 +31,8 @@ class CellPages:
 
     :ivar cell: the host cell; None for every cell in which guests have CPUs
     :ivar count: the number of pages
-    :ivar percent: the share of the cell's memory, in place of a number; if
-        both are None, guests get the pages that the host has set aside
+    :ivar percent: the share of the cell's memory, instead of a number; if
+        both are None, guests get the pages that the host has reserved now
     """
 
     cell: int | None
@@ -41,8 +40,8 @@ class CellPages:
     count: int | None = None
     percent: int | None = None
 
-    def of(self, cell: host_model.Cell) -> int:
-        """Count the pages that this gives of a cell."""
+    def count_on(self, cell: host_model.Cell) -> int:
+        """Count the pages of a cell that guests get."""
         if self.percent is not None:
             return cell.memory_mib * 1024 * self.percent // (
                 100 * self.size_kib)
@@ -66,11 +65,11 @@ class HostPart:
 
     @property
     def page_kib(self) -> int | None:
-        """The size of the pages, None if the part names none."""
+        """The size of the pages; None if the part names no pages."""
         return self.pages[0].size_kib if self.pages else None
 
     def has(self, cell: host_model.Cell) -> bool:
-        """Whether guests may have CPUs of a cell."""
+        """Tell whether guests may have CPUs of a cell."""
         return bool(cell.cpus) and (
             self.cpus is None or not self.cpus.isdisjoint(cell.cpus))
 
@@ -80,13 +79,13 @@ class HostPart:
                 if self.cpus is None or core <= self.cpus]
 
     def memory_kib(self, cell: host_model.Cell) -> int | None:
-        """The memory for guests on a cell, None if the part names no pages."""
+        """Return a cell's memory for guests; None if no pages are named."""
         if not self.pages:
             return None
         item = next((item for item in self.pages if item.cell == cell.id),
                     next((item for item in self.pages if item.cell is None),
                          None))
-        return item.of(cell) * item.size_kib if item else 0
+        return item.count_on(cell) * item.size_kib if item else 0
 
 
 WHOLE = HostPart()
@@ -95,7 +94,7 @@ WHOLE = HostPart()
 def pages(text: str, where: str = '--pages') -> CellPages:
     """Read ``[CELL:]SIZE[:COUNT]``, such as ``2M``, ``0:1G:4``, ``4K:50%``.
 
-    :raises InvalidInput: for anything else
+    :raises InvalidInput: if the text has another form
     """
     match = _PAGES.fullmatch(text)
     percent = int(match['percent'] or 0) if match else 0
@@ -135,8 +134,8 @@ def build(cpus: str | None, items: Iterable[str]) -> HostPart:
 def choices(profile: profiles.Profile, part: HostPart) -> profiles.Profile:
     """Adapt a profile to a part of a host.
 
-    An operator who names the CPUs of guests keeps the others for the host:
-    nothing else is then kept by the rule.
+    If the operator names the CPUs of guests, the host keeps the others, and
+    no further cores unless the profile gives their number.
     """
     if part.cpus is None or profile.shared_cores_per_cell is not None:
         return profile
@@ -147,7 +146,7 @@ def choices(profile: profiles.Profile, part: HostPart) -> profiles.Profile:
 
 
 def check(host: host_model.Host, part: HostPart) -> None:
-    """Check that a host has what a part takes of it.
+    """Check that a host has the CPUs and pages of a part.
 
     :raises InvalidInput: naming the host and what it lacks
     """
@@ -177,5 +176,5 @@ def _find_faults(host: host_model.Host, part: HostPart) -> Iterator[str]:
             yield (f'--pages takes {memory_kib // 1024} MiB of cell {cell.id},'
                    f' which has {cell.memory_mib} MiB')
     if part.pages and not any(memory_kib for _, memory_kib in amounts):
-        yield ('has set no pages of the size that --pages names aside; give '
+        yield ('has reserved no pages of the size that --pages names; give '
                'their number as SIZE:COUNT')

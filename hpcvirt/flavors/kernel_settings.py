@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say what the operating system of a host should be set to, and why.
+"""Choose the settings of the operating system of a host, each with a reason.
 
 :mod:`hpcvirt.deployment` writes these values into files, and
-:mod:`hpcvirt.audit` compares them with what a host has.
+:mod:`hpcvirt.audit` compares them with the values of a host.
 """
 
 import dataclasses
@@ -17,12 +17,12 @@ from hpcvirt.model import cpuset
 #: ``/sys/kernel/mm/ksm/run``: ksmd stops, and merged pages are separated.
 KSM_STOPPED = '2'
 
-#: The units below which systemd runs everything but guests.
+#: The units in which systemd runs everything but guests.
 HOST_UNITS = ('system.slice', 'user.slice', 'init.scope')
 
-#: The longest time that an idle CPU may take to wake up: what the profile
-#: virtual-host of TuneD allows where the processor has no third state
-#: (cstate.id_no_zero:3|70). Its third state is C6 on servers of Intel, which
+#: The longest time that an idle CPU may take to wake up. It is the limit of
+#: TuneD's profile virtual-host for processors without a third idle state
+#: (cstate.id_no_zero:3|70). On Intel servers the third state is C6, which
 #: takes 133 to 290 us.
 MAX_LATENCY_US = 70
 
@@ -48,17 +48,17 @@ class Value:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KernelSettings:
-    """What the operating system of a host should be set to.
+    """The settings of the operating system of a host.
 
     :ivar isolated: the dedicated CPUs and their SMT siblings
     :ivar housekeeping: the CPUs of the host's own processes and interrupts;
-        empty if guests get all CPUs, and nothing can be kept off them
+        empty if guests get all CPUs, which they then share with the host
     :ivar pages: cell -> page size in KiB -> the huge pages to reserve; every
-        cell has every size of the host
-    :ivar default_page_kib: the size that ``default_hugepagesz`` names; None
-        without huge pages
-    :ivar parameters: of the kernel command line, in its order
-    :ivar sysctls: ``/proc/sys``
+        cell has an entry for every size of the host
+    :ivar default_page_kib: the value of ``default_hugepagesz``; None without
+        huge pages
+    :ivar parameters: the parameters of the kernel command line, in its order
+    :ivar sysctls: values of ``/proc/sys``
     :ivar module_options: module -> options
     """
 
@@ -72,7 +72,7 @@ class KernelSettings:
 
 
 def make_state(planned: plans.PlannedHost) -> KernelSettings:
-    """Work out the state of a planned host."""
+    """Choose the settings of a planned host."""
     dedicated = planned.settings.dedicated
     isolated = dedicated.union(*(
         core for cell in planned.host.cells for core in cell.siblings
@@ -109,9 +109,9 @@ def format_allowed_cpus(unit: str, cpus: str) -> tuple[str, str]:
 def format_vf_rule(address: str, count: int) -> str:
     """Write the udev rule that creates the virtual functions of a device.
 
-    Only a bound driver can create them. Where the initramfs has bound it, udev
-    of the root sees only that the device is added; where it has not, the
-    driver refuses them then, and they are created when it is bound.
+    Only a bound driver can create them. If the initramfs has bound the driver,
+    udev of the root file system sees only the event "add"; otherwise, the
+    virtual functions are created at the later event "bind".
     """
     return (f'ACTION=="add|bind", SUBSYSTEM=="pci", KERNEL=="{address}", '
             f'ATTR{{sriov_numvfs}}="{count}"')
@@ -152,8 +152,8 @@ def _cpu_parameters(isolated: frozenset[int],
 def _join_small_pages(huge: bool) -> Value:
     return Value(
         'transparent_hugepage', 'madvise' if huge else 'always',
-        'Guests have huge pages of their own; nothing else on the host gets '
-        'them unasked.' if huge else
+        'Guests have reserved huge pages; other programs of the host get huge '
+        'pages only if they ask for them.' if huge else
         'Guests have normal pages, which the kernel joins to huge ones.',
         'Linux-Parameters')
 
@@ -164,7 +164,7 @@ def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
     processor = planned.host.processor
     if processor is None or re.search('Intel|Xeon', processor):
         yield Value('intel_iommu', 'on', 'Guests get devices of the host; '
-                    'other IOMMUs than that of Intel are always on.',
+                    'IOMMUs of other vendors are always on.',
                     'Nova-Devices')
     name, value = HOST_DMA.split('=')
     yield Value(name, value, 'Devices of the host itself are not slowed by '
@@ -172,11 +172,11 @@ def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
 
 
 def _balancing(planned: plans.PlannedHost) -> Iterator[Value]:
-    # On a host with slow cells, 0 would end the tiering of memory.
+    # On a host with cells of slow memory, 0 would disable memory tiering.
     if all(cell.cpus for cell in planned.host.cells):
         yield Value('kernel.numa_balancing', '0', 'Guests have memory of '
-                    'their own cells; scanning it for pages to move only '
-                    'costs faults.', 'Linux-Kernel')
+                    'their own cells, so scanning it for pages to migrate '
+                    'only causes page faults.', 'Linux-Kernel')
 
 
 def _nested_paging(option: str) -> Value:

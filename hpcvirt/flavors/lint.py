@@ -182,7 +182,7 @@ def _vgpus(flavor: flavor_model.Flavor,
 
 def _page_size(_flavor: flavor_model.Flavor,
                guest: shape_model.Shape) -> Iterator[Problem]:
-    """Find page sizes by class (defect C), and memory in parts of pages."""
+    """Find page sizes by class (defect C), and memory not in whole pages."""
     if not guest.cells:
         return
     key = vocabulary.MEM_PAGE_SIZE.name
@@ -221,7 +221,7 @@ def _many_cells(_flavor: flavor_model.Flavor,
 
 def _threads(_flavor: flavor_model.Flavor,
              guest: shape_model.Shape) -> Iterator[Problem]:
-    """Find cells with parts of cores (defect E), and thread policies."""
+    """Find cells that end within a core (defect E), and thread policies."""
     if guest.cpu_policy is shape_model.CPUPolicy.SHARED or not guest.cells:
         return
     key = vocabulary.CPU_THREAD_POLICY.name

@@ -2,8 +2,8 @@
 
 """Check whether flavors fit on hosts, and which CPUs they leave unused.
 
-A host is divided as for a plan. The huge pages that it has set aside now do
-not matter, unless the operator says that guests get just these.
+A host is divided as for a plan. The huge pages that it has reserved now do
+not matter, unless the operator says that guests get exactly these.
 """
 
 import dataclasses
@@ -40,8 +40,8 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     Flavors that Nova refuses and flavors without NUMA cells are skipped: the
     former have a finding already, and the latter need only enough in total.
 
-    :param part: the part of the host that guests may have
-    :raises InvalidInput: if a host lacks what the part takes of it
+    :param part: the part of each host that guests may have
+    :raises InvalidInput: if a host lacks CPUs or pages of the part
     """
     hosts = tuple(hosts)
     device_type = offered_devices.device_type(profile.device, hosts)
@@ -98,8 +98,8 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
         yield 'strands-devices', lint.LintSeverity.WARNING, 'vcpus', (
             f'{_fitting(filling.count)} {left} of '
             f'{sum(pool.free for pool in pools)} devices unused'), (
-            'give each instance the part of the cores that its devices are '
-            'of those of the host')
+            'give each instance the same share of the cores of the host as of '
+            'its devices')
 
 
 def _fitting(count: int) -> str:
@@ -112,7 +112,7 @@ def _counted(flavor: flavor_model.Flavor, guest: shape_model.Shape,
              ) -> tuple[shape_model.GuestDevices, ...]:
     """List the devices of a flavor that the profile describes.
 
-    A flavor without an affinity policy has that of the alias.
+    A flavor without an affinity policy gets that of the alias.
     """
     if wanted is None:
         return ()
@@ -145,7 +145,7 @@ def _page_sizes(guest: shape_model.Shape,
 def _without_pages(guest: shape_model.Shape,
                    devices: tuple[shape_model.GuestDevices, ...],
                    ) -> shape_model.Shape:
-    """Drop page sizes and other devices, so that CPUs and memory decide."""
+    """Drop page sizes and other devices, which do not count here."""
     return dataclasses.replace(guest, devices=devices, cells=tuple(
         dataclasses.replace(cell, page_kib=None) for cell in guest.cells))
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Work out the memory of each cell that guests get, and in what pages.
+"""Compute the memory of each cell that guests get, and the size of its pages.
 
-The reserve of the host and the memory that emulators need in addition to
-their guests are taken off the memory of a cell; guests get whole pages of the
-rest. The host therefore keeps at least its reserve after all rounding, even
-when it is full of its smallest guests. Where the operator names the pages of
-guests (:mod:`hpcvirt.flavors.host_part`), they get exactly these.
+The memory of a cell is reduced by the reserve of the host and by the memory
+that emulators need in addition to their guests; guests get whole pages of the
+rest. The host therefore keeps at least its reserve, even when it is full of
+its smallest guests. If the operator names the pages of guests
+(:mod:`hpcvirt.flavors.host_part`), guests get no others.
 """
 
 import dataclasses
@@ -87,21 +87,21 @@ def memory_parts(guest: shape.Shape) -> Iterator[MemoryPart]:
 
 
 def overhead_mib(profile: profiles.Profile, piece: MemoryPart) -> float:
-    """Return the memory that an emulator needs for one piece of its guest."""
+    """Return the MiB that an emulator needs for one part of its guest."""
     return (profile.guest_overhead_mib / piece.guest_cells
             + profile.guest_overhead_mib_per_vcpu * piece.cpus
             + profile.guest_overhead_permille * piece.memory_mib / 1000)
 
 
 def reserve_mib(profile: profiles.Profile, cell: host_model.Cell) -> int:
-    """Return the memory of a cell that the host keeps at least."""
+    """Return the least memory of a cell that the host keeps, in MiB."""
     if profile.host_reserve_mib_per_cell is not None:
         return profile.host_reserve_mib_per_cell
     return min(DEFAULT_RESERVE_MIB, cell.memory_mib // DEFAULT_RESERVE_SHARE)
 
 
 def host_pages_mib(profile: profiles.Profile) -> int:
-    """Return the memory of the host's own huge pages on one cell."""
+    """Return the MiB of the host's own huge pages on one cell."""
     return sum(-(-size_kib * count // 1024)
                for size_kib, count in profile.host_pages_per_cell)
 
@@ -126,7 +126,7 @@ def pools(partition: cpu_partition.Partition, profile: profiles.Profile,
                                                                   ...]:
     """Size the pool of each cell from which guests get cores.
 
-    :param pieces: every piece of a guest that may come to this host
+    :param pieces: the parts of all guests that may run on this host
     """
     return tuple(
         CellPool(share.id, len(share.cores),
@@ -156,8 +156,9 @@ def choose_page(partition: cpu_partition.Partition, profile: profiles.Profile,
                 ) -> tuple[int, tuple[warning.PlanWarning, ...]]:
     """Choose the size of the guests' pages, in KiB.
 
-    :raises InvalidInput: naming the cells, if the operator asks for a size
-        that some of them do not have
+    :returns: the size and, if it is an assumption, a warning
+    :raises InvalidInput: naming the cells that do not have the size for which
+        the operator asks
     """
     host = partition.host
     cells = [host.by_id[share.id] for share in partition.cells]
@@ -171,7 +172,6 @@ def choose_page(partition: cpu_partition.Partition, profile: profiles.Profile,
         DEFAULT_PAGE_KIB, GIB_PAGE_KIB}, profile)
     if wanted in common:
         return wanted, ()
-    # Machines with such small pages have such huge pages.
     is_usual = small == host_model.SMALL_PAGE_KIB and wanted in (
         DEFAULT_PAGE_KIB, GIB_PAGE_KIB)
     if is_usual and not any(sizes - {small} for sizes in known):
@@ -230,7 +230,7 @@ def warn_uneven(host: host_model.Host,
 
 
 def page_name(size_kib: int) -> str:
-    """``2m`` for 2048, ``1g`` for 1048576, ``64k`` for 64."""
+    """Write a page size: ``2m`` for 2048, ``1g`` for 1048576, ``64k``."""
     for unit, kib in (('g', GIB_PAGE_KIB), ('m', 1024)):
         if size_kib % kib == 0:
             return f'{size_kib // kib}{unit}'
@@ -238,10 +238,10 @@ def page_name(size_kib: int) -> str:
 
 
 def round_down(memory_mib: int, step_mib: int, page_kib: int) -> int:
-    """Round a guest cell's memory down to a simple figure.
+    """Round the memory of a guest cell down to a multiple of a step.
 
-    The step is halved until rounding costs no more than a sixteenth of the
-    memory, but stays a multiple of the page size and of 1 MiB.
+    The step is halved until rounding costs at most a sixteenth of the memory,
+    but remains a multiple of the page size and of 1 MiB.
     """
     page_mib = max(1, page_kib // 1024)
     while step_mib > page_mib and memory_mib % step_mib * 16 > memory_mib:

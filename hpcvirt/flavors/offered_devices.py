@@ -5,11 +5,11 @@
 Nova calls a whole device ``type-PF`` if it supports SR-IOV and ``type-PCI``
 otherwise, and a PCI alias has one of these types on all hosts.
 
-Whole devices and vGPUs are few, and dear. A guest gets them with the cores
-that are their share: of a cell of 20 cores with 4 GPUs a guest with one GPU
-has 5 cores, and one with two has 10. Where the policy does not tie devices to
-cells, as with vGPUs, those of all cells are shared among all cells. Virtual
-functions are many, so that every size gets the same number.
+Whole devices and vGPUs are few and expensive, so a guest gets them in
+proportion to its cores: on a cell of 20 cores with 4 GPUs, a guest with one
+GPU has 5 cores, and one with two has 10. If the policy does not tie devices to
+cells, as with vGPUs, the devices of all cells are divided among all cells.
+There are many virtual functions, so every size gets the same number.
 """
 
 import collections
@@ -32,10 +32,9 @@ TYPE_VF, TYPE_PF, TYPE_PCI = 'type-VF', 'type-PF', 'type-PCI'
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OfferedDevice:
-    """A device that guests get, or a part of it.
+    """A device that guests get as a whole or in parts.
 
-    :ivar count: how many of what guests get it gives: 1 if they get it as a
-        whole, otherwise virtual functions to create, or vGPUs
+    :ivar count: the virtual functions or vGPUs to create; 1 for a whole device
     """
 
     device: host_model.Device
@@ -44,7 +43,7 @@ class OfferedDevice:
 
 def device_type(wanted: profiles.Devices | None,
                 hosts: Iterable[host_model.Host]) -> str:
-    """Tell the ``device_type`` of the PCI alias."""
+    """Return the ``device_type`` of the PCI alias."""
     if wanted is None or wanted.kind is profiles.DeviceKind.VF:
         return TYPE_VF
     return TYPE_PF if any(
@@ -54,11 +53,10 @@ def device_type(wanted: profiles.Devices | None,
 
 def find_matching(host: host_model.Host, wanted: profiles.Devices,
                   ) -> tuple[host_model.Device, ...]:
-    """List the devices of a host that a profile means.
+    """List the devices of a host that match a profile.
 
-    A card whose virtual functions are known to be of another product than
-    the profile says cannot give them. The vGPUs of a card with virtual
-    functions belong to these, if they exist.
+    A card does not match if its virtual functions are known to be of another
+    product. If virtual functions of a card exist, vGPUs belong to these.
     """
     if wanted.kind is profiles.DeviceKind.VF:
         return tuple(
@@ -80,8 +78,8 @@ def choose_devices(host: host_model.Host, wanted: profiles.Devices | None,
                    type_: str) -> tuple[OfferedDevice, ...]:
     """Choose the devices that guests get.
 
-    :param type_: the type of the alias; whole devices of the other type
-        cannot be had by it
+    :param type_: the type of the alias, which does not match whole devices of
+        the other type
     """
     if wanted is None:
         return ()
@@ -100,10 +98,10 @@ def choose_devices(host: host_model.Host, wanted: profiles.Devices | None,
 
 def pools(found: Iterable[OfferedDevice], wanted: profiles.Devices | None,
           number: int = 1) -> tuple[devices.Pool, ...]:
-    """Describe the devices as the requests of guests see them.
+    """Make the pools from which the requests of guests are served.
 
-    :param number: the vGPUs of each guest: Placement knows no cells, and takes
-        all vGPUs of a guest from one card
+    :param number: the vGPUs of each guest; Placement does not know cells, and
+        takes all vGPUs of a guest from one card
     """
     if wanted is None:
         return ()
@@ -117,7 +115,7 @@ def pools(found: Iterable[OfferedDevice], wanted: profiles.Devices | None,
 
 
 def count_per_cell(found: Iterable[OfferedDevice]) -> Mapping[int | None, int]:
-    """Count what guests get by the cells of the devices."""
+    """Count the devices for guests on each cell; None is an unknown cell."""
     counts: collections.Counter[int | None] = collections.Counter()
     for item in found:
         counts[item.device.cell] += item.count
@@ -126,9 +124,11 @@ def count_per_cell(found: Iterable[OfferedDevice]) -> Mapping[int | None, int]:
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class CellPortion:
-    """A guest of one cell; a number of them use up a cell and its devices.
+    """A size of guests that together use up a cell and its devices.
 
-    :ivar devices: of each guest
+    :ivar cores: the cores of each guest
+    :ivar devices: the devices of each guest
+    :ivar guests: the number of guests
     """
 
     cores: int
@@ -139,12 +139,12 @@ class CellPortion:
 def cell_portions(partition: cpu_partition.Partition,
                   found: Sequence[OfferedDevice],
                   wanted: profiles.Devices | None) -> tuple[CellPortion, ...]:
-    """List the guests of one cell by which devices and cells run out."""
+    """List the sizes that use up both a cell and its devices."""
     if wanted is None or wanted.kind is profiles.DeviceKind.VF:
         return ()
     by_cell = count_per_cell(found)
     cells = len(partition.cells)
-    # Whether a guest gets only devices of its own cells.
+    # Guests get devices of their own cells only.
     is_tied = (wanted.kind is profiles.DeviceKind.WHOLE and wanted.affinity
                is not shape_model.PCIAffinity.PREFERRED)
     loose = [] if is_tied else [
@@ -168,11 +168,10 @@ def device_numbers(partition: cpu_partition.Partition, size: sizes.GuestSize,
                    ) -> Mapping[int, int | None]:
     """List the numbers of devices that a guest of a size may get.
 
-    Cells or sockets with different numbers of devices give it different
-    numbers.
+    There are several if cells or sockets have different numbers of devices.
 
-    :returns: number -> the guests that use up a cell, None if its cores alone
-        say how many
+    :returns: number -> the guests that use up a cell; None if that follows
+        from the cores
     """
     if wanted is None:
         return {0: None}
@@ -204,7 +203,7 @@ def _of_several_cells(partition: cpu_partition.Partition,
 
 def _groups(partition: cpu_partition.Partition, size: sizes.GuestSize,
             ) -> Iterable[Sequence[cpu_partition.CellShare]]:
-    """List the sets of cells of which the guest is a part."""
+    """List the sets of cells, sockets or hosts that the guest divides."""
     if not (size.one_socket or size.share.is_socket):
         return [partition.cells]
     sockets: dict[int, list[cpu_partition.CellShare]] = {}
@@ -215,7 +214,7 @@ def _groups(partition: cpu_partition.Partition, size: sizes.GuestSize,
 
 def _guests(devices: int, wanted: profiles.Devices,
             ) -> Iterator[tuple[int, int]]:
-    """Divide devices: yield numbers of guests and of the devices of each."""
+    """Divide devices: yield the number of guests and the devices of each."""
     if wanted.per_instance is not None:
         yield devices // wanted.per_instance, wanted.per_instance
         return

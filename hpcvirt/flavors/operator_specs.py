@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check the texts of an operator for flavors: names and further extra specs.
+"""Check the template of names and the extra specs that an operator gives.
 
-The template of names has fields in braces. The extra specs may set whatever
-hpcvirt leaves open: traits, aggregates, quotas, and devices of Placement. Keys
-that hpcvirt writes itself, and keys that would change the guest for which the
-hosts were counted, are refused.
+The template has fields in braces. The extra specs may set what hpcvirt leaves
+open: traits, aggregates, quotas, and resources of Placement. hpcvirt refuses
+keys that it writes itself, and keys that would change the guest for which it
+counted the instances of each host.
 """
 
 import re
@@ -53,12 +53,12 @@ ExtraSpecs = tuple[tuple[str, str], ...]
 _SPELLING = re.compile('[A-Za-z0-9_.: -]{1,255}')
 _MAX_LENGTH = 255
 
-#: Nova interprets these as well, but they leave the guest as it is.
+#: Nova interprets these keys, but they do not change the size of the guest.
 _OPEN = (vocabulary.RESOURCES, vocabulary.TRAIT, vocabulary.LOCKED_MEMORY,
          vocabulary.PMEM, vocabulary.EXCLUSIVE_CELLS)
 _TAKEN = tuple(row for row in vocabulary.INTERPRETED if row not in _OPEN)
 
-#: Nova requests these from Placement for the size of the flavor.
+#: Nova itself requests these resources, from the size of the flavor.
 _SIZES = re.compile(
     'resources[A-Za-z0-9_-]*:(VCPU|PCPU|MEMORY_MB|DISK_GB)')
 
@@ -96,12 +96,12 @@ def _check(name: object, text: object) -> None:
         raise ValueError(f'{where}is set by hpcvirt, from the hosts and the '
                          'other keys of the profile')
     if vocabulary.is_unknown(name):
-        raise ValueError(f'{where}is no extra spec of its namespace')
+        raise ValueError(f'{where}is unknown in its namespace')
     row = vocabulary.find(name)
     try:
         if row is not None:
             row.check(text, name)
-        # Some values contradict dedicated CPUs and huge pages.
+        # A value can contradict dedicated CPUs and huge pages.
         codec.decode(2, 1024, {vocabulary.CPU_POLICY.name: 'dedicated',
                                vocabulary.CPU_THREAD_POLICY.name: 'require',
                                vocabulary.MEM_PAGE_SIZE.name: '2048',

@@ -3,10 +3,10 @@
 """The document of a plan: written by ``hpcvirt flavor plan --format json``.
 
 Commands that need the counts, the settings or the warnings of a plan read it
-back as the same type. Reading is strict; only what no reader can do without
-must be there. An alternative says what the other built-in profile would give,
-so that an operator who sees one plan knows what the cores that the host keeps
-cost, or what keeping them would cost.
+back as the same type. Reading is strict, but requires only the fields that
+every reader needs. An alternative is the plan of the other built-in profile
+in short: it shows the operator what the cores that the host keeps cost, or
+what keeping them would cost.
 """
 
 import dataclasses
@@ -63,10 +63,11 @@ def plan_other(plan: plans.Plan,
                fleet_class: str = '') -> Alternative:
     """Plan the hosts of a plan with the other built-in profile.
 
-    This is ``dense`` for a plan that keeps cores for the hosts, and otherwise
-    ``default``.
+    That is ``dense`` if the plan keeps cores for the hosts, and ``default``
+    otherwise.
 
-    :param fleet_class: the class of a fleet that the plan is for, if it is
+    :param part: the part of each host that guests may have
+    :param fleet_class: the class of the fleet; empty if the hosts have none
     """
     hosts = [planned.host for planned in plan.hosts]
     cpus = sum(len(host.cpus) for host in hosts)
@@ -90,7 +91,7 @@ def plan_other(plan: plans.Plan,
 class DeviceSum:
     """A number of devices of one kind.
 
-    :ivar name: their PCI alias, physical network or class of Placement
+    :ivar name: their PCI alias, physical network or resource class
     """
 
     name: str
@@ -99,7 +100,7 @@ class DeviceSum:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostSummary:
-    """A host in figures; sockets are None where they are not known."""
+    """The figures of a host; ``sockets`` is None if they are unknown."""
 
     name: str
     sockets: int | None
@@ -115,7 +116,7 @@ class HostSummary:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GuestCellSummary:
-    """A cell of a guest."""
+    """The size of a guest cell."""
 
     vcpus: int
     memory_mib: int
@@ -123,9 +124,9 @@ class GuestCellSummary:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FlavorSummary:
-    """A flavor, and for each host how many instances it takes.
+    """A flavor, and the number of instances that each host takes.
 
-    :ivar share: host -> the part of it that the flavor was sized for
+    :ivar share: host -> the part of it for which the flavor was sized
     """
 
     name: str
@@ -179,10 +180,7 @@ class PlanDocument:
 def make_document(plan: plans.Plan,
                   others: tuple[Alternative, ...] = (),
                   ) -> PlanDocument:
-    """Make the document of a plan.
-
-    :param others: what other profiles would give
-    """
+    """Make the document of a plan."""
     return PlanDocument(
         hosts=tuple(_host(planned) for planned in plan.hosts),
         flavors=tuple(_flavor(planned, plan) for planned in plan.flavors),
@@ -196,19 +194,17 @@ def make_document(plan: plans.Plan,
 
 def dump(plan: plans.Plan,
          others: tuple[Alternative, ...] = ()) -> dict[str, Any]:
-    """Write a plan as dicts, lists, numbers and strings."""
+    """Write the document of a plan as dicts, lists, numbers and strings."""
     plain: dict[str, Any] = serialization.dump(make_document(plan, others))
     return plain
 
 
 def load(plain: object, where: str) -> PlanDocument:
-    """Read a document.
-
-    Hosts with equal settings share one object.
+    """Read a document; hosts with equal settings share one object.
 
     :param plain: the parsed JSON or YAML
     :param where: the file, for errors
-    :raises InvalidInput: naming the place of what is wrong
+    :raises InvalidInput: naming the place of the fault
     """
     serialization.require_version(plain, SCHEMA_VERSION, where)
     document = serialization.load(PlanDocument, plain, where)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the warnings about a plan, its hosts and their devices."""
+"""Find what an operator should know about a plan, its hosts and devices."""
 
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 
-#: What a plan takes for true where the topology says nothing. Pages have a
-#: warning of their own, devices those of the profile.
+#: What a plan assumes where the topology says nothing. Unknown pages and
+#: unknown devices have warnings of their own.
 _ASSUMED = {
     host_model.Unknown.SOCKETS:
         'which cells share a socket; each counts as a socket of its own',
@@ -38,9 +38,8 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
             and not all(map(_keeps_a_core, hosts))):
         yield warning.PlanWarning(
             warning.WarningCode.NO_HOUSEKEEPING,
-            "all cores are dedicated to guests, which the host's own "
-            'processes slow down (by 1 to 2 % in '
-            f'{plans.HS06_STUDY}); set '
+            "all cores are dedicated to guests, so the host's own processes "
+            f'slow guests down (by 1 to 2 % in {plans.HS06_STUDY}); set '
             'housekeeping_cores_per_cell to keep cores for the host')
     for planned in hosts:
         for code, what in _of_host(planned, flavors, profile):
@@ -49,7 +48,7 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
 
 
 def _keeps_a_core(planned: plans.PlannedHost) -> bool:
-    """Whether the host has a core of its own, as it has with ``--cpus``."""
+    """Whether the host keeps a core, as it may with ``--cpus``."""
     used = planned.settings.dedicated | planned.settings.shared
     return not all(core & used for cell in planned.host.cells
                    for core in cell.siblings)
@@ -58,7 +57,6 @@ def _keeps_a_core(planned: plans.PlannedHost) -> bool:
 def _of_host(planned: plans.PlannedHost,
              flavors: Sequence[plans.PlannedFlavor],
              profile: profiles.Profile) -> Iterator[_CodeAndText]:
-    """Find the warnings about a host."""
     if not any(item.per_host[planned.name] for item in flavors):
         yield _Code.HOST_NOT_SERVED, 'none of the flavors fits'
     for unknown, assumed in _ASSUMED.items():
@@ -73,14 +71,14 @@ def _of_host(planned: plans.PlannedHost,
             'know; a part of a cell has the size of whole caches, but its '
             'CPUs may belong to several unless the firmware presents each '
             'cache as a NUMA cell')
-    yield from _given_back(planned, profile)
+    yield from _lost_pages(planned, profile)
     if profile.device is not None:
         yield from _devices(planned, profile.device)
 
 
 def _parts(planned: plans.PlannedHost,
            profile: profiles.Profile) -> Iterator[_CodeAndText]:
-    """Warn where no size is smaller than a cell, and say how to get one."""
+    """Warn if no size is smaller than a cell, and say how to get one."""
     widths = {len(share.cores) for share in planned.partition.cells}
     by_devices = (profile.device is not None
                   and profile.device.kind is not profiles.DeviceKind.VF)
@@ -100,18 +98,18 @@ def _parts(planned: plans.PlannedHost,
             f'{" or ".join(cuts)} cores')
 
 
-def _given_back(planned: plans.PlannedHost,
+def _lost_pages(planned: plans.PlannedHost,
                 profile: profiles.Profile) -> Iterator[_CodeAndText]:
+    """Warn about huge pages that the host has now but not under the plan."""
     small = memory.small_page_kib(planned.host)
     kept = {size for size, _ in profile.host_pages_per_cell}
-    given: dict[int, int] = {}
+    lost: dict[int, int] = {}
     for cell in planned.host.cells:
         for pool in cell.pages:
             if (pool.size_kib not in (small, planned.page_kib, *kept)
                     and pool.total):
-                given[pool.size_kib] = given.get(pool.size_kib,
-                                                 0) + pool.total
-    for size, count in given.items():
+                lost[pool.size_kib] = lost.get(pool.size_kib, 0) + pool.total
+    for size, count in lost.items():
         yield _Code.HUGE_PAGES_GIVEN_BACK, (
             f'the host has {count} pages of {memory.page_name(size)} now and '
             'none under this plan; set host_pages_per_cell to keep pages for '
@@ -121,6 +119,7 @@ def _given_back(planned: plans.PlannedHost,
 def _mixed_smt(hosts: Sequence[plans.PlannedHost],
                flavors: Sequence[plans.PlannedFlavor],
                ) -> Iterator[warning.PlanWarning]:
+    """Warn about hosts with SMT that take flavors for hosts without it."""
     wide = [planned.name for planned in hosts
             if planned.partition.threads > 1]
     for name in wide if len(wide) < len(hosts) else ():
@@ -128,14 +127,13 @@ def _mixed_smt(hosts: Sequence[plans.PlannedHost],
                and item.per_host[name] for item in flavors):
             yield warning.PlanWarning(
                 warning.WarningCode.SMT_MIXED,
-                'takes flavors for hosts without SMT, with vCPUs on the '
+                'takes flavors for hosts without SMT, whose vCPUs then run on '
                 'siblings of a core; if that matters, separate hosts with and '
                 'without SMT by aggregates', (name,))
 
 
 def _devices(planned: plans.PlannedHost,
              wanted: profiles.Devices) -> Iterator[_CodeAndText]:
-    """Find the warnings about a host of which guests get devices."""
     if wanted.kind is profiles.DeviceKind.WHOLE:
         yield from _other_type(planned, wanted)
         yield from _unsure_type(planned)
@@ -150,15 +148,15 @@ def _devices(planned: plans.PlannedHost,
 
 def warn_missing(host: host_model.Host,
                  wanted: profiles.Devices) -> warning.PlanWarning:
-    """Warn about a host without the devices, or with unknown ones."""
-    unknown = (host_model.Unknown.VFS if wanted.kind is profiles.DeviceKind.VF
+    """Warn that a host lacks the devices, or that they are unknown."""
+    is_vf = wanted.kind is profiles.DeviceKind.VF
+    unknown = (host_model.Unknown.VFS if is_vf
                else host_model.Unknown.DEVICES) in host.unknown
     return warning.PlanWarning(
         warning.WarningCode.DEVICES_MISSING,
-        ('the topology does not say whether the host has a device' if unknown
-         else 'the host has no device')
-        + (' with virtual functions' if wanted.kind is profiles.DeviceKind.VF
-           else ' that can be given')
+        ('the topology does not say whether the host has a ' if unknown
+         else 'the host has no ')
+        + ('device with virtual functions' if is_vf else 'usable device')
         + (f' of vendor {wanted.vendor_id}' if wanted.vendor_id else '')
         + (f' and product {wanted.product_id}' if wanted.product_id else ''),
         (host.name,))
@@ -166,7 +164,7 @@ def warn_missing(host: host_model.Host,
 
 def warn_not_shared(host: str, found: Sequence[offered_devices.OfferedDevice],
                     ) -> warning.PlanWarning:
-    """Warn about a host of which no guest gets a share of the devices."""
+    """Warn that no guest of a host is large enough for its devices."""
     number = sum(item.count for item in found)
     return warning.PlanWarning(
         warning.WarningCode.DEVICES_NOT_SHARED,
@@ -176,6 +174,7 @@ def warn_not_shared(host: str, found: Sequence[offered_devices.OfferedDevice],
 
 def _other_type(planned: plans.PlannedHost,
                 wanted: profiles.Devices) -> Iterator[_CodeAndText]:
+    """Warn about devices that do not have the type of the PCI alias."""
     chosen = {item.device for item in planned.offered}
     others = [device.address
               for device in offered_devices.find_matching(planned.host, wanted)
@@ -183,14 +182,13 @@ def _other_type(planned: plans.PlannedHost,
     if others:
         kind = planned.settings.pci_alias[0]['device_type']
         yield _Code.DEVICE_TYPE_DIFFERS, (
-            f'{_addresses(others)} cannot be given, because Nova calls other '
-            f'devices of this product {kind}, which '
-            'support SR-IOV, and a PCI alias has one type')
+            f'guests cannot get {_addresses(others)}: other devices of this '
+            f'product support SR-IOV, so Nova calls them {kind}, and a PCI '
+            'alias has one type')
 
 
-def _unsure_type(planned: plans.PlannedHost,
-                 ) -> Iterator[_CodeAndText]:
-    """Warn if the topology has neither drivers nor VFs, as from lstopo."""
+def _unsure_type(planned: plans.PlannedHost) -> Iterator[_CodeAndText]:
+    """Warn if the topology, like that of lstopo, lacks drivers and VFs."""
     unknown = host_model.Unknown.VFS in planned.host.unknown or not any(
         device.driver or device.total_vfs for device in planned.host.devices)
     if planned.offered and unknown:
@@ -205,8 +203,8 @@ def _without_cell(planned: plans.PlannedHost,
                if item.device.cell is None]
     if unknown and len(planned.partition.cells) > 1:
         yield _Code.DEVICE_WITHOUT_CELL, (
-            f'the cell of {_addresses(unknown)} is unknown, so that the '
-            f'affinity {wanted.affinity} promises nothing for '
+            f'the cell of {_addresses(unknown)} is unknown, so the affinity '
+            f'policy {wanted.affinity} has no effect on '
             f'{"it" if len(unknown) == 1 else "them"}')
 
 
@@ -216,10 +214,9 @@ def _unknown_products(planned: plans.PlannedHost, wanted: profiles.Devices,
         if wanted.product_id is None and item.device.vf_product_id is None:
             yield _Code.VF_PRODUCT_UNKNOWN, (
                 'the product id of the virtual functions of '
-                f'{item.device.address} is unknown, so that its device_spec '
-                'gives the card itself to instances as well; set '
-                'devices.product_id (lspci -nn shows it once a virtual '
-                'function exists)')
+                f'{item.device.address} is unknown, so its device_spec also '
+                'offers the card itself to instances; set devices.product_id '
+                '(lspci -nn shows it once a virtual function exists)')
 
 
 def _vgpus(planned: plans.PlannedHost) -> Iterator[_CodeAndText]:

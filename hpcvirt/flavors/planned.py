@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The nouns of a plan: hosts with settings, flavors with counts and losses.
+"""A plan: hosts with their settings, flavors with their counts and losses.
 
-The losses of guests against their host are figures that studies print, for
-guests with NUMA cells, pinned CPUs, 2 MB pages and nested paging. They are
-measurements of the studies' machines. On other machines they are an estimate,
-which a benchmark must confirm. The loss of one guest per socket that
-[LBNL-Partitioning] states is not among them: its hypervisor and its MPI were
-modified.
+The losses of guests against their host are published figures, for guests with
+NUMA cells, pinned CPUs, 2 MB pages and nested paging. On machines other than
+those of the study they are an estimate, which a benchmark must confirm. The
+loss of one guest per socket in [LBNL-Partitioning] is not used, because its
+hypervisor and its MPI were modified.
 """
 
 import dataclasses
@@ -28,7 +27,7 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 
-#: Where the losses are from.
+#: The source of the losses.
 HS06_STUDY = bibliography.get('CERN-HEPiX-2015').citation
 
 
@@ -63,9 +62,9 @@ BY_SHARE = (
 
 
 def find_loss(pcpus: int, host_pcpus: int) -> Loss:
-    """Find the figure that applies to a guest.
+    """Find the published loss that applies to a guest.
 
-    A share between two measured ones gets the figure of the larger share.
+    A share between two measured shares gets the figure of the larger one.
 
     :param pcpus: the dedicated CPUs of the guest
     :param host_pcpus: the dedicated CPUs of the host
@@ -102,10 +101,7 @@ class PlannedHost:
 
     @property
     def guest_memory_mib(self) -> int:
-        """The pages that guests can have, without those that are reserved.
-
-        With normal pages, the host has far more pages than guests get.
-        """
+        """The memory of the pages that are not reserved for the host."""
         cells = {share.id for share in self.partition.cells}
         pages = sum(self.settings.pages[cell].get(self.page_kib, 0)
                     for cell in cells)
@@ -123,9 +119,9 @@ class PlannedHost:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stranded:
-    """What a host has left when it is full of instances of one flavor.
+    """The resources that a host full of instances of one flavor has left.
 
-    :ivar devices: of those that its guests get
+    :ivar devices: the devices, of those that its guests can get
     """
 
     pcpus: int
@@ -137,8 +133,8 @@ class Stranded:
 class PlannedFlavor:
     """A flavor of the fleet.
 
-    :ivar shares: host -> the share of it that the guest is, for the hosts that
-        the flavor was sized for
+    :ivar shares: host -> the share of it that the guest takes, for the hosts
+        for which the flavor was sized
     :ivar per_host: host -> the number of instances that it takes
     :ivar stranded: host -> what these instances leave
     """
@@ -150,7 +146,7 @@ class PlannedFlavor:
     stranded: Mapping[str, Stranded]
 
     def losses(self, host: PlannedHost) -> tuple[Loss, ...]:
-        """Find the published losses; none on hosts of another division."""
+        """Find the published losses; none on hosts of another size."""
         if host.name not in self.shares or not self.per_host[host.name]:
             return ()
         return (find_loss(
@@ -159,7 +155,7 @@ class PlannedFlavor:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a fleet: its hosts, its flavors and what to know of them."""
+    """The plan of a fleet: its hosts, its flavors and warnings about them."""
 
     hosts: tuple[PlannedHost, ...]
     flavors: tuple[PlannedFlavor, ...]
@@ -171,15 +167,15 @@ class Plan:
         return self.hosts[0].profile.pack_cells
 
 
-def name_all(hosts: Sequence[host_model.Host],
-             kinds: Mapping[str, Sequence[host_model.Host]],
-             found: Plan) -> Plan:
-    """Say of all hosts what a plan says of the first of each kind.
+def extend_to_twins(hosts: Sequence[host_model.Host],
+                    kinds: Mapping[str, Sequence[host_model.Host]],
+                    plan: Plan) -> Plan:
+    """Extend a plan for the first host of each kind to all hosts.
 
-    :param kinds: the first host of a kind -> all hosts of it
+    :param kinds: the first host of a kind -> all hosts of the kind
     """
     first = {host.name: name for name, same in kinds.items() for host in same}
-    planned = {each.name: each for each in found.hosts}
+    planned = {each.name: each for each in plan.hosts}
     return Plan(
         tuple(dataclasses.replace(
             planned[first[host.name]], host=host,
@@ -194,15 +190,15 @@ def name_all(hosts: Sequence[host_model.Host],
                       for host in hosts},
             stranded={host.name: row.stranded[first[host.name]]
                       for host in hosts})
-            for row in found.flavors),
-        found.warnings)
+            for row in plan.flavors),
+        plan.warnings)
 
 
 def merge_plans(planned: Mapping[str, Plan]) -> Plan:
-    """Put the plans of the classes of a fleet together.
+    """Merge the plans of the classes of a fleet.
 
     :param planned: class -> its plan
-    :raises InvalidInput: for what two classes cannot have both
+    :raises InvalidInput: if the plans of two classes contradict each other
     """
     rows: dict[str, tuple[str, PlannedFlavor]] = {}
     aliases: dict[str, tuple[str, tuple[str, str]]] = {}
@@ -213,8 +209,8 @@ def merge_plans(planned: Mapping[str, Plan]) -> Plan:
                 f'class {name[:64]}', f'has pack_cells: '
                 f'{str(plan.packing).lower()}, unlike class {first[:64]}; '
                 'packing_host_numa_cells_allocation_strategy must be the '
-                'same on nova-scheduler and on all compute hosts, so set '
-                'pack_cells alike in the profiles')
+                'same on nova-scheduler and on all compute hosts, so give '
+                'pack_cells the same value in all profiles')
         for item in (each for host in plan.hosts
                      for each in host.settings.pci_alias):
             kind = item['device_type'], item['numa_policy']
@@ -224,7 +220,7 @@ def merge_plans(planned: Mapping[str, Plan]) -> Plan:
                     f'class {name[:64]}', f'has a PCI alias {item["name"]} '
                     f'of {" and ".join(kind)}, and class {other[:64]} one of '
                     f'{" and ".join(known)}; Nova refuses that, so give each '
-                    'an alias of its own')
+                    'class an alias of its own')
         for row in plan.flavors:
             other, same = rows.setdefault(row.flavor.name, (name, row))
             if same.flavor != row.flavor:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plan the flavors of a fleet, how many each host takes, and its settings."""
+"""Plan the flavors of a fleet, their number on each host, and its settings."""
 
 import collections
 import dataclasses
@@ -30,7 +30,7 @@ from hpcvirt.model import shape as shape_model
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _DividedHost:
-    """A host of which the CPUs are divided; its settings are not known yet."""
+    """A host whose CPUs are divided and whose settings are not known yet."""
 
     partition: cpu_partition.Partition
     devices: tuple[offered_devices.OfferedDevice, ...]
@@ -41,7 +41,7 @@ class _DividedHost:
 
 def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
          part: host_part.HostPart = host_part.WHOLE) -> plans.Plan:
-    """Plan flavors for hosts; hosts that are alike are planned once.
+    """Plan flavors for hosts; equal hosts are planned once.
 
     :param hosts: hosts with different names
     :param part: the part of each host that guests may have
@@ -50,7 +50,7 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
     """
     _check_names(hosts)
     kinds = {same[0].name: same for same in host_model.group_twins(hosts)}
-    return plans.name_all(hosts, kinds, _plan_kinds(
+    return plans.extend_to_twins(hosts, kinds, _plan_kinds(
         [same[0] for same in kinds.values()],
         {name: tuple(host.name for host in same)
          for name, same in kinds.items()}, profile, part))
@@ -60,7 +60,7 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
                 names: Mapping[str, tuple[str, ...]],
                 profile: profiles.Profile,
                 part: host_part.HostPart) -> plans.Plan:
-    """Plan flavors for hosts that are not alike.
+    """Plan flavors for hosts that differ.
 
     :param names: host -> the names of all hosts like it, for messages
     """
@@ -123,8 +123,8 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
                     is reasons.Code.CLAIM_TOO_LONG):
                 warnings.append(warning.PlanWarning(
                     warning.WarningCode.CLAIM_TOO_LONG,
-                    f'{fill.join_twins(host)} takes only {filling.count}, '
-                    "because after these Nova's claim would try millions of "
+                    f'{fill.join_twins(host)} takes only {filling.count}; for '
+                    "one more, Nova's claim would try millions of "
                     'arrangements of cells; use smaller flavors on such '
                     'hosts, or set pack_cells: false', (name,)))
     warnings += plan_warnings.find_warnings(planned, flavors, profile)
@@ -197,7 +197,7 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
 
 
 class _HostFiller:
-    """Fills hosts with guests, each with the same guest only once."""
+    """Fills hosts with guests, and remembers the results."""
 
     def __init__(self, names: Mapping[str, tuple[str, ...]],
                  packing: bool) -> None:
@@ -216,7 +216,7 @@ class _HostFiller:
         return self._fillings[key]
 
     def join_twins(self, *hosts: plans.PlannedHost) -> str:
-        """Name hosts and all that are like them."""
+        """Name hosts and all hosts like them."""
         return words.join_names([name for host in hosts
                                  for name in self._names[host.name]], 'hosts')
 
@@ -226,10 +226,10 @@ def _placed(offers: Sequence[catalogue.Offer],
             fill: _HostFiller,
             ) -> tuple[list[tuple[catalogue.Offer, str | None]],
                        list[warning.PlanWarning]]:
-    """Choose the offers that a host takes.
+    """Choose the offers that some host takes.
 
-    :returns: each with the reason why it lost its socket scope, if it did;
-        and warnings about the others
+    :returns: these offers, each with the reason why it lost its socket scope
+        or None; and warnings about the others
     """
     found: dict[shape_model.Shape, tuple[catalogue.Offer, str | None]] = {}
     warnings = []
@@ -272,10 +272,10 @@ def _flavor(name: str, offer: catalogue.Offer,
 def _far_devices(name: str, guest: shape_model.Shape,
                  hosts: Sequence[plans.PlannedHost],
                  fill: _HostFiller) -> list[warning.PlanWarning]:
-    """Warn if a host is filled only by guests far from their whole devices.
+    """Warn if some guests of a full host are far from their whole devices.
 
-    Guests of several cells are left out: for these, the claim with the policy
-    required has defect B, and its answer would say little.
+    Guests of several cells are left out: with the policy required, their
+    claim has defect B, so that the comparison would say little.
     """
     near = dataclasses.replace(guest, devices=tuple(
         dataclasses.replace(device,
@@ -297,15 +297,15 @@ def _without_costly_scope(
         guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
         profile: profiles.Profile, fill: _HostFiller,
         ) -> tuple[shape_model.Shape, str | None]:
-    """Drop the socket scope where hosts would take fewer guests with it.
+    """Drop the socket scope if hosts would take fewer guests with it.
 
-    Nova's claim chooses the cells by their free memory, not by their socket:
-    where cell 0 has a little less memory than the others, as on most
-    machines, it starts at cell 1. The filter could only refuse such a host,
-    which would stay empty. Without the scope, the figures of the plan hold
-    with the filter and without it.
+    Nova's claim chooses cells by their free memory, not by their socket. If
+    cell 0 has a little less memory than the others, as on most machines, the
+    claim starts at cell 1. The filter can only refuse such a host, which then
+    stays empty. Without the scope, the counts of the plan hold with the filter
+    and without it.
 
-    :returns: the guest, and why it lost its scope; None if it did not
+    :returns: the guest, and why it lost its scope; None if it kept it
     """
     if guest.numa_scope is not shape_model.NUMAScope.SOCKET:
         return guest, None

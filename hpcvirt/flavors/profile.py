@@ -3,9 +3,9 @@
 """The choices of an operator for flavors and hosts.
 
 Every key of a profile file is a field here, with its check;
-``etc/hpcvirt/profiles/default.yaml`` explains them. The values of the fields
-are those of the profile ``dense``. A file changes those of ``default``, unless
-it names another one as its ``base``.
+``etc/hpcvirt/profiles/default.yaml`` explains them. The defaults of the fields
+are the profile ``dense``. A file changes the profile ``default``, unless its
+``base`` names another one.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class SMT(enum.StrEnum):
 
 
 class DeviceKind(enum.StrEnum):
-    """What an instance gets of a card."""
+    """What an instance gets: a VF, the whole device or a vGPU."""
 
     VF = 'vf'
     WHOLE = 'whole'
@@ -104,11 +104,10 @@ _Project = Annotated[str, serialization.text(
 class Devices:
     """The devices of each instance, all of one kind.
 
-    :ivar per_instance: how many; None for as many as are its share of the
-        host, in proportion to its cores
+    :ivar per_instance: how many; None for a number in proportion to the cores
     :ivar vendor_id: the vendor of the devices; None for every device with VFs
-    :ivar product_id: the product of the devices; with VFs that of the VFs,
-        which a PCI alias needs
+    :ivar product_id: the product of the devices; for the kind ``vf`` that of
+        the VFs, which a PCI alias needs
     :ivar vfs_per_device: the number of VFs to create; None for as many as a
         device supports
     :ivar physical_network: the physical network of Neutron ports
@@ -140,13 +139,13 @@ class Devices:
 
     @property
     def request_name(self) -> str:
-        """What an instance requests: an alias, a network or a class."""
+        """The alias, network or resource class that an instance requests."""
         if self.kind is DeviceKind.VGPU:
             return self.resource_class
         return self.alias if self.has_alias else self.physical_network or ''
 
     def make_request(self, count: int) -> shape.GuestDevices:
-        """Write how a guest requests a number of devices."""
+        """Make the request of a guest for a number of devices."""
         if self.kind is DeviceKind.VGPU:
             return shape.GuestDevices(
                 None, count, resource_class=self.resource_class)
@@ -156,7 +155,7 @@ class Devices:
             None, count, self.affinity, self.physical_network)
 
 
-#: The keys of devices that a kind has, and those that it cannot do without.
+#: The keys of each kind of devices, and those that it requires.
 _KEYS: Mapping[DeviceKind, tuple[frozenset[str], tuple[str, ...]]] = {
     DeviceKind.VF: (frozenset({'affinity', 'ports', 'alias', 'vfs_per_device',
                                'physical_network'}), ()),
@@ -177,9 +176,9 @@ class Profile:
 
     :ivar name_template: the name of a flavor, with fields in braces
     :ivar projects: the projects that may use the flavors; None for all
-    :ivar extra_specs: (key, value) that every flavor has as well
-    :ivar shared_cores_per_cell: None for a part of each cell by a rule, see
-        :func:`hpcvirt.flavors.cpu_partition.count_kept`
+    :ivar extra_specs: further extra specs of every flavor, as (key, value)
+    :ivar shared_cores_per_cell: None for the number that
+        :func:`hpcvirt.flavors.cpu_partition.count_kept` chooses
     :ivar all_host_steps: whether steps that leave a part of the host unused
         are offered, such as three of four
     :ivar smallest_cores: the cores of the smallest part of a cell; None for
@@ -196,8 +195,8 @@ class Profile:
         of the host
     :ivar devices: at most one entry, because a flavor has devices of one kind
     :ivar guest_overhead_mib: the memory of an emulator in addition to that of
-        its guest: a fixed amount, an amount for each vCPU, and thousandths of
-        the guest's memory. Source: Red Hat, OpenShift Virtualization,
+        its guest: this fixed amount, an amount for each vCPU, and thousandths
+        of the guest's memory. Source: Red Hat, OpenShift Virtualization,
         "Physical resource overhead requirements": 0.002 x memory + 218 MiB +
         8 MiB x vCPUs + 16 MiB x graphics devices
     """
@@ -232,7 +231,6 @@ class Profile:
 
     @property
     def device(self) -> Devices | None:
-        """The devices of each instance; a flavor has one kind."""
         return self.devices[0] if self.devices else None
 
 
@@ -244,7 +242,7 @@ BUILT_IN = {'default': DEFAULT, 'dense': DENSE}
 
 
 def build(content: object, where: str) -> Profile:
-    """Check the content of a profile file.
+    """Make a profile from the content of a file.
 
     :param content: the parsed YAML: a mapping, or None for an empty file
     :param where: the file, for the error
@@ -271,7 +269,7 @@ def build(content: object, where: str) -> Profile:
 
 
 def _wrong_keys(profile: Profile, content: Any) -> Iterator[str]:
-    """Find keys of devices that their kind does not have, or lacks."""
+    """Find keys of devices that their kind does not have, or requires."""
     if len(profile.devices) > 1:
         yield (f'devices: has {len(profile.devices)} entries, but the flavors '
                'of a profile have devices of one kind; write a profile for '
@@ -286,21 +284,21 @@ def _wrong_keys(profile: Profile, content: Any) -> Iterator[str]:
             yield ('devices.affinity: Nova cannot place vGPUs close to the '
                    'cells of a guest; remove the key')
         if key not in own | _OF_EVERY_KIND:
-            yield f'devices.{key}: devices of the kind {kind} do not have it'
+            yield f'devices.{key}: is not a key of devices of the kind {kind}'
     for key in needed:
         if given.get(key) is None:
-            yield f'devices.{key}: devices of the kind {kind} need it'
+            yield f'devices.{key}: is required for devices of the kind {kind}'
     if devices.per_instance is None and kind is not DeviceKind.WHOLE:
         yield (f'devices.per_instance: must be a number with the kind {kind}; '
                f'{_SHARE} is for the kind {DeviceKind.WHOLE}')
 
 
 def _contradictions(profile: Profile) -> Iterator[str]:
-    """Find values that contradict each other."""
     if (profile.emulator_threads is shape.EmulatorThreads.SHARE
             and profile.shared_cores_per_cell == 0):
         yield ('emulator_threads: share needs shared_cores_per_cell of at '
-               'least 1; with null the threads stay on the CPUs of the guest')
+               'least 1; with null, emulator threads run on the CPUs of the '
+               'guest')
     devices = profile.device
     if devices is None:
         return
@@ -309,11 +307,10 @@ def _contradictions(profile: Profile) -> Iterator[str]:
     if devices.kind is DeviceKind.VF and devices.has_alias and (
             devices.vendor_id is None or devices.product_id is None):
         yield ('devices.ports: alias needs devices.vendor_id and '
-               'devices.product_id (of the VF), because a PCI alias of Nova '
-               'does')
+               'devices.product_id (of the VF), which are part of a PCI alias')
     if devices.kind is DeviceKind.WHOLE and devices.alias == Devices.alias:
-        yield ('devices.alias: whole devices need a name of their own; '
-               f'{Devices.alias} is that of virtual functions')
+        yield ('devices.alias: whole devices need an alias of their own; '
+               f'{Devices.alias} is the alias of virtual functions')
     if devices.kind is DeviceKind.VGPU and (
             devices.per_instance or 0) > (devices.vgpus_per_device or 0):
         yield ('devices.per_instance: must not be more than '

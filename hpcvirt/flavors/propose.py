@@ -2,10 +2,9 @@
 
 """Propose guests for a host from its sizes and its memory.
 
-A guest cell gets a share of the pages of its host cell in proportion to its
-cores, rounded down. Where the cells of a host differ in memory by more than
-the tolerance, a size is proposed once for each level of memory at which it
-fits.
+A guest cell gets pages of its host cell in proportion to its cores, rounded
+down. If the cells of a host differ in memory by more than the tolerance, a
+size is proposed once for each level of memory at which it fits.
 """
 
 import itertools
@@ -39,9 +38,9 @@ def proposals(partition: cpu_partition.Partition,
               ) -> tuple[catalogue.Offer, ...]:
     """Propose guests for one host, smallest first.
 
-    A size is left out if its memory rounds to nothing, or if isolated
-    emulator threads leave it no vCPU, or if no whole number of the devices is
-    its share.
+    A size is left out if its memory rounds to zero, if isolated emulator
+    threads leave it no vCPU, or if its share of the devices is not a whole
+    number.
 
     :param given: the devices that guests get
     """
@@ -65,11 +64,11 @@ def _memories(partition: cpu_partition.Partition, size: guest_sizes.GuestSize,
               pools: Mapping[int, memory.CellPool],
               profile: profiles.Profile,
               guests: int | None) -> Iterator[tuple[int, ...]]:
-    """List the memory of the guest cells, once for every level.
+    """List the memory of the guest cells in MiB, once for every level.
 
     :param guests: the number of guests that use up a cell, if it does not
-        follow from the cores. These guests may leave some cores, but not
-        their memory.
+        follow from the cores. These guests may leave some cores unused, but
+        they get the memory of these cores.
     """
     if len(set(size.cores)) > 1:
         yield _uneven_memory(partition, size, pools, profile)
@@ -88,10 +87,10 @@ def _memories(partition: cpu_partition.Partition, size: guest_sizes.GuestSize,
 
 def _cells_for(partition: cpu_partition.Partition,
                cores: int) -> list[cpu_partition.CellShare]:
-    """List the cells that a size was made for.
+    """List the cells for which a size was made.
 
-    These are the cells that it tiles. Otherwise a small guest would also be
-    proposed with the memory of a larger cell.
+    These are the cells that it divides evenly, if there are any. Otherwise a
+    small guest would also be proposed with the memory of a larger cell.
     """
     tiled = [cell for cell in partition.cells if len(cell.cores) % cores == 0]
     return tiled or [cell for cell in partition.cells
@@ -99,7 +98,7 @@ def _cells_for(partition: cpu_partition.Partition,
 
 
 def _levels(amounts: Sequence[int], tolerance_percent: int) -> list[int]:
-    """Return the least of each group of amounts within the tolerance."""
+    """Group amounts within the tolerance; return the least of each group."""
     levels: list[int] = []
     for amount in sorted(amounts):
         if not levels or amount * 100 > levels[-1] * (
@@ -120,12 +119,12 @@ def _uneven_memory(partition: cpu_partition.Partition,
                    size: guest_sizes.GuestSize,
                    pools: Mapping[int, memory.CellPool],
                    profile: profiles.Profile) -> tuple[int, ...]:
-    """Return the memory of unequal guest cells.
+    """Return the memory of unequal guest cells in MiB.
 
     Each gets the memory of the host cells of its width, but no more than the
-    cell before it: Nova's claim accepts a guest that has a cell with fewer
-    CPUs and more memory than another where it does not fit, without pins and
-    with pages that do not exist (defect A).
+    cell before it. If a guest has a cell with fewer CPUs and more memory than
+    another, Nova's claim accepts it on hosts where it does not fit, without
+    pins and with pages that do not exist (defect A).
     """
     shares = (min(pools[cell.id].share_mib(cores) for cell in partition.cells
                   if len(cell.cores) == cores) for cores in size.cores)
@@ -143,9 +142,8 @@ def _guest(size: guest_sizes.GuestSize, memory_mib: Sequence[int],
            page_kib: int | None, profile: profiles.Profile,
            devices: int) -> shape_model.Shape | None:
     isolated = profile.emulator_threads is shape_model.EmulatorThreads.ISOLATE
-    # Nova takes the emulator's CPU from the host cell of guest cell 0 only.
-    # Every guest cell gives up a core all the same, for Nova's claim fails
-    # with guest cells that differ.
+    # Nova takes the emulator's CPU from the host cell of guest cell 0 only,
+    # but every guest cell gives up a core: the claim fails with unequal cells.
     cores = [number - isolated for number in size.cores]
     if min(cores) < 1 or min(memory_mib) < 1:
         return None

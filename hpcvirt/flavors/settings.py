@@ -2,13 +2,14 @@
 
 """The settings that a host needs for its flavors.
 
-A plan works them out, its JSON document has them under ``host_config``, and
-what reads the document gets the same type. The fields are named as the options
-of Nova are.
+A plan computes them, its JSON document has them under ``host_config``, and
+readers of the document get the same type. The fields have the names of Nova's
+options.
 """
 
 import dataclasses
 import functools
+import math
 from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -101,15 +102,12 @@ def make_settings(partition: cpu_partition.Partition,
                   profile: profiles.Profile,
                   device_type: str = offered_devices.TYPE_VF,
                   ) -> tuple[HostSettings, dict[int, int]]:
-    """Work out the settings of a host for all flavors that may run on it.
+    """Compute the settings of a host for all flavors that may run on it.
 
-    Each cell gets the huge pages that a mix of guests can fill, limited to
-    its pool, and those of the host's own programs. Where the pool is the
-    limit, which needs flavors that other kinds of hosts shaped, it may be
-    that no mix fills the last of them. The host keeps the memory that
-    rounding leaves, in normal pages.
+    Each cell gets the huge pages that a mix of guests can fill, and those of
+    the host's own programs. The host keeps the rest in normal pages.
 
-    :param device_type: of the PCI alias
+    :param device_type: the ``device_type`` of the PCI alias
     :returns: the settings; and cell -> the MiB of it that the host keeps
     """
     host = partition.host
@@ -166,7 +164,7 @@ def make_device_spec(item: offered_devices.OfferedDevice,
     """Write an item of ``[pci]device_spec``.
 
     The address of a physical function also matches its virtual functions.
-    The product id prevents that the physical function itself is assigned.
+    With their product id, the item does not match the physical function.
     """
     spec = {'address': item.device.address}
     product = (wanted and wanted.product_id) or item.device.vf_product_id
@@ -180,7 +178,7 @@ def make_device_spec(item: offered_devices.OfferedDevice,
 
 def make_alias(wanted: profiles.Devices,
                device_type: str = offered_devices.TYPE_VF) -> dict[str, str]:
-    """Write an item of ``[pci]alias``, for all services of Nova."""
+    """Write the item of ``[pci]alias`` that all services of Nova need."""
     return {
         'name': wanted.alias,
         'vendor_id': wanted.vendor_id or '',
@@ -222,8 +220,8 @@ def device_pools(host: host_model.Host, settings: HostSettings,
                  ) -> Iterator[tuple[str, device_fit.Pool]]:
     """Yield the devices for guests, each with its address on the host.
 
-    Where the settings do not say how many virtual functions a device gives,
-    it gives all, unless the alias asks for physical ones.
+    If the settings do not say how many virtual functions a device has, it has
+    all that it supports, unless the alias requests physical functions.
 
     :raises InvalidInput: for a device that the host does not have
     """
@@ -243,7 +241,7 @@ def device_pools(host: host_model.Host, settings: HostSettings,
                 raise exception.InvalidInput(
                     host.name, f'the plan does not say how many vGPUs '
                     f'{device.address} gives; plan it again')
-            # Placement knows no cells, but which card has what.
+            # Placement does not know cells, but has a provider for each card.
             yield device.address, device_fit.pool(
                 None, settings.device_counts[device.address],
                 resource_class=mdev.mdev_class,
@@ -283,22 +281,24 @@ def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
 
 def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
                   pieces: Collection[memory.MemoryPart]) -> int:
-    """Return the pages of a cell that a mix of guests can need at most.
+    """Return the most pages of a cell that a mix of guests fills.
 
-    CPUs limit the mix. If it needs more pages than the cell has for guests,
-    these are all needed, although no smaller mix may fill them exactly.
+    The mix is limited by the CPUs of the cell and by its pages for guests.
     """
-    fitting = [piece for piece in pieces
+    fitting = {(piece.cpus, piece.pages) for piece in pieces
                if piece.page_kib == pool.page_kib
-               and piece.pages <= pool.pages]
-    # most[n]: the most pages that guests with n CPUs in total can fill.
-    most = [0]
+               and piece.pages <= pool.pages}
+    unit = math.gcd(*(pages for _, pages in fitting)) or 1
+    limit = (1 << pool.pages // unit + 1) - 1
+    # sums[n]: bit s is set if guests with at most n CPUs fill s units.
+    sums = [1]
     for cpus in range(1, _cpus(partition, pool.id) + 1):
-        most.append(max((most[cpus - piece.cpus] + piece.pages
-                         for piece in fitting if piece.cpus <= cpus),
-                        default=0))
-        most[cpus] = max(most[cpus], most[cpus - 1])
-    return min(pool.pages, most[-1])
+        total = sums[-1]
+        for own, pages in fitting:
+            if own <= cpus:
+                total |= sums[cpus - own] << pages // unit
+        sums.append(total & limit)
+    return (sums[-1].bit_length() - 1) * unit
 
 
 def _overhead_mib(partition: cpu_partition.Partition, cell_id: int, pages: int,

@@ -7,8 +7,7 @@ large these are:
 
 part of a cell
     a number of cores that divides every cell of the host and is at least the
-    number of cores that share a last-level cache; caches are not split
-    unless the cores that share them are;
+    number of cores that share a last-level cache;
 cell
     all cores of a cell;
 cells of a socket
@@ -38,7 +37,7 @@ from hpcvirt.flavors import cpu_partition
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostShare:
-    """The share of a host that a guest is.
+    """The share of a host that a guest takes.
 
     :ivar words: as tables and documents show it
     :ivar is_socket: whether it is exactly one of several sockets
@@ -79,9 +78,10 @@ def sizes(partition: cpu_partition.Partition, steps: int = 4,
     :param steps: the number of steps into which the whole host is divided
     :param smallest: the cores of the smallest part of a cell; None for those
         that share a last-level cache
-    :param with_rest: whether steps that leave a part of the host unused are
-        listed
-    :param parts: further parts of a cell: cores -> how many are to be in it
+    :param with_rest: whether to list steps that leave a part of the host
+        unused
+    :param parts: further parts of a cell: cores -> the guests of this size
+        that share a cell
     """
     found: dict[tuple[int, ...], GuestSize] = {}
     for size in (*_whole(partition), *_in_sockets(partition),
@@ -97,9 +97,9 @@ def parts_of_cell(partition: cpu_partition.Partition,
                   smallest: int | None = None) -> list[int]:
     """List the parts into which every cell can be divided, in cores.
 
-    A part is a multiple or a divisor of the cores that share a cache. Where
+    A part is a multiple or a divisor of the cores that share a cache. If
     caches have different numbers of cores (some are offline, or the host
-    keeps them), parts have at least half the cores of the smallest cache.
+    keeps them), a part has at least half the cores of the smallest cache.
     """
     widths = [len(cell.cores) for cell in partition.cells]
     groups = {count for cell in partition.cells for count in cell.llc}
@@ -189,9 +189,9 @@ def _guest_sockets(partition: cpu_partition.Partition,
                    cores: Sequence[int]) -> int:
     """Return the number of sockets of a guest that may span sockets.
 
-    The guest has a socket for each socket that it needs if these have equal
-    shares of it, otherwise one for each guest cell. Unequal cells share one
-    socket, because a socket must not end within a cell.
+    The guest has as many sockets as it spans on the host if its cells divide
+    evenly among them, and one for each guest cell otherwise. Unequal cells
+    share one socket, because a socket must not end within a cell.
     """
     sockets = _cores_by_socket(partition)
     if len(set(cores)) > 1:

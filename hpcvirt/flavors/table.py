@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write a plan as a table for people, or as commands to paste into a shell."""
+"""Write a plan as tables, or as commands to paste into a shell."""
 
 import itertools
 import shlex
@@ -30,8 +30,8 @@ def table(plan: plans.Plan,
           width: int | None = None) -> str:
     """Draw a plan: a table for each kind of host, a legend and warnings.
 
-    :param others: what other profiles would give
-    :param width: columns of the terminal, None if there is none
+    :param others: the plans of other profiles in short
+    :param width: the columns of the terminal; None without a terminal
     """
     room = width or text_table.WIDTH
     blocks = [_kind(plan, hosts, room) for hosts in _kinds(plan)]
@@ -48,7 +48,6 @@ def table(plan: plans.Plan,
 
 
 def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
-    """Group the hosts for which all figures of the table are the same."""
     kinds: dict[object, list[plans.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name

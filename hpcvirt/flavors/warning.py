@@ -75,7 +75,7 @@ class PlanWarning:
         return f'{words.join_names(self.subjects, noun)}: {self.what}'
 
     def name_all(self, names: Mapping[str, tuple[str, ...]]) -> 'PlanWarning':
-        """Name all hosts that are like its hosts.
+        """Name all hosts like the hosts that the warning is about.
 
         :param names: host -> the names of all hosts like it
         """

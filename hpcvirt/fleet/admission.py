@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Decide whether a host takes a guest, step by step as Nova does.
+"""Decide whether a host takes a guest, in the steps of Nova.
 
-Placement compares sums of the host; then the filter compares cells, as the
-claim on the compute host will.
+Placement compares the totals of the host; then the filter compares cells, as
+the claim on the compute host will.
 """
 
 import dataclasses
@@ -37,7 +37,10 @@ def admit(guest: guests.Guest, host: state.FleetHostState,
 
 def explain_closed(guest: guests.Guest,
                    host: state.FleetHostState) -> str | None:
-    """Say why a host takes no instance like this, however much is free."""
+    """Say why a host takes no such instance, regardless of its resources.
+
+    :returns: the reason; None if it may take one
+    """
     if host.closed is not None or host.traits is None:
         return host.closed
     missing = sorted(guest.required - host.traits)
@@ -49,7 +52,7 @@ def explain_closed(guest: guests.Guest,
 
 def take(guest: guests.Guest, host: state.FleetHostState,
          placement: cell_assignments.CellAssignment) -> state.FleetHostState:
-    """Compute what a host has left once it has taken a guest."""
+    """Compute what a host has left with a guest on it."""
     return dataclasses.replace(
         host,
         supply=allocation.allocate(guest.demand, host.supply, placement),
@@ -58,28 +61,28 @@ def take(guest: guests.Guest, host: state.FleetHostState,
 
 def place_guests(guest: guests.Guest, host: state.FleetHostState,
                  most: int) -> list[cell_assignments.CellAssignment]:
-    """Place at most this number of guests on a host, one after the other."""
-    found: list[cell_assignments.CellAssignment] = []
-    while len(found) < most:
+    """Place up to ``most`` guests on a host, one after another."""
+    placements: list[cell_assignments.CellAssignment] = []
+    while len(placements) < most:
         placed = admit(guest, host)
         if isinstance(placed, reasons.Misfit):
             break
-        found.append(placed)
+        placements.append(placed)
         host = take(guest, host, placed)
-    return found
+    return placements
 
 
 def most_of_one_pool(request: devices.DeviceRequest,
                      host: supplies.Supply) -> int:
-    """Count the free devices of the pool that has most for a request."""
+    """Count the free devices of the largest pool for a request."""
     return max(devices.free_devices(request, host.pools or ()), default=0)
 
 
 def most_of_one_guest(host: supplies.Supply) -> guests.Resources:
-    """Return the most that one instance may take of a host, empty or not.
+    """Return the most that one instance may take of a host.
 
-    nova-compute reports as ``max_unit`` of an inventory what the host has,
-    without the allocation ratio. A host without cells says nothing of it.
+    nova-compute reports all resources of a class, without the allocation
+    ratio, as ``max_unit``. For a host without cells, they are unknown.
     """
     if not host.cells:
         return guests.Resources(*[sys.maxsize] * len(_CLASSES))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Put a fleet together from what is known of its hosts.
+"""Build a fleet from its document.
 
-A host whose record contradicts itself is broken; the others are not affected.
+A host whose record contradicts itself is broken; other hosts are not affected.
 """
 
 import dataclasses
@@ -26,12 +26,12 @@ from hpcvirt.model import host as host_model
 
 def make_fleet(document: documents.FleetDocument,
                ) -> tuple[state.Fleet, tuple[flavor_model.Flavor, ...]]:
-    """Build the fleet of a document; all its files must have been read.
+    """Build the fleet of a document whose files have been read.
 
-    :returns: the fleet; and its flavors, those that its profiles plan if the
-        document has none
-    :raises InvalidInput: naming the class for which there is no plan, or the
-        instance on a host that is not given
+    :returns: the fleet; and its flavors, or those that its profiles plan if
+        the document has none
+    :raises InvalidInput: naming a class for which there is no plan, or an
+        instance on an unknown host
     """
     document.check_names()
     machines: list[host_model.Host] = []
@@ -90,7 +90,6 @@ def _plan(document: documents.FleetDocument, name: str,
 
 def _group_by_host(instances: Iterable[state.Instance],
                    hosts: Iterable[str]) -> dict[str, list[state.Instance]]:
-    """Find the instances of each host."""
     residents: dict[str, list[state.Instance]] = {name: [] for name in hosts}
     for instance in instances:
         if instance.host not in residents:
@@ -104,14 +103,14 @@ def _group_by_host(instances: Iterable[state.Instance],
 def fleet(machines: Sequence[host_model.Host],
           settings: Mapping[str, host_settings.HostSettings],
           instances: Iterable[state.Instance]) -> state.Fleet:
-    """Build the hosts.
+    """Build the hosts, and charge them with their instances.
 
-    :param settings: those of each host
-    :raises InvalidInput: for an instance on a host that is not given
+    :param settings: host -> its settings
+    :raises InvalidInput: for an instance on an unknown host
     """
     residents = _group_by_host(instances, [host.name for host in machines])
     hosts, broken = [], {}
-    # The empty hosts of each kind, and the addresses behind their pools.
+    # The empty host of each kind, and the addresses of its pools.
     empty: dict[object, tuple[state.FleetHostState, list[str]]] = {}
     for host in machines:
         own = settings[host.name]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write what a fleet still takes, as a document and as a table."""
+"""Write the instances that a fleet still takes, as a document and a table."""
 
 import dataclasses
 import textwrap
@@ -21,23 +21,24 @@ SCHEMA_VERSION = 1
 _HEADINGS = ('Flavor', 'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost', 'Where')
 _NUMBERS = {'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost'}
 _LEGEND = ('Fit: how many more instances of this flavor alone the fleet takes '
-           'until Nova refuses one. By sums: how many the free CPUs, memory '
-           'and devices of each host would be enough for, wherever they are. '
-           'Lost: the share of these that cannot start, because what is free '
-           'is in the wrong cells. Where: the hosts with the most room.')
+           'until Nova refuses one. By sums: how many would fit by the free '
+           'CPUs, memory and devices of each host, regardless of cells. '
+           'Lost: the share of these that cannot start, because the free '
+           'resources are in the wrong cells. Where: the hosts with the most '
+           'room.')
 _ROOM_HEADINGS = ('For guests', 'Total', 'Free', 'Stranded',
                   'Used # free - stranded !')
 _ROOM_NUMBERS = {'Total', 'Free', 'Stranded'}
-_ROOM_LEGEND = ('Stranded: free, but left over whichever one of these '
-                'flavors the hosts are filled with. A cell, socket or host '
-                'is free if no instance has a part of it.')
+_ROOM_LEGEND = ('Stranded: free, but left over whichever one of these flavors '
+                'fills the hosts. A cell, socket or host is free if no '
+                'instance uses a part of it.')
 _MAX_HOSTS = 3
 _BAR = 24
 
 
 def document(fleet: state.Fleet,
              found: Sequence[counts.InstanceCount]) -> dict[str, Any]:
-    """Turn the counts into dicts, lists, numbers and strings."""
+    """Write the counts as dicts, lists, numbers and strings."""
     rooms = free_resources.describe_hosts(fleet, found)
     free_pcpus = sum(room.pcpus.free for room in rooms.values())
     return {
@@ -68,7 +69,7 @@ def _room(room: free_resources.FreeResources) -> dict[str, Any]:
 
 
 def list_closed(fleet: state.Fleet) -> list[dict[str, str]]:
-    """List the hosts that take no new instances, whatever is free."""
+    """List the hosts that take no new instances, each with the reason."""
     return [{'name': host.name, 'reason': (
                 'it is in quarantine: ' if host.state.quarantined else '')
              + host.state.closed}
@@ -76,16 +77,16 @@ def list_closed(fleet: state.Fleet) -> list[dict[str, str]]:
 
 
 def list_broken(fleet: state.Fleet) -> list[dict[str, str]]:
-    """List the hosts whose records cannot be used."""
+    """List the hosts whose records cannot be used, each with the reason."""
     return [{'name': name, 'reason': reason}
             for name, reason in fleet.broken.items()]
 
 
 def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
          width: int | None = None) -> str:
-    """Draw the counts.
+    """Write the counts as tables.
 
-    :param width: columns of the terminal, None if there is none
+    :param width: the columns of the terminal; None without a terminal
     """
     room = width or text_table.WIDTH
     instances = sum(len(host.instances) for host in fleet.hosts)
@@ -134,7 +135,7 @@ def _amount_row(name: str, amount: free_resources.Amount) -> tuple[str, ...]:
 
 
 def _bar(total: int, free: int, stranded: int) -> str:
-    """Draw shares; one that is not nothing is not drawn as nothing."""
+    """Draw the shares of a total; a share above zero has a mark at least."""
     if not total:
         return ''
     lost = _length(stranded, total)
@@ -147,7 +148,7 @@ def _length(part: int, total: int) -> int:
 
 
 def format_broken(fleet: state.Fleet, width: int) -> str:
-    """Say which hosts are left out, and why."""
+    """List the hosts that are left out, and why."""
     number = words.count_noun(len(fleet.broken), 'host')
     return _listed(f'{number} left out, because the record is broken:',
                    fleet.broken, width)

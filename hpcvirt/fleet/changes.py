@@ -2,8 +2,8 @@
 
 """Find the smallest single changes with which a guest would fit.
 
-Each is tried: the changed guest is placed on the hosts, or the guest on the
-changed host, as Nova would.
+Each change is tried: the changed guest is placed on the hosts, or the guest on
+the changed host, as Nova would.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from hpcvirt.fleet import state
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
 
-#: Two moves are looked for on at most this many hosts, which takes seconds.
+#: The most hosts for which two moves are searched, which takes seconds.
 MAX_HOSTS_FOR_TWO_MOVES = 300
 
 _SHARED = shape_model.CPUPolicy.SHARED
@@ -46,11 +46,11 @@ class Pages:
 class Change:
     """A change with which the guest fits.
 
-    :ivar what: in words
-    :ivar host: where it fits then
-    :ivar cells: on which cells
-    :ivar guest: the other guest that fits, if it is the guest that changes
-    :ivar pages: the pages, if it is a host that changes
+    :ivar what: the description of the change
+    :ivar host: the host on which the guest then fits
+    :ivar cells: its host cells there
+    :ivar guest: the changed guest, if the guest changes
+    :ivar pages: the pages, if a host changes
     :ivar moves: the moves, if other instances move
     """
 
@@ -70,7 +70,7 @@ def nearest(guest: guests.Guest,
             hosts: tuple[state.FleetHost, ...]) -> tuple[Change, ...]:
     """Find the smallest change of each kind.
 
-    :param guest: one that fits on none of the hosts
+    :param guest: a guest that fits on none of the hosts
     """
     kinds = [group[0] for group in state.group_alike(hosts)]
     found = (*_other_cells(guest, kinds),
@@ -91,7 +91,7 @@ def _try(what: str, guest: guests.Guest,
 
 
 def _is_flavor(guest: guests.Guest) -> bool:
-    """Whether there can be a flavor of a guest."""
+    """Whether a flavor can describe a guest."""
     try:
         codec.encode(dataclasses.replace(guest.shape, devices=()))
     except exception.InvalidInput:
@@ -100,7 +100,7 @@ def _is_flavor(guest: guests.Guest) -> bool:
 
 
 def _with(guest: guests.Guest, **changes: Any) -> guests.Guest:
-    """Change the shape of a guest, who may then see another topology."""
+    """Change the shape of a guest; other cells drop its CPU topology."""
     shape = dataclasses.replace(guest.shape, **{
         **({'topology': None} if 'cells' in changes else {}), **changes})
     return guests.compile_shape(shape, guest.sums.vcpus, shape.memory_mib
@@ -109,7 +109,6 @@ def _with(guest: guests.Guest, **changes: Any) -> guests.Guest:
 
 def _other_cells(guest: guests.Guest, hosts: Sequence[state.FleetHost],
                  ) -> Iterator[Change | None]:
-    """Divide a guest into other cells."""
     cells = guest.shape.cells
     if not cells or len({cell.page_kib for cell in cells}) != 1:
         return
@@ -150,7 +149,7 @@ def _first_division(guest: guests.Guest, hosts: Sequence[state.FleetHost],
 
 def _fewer_cpus(guest: guests.Guest,
                 hosts: Sequence[state.FleetHost]) -> Change | None:
-    """Take CPUs from the largest cells, and memory if that is not enough."""
+    """Take CPUs from the largest cells, and memory if that is needed."""
     cells = guest.shape.cells
     if not cells:
         return None
@@ -176,9 +175,10 @@ def _fewer_cpus(guest: guests.Guest,
 
 def _smaller(cell: shape_model.GuestCell, cpus: int,
              with_memory: bool) -> shape_model.GuestCell | None:
-    """Limit the CPUs of a guest cell, and take memory in whole pages.
+    """Limit the CPUs of a guest cell, and reduce its memory in whole pages.
 
-    :returns: None if it has fewer dedicated CPUs, which are taken first
+    :param cpus: the most CPUs; dedicated CPUs are removed first
+    :returns: None if it has too few CPUs of this kind
     """
     less = max(cell.cpus - cpus, 0)
     left = _cpus(cell) - less
@@ -194,19 +194,19 @@ def _smaller(cell: shape_model.GuestCell, cpus: int,
 
 
 def _cpus(cell: shape_model.GuestCell) -> int:
-    """Count the dedicated CPUs of a guest cell, or its shared ones."""
+    """Count the dedicated CPUs of a guest cell, or its shared CPUs."""
     return cell.pcpus or cell.vcpus
 
 
 def _free_cpus(guest: guests.Guest, host: state.FleetHost) -> list[int]:
-    """Count the CPUs that each cell of a host has, the most first."""
+    """Count the CPUs for a guest in each cell of a host, most first."""
     return sorted((len(cell.free) if guest.shape.cpu_policy is not _SHARED
                    else len(cell.shared) for cell in host.state.supply.cells),
                   reverse=True)
 
 
 def _are_enough(free: Sequence[int], needed: Sequence[int]) -> bool:
-    """Whether there is a cell for each, as far as CPUs are concerned."""
+    """Whether the host has a cell with enough CPUs for each guest cell."""
     return len(free) >= len(needed) and all(map(
         int.__ge__, free, needed))
 
@@ -226,7 +226,7 @@ def _other_pages(guest: guests.Guest, hosts: Sequence[state.FleetHost],
 
 def _policies(guest: guests.Guest, hosts: Sequence[state.FleetHost],
               ) -> Iterator[Change | None]:
-    """Ask for less strict policies, one at a time."""
+    """Replace each strict policy by a less strict one."""
     shape = guest.shape
     prefer = shape_model.ThreadPolicy.PREFER
     preferred = shape_model.PCIAffinity.PREFERRED

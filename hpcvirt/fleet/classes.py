@@ -14,14 +14,14 @@ from hpcvirt.fleet import state
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
 
-#: More hosts are not held in memory.
+#: The most hosts that are held in memory.
 MAX_HOSTS = 100_000
 
 _Name = Annotated[str, serialization.text(r'(?s).{1,255}', 'node1')]
 
 
 def _read_topology(plain: object) -> host_model.Host | exception.InvalidInput:
-    """Read a snapshot; a wrong one is the fault of its host alone."""
+    """Read a snapshot; an invalid one affects only its host."""
     try:
         return snapshot.read_json(plain, 'topology')
     except exception.InvalidInput as exc:
@@ -41,13 +41,13 @@ def _read_reported(plain: object) -> state.FleetHostState:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class HostEntry:
-    """A host of a class, or several that are alike.
+    """A host of a class, or several equal hosts.
 
     :ivar path: ``[NAME=]PATH[*COUNT]`` of hosts whose topologies have not
-        been read; then there is nothing else
-    :ivar topology: that of each, or why it cannot be used
-    :ivar count: the number of hosts; those of more than one are called
-        NAME-1, NAME-2, ...
+        been read; the other fields are then empty
+    :ivar topology: the topology of each host, or why it cannot be used
+    :ivar count: the number of hosts; several have the names NAME-1, NAME-2
+        and so on
     :ivar reported: what the host has left, as Nova and Placement report it
     :ivar broken: why its record cannot be used
     """
@@ -70,7 +70,7 @@ class HostEntry:
 
     @property
     def fault(self) -> str | None:
-        """Why nothing can be said of its hosts; None if that is not so."""
+        """Why its hosts cannot be used; None if they can."""
         if self.broken is not None:
             return self.broken
         if (isinstance(self.topology, exception.InvalidInput)
@@ -87,7 +87,7 @@ def _read_entry(plain: object) -> HostEntry:
     except exception.InvalidInput as exc:
         raise ValueError(str(exc).removeprefix(': ')) from None
     if entry.path is not None:
-        raise ValueError('path: is written as the host itself: '
+        raise ValueError('path: must not be a key; write the host as a text '
                          '[NAME=]PATH[*COUNT]')
     topology = entry.topology
     if topology is None and entry.reported is None and entry.broken is None:
@@ -118,11 +118,11 @@ def _read_profile(value: object) -> str | Mapping[str, Any]:
 class FleetClass:
     """Hosts that are configured in the same way, by one profile.
 
-    :ivar profile: the name of a built-in one, the path of a file that has not
-        been read, or the content of one
-    :ivar name_prefix: that of its flavors, instead of the profile's
-    :ivar name_template: likewise
-    :ivar traits: what its hosts have beyond the traits of Nova
+    :ivar profile: the name of a built-in profile, the path of a file that has
+        not been read, or the content of a profile
+    :ivar name_prefix: the prefix of its flavors; None for the profile's
+    :ivar name_template: the template of names; None for the profile's
+    :ivar traits: the traits of its hosts that Nova does not set
     :ivar aggregate: the host aggregates, separated by commas
     """
 
@@ -140,7 +140,7 @@ class FleetClass:
         return tuple(name for entry in self.hosts for name in entry.names)
 
     def read_profile(self, where: str) -> profiles.Profile:
-        """Make the profile, with the names of flavors of this class.
+        """Make the profile, with the prefix and the template of this class.
 
         :param where: the place of the class, for errors
         :raises InvalidInput: if it cannot be used, or has not been read
@@ -176,7 +176,7 @@ class FleetClass:
 
 
 def dump_class(own: FleetClass) -> dict[str, Any]:
-    """Write a class as plain values."""
+    """Write a class as dicts, lists, numbers and strings."""
     return {'hosts': [_dump_entry(entry) for entry in own.hosts],
             **drop_defaults({
                 key: serialization.dump(getattr(own, key)) for key in (
@@ -198,6 +198,6 @@ def _dump_entry(entry: HostEntry) -> str | dict[str, Any]:
 
 
 def drop_defaults(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what the reader assumes."""
+    """Leave out the values that the reader assumes."""
     return {key: value for key, value in plain.items()
             if value not in (None, False, '', [], {})}

@@ -2,10 +2,10 @@
 
 """Count how many more instances of each flavor a fleet takes.
 
-Each host is filled with instances of one flavor, one after the other as
-Nova's claim would place them, until Placement or the claim refuses one.
-Sums of free resources, which is what Placement compares, promise more
-wherever the free CPUs, pages and devices of a host are in the wrong cells.
+Each host is filled with instances of one flavor, one after another as Nova's
+claim would place them, until Placement or the claim refuses one. Placement
+compares totals of free resources. These promise more instances if the free
+CPUs, pages and devices of a host are in the wrong cells.
 """
 
 import dataclasses
@@ -23,10 +23,10 @@ from hpcvirt.model import flavor as flavor_model
 
 @dataclasses.dataclass(frozen=True)
 class InstanceCount:
-    """How many more instances of a flavor a fleet takes.
+    """The number of instances of a flavor that a fleet still takes.
 
     :ivar per_host: host -> the number that it takes
-    :ivar by_sums: the number for which the sums of the free CPUs, memory and
+    :ivar by_sums: the number for which the total free CPUs, memory and
         devices of each host are enough
     """
 
@@ -40,7 +40,7 @@ class InstanceCount:
 
     @property
     def pcpus(self) -> int:
-        """The PCPUs that all of them would have."""
+        """The PCPUs of all these instances."""
         return self.total * guests.compile_flavor(self.flavor).sums.pcpus
 
 
@@ -55,7 +55,7 @@ def count(fleet: state.Fleet,
     :raises InvalidInput: for a flavor that Nova would refuse
     """
     kinds = cell_filling.CellKinds()
-    groups = [(group, kinds.of(group[0].state.supply))
+    groups = [(group, kinds.find(group[0].state.supply))
               for group in state.group_alike(fleet.hosts)]
     return tuple(_count(flavor, fleet, groups) for flavor in flavors)
 
@@ -77,7 +77,7 @@ def _count(flavor: flavor_model.Flavor, fleet: state.Fleet,
 
 
 def _promised(guest: guests.Guest, host: state.FleetHostState) -> int:
-    """Count the instances for which the sums of a host are enough."""
+    """Count the instances for which the totals of a host are enough."""
     if admission.explain_closed(guest, host) is not None or not (
             admission.most_of_one_guest(host.supply).times(guest.sums)):
         return 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The fleet document: the hosts of a fleet, and what is known of their use.
+"""The fleet document: the hosts of a fleet and their instances.
 
 An operator writes it in YAML or JSON, and ``hpcvirt fleet dump`` writes that
 of a cloud::
@@ -30,21 +30,21 @@ of a cloud::
 
 A host is a text ``[NAME=]PATH[*COUNT]``, relative to the file, or a mapping
 with its ``name`` and its ``topology`` (a snapshot as "hpcvirt topology show"
-writes it). ``profile`` is the name of a profile, a file, or the content of
-one; ``flavors`` are those of the cloud, and ``flavor_files`` further files
-with some. Without any, the flavors are those that the profiles plan.
+writes it). ``profile`` is the name of a profile, a file, or the content of a
+profile. ``flavors`` are the flavors of the cloud, and ``flavor_files`` are
+files with further flavors. Without both, the profiles plan the flavors.
 
 ``cells`` of an instance are host cells in the order of the guest cells, each
-with its pages, by their size in KiB or with a unit (``2M``, ``1GiB``);
-``cpus`` are the host CPUs that belong to the instance alone.
-``stays`` says why it must not move, ``only_cold`` why not live, and ``hosts``
-to which hosts it may move (those of its class, without it). The flavor of an
+with its pages, by their size in KiB or with a unit (``2M``, ``1GiB``).
+``cpus`` are the dedicated host CPUs of the instance. ``stays`` says why it
+must not move, and ``only_cold`` why it cannot be live-migrated. ``hosts`` are
+the hosts to which it may move, by default those of its class. The flavor of an
 instance may be the name of one of ``flavors``.
 
-In a dump each host has in ``reported`` what Nova and Placement report of it
-while the instances are on it, or in ``broken`` why its record cannot be used.
-Both need no profile. Where a class names traits, those of all hosts are known.
-The names of projects and instances can be replaced in it.
+In a dump each host has in ``reported`` what Nova and Placement report while
+the instances are on it, or in ``broken`` why its record cannot be used. Both
+need no profile. If a class names traits, the traits of all hosts are known.
+The names of projects and instances can be replaced in a dump.
 """
 
 import dataclasses
@@ -71,7 +71,7 @@ _Flavor = Annotated[flavor_model.Flavor, entries.read_flavor]
 
 @dataclasses.dataclass(frozen=True)
 class FleetDocument:
-    """A fleet as a file describes it.
+    """The fleet that a file describes.
 
     :ivar where: the file, for errors
     """
@@ -83,7 +83,7 @@ class FleetDocument:
     instances: tuple[state.Instance, ...] = ()
 
     def list_topologies(self) -> tuple[host_model.Host, ...]:
-        """List all hosts.
+        """List the topologies of all hosts.
 
         :raises InvalidInput: if one cannot be used
         """
@@ -128,22 +128,22 @@ def read(plain: object, where: str) -> FleetDocument:
 
     :param plain: the parsed YAML or JSON
     :param where: the file, for errors
-    :raises InvalidInput: naming the place of what is wrong
+    :raises InvalidInput: naming the place of the fault
     """
     serialization.require_version(plain, SCHEMA_VERSION, where)
     file = serialization.load(_FleetFile, plain, where)
     flavors = {flavor.name: flavor for flavor in file.flavors}
     if len(flavors) != len(file.flavors):
         raise exception.InvalidInput(f'{where}: flavors',
-                                     'have two of one name')
+                                     'two flavors have the same name')
     compiled: dict[int, guests.Guest] = {}
     found: dict[str, state.Instance] = {}
     for number, item in enumerate(file.instances):
         here = f'{where}: instances[{number}]'
         if item.id in found:
             raise exception.InvalidInput(
-                f'{here}.id', f'{item.id!r} is the id of an instance before '
-                'it, too')
+                f'{here}.id', f'{item.id!r} is also the id of an instance '
+                'before it')
         found[item.id] = entries.read_instance(item, here, flavors, compiled)
     groups = entries.read_groups(file.server_groups, found, where)
     document = FleetDocument(
@@ -157,7 +157,7 @@ def read(plain: object, where: str) -> FleetDocument:
 
 
 def dump(document: FleetDocument) -> dict[str, Any]:
-    """Write a document as plain values; :func:`read` reads them."""
+    """Write a document as dicts, lists, numbers and strings."""
     known = {flavor.name: flavor for flavor in document.flavors}
     peers = {host: frozenset(own.names) for own in document.classes.values()
                for host in own.names}
@@ -179,7 +179,7 @@ def dump(document: FleetDocument) -> dict[str, Any]:
 
 
 def format_json(document: FleetDocument) -> Iterator[str]:
-    """Write a document as lines of JSON, one for each host and instance."""
+    """Write a document as JSON with a line for each host and instance."""
     plain = dump(document)
     yield f'{{"schema_version": {SCHEMA_VERSION},\n "classes": {{\n'
     classes = [
@@ -197,16 +197,15 @@ def format_json(document: FleetDocument) -> Iterator[str]:
 
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}')
 
-#: What an operator has written, such as the reason to disable a nova-compute.
+#: Text of an operator, such as the reason for disabling nova-compute.
 _REMARK = re.compile(r' \(.*\)', re.DOTALL)
 
 
-def replace_names(document: FleetDocument,
-                  ) -> FleetDocument:
-    """Number instances and projects, instead of naming them.
+def replace_names(document: FleetDocument) -> FleetDocument:
+    """Replace the names of instances and projects by numbers.
 
-    Hosts, flavors, aggregates and traits keep their names. Reasons lose what
-    may name an instance or a project.
+    Hosts, flavors, aggregates and traits keep their names. Text that may name
+    an instance or a project is removed from reasons.
     """
     ids = {item.id: f'instance-{number}'
            for number, item in enumerate(document.instances, 1)}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw what is free: shares of a whole, and hosts cell by cell."""
+"""Draw free resources: shares of a total, and hosts cell by cell."""
 
 from collections.abc import Container
 from collections.abc import Iterable
@@ -14,14 +14,14 @@ from hpcvirt.fleet import state
 from hpcvirt.page import svg
 
 _BAR, _BAR_HEIGHT = 220, 14
-#: Squares of cores: their side, their distance, and those of a line.
+#: Squares of cores: their side, their distance, and their number in a line.
 _SIDE, _STEP, _LINE = 9, 11, 16
 _LEFT, _PAGES, _WIDTH = 48, 236, 330
 
 
 def shares(total: int, free: int, stranded: int,
            what: str) -> markupsafe.Markup:
-    """Draw what is used, free and stranded as one bar."""
+    """Draw used, free and stranded resources as one bar."""
     return _bar(total, (('taken', total - free), ('free', free - stranded),
                         ('stranded', stranded)),
                 f'{what}: {free} of {total} free, {stranded} of these '
@@ -29,7 +29,7 @@ def shares(total: int, free: int, stranded: int,
 
 
 def promise(fit: int, by_sums: int, what: str) -> markupsafe.Markup:
-    """Draw what fits of what sums promise."""
+    """Draw the instances that fit, as a share of those that fit by sums."""
     return _bar(by_sums, (('free', fit), ('stranded', by_sums - fit)),
                 f'{what}: {fit} of {by_sums} fit')
 
@@ -56,7 +56,7 @@ def host(shown: state.FleetHost,
          sizes: Container[int]) -> markupsafe.Markup:
     """Draw the cores and the pages of each cell of a host.
 
-    :param sizes: the sizes of pages that matter, in KiB
+    :param sizes: the page sizes to draw, in KiB
     """
     parts: list[str] = []
     words = []
@@ -80,7 +80,7 @@ def host(shown: state.FleetHost,
 
 
 def _cores(cell: supplies.CellSupply) -> Iterator[str]:
-    """Say of each core with PCPUs whether its threads are free."""
+    """Yield for each core with PCPUs: free, partly or taken."""
     for core in cell.siblings:
         threads = core & cell.dedicated
         free = len(threads & cell.free)
@@ -90,7 +90,6 @@ def _cores(cell: supplies.CellSupply) -> Iterator[str]:
 
 
 def _pages(pool: supplies.PageSupply, top: float) -> Iterator[str]:
-    """Draw the free part of the pages of one size."""
     width = 46
     yield svg.rectangle('outline', _PAGES + 0.5, top + 0.5, width, _SIDE)
     free = max(0, pool.free) / (pool.used + pool.free)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write why a guest fits or not, as a document and as a table."""
+"""Write why a guest fits or not, as a document and a table."""
 
 import textwrap
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from hpcvirt.model import cpuset
 
 SCHEMA_VERSION = 1
 
-#: The best hosts are listed with their weights.
+#: The most hosts that are listed with their weights.
 _MAX_WEIGHED = 5
 
 _WEIGHTS = ('Host', 'Weight', 'Parts')
@@ -25,7 +25,7 @@ HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
 
 def document(verdicts: Sequence[verdict.HostVerdict],
              nearest: Sequence[changes.Change]) -> dict[str, Any]:
-    """Turn the verdicts into dicts, lists, numbers and strings."""
+    """Write the verdicts as dicts, lists, numbers and strings."""
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': any(item.fits for item in verdicts),
@@ -43,10 +43,10 @@ def document(verdicts: Sequence[verdict.HostVerdict],
 
 def text(name: str, verdicts: Sequence[verdict.HostVerdict],
          nearest: Sequence[changes.Change], width: int | None = None) -> str:
-    """Draw the verdicts, hosts that fail alike in one line.
+    """Write the verdicts as a table; hosts with equal reasons share a line.
 
-    :param name: the flavor
-    :param width: columns of the terminal, None if there is none
+    :param name: the name of the flavor
+    :param width: the columns of the terminal; None without a terminal
     """
     room = width or text_table.WIDTH
     fitting = sum(item.fits for item in verdicts)
@@ -70,13 +70,14 @@ def text(name: str, verdicts: Sequence[verdict.HostVerdict],
                                    break_on_hyphens=False)
         blocks.append('\n'.join(lines) + '\n')
     elif not fitting:
-        blocks.append('No single change that was tried would let it in.\n')
+        blocks.append('It does not fit with any of the single changes that '
+                      'were tried.\n')
     return '\n'.join(blocks)
 
 
 def _alike(verdicts: Sequence[verdict.HostVerdict],
            ) -> list[list[verdict.HostVerdict]]:
-    """Group verdicts, the hosts on which the guest fits first."""
+    """Group verdicts by reason; hosts on which the guest fits come first."""
     groups: dict[object, list[verdict.HostVerdict]] = {}
     for item in sorted(verdicts, key=lambda item: not item.fits):
         groups.setdefault((item.step, item.code, item.root), []).append(item)

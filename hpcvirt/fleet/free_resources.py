@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say what is free in a fleet, how much of it is whole, and what is stranded.
+"""Count the free resources of a fleet, and those that are stranded.
 
-What is stranded on a host is free, and stays free whichever one of the
-flavors the host is filled with: PCPUs left by the flavor that leaves the
-fewest, and pages likewise. Nothing is free on a host that takes no new
-instances.
+Stranded resources are free, and stay free whichever one of the flavors fills
+the host: the PCPUs that the flavor leaves that leaves the fewest, and likewise
+the pages. A host that takes no new instances has no free resources.
 """
 
 import collections
@@ -33,7 +32,7 @@ class Amount:
 
 @dataclasses.dataclass(frozen=True)
 class Whole:
-    """How many cells, sockets or hosts there are, and are without guests."""
+    """The number of cells, sockets or hosts, and of those without guests."""
 
     total: int
     free: int
@@ -41,14 +40,14 @@ class Whole:
 
 @dataclasses.dataclass(frozen=True)
 class FreeResources:
-    """What is free on a host, or in a fleet.
+    """The free resources of a host or of a fleet.
 
-    :ivar pages: size in KiB -> the pages that guests may have, of the sizes
-        that flavors ask for
-    :ivar cells: those with PCPUs; one is free if no instance has CPUs, memory
-        or pages of it
-    :ivar sockets: one is free if all of its cells are
-    :ivar hosts: one is free if no instance is on it
+    :ivar pages: size in KiB -> the pages for guests, of the sizes that flavors
+        request
+    :ivar cells: cells with PCPUs; a cell is free if no instance uses CPUs,
+        memory or pages of it
+    :ivar sockets: sockets; a socket is free if all of its cells are
+    :ivar hosts: hosts; a host is free if no instance is on it
     """
 
     pcpus: Amount
@@ -61,9 +60,9 @@ class FreeResources:
 def describe_hosts(fleet: state.Fleet,
                    found: Sequence[counts.InstanceCount]) -> dict[
                        str, FreeResources]:
-    """Describe each host.
+    """Count the free resources of each host.
 
-    :param found: the counts of all flavors that may be on the hosts
+    :param found: the counts of all flavors that the hosts may take
     """
     compiled = [(item, guests.compile_flavor(item.flavor)) for item in found]
     wanted = {cell.page_kib for _, guest in compiled
@@ -74,7 +73,7 @@ def describe_hosts(fleet: state.Fleet,
 
 
 def total(rooms: Iterable[FreeResources]) -> FreeResources:
-    """Add up hosts."""
+    """Add up the free resources of hosts."""
     rooms = list(rooms)
     sizes = sorted({size for room in rooms for size in room.pages})
     return FreeResources(
@@ -96,10 +95,10 @@ def _sum(amounts: Iterable[Amount]) -> Amount:
 
 def _describe(host: state.FleetHost, wanted: Collection[int | None],
               fillings: Sequence[tuple[guests.Guest, int]]) -> FreeResources:
-    """Describe a host.
+    """Count the free resources of a host.
 
-    :param wanted: the page sizes and classes that flavors ask for
-    :param fillings: the guests that it is filled with, one kind at a time
+    :param wanted: the page sizes and classes that flavors request
+    :param fillings: kinds of guests, and the number that fills the host
     """
     supply = host.state.supply
     is_open = host.state.closed is None
@@ -138,9 +137,8 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
 
 def _pages_after(guest: guests.Guest, number: int, supply: supplies.Supply,
                  free: Mapping[int, int], smallest: int) -> dict[int, int]:
-    """Compute the pages that a number of guests leave."""
     if guest.demand.pages_by_class:
-        # Only the claim says which size it gets.
+        # Only the claim chooses the size.
         return _free_pages(capacity.fill(guest.shape, supply, number).supply)
     left = dict(free)
     for cell in guest.demand.cells:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say how many guests a host takes once some of its instances are gone.
+"""Count the guests that a host takes after some of its instances have left.
 
-For most guests the claim only counts cells with room. Then only the cells of
-the instances that are gone have to be looked at again, which is what makes
-the search of :mod:`hpcvirt.fleet.move_search` fast.
+For most guests the claim only counts cells with room. Only the cells of the
+instances that left are then examined again, which makes the search of
+:mod:`hpcvirt.fleet.move_search` fast.
 """
 
 import itertools
@@ -22,16 +22,17 @@ from hpcvirt.fleet import state
 
 
 class FreedHost:
-    """A host, the instances that may leave it, and guests of one kind.
+    """Counts the guests of one kind that a host takes without instances.
 
     :ivar name: the name of the host
-    :ivar now: how many guests it takes as it is
+    :ivar now: the number of guests that it takes now
     """
 
     def __init__(self, guest: guests.Guest, host: state.FleetHost, now: int,
                  most: int, leavers: Sequence[state.Instance]) -> None:
-        """Look at a host.
+        """Prepare the counts.
 
+        :param now: the number of guests that the host takes now
         :param most: the number of guests that are needed
         :param leavers: the instances that may leave
         """
@@ -43,7 +44,7 @@ class FreedHost:
                       is None else 0)
         self._leavers = leavers
         demand = guest.demand
-        #: Whether enough cells with room are enough.
+        #: Whether the guest fits if enough cells have room.
         self._counts = claim.counts_cells(demand, host.state.supply)
         self._width = (len(demand.cells) if demand.cells and
                        claim.is_immune(demand) else 0)
@@ -52,17 +53,17 @@ class FreedHost:
         self._memo: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def bound(self, gone: Collection[state.Instance]) -> int:
-        """Compute how many guests it may take at most without these.
+        """Return the most guests that the host may take without instances.
 
-        This is never too few, and grows with who is gone.
+        The bound is never too low, and never falls if more instances leave.
         """
         most = self._by_sums(gone)
-        # That of the cells takes longer to compute.
+        # The bound by cells takes longer to compute.
         return (most if most <= self.now else
                 min(most, self._by_cells(gone)))
 
     def gain(self, gone: Collection[state.Instance]) -> int:
-        """Count how many more guests it takes without these."""
+        """Count how many more guests the host takes without instances."""
         most = self.bound(gone)
         if most > 1 or (most > self.now and not self._counts):
             most = len(admission.place_guests(
@@ -70,7 +71,10 @@ class FreedHost:
         return max(0, most - self.now)
 
     def find_sets(self, size: int) -> Iterator[tuple[state.Instance, ...]]:
-        """Yield sets of this size whose instances may all have to leave."""
+        """Yield sets of instances that may all have to leave.
+
+        :param size: the number of instances in a set
+        """
         if self._by_sums(self._leavers) <= self.now:
             return
         numbers = range(len(self._leavers))
@@ -97,7 +101,7 @@ class FreedHost:
         return self._memo[key]
 
     def _taken(self, cell: supplies.CellSupply) -> int:
-        """Compute how many guest cells a host cell takes at most."""
+        """Return the most guest cells that a host cell may take."""
         if not self._width:
             return self._most
         demand = self._guest.demand.cells[0]
@@ -130,7 +134,7 @@ class FreedHost:
             takes[number] = self._without(number, tuple(sorted(
                 places[instance.id] for instance in gone
                 if number in instance.cells)))
-        # Each of these guests has each of its cells on another host cell.
+        # Each cell of a guest is on another host cell.
         count = self._most
         while count and sum(min(take, count) for take in takes.values()
                             ) < count * self._width:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a flavor requests: of the cells of a host, and of its sums.
+"""The demand of a flavor: in total for Placement, and cell by cell.
 
-Nova asks twice. Placement compares sums of a whole host; the filter and the
-claim compare cells.
+Placement compares the totals of a host; the filter and the claim compare its
+cells.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from hpcvirt.specs import codec
 from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
-#: What a host has of local disk where it is not known.
+#: The local disk of a host if it is not known.
 UNKNOWN_DISK_GIB = 2 ** 53
 
 
@@ -37,7 +37,7 @@ class Resources(typing.NamedTuple):
         return Resources(*map(sum, zip(self, other, strict=True)))
 
     def times(self, other: 'Resources') -> int:
-        """How often the other amounts are contained in these."""
+        """Return how often these amounts contain the other ones."""
         return max(0, min([own // its for own, its
                            in zip(self, other, strict=True) if its],
                           default=0))
@@ -47,9 +47,9 @@ class Resources(typing.NamedTuple):
 class Guest:
     """An instance of a flavor.
 
-    :ivar shape: what the extra specs say
-    :ivar demand: what the claim looks for, cell by cell
-    :ivar sums: what Placement allocates
+    :ivar shape: its CPUs, memory and devices as the extra specs request them
+    :ivar demand: the resources for which the claim searches, cell by cell
+    :ivar sums: the resources that Placement allocates
     :ivar required: the traits that a host must have
     :ivar forbidden: the traits that a host must not have
     """
@@ -64,8 +64,8 @@ class Guest:
 def compile_flavor(flavor: flavor_model.Flavor) -> Guest:
     """Compile a flavor.
 
-    :raises InvalidInput: naming the flavor and the key, where Nova would
-        refuse the flavor
+    :raises InvalidInput: naming the flavor and the key, if Nova would refuse
+        the flavor
     """
     try:
         shape = codec.decode(flavor.vcpus, flavor.ram_mib,
@@ -84,7 +84,10 @@ def compile_flavor(flavor: flavor_model.Flavor) -> Guest:
 
 
 def compile_shape(shape: shape_model.Shape, vcpus: int, ram_mib: int) -> Guest:
-    """Compile a shape; one without cells says nothing of its size."""
+    """Compile a shape.
+
+    :param vcpus: the vCPUs, which a shape without cells does not have
+    """
     if shape.cells:
         vcpus = shape.cpus
     pinned = sum(cell.pcpus for cell in shape.cells)

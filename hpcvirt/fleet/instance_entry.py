@@ -28,7 +28,7 @@ _Name = Annotated[str, serialization.text(r'(?s).{1,255}', 'node1')]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _PlainValue:
-    """A value as it is in the file; equal ones have the same text."""
+    """A value of the file; equal values have the same text."""
 
     text: str
     value: object = dataclasses.field(compare=False)
@@ -46,7 +46,7 @@ def _load_flavor(plain: _PlainValue) -> flavor_model.Flavor:
 
 
 def read_flavor(plain: object) -> flavor_model.Flavor:
-    """Read a flavor; a hundred thousand instances share a few."""
+    """Read a flavor; equal flavors of many instances are read once."""
     try:
         return _load_flavor(_PlainValue(repr(plain), plain))
     except exception.InvalidInput as exc:
@@ -65,7 +65,7 @@ class _InstanceCell:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InstanceEntry:
-    """An instance as the file has it."""
+    """An instance of the file."""
 
     id: _Name
     host: _Name
@@ -80,7 +80,7 @@ class InstanceEntry:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServerGroupEntry:
-    """A server group as the file has it."""
+    """A server group of the file."""
 
     policy: state.Policy
     members: frozenset[_Name]
@@ -90,7 +90,7 @@ class ServerGroupEntry:
 
 def read_groups(entries: Iterable[ServerGroupEntry], ids: Mapping[str, object],
                 where: str) -> dict[str, state.ServerGroup]:
-    """Read the server groups: the id of an instance -> its group."""
+    """Return the server groups, by the ids of their instances."""
     groups: dict[str, state.ServerGroup] = {}
     for number, entry in enumerate(entries):
         here = f'{where}: server_groups[{number}].members'
@@ -102,8 +102,8 @@ def read_groups(entries: Iterable[ServerGroupEntry], ids: Mapping[str, object],
                     here, f'{member!r} is not the id of an instance')
             if member in groups:
                 raise exception.InvalidInput(
-                    here, f'{member!r} belongs to a server group before it, '
-                    'too')
+                    here, f'{member!r} also belongs to a server group before '
+                    'it')
             groups[member] = group
     return groups
 
@@ -114,14 +114,15 @@ def read_instance(item: InstanceEntry, where: str,
     """Read an instance.
 
     :param flavors: name -> a flavor of the document
-    :param compiled: the flavors that have been compiled, which is filled
-    :raises InvalidInput: if it contradicts its flavor
+    :param compiled: the id of a flavor object -> the compiled flavor; new ones
+        are added
+    :raises InvalidInput: if the instance contradicts its flavor
     """
     flavor = item.flavor
     if isinstance(flavor, str):
         if flavor not in flavors:
             raise exception.InvalidInput(
-                f'{where}.flavor', f'{flavor[:64]!r} is none of flavors')
+                f'{where}.flavor', f'{flavor[:64]!r} is not one of flavors')
         flavor = flavors[flavor]
     if id(flavor) not in compiled:
         try:
@@ -152,7 +153,7 @@ def read_instance(item: InstanceEntry, where: str,
 
 def _read_pages(cell: _InstanceCell, memory_mib: int,
                 where: str) -> int | None:
-    """Return the page size of a guest cell, which has one."""
+    """Return the page size of a guest cell; None if the file has none."""
     if not cell.pages:
         return None
     (size, count), *others = cell.pages.items()
@@ -164,8 +165,8 @@ def _read_pages(cell: _InstanceCell, memory_mib: int,
     needed = count_pages(memory_mib, size_kib)
     if count != needed:
         raise exception.InvalidInput(
-            where, f'are {count} of {words.format_size(size_kib)}, but the '
-            f'{memory_mib} MiB of the guest cell are {needed}')
+            where, f'has {count} pages of {words.format_size(size_kib)}, but '
+            f'the {memory_mib} MiB of the guest cell need {needed}')
     return size_kib
 
 
@@ -175,7 +176,7 @@ def count_pages(memory_mib: int, size_kib: int) -> int:
 
 
 def dump_flavor(flavor: flavor_model.Flavor) -> dict[str, Any]:
-    """Write a flavor as plain values."""
+    """Write a flavor as dicts, numbers and strings."""
     plain: dict[str, Any] = serialization.dump(flavor)
     if flavor.projects is None:
         del plain['projects']
@@ -185,7 +186,7 @@ def dump_flavor(flavor: flavor_model.Flavor) -> dict[str, Any]:
 def dump_instance(item: state.Instance,
                   known: Mapping[str, flavor_model.Flavor],
                   peers: Mapping[str, frozenset[str]]) -> dict[str, Any]:
-    """Write an instance as plain values.
+    """Write an instance as dicts, lists, numbers and strings.
 
     :param known: name -> a flavor of the document
     :param peers: host -> all hosts of its class

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Collect from a log what HPCTopologyFilter has written about requests.
+"""Read the decisions of HPCTopologyFilter from a log.
 
 A line counts if oslo.log has written it for a logger of the filter. The name
-of the logger stands behind the level, and before that stands only what
-oslo.log, syslog, journalctl, a container or grep writes at the beginning of a
-line. The line may also be a JSON object: of the formatter of oslo.log, of
-``journalctl --output json`` or of a container, which have the line in one of
-their fields. Text that another logger quotes does not count, because a user
-of the cloud may have chosen it.
+of the logger follows the level, which only a prefix of oslo.log, syslog,
+journalctl, a container or grep may precede. The line may also be a JSON
+object: of the formatter of oslo.log, of ``journalctl --output json`` or of a
+container, which have the line in one of their fields. Text that another
+logger quotes does not count, because a user of the cloud may have chosen it.
 
-In a file of plain text, a line break in such text begins a line as well. Nova
-quotes text of users in the lines of filters at DEBUG level, so behind one no
-line counts but those of the same request, until that request has a line
-elsewhere. A user cannot write such a line: nova-api makes the id of a request
+In a file of plain text, a line break in quoted text begins a line as well.
+Nova quotes text of users in the lines of filters at DEBUG level. After such a
+line, only lines of the same request count, until that request has a line of
+another logger. A user cannot write a line of a request: nova-api makes its id
 after it has received all that the user can choose.
 """
 
@@ -28,18 +27,18 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.fit import decision_log
 
-#: Refusals that are kept, the last ones of the log.
+#: The most refusals that are kept: the last of the log.
 MAX_REFUSALS = 1000
 
-#: Differences that are counted each for itself; a log is not trusted to have
-#: few flavors.
+#: The most kinds of differences that are counted: a log may name any number of
+#: flavors.
 MAX_DIFFERENCES = 1000
 
 #: The loggers of the filter.
 _LOGGERS = ('hpcvirt.nova.no_valid_host_log', 'hpcvirt.nova.shadow')
-#: What the names of loggers have in common that quote text of users.
+#: A part of the names of all loggers that quote text of users.
 _QUOTING = '.filters.'
-#: The lines after which a quotation has ended, if its request was killed.
+#: The lines after which a quotation ends if its request logs nothing more.
 _LONGEST_QUOTATION = 10_000
 _COLOR = re.compile(r'\x1b\[[\d;]{0,9}m')
 
@@ -49,8 +48,8 @@ _TIME = (r'(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15}'
          r'(?: ?[A-Z]{1,5}|[+-]\d\d:?\d\d)?'
          r'|\[[ \d.]{1,20}\]|\d{1,12}\.\d{1,9})')
 
-#: The line of oslo.log, or a JSON object, and what may stand before it:
-#: nothing that can be part of a sentence.
+#: The line of oslo.log, or a JSON object, and the prefixes that may precede
+#: it, none of which can be part of a sentence.
 _LINE = re.compile(
     r'(?:[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
     r'(?:\[[\w./-]{1,255}\] |[\w.-]{1,255} {0,99}\| )?'  # kubectl, compose
@@ -63,30 +62,30 @@ _LINE = re.compile(
     r'|(?P<object>\{.*))',
     re.ASCII | re.DOTALL)
 
-#: The longest text in a line: JSON writes one character as two escapes of
-#: five characters behind a backslash.
+#: The longest text in a line: JSON writes a character as up to two escapes,
+#: each with five characters after its backslash.
 _LONGEST = 10 * decision_log.MAX_LENGTH
 _FIELD = re.compile(r'\b(\w{1,20})='
                     rf'(-|\d{{1,9}}|"(?:[^"\\]|\\.){{0,{_LONGEST}}}+")(?: |$)')
 
-#: Where a JSON object without the name of a logger may have a whole line.
+#: The keys under which a JSON object without a logger may have a whole line.
 _LINES = ('MESSAGE', 'log', 'message')
 #: A container may wrap the JSON object of oslo.log in one of its own.
 _MAX_LEVELS = 2
 
 
 class Found:
-    """What a log has.
+    """The decisions in a log.
 
-    :ivar refused: the number of refusals
-    :ivar refusals: the last ones, by the decision: hosts that fail alike
-    :ivar shadow: the sums of shadow mode, by the names in the document
-    :ivar error: why a comparison failed
-    :ivar differences: requests and hosts of each kind of difference, by the
-        direction, the code and the flavor, and the first record
-    :ivar unreadable: lines that are cut or of another form, or that a user
-        may have written
-    :ivar others: lines about other requests than the wanted one
+    :ivar refused: the number of refused requests
+    :ivar refusals: the records of the last of these, by request
+    :ivar shadow: the totals of shadow mode, by their names in the document
+    :ivar error: why the first comparison failed; None if none did
+    :ivar differences: (direction, code, flavor) -> the numbers of requests
+        and hosts, and the first record
+    :ivar unreadable: the number of lines that are cut or have another form,
+        or that a user may have written
+    :ivar others: the number of lines about other requests
     """
 
     def __init__(self) -> None:
@@ -98,7 +97,7 @@ class Found:
             collections.Counter[str], decision_log.ShadowDifference]] = {}
 
     def add(self, item: decision_log.Record) -> None:
-        """Add what a line has."""
+        """Add the record of a line."""
         if isinstance(item, decision_log.RefusedHosts):
             self._add_refused(item)
         elif isinstance(item, decision_log.ShadowComparison):
@@ -112,7 +111,7 @@ class Found:
                 sums.update(requests=1, hosts=item.hosts)
 
     def _add_refused(self, item: decision_log.RefusedHosts) -> None:
-        # Lines of other requests may stand between those of this one.
+        # Lines of several requests may alternate.
         key = item.time, item.request_id, item.instance
         if key not in self.refusals:
             self.refused += 1
@@ -137,10 +136,10 @@ class Found:
 
 @dataclasses.dataclass(frozen=True)
 class _Line:
-    """What oslo.log has written for a logger.
+    """A line of oslo.log.
 
     :ivar context: the ids of the request and its user; None in a JSON object,
-        in which no line break begins a line
+        which escapes line breaks
     :ivar quotes: whether it may quote text of users
     """
 
@@ -153,13 +152,13 @@ class _Line:
 def read(lines: Iterable[bytes], request: str | None) -> Found:
     """Read a log.
 
-    :param lines: of bounded length
-    :param request: only read of the request with this id, or of this
-        instance; the others are counted
+    :param lines: lines of bounded length
+    :param request: the id of the request or of the instance to read about;
+        None for all. Lines about others are counted.
     """
     found = Found()
-    # The contexts of lines that may quote line breaks, and the number of the
-    # last such line of each.
+    # Contexts of lines that may quote line breaks -> the number of the last
+    # such line.
     quoting: dict[str, int] = {}
     known = tuple(name.encode() for name in (*_LOGGERS, _QUOTING))
     for number, text in enumerate(lines):
@@ -188,7 +187,7 @@ def read(lines: Iterable[bytes], request: str | None) -> Found:
 
 def _follow(quoting: dict[str, int], line: _Line | None,
             number: int) -> None:
-    """Note in which contexts a quotation may go on after a line."""
+    """Update the contexts in which a quotation may continue after a line."""
     for context, last in tuple(quoting.items()):
         if last + _LONGEST_QUOTATION < number:
             del quoting[context]
@@ -207,10 +206,10 @@ def _require_own_line(record: decision_log.Record, context: str | None,
 
 
 def read_message(message: str) -> decision_log.Record | None:
-    """Read what the filter has logged, None if it is another message.
+    """Read a message of the filter; None if it is not about a decision.
 
     :raises ValueError: if it is cut
-    :raises InvalidInput: if a field is missing, or is of another form
+    :raises InvalidInput: if a field is missing, or has another form
     """
     for beginning, kind in decision_log.BEGINNINGS.items():
         if message.startswith(beginning):
@@ -229,7 +228,7 @@ def _read_fields(text: str) -> dict[str, object]:
 
 
 def _find_line(line: str, level: int = 0) -> _Line | None:
-    """Return what oslo.log has written, None if the line has another form."""
+    """Find the line of oslo.log; None if the line has another form."""
     match = _LINE.match(_COLOR.sub('', line))
     if match is None:
         return None

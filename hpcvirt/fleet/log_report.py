@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write what a log has about requests, as a document and as tables.
+"""Write the decisions in a log, as a document and as tables.
 
-A refused request is written as ``hpcvirt explain`` writes a fleet, with the
-hosts that reached the filter.
+A refused request is written as ``hpcvirt explain`` writes it, with the hosts
+that reached the filter.
 """
 
 import textwrap
@@ -20,7 +20,7 @@ from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import verdict
 
-#: Other refusals that the table names.
+#: The most other refusals that the table names.
 _MAX_OTHERS = 20
 
 _OTHERS = ('Time', 'Request', 'Flavor', 'Hosts', 'Why')
@@ -29,10 +29,10 @@ _NUMBERS = {'Requests', 'Hosts'}
 
 
 def document(found: log_reading.Found) -> dict[str, Any]:
-    """Turn what was found into the document of explain.
+    """Write the decisions as dicts, lists, numbers and strings.
 
-    ``hosts`` has the hosts that the log names of the last refusal, and
-    ``refusals`` the lines of each.
+    ``hosts`` has the hosts that the log names for the last refused request,
+    and ``refusals`` the records of each request.
     """
     refusals = list(found.refusals.values())
     verdicts = [
@@ -55,9 +55,9 @@ def _shadow(found: log_reading.Found) -> dict[str, Any]:
 
 
 def text(found: log_reading.Found, width: int | None = None) -> str:
-    """Draw the last refusal, the list of the others, and shadow mode.
+    """Write the last refused request, a table of others, and shadow mode.
 
-    :param width: columns of the terminal, None if there is none
+    :param width: the columns of the terminal; None without a terminal
     """
     room = width or text_table.WIDTH
     *others, last = found.refusals.values() or [[]]
@@ -70,7 +70,7 @@ def text(found: log_reading.Found, width: int | None = None) -> str:
         blocks += _draw_shadow(found, room)
     if found.unreadable:
         blocks.append(f'{words.count_noun(found.unreadable, "line")} of '
-                      'hpcvirt cannot be read: cut, or perhaps made up by a '
+                      'hpcvirt cannot be read: cut, or possibly forged by a '
                       'user.\n')
     return '\n'.join(blocks)
 
@@ -81,7 +81,7 @@ def _draw_refusal(groups: Sequence[decision_log.RefusedHosts],
     blocks = [
         _fill(f'At {_time(first)} nova-scheduler refused the request '
               f'{first.request_id or "(without id)"} for the instance '
-              f'{first.instance or "(without id)"}. It asked for '
+              f'{first.instance or "(without id)"}. It requested '
               f'{first.asked}.', room),
         printable.escape(
             f'{first.flavor} fits on 0 of {words.count_noun(first.of, "host")}'

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the fewest moves after which a guest fits, or several of them.
+"""Find the fewest moves after which one or more guests fit.
 
 If :mod:`hpcvirt.fleet.move_search` finds two moves, no single move is enough,
 and if it finds none, there are none.
 
-Room for several kinds of guests at once is made for one kind after the other,
-the largest first. Each kind gets the fewest moves after which all of its
-guests fit beside those of the kinds before it, whose places are held. All
-kinds together may get more moves than a search among all at once would find,
-but never one that is not needed by its kind.
+Room for several kinds of guests is made for one kind after another, the
+largest first. Each kind gets the fewest moves after which all of its guests
+fit, while the room for the kinds before it is kept. The total may exceed the
+fewest moves for all kinds together, but every move is needed by its kind.
 """
 
 import dataclasses
@@ -30,11 +29,11 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
            cold: bool = False) -> moving.MovePlan | None:
     """Find a plan with the fewest moves.
 
-    Cold migrations are the last resort: of all plans, one with the fewest of
-    them is found, and of these one with the fewest moves.
+    Cold migrations are the last resort: the plan has the fewest of them, and
+    among such plans the fewest moves.
 
     :param most: the most moves, at most 2
-    :param count: the number of guests that must fit at once
+    :param count: the number of guests that must fit together
     :param cold: whether instances may be migrated cold
     :returns: None if no plan has so few moves
     """
@@ -50,7 +49,7 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """How many instances of a flavor room is kept for."""
+    """The number of instances of a flavor for which room is kept."""
 
     flavor: flavor_model.Flavor
     count: int
@@ -58,7 +57,7 @@ class Wanted:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """The moves for one kind of guests; None if there are none."""
+    """The moves for one kind of guests; ``plan`` is None if there are none."""
 
     wanted: Wanted
     plan: moving.MovePlan | None
@@ -66,7 +65,7 @@ class Kept:
 
 def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
               most: int, cold: bool = False) -> list[Kept]:
-    """Find the moves for each kind, in the order in which they are made.
+    """Find the moves for each kind, in the order in which to make them.
 
     :param most: the most moves for one kind
     :raises InvalidInput: for a flavor that Nova would refuse
@@ -92,7 +91,7 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
 
 def _held(guest: guests.Guest, flavor: flavor_model.Flavor,
           host: state.FleetHost) -> state.FleetHost:
-    """Take the place of a guest, so that nobody else gets it."""
+    """Put a guest on a host, so that no other guest gets its room."""
     placed = admission.admit(guest, host.state)
     if not isinstance(placed, cell_assignments.CellAssignment):
         raise ValueError(f'{flavor.name} does not fit as planned')

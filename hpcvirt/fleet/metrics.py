@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a fleet still takes as metrics, with names and help.
+"""Describe the room in a fleet as metrics, with names and help.
 
-The names and labels that os-capacity has too mean the same there
-[https://github.com/stackhpc/os-capacity]: a flavor counted by what Nova really
-takes instead of Placement's sums.
+Names and labels of os-capacity [https://github.com/stackhpc/os-capacity] have
+the same meaning here, but count the instances that Nova really takes, not
+those that Placement's totals promise.
 """
 
 import collections
@@ -26,7 +26,7 @@ from hpcvirt.fleet import verdict
 class Family:
     """A gauge.
 
-    :ivar samples: the values of the labels -> the value
+    :ivar samples: values of the labels -> value
     """
 
     name: str
@@ -37,7 +37,10 @@ class Family:
 
 def families(fleet: state.Fleet,
              found: Sequence[counts.InstanceCount]) -> Iterator[Family]:
-    """Describe a fleet."""
+    """Yield the metrics of a fleet.
+
+    :param found: the counts of all flavors that the hosts may take
+    """
     by_flavor = ('flavor_name', 'public')
     public = {item.flavor.name: str(item.flavor.projects is None)
               for item in found}
@@ -52,8 +55,8 @@ def families(fleet: state.Fleet,
         'enough', by_flavor,
         {(item.flavor.name, public[item.flavor.name]): item.by_sums
          for item in found})
-    # As in os-capacity, hosts that take none have no sample. The last two
-    # labels are those of aggregates, which are not known here.
+    # As in os-capacity, hosts that take no instance have no sample. The last
+    # two labels are about aggregates, which are not known here.
     yield Family(
         'openstack_free_capacity_hypervisor_by_flavor',
         'Instances of this flavor alone that Nova takes on the hypervisor',
@@ -111,7 +114,7 @@ def _room(rooms: Mapping[str,
 
 def _refusals(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
               ) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Count the hosts that refuse, those that are alike at once."""
+    """Count the hosts that refuse each flavor, by step and reason."""
     groups = [(group[0], len(group))
               for group in state.group_alike(fleet.hosts)]
     for item in found:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write the moves that make room, as a document and in words."""
+"""Write the moves that make room, as a document and as text."""
 
 import collections
 import dataclasses
@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class MoveRequest:
-    """What was asked for; see :func:`hpcvirt.fleet.make_room.search`."""
+    """The arguments of :func:`hpcvirt.fleet.make_room.search`."""
 
     most: int
     count: int = 1
@@ -30,7 +30,7 @@ class MoveRequest:
 
 def document(fleet: state.Fleet,
              plan: moving.MovePlan | None) -> dict[str, Any]:
-    """Turn a plan into dicts, lists, numbers and strings."""
+    """Write a plan as dicts, lists, numbers and strings."""
     places = _places_of(plan)
     return {
         'schema_version': SCHEMA_VERSION,
@@ -44,7 +44,7 @@ def document(fleet: state.Fleet,
 
 def standing_document(fleet: state.Fleet,
                       found: Sequence[make_room.Kept]) -> dict[str, Any]:
-    """Turn the moves for several kinds into such a document."""
+    """Write the moves for several kinds, as :func:`document` does."""
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': all(kept.plan is not None for kept in found),
@@ -73,9 +73,8 @@ def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
          asked: MoveRequest, width: int | None = None) -> str:
     """Describe a plan.
 
-    :param name: the flavor
-    :param asked: what was asked for
-    :param width: columns of the terminal, None if there is none
+    :param name: the name of the flavor
+    :param width: the columns of the terminal; None without a terminal
     """
     return _with_broken(fleet, _lines(fleet, name, plan, asked), width)
 
@@ -134,7 +133,7 @@ def _lines(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
 def progress(move: moving.Move, why: str | None) -> str:
     """Say whether a move was made.
 
-    :param why: why it was not, None if it was
+    :param why: why it was not made; None if it was
     """
     if why is None:
         return f'{move.id} is on {_where(move.target, move.cells)}.\n'
@@ -144,7 +143,7 @@ def progress(move: moving.Move, why: str | None) -> str:
 
 
 def format_move(move: moving.Move) -> str:
-    """Say who moves where."""
+    """Name the instance of a move, its source and its target."""
     return (f'{move.id} from {move.source} to '
             f'{_where(move.target, move.cells)}'
             + (' (cold)' if move.cold else ''))

@@ -2,13 +2,13 @@
 
 """Find one or two moves after which a number of equal guests fit.
 
-Who has to leave for the guests decides: each of them lands on a host as it is,
-or on one that another instance leaves before. Of hosts and instances that are
-alike, and that no other move touches, any will do, so that a few of each kind
-are tried. Each plan is carried out, which is the proof.
+The search starts with the instances that must leave for the guests. Each moves
+to a host with room, or to a host that another instance leaves first. Equal
+hosts and instances that no other move touches are interchangeable, so only a
+few of each kind are tried. Each plan is proven by carrying it out.
 
-This finds any moves that make room by leaving. That a guest fits because
-another instance comes, as some of Nova's defects allow, is not looked for.
+The search finds all moves that make room by leaving. It does not consider that
+a guest may fit because an instance arrives, as some of Nova's defects allow.
 """
 
 import collections
@@ -21,36 +21,35 @@ from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 
-#: Instances and the hosts to which they have to go, None for any.
+#: Instances and their targets; None for any host.
 _Todo = tuple[tuple[state.Instance, str | None], ...]
 
 
 class MoveSearch:
-    """The moves in one fleet for a number of equal guests."""
+    """Searches the moves in a fleet for a number of equal guests."""
 
     def __init__(self, guest: guests.Guest,
                  hosts: tuple[state.FleetHost, ...], count: int,
                  most: int, cold: bool) -> None:
-        """Look at a fleet.
+        """Count the guests that fit now, and find instances that may move.
 
-        :param count: how many guests must fit at once
+        :param count: the number of guests that must fit together
         :param most: the most moves, at most 2
         :param cold: whether instances may be migrated cold
         """
         self._guest = guest
         self._hosts = {host.name: host for host in hosts}
         self._count = count
-        self._landings = moving.MoveTargets(hosts, cold)
+        self._move_targets = moving.MoveTargets(hosts, cold)
         self._now = {host.name: len(admission.place_guests(
             guest, host.state, count)) for host in hosts}
         self._missing = count - sum(self._now.values())
         self._freed = [freed_bound.FreedHost(
             guest, host, self._now[host.name], count,
-            self._landings.movable[host.name]) for host in hosts]
-        # An instance that moves to a host that takes guests may take their
-        # room.
+            self._move_targets.movable[host.name]) for host in hosts]
+        # An instance that moves may take the room of a guest.
         self._may_lose = self._missing < count
-        # The other moves touch fewer hosts than these.
+        # All other moves touch fewer hosts than this number.
         self._alike = 2 * most + 1
         self._leaving: dict[tuple[str, int], list[tuple[
             tuple[state.Instance, ...], int]]] = {}
@@ -59,9 +58,10 @@ class MoveSearch:
             int, list[tuple[state.Instance, str]]] = {}
 
     def find(self, number: int, most_cold: int) -> moving.MovePlan | None:
-        """Find a plan of this number of moves, with few enough cold ones.
+        """Find a plan with a number of moves.
 
-        :param number: no smaller number must be enough
+        :param number: the number of moves; no smaller number is enough
+        :param most_cold: the most cold migrations among them
         """
         if not number:
             return self._done((), self._hosts)
@@ -78,15 +78,16 @@ class MoveSearch:
               ) -> Iterator[tuple[tuple[state.Instance, ...], int]]:
         """Yield sets of instances that leave for the missing guests.
 
-        :param number: of moves
-        :returns: each set with the number of moves that may make way for it
+        :param number: the number of moves
+        :returns: each set with the number of moves that may precede it, to
+            make room for its instances
         """
         for freed in self._freed:
             for own in range(number, 0, -1) if freed.name > after else ():
                 spare = number - own
                 for chosen, gain in self._leaving_one(freed, own):
                     lands = all(map(self._lands, chosen))
-                    # Those who make way may make the rest of the room.
+                    # A preceding move may make the rest of the room.
                     if (all(map(self._openings, chosen)) if spare else
                             lands and gained + gain >= self._missing):
                         yield chosen, spare
@@ -98,33 +99,34 @@ class MoveSearch:
 
     def _leaving_one(self, freed: freed_bound.FreedHost, size: int,
                      ) -> list[tuple[tuple[state.Instance, ...], int]]:
-        """Find sets of instances of one host after which it takes more."""
+        """Find sets of instances without which a host takes more guests."""
         if (freed.name, size) not in self._leaving:
             self._leaving[freed.name, size] = [
                 (chosen, gain) for chosen in freed.find_sets(size)
                 for gain in [freed.gain(chosen)]
                 if gain and self._is_new(
                     self._known_sets, (freed.now, gain, *sorted(map(
-                        self._landings.kind, chosen))), freed.name)]
+                        self._move_targets.kind, chosen))), freed.name)]
         return self._leaving[freed.name, size]
 
     def _is_new(self, known: dict[object, collections.Counter[str]],
                 key: object, host: str) -> bool:
-        """Count what is alike, and say whether it has to be tried."""
+        """Count equal candidates, and tell whether to try this one."""
         counts = known.setdefault(key, collections.Counter())
         counts[host] += 1
         return max(counts[host], len(counts)) <= self._alike
 
     def _lands(self, instance: state.Instance) -> bool:
         return any(name != instance.host
-                   for name in self._landings.of(instance))
+                   for name in self._move_targets.find(instance))
 
     def _carry(self, todo: _Todo, spare: int, most_cold: int,
                moves: tuple[moving.Move, ...],
                hosts: dict[str, state.FleetHost]) -> moving.MovePlan | None:
-        """Make the first move, and the others after it.
+        """Make the first move, and then the others.
 
-        :param spare: how many other moves make way for the first one
+        :param spare: the number of moves that may precede the first one, to
+            make room for it
         """
         if sum(move.cold for move in moves) > most_cold:
             return None
@@ -137,7 +139,7 @@ class MoveSearch:
                      for other, name in self._openings(instance)
                      if name != instance.host)
             return next(filter(None, tries), None)
-        # The host that the next one leaves is the last resort.
+        # The host that the next instance leaves is tried last.
         last = rest[0][0].host if rest else None
         for name in [wanted] if wanted else sorted(
                 self._targets(instance, hosts), key=lambda name: name == last):
@@ -170,9 +172,9 @@ class MoveSearch:
 
     def _targets(self, instance: state.Instance,
                  hosts: dict[str, state.FleetHost]) -> Iterator[str]:
-        """Yield hosts on which an instance may land now."""
+        """Yield hosts to which an instance may move now."""
         alike = 0
-        for name in self._landings.of(instance):
+        for name in self._move_targets.find(instance):
             if name == instance.host or self._changed(name, hosts):
                 continue
             alike += not self._now[name]
@@ -184,18 +186,21 @@ class MoveSearch:
 
     def _openings(self, instance: state.Instance,
                   ) -> list[tuple[state.Instance, str]]:
-        """Find who may leave a host so that an instance lands there."""
-        kind = self._landings.kind(instance)
+        """Find instances that may leave a host to make room for another.
+
+        :returns: each with the name of its host
+        """
+        kind = self._move_targets.kind(instance)
         if kind not in self._known_openings:
             known: dict[object, collections.Counter[str]] = {}
-            landing = self._landings.of(instance)
+            targets = self._move_targets.find(instance)
             self._known_openings[kind] = [
                 (other, freed.name) for freed in self._freed
-                if not (freed.name in landing and not freed.now)
+                if not (freed.name in targets and not freed.now)
                 for other in self._openings_on(
                     instance, self._hosts[freed.name])
                 if self._is_new(
-                    known, (self._landings.kind(other),
+                    known, (self._move_targets.kind(other),
                             freed.now and freed.name,
                             self._missing > 1 and freed.gain((other,))),
                     freed.name)]
@@ -205,7 +210,7 @@ class MoveSearch:
                      host: state.FleetHost) -> list[state.Instance]:
         if instance.hosts is not None and host.name not in instance.hosts:
             return []
-        leavers = self._landings.movable[host.name]
+        leavers = self._move_targets.movable[host.name]
         freed = freed_bound.FreedHost(instance.guest, host, 0, 1, leavers)
         return [other for other in leavers
                 if moving.may_join(instance, host, (other,))

@@ -2,10 +2,10 @@
 
 """Move an instance from its host to another, as Nova migrates it.
 
-The claim on the target decides where the instance lands. It needs its room
-there before the instance leaves its source, which a live migration does at
-its end, and a cold one when it is confirmed. Where an instance lands is found
-once for each kind of instance.
+The claim on the target chooses the host cells. The instance needs its room
+there before it leaves its source: at the end of a live migration, or when a
+cold migration is confirmed. The targets are found once for each kind of
+instance.
 """
 
 import dataclasses
@@ -26,10 +26,10 @@ from hpcvirt.fleet import state
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One instance that moves.
+    """The move of an instance.
 
     :ivar cells: the host cells that it gets on the target
-    :ivar cold: whether it is migrated cold, not live
+    :ivar cold: whether it is a cold migration
     """
 
     id: str
@@ -41,7 +41,7 @@ class Move:
 
 @dataclasses.dataclass(frozen=True)
 class MovePlan:
-    """Moves, in their order, and where the guests fit then.
+    """Moves, in their order, and the hosts on which the guests then fit.
 
     :ivar places: host and cells of each guest, in the order of their claims
     """
@@ -68,7 +68,7 @@ def stays(instance: state.Instance, cold: bool = False) -> str | None:
     if instance.stays is not None:
         return instance.stays
     if instance.group and instance.group.policy is state.Policy.AFFINITY:
-        # The scheduler passes only hosts that have members of the group.
+        # Nova's filter passes only hosts that have members of the group.
         return 'belongs to a server group with affinity'
     if len(instance.devices) > sum(
             request.count for request in instance.guest.demand.requests):
@@ -85,7 +85,7 @@ def only_cold(instance: state.Instance) -> str | None:
 
 def may_join(instance: state.Instance, host: state.FleetHost,
              gone: Collection[state.Instance] = ()) -> bool:
-    """Whether aggregates, image and server group let an instance come.
+    """Whether aggregates, image and server group allow a host.
 
     :param gone: instances of the host that leave before
     """
@@ -101,13 +101,13 @@ def may_join(instance: state.Instance, host: state.FleetHost,
 
 def land(instance: state.Instance,
          host: state.FleetHost) -> cell_assignments.CellAssignment | None:
-    """Place an instance that moves to a host; None if it cannot."""
+    """Place an instance on the target of a move; None if it cannot move."""
     return place(instance, host) if may_join(instance, host) else None
 
 
 def place(instance: state.Instance,
           host: state.FleetHost) -> cell_assignments.CellAssignment | None:
-    """Place an instance as if it might join the host."""
+    """Place an instance, regardless of aggregates, image and server group."""
     guest = instance.guest
     if claim.depends_on_start(guest.demand):
         misfit = move_check.check(move_check.MoveClaim(
@@ -122,19 +122,19 @@ def place(instance: state.Instance,
 
 def arrive(instance: state.Instance, host: state.FleetHost,
            placement: cell_assignments.CellAssignment) -> state.FleetHost:
-    """Add an instance to a host, where it has landed."""
+    """Add an instance to a host."""
     supply, holding = allocation.charge(
         instance.guest.demand, host.state.supply, placement)
-    landed = dataclasses.replace(instance, host=host.name, holding=holding)
+    moved = dataclasses.replace(instance, host=host.name, holding=holding)
     return dataclasses.replace(
-        host, instances=(*host.instances, landed), state=dataclasses.replace(
+        host, instances=(*host.instances, moved), state=dataclasses.replace(
             host.state, supply=supply,
             free=host.state.free.minus(instance.guest.sums)))
 
 
 def try_move(hosts: dict[str, state.FleetHost], instance: state.Instance,
              target: str) -> Move | None:
-    """Move an instance between hosts; None if its target refuses it."""
+    """Move an instance between hosts; None if the target refuses it."""
     host = hosts[target]
     placed = land(instance, host)
     if placed is None:
@@ -175,13 +175,13 @@ def release_cell(instance: state.Instance,
 
 
 class MoveTargets:
-    """The instances of a fleet that may move, and where they land.
+    """The instances of a fleet that may move, and their targets.
 
     :ivar movable: host -> its instances that may move
     """
 
     def __init__(self, hosts: Sequence[state.FleetHost], cold: bool) -> None:
-        """Look at a fleet.
+        """Find the instances that may move.
 
         :param cold: whether instances may be migrated cold
         """
@@ -192,13 +192,16 @@ class MoveTargets:
         self._kinds: dict[str, tuple[object, int]] = {}
         self._numbers: dict[object, int] = {}
         self._roomy: dict[object, list[state.FleetHost]] = {}
-        self._landings: dict[int, dict[str, None]] = {}
+        self._targets: dict[int, dict[str, None]] = {}
 
     def _describe(self, instance: state.Instance) -> tuple[object, int]:
-        """Return what decides where an instance has room, and its kind."""
+        """Return the size of an instance, and the number of its kind.
+
+        The size determines on which hosts it has room.
+        """
         if instance.id not in self._kinds:
             guest = instance.guest
-            # Requests for devices cannot be hashed.
+            # The tags of device requests cannot be hashed.
             size = (id(guest) if guest.demand.requests else guest.demand,
                     guest.sums, instance.holding.placement.pages_kib)
             self._kinds[instance.id] = size, self._numbers.setdefault(
@@ -207,17 +210,17 @@ class MoveTargets:
         return self._kinds[instance.id]
 
     def kind(self, instance: state.Instance) -> int:
-        """Number what decides where an instance lands."""
+        """Number the kind of an instance, which determines its targets."""
         return self._describe(instance)[1]
 
-    def of(self, instance: state.Instance) -> dict[str, None]:
-        """Find the hosts on which an instance lands as they are."""
+    def find(self, instance: state.Instance) -> dict[str, None]:
+        """Find the hosts to which an instance can move now."""
         size, kind = self._describe(instance)
         if size not in self._roomy:
             self._roomy[size] = [host for host in self._hosts
                                  if place(instance, host) is not None]
-        if kind not in self._landings:
-            self._landings[kind] = {
+        if kind not in self._targets:
+            self._targets[kind] = {
                 host.name: None for host in self._roomy[size]
                 if may_join(instance, host)}
-        return self._landings[kind]
+        return self._targets[kind]

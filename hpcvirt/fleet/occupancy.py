@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Put instances on the host cells on which they already are."""
+"""Charge a host with the instances that are on it."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -19,11 +19,12 @@ from hpcvirt.model import shape as shape_model
 def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
            addresses: Sequence[str],
            ) -> tuple[state.FleetHostState, tuple[state.Instance, ...]]:
-    """Subtract instances from what a host has.
+    """Subtract the resources of instances from those of an empty host.
 
-    :param addresses: the address of the device behind each PCI pool
-    :returns: what is left, and the instances with what they have of the pools
-    :raises InvalidInput: naming the instance that cannot be there
+    :param addresses: the address of the device of each PCI pool
+    :returns: what is left; and the instances, each with its devices in the
+        pools
+    :raises InvalidInput: naming an instance that cannot be there
     """
     residents = []
     cells = {cell.id: cell for cell in empty.supply.cells}
@@ -114,9 +115,9 @@ def _taken(instance: state.Instance, page_kib: int | None,
 
 def _as_claimed(instance: state.Instance, supply: supplies.Supply,
                 pools: Sequence[devices.Pool]) -> list[devices.Pool]:
-    """Allocate the devices of an instance of which no address is known.
+    """Allocate the devices of an instance whose addresses are not known.
 
-    Those of a kind that the plan gives to no guest do not matter.
+    Devices that are in no pool are ignored.
     """
     requests = [request for request in instance.guest.demand.requests
                 if devices.free_devices(request, pools)]
@@ -139,10 +140,10 @@ def _pool(instance: state.Instance, device: str, addresses: Sequence[str],
           pools: Sequence[devices.Pool]) -> int | None:
     """Find the pool of a device by its address.
 
-    A virtual function has the bus of its physical function. It matters only
-    on which cell this is, and what it serves.
+    A virtual function has the bus of its physical function. Of several
+    physical functions on a bus, any with equal cell and tags will do.
 
-    :returns: None for a device that is none of those that the plan gives
+    :returns: the index of the pool; None for a device that is in no pool
     """
     device = device.lower()
     places = [place for place, address in enumerate(addresses)

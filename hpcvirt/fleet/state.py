@@ -15,7 +15,7 @@ from hpcvirt.model import flavor as flavor_model
 
 
 class Policy(enum.StrEnum):
-    """What a server group asks for; the soft ones forbid nothing."""
+    """The policies of server groups; soft policies are not enforced."""
 
     AFFINITY = 'affinity'
     ANTI_AFFINITY = 'anti-affinity'
@@ -38,10 +38,10 @@ class ServerGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """An instance, as it is on its host.
+    """An instance on its host.
 
     :ivar where: its place in the file, for messages
-    :ivar holding: what it has of its host
+    :ivar holding: the resources that it has on its host
     :ivar devices: PCI addresses of its devices
     :ivar stays: why it must not move to another host; None if it may
     :ivar hosts: the hosts to which it may move, as its aggregates, its zone
@@ -70,14 +70,14 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True)
 class FleetHostState:
-    """What a host has left.
+    """The resources that a host has left.
 
-    :ivar supply: cell by cell
-    :ivar free: in total, as Placement counts; none if the host is closed
-    :ivar traits: those of its resource provider; None if they are not known
+    :ivar supply: the resources of each cell
+    :ivar free: the totals of Placement; zero if the host is closed
+    :ivar traits: the traits of its resource provider; None if unknown
     :ivar closed: why Nova sends no new instance to the host; None if it does
-    :ivar quarantined: whether that is because of a quarantine; then closed
-        says who holds the host in it and why
+    :ivar quarantined: whether a quarantine closes the host; ``closed`` then
+        says who put the host into it, and why
     """
 
     supply: supplies.Supply
@@ -101,8 +101,8 @@ class Fleet:
     """All hosts of a fleet, in the order in which they were given.
 
     :ivar broken: host -> why its record cannot be used
-    :ivar warnings: those of the plans that its settings are from
-    :ivar flavors: those that are offered, where they matter
+    :ivar warnings: the warnings of the plans for its classes
+    :ivar flavors: the flavors of the cloud, if they were read
     """
 
     hosts: tuple[FleetHost, ...]
@@ -113,7 +113,7 @@ class Fleet:
 
 def group_alike(hosts: Iterable[FleetHost],
                 ) -> tuple[tuple[FleetHost, ...], ...]:
-    """Group hosts that have the same left, in the order of the first ones."""
+    """Group hosts with equal states, in the order of the first of each."""
     found: dict[object, list[FleetHost]] = {}
     for host in hosts:
         supply = host.state.supply

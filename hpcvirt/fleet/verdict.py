@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say of each host whether it takes a guest, and if not, which step refuses.
+"""Decide for each host whether it takes a guest, and which step refuses it.
 
-The steps are Nova's: Placement compares sums of the host, the filter compares
-cells, and a guest that fits may still be refused by the claim on the compute
-host, for one of its defects. A host whose record is broken has no verdict.
+The steps are Nova's: Placement compares totals of the host, and the filter
+compares cells. The claim on the compute host may still refuse a guest that
+fits, because of a defect. A host whose record is broken is refused by the step
+``record``.
 """
 
 import dataclasses
@@ -19,7 +20,7 @@ from hpcvirt.fleet import state
 
 
 class Barrier(enum.StrEnum):
-    """The kinds of refusal beyond those of the fit engine, in a cloud."""
+    """The kinds of refusal in a cloud that the fit engine does not know."""
 
     TRAIT = 'trait'
     FORBIDDEN_TRAIT = 'forbidden-trait'
@@ -37,7 +38,7 @@ AnyCode = reasons.Code | Barrier
 
 
 class SchedulingStep(enum.StrEnum):
-    """What refuses a guest."""
+    """The steps that can refuse a guest."""
 
     RECORD = 'record'
     PLACEMENT = 'placement'
@@ -47,13 +48,13 @@ class SchedulingStep(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class HostVerdict:
-    """The verdict of one host.
+    """The verdict about one host.
 
-    :ivar step: which step refuses; None if the guest fits
+    :ivar step: the step that refuses; None if the guest fits
     :ivar code: the kind of refusal
-    :ivar root: the kind of most causes, to group what is alike
-    :ivar cells: where the claim will place the guest
-    :ivar cpus: the CPUs that will be the guest's own, where they are known
+    :ivar root: the most frequent cause, by which verdicts are grouped
+    :ivar cells: the host cells on which the claim will place the guest
+    :ivar cpus: the dedicated CPUs that the guest will get, if they are known
     :ivar scores: weigher -> its part of the weight of the host; empty if it
         is not known, or if no other host takes the guest
     """
@@ -78,10 +79,10 @@ class HostVerdict:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """The verdicts, and from where smaller changes can be looked for.
+    """The verdicts about a guest, and the basis of a search for changes.
 
-    :ivar name: what was asked for
-    :ivar hosts: those on which a change of the guest might help
+    :ivar name: the name of the flavor or of the request
+    :ivar hosts: the hosts on which a change of the guest may help
     """
 
     name: str
@@ -91,7 +92,7 @@ class Explanation:
 
 
 def judge(guest: guests.Guest, fleet: state.Fleet) -> tuple[HostVerdict, ...]:
-    """Judge all hosts; those with broken records come last."""
+    """Decide for all hosts; those with broken records come last."""
     found: dict[str, HostVerdict] = {}
     for group in state.group_alike(fleet.hosts):
         verdict = _verdict(guest, group[0])
@@ -103,7 +104,7 @@ def judge(guest: guests.Guest, fleet: state.Fleet) -> tuple[HostVerdict, ...]:
 
 
 def make_broken(name: str, reason: str) -> HostVerdict:
-    """Say of a host that its record is broken."""
+    """Make the verdict about a host whose record is broken."""
     return HostVerdict(name, SchedulingStep.RECORD,
                        reasons.Code.MALFORMED_HOST,
                        reasons.Code.MALFORMED_HOST, reason)
@@ -120,9 +121,9 @@ def _verdict(guest: guests.Guest, host: state.FleetHost) -> HostVerdict:
 
 def refuse(name: str, misfit: reasons.Misfit,
            step: SchedulingStep | None = None) -> HostVerdict:
-    """Say of a host why it refuses a guest.
+    """Make the verdict about a host that refuses a guest.
 
-    :param step: the step that refuses, if the reason does not tell it
+    :param step: the step that refuses; None to derive it from the reason
     """
     return HostVerdict(name, step or step_of(misfit.code), misfit.code,
                        misfit.root, misfit.message)

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 
 from hpcvirt import exception
 
-#: No kernel has higher CPU numbers (NR_CPUS is at most 8192). The bound keeps
-#: a typing error such as ``0-99999999`` from using up the memory.
+#: No kernel has higher CPU numbers (NR_CPUS is at most 8192). The limit
+#: prevents that a typing error such as ``0-99999999`` uses up the memory.
 MAX_CPU = 65535
 
 #: A list of every second CPU number is shorter.
 _MAX_LENGTH = 400_000
 
-#: Up to this number, CPUs are read one by one: each CPU may have a list.
+#: Up to this number of CPUs, sets are faster than bits.
 _FEW = 1024
 
 
@@ -27,7 +27,7 @@ def parse(text: str, where: str = 'CPU list') -> frozenset[int]:
 
     :param text: for example ``0-3,^2,8``; white space is ignored, an empty
         text is an empty set
-    :param where: what to name in the error
+    :param where: the name of the list, for errors
     :raises InvalidInput: if it is not a CPU list
     """
     if len(text) > _MAX_LENGTH:
@@ -67,7 +67,7 @@ def render(cpus: Iterable[int]) -> str:
 
 
 def _bits(spans: Iterable[range]) -> int:
-    """Set bit n for CPU n, so that even a million ranges are read quickly."""
+    """Set bit n for CPU n; that is fast even for a million ranges."""
     bits = 0
     for span in spans:
         bits |= (1 << span.stop) - (1 << span.start)

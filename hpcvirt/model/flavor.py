@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A flavor as Nova stores it."""
+"""The flavor of the model."""
 
 import dataclasses
 from collections.abc import Mapping

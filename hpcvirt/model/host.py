@@ -2,8 +2,8 @@
 
 """The hardware of a compute host, without its usage.
 
-CPU numbers and cell numbers are those of the operating system; both may have
-gaps. Memory is in MiB, page sizes in KiB.
+CPUs and cells have the numbers of the operating system, which may have gaps.
+Memory is in MiB, page sizes in KiB.
 """
 
 import dataclasses
@@ -18,8 +18,8 @@ SMALL_PAGE_KIB = 4
 class Unknown(enum.StrEnum):
     """The facts that a source does not report about a machine.
 
-    A Host has a value for each of them all the same, but that value is not a
-    fact. Distances are unknown if a Host has none.
+    A Host has an assumed value for each of them. Distances are unknown if a
+    Host has none.
     """
 
     SOCKETS = 'sockets'
@@ -62,7 +62,7 @@ class Cell:
 
     :ivar id: the operating system's node number
     :ivar socket: physical socket of the cell's CPUs, the lowest if they span
-        several; None for a cell without CPUs, and if it is unknown
+        several; None for a cell without CPUs, or if it is unknown
     :ivar cpus: online CPUs; empty for a memory-only cell (CXL, HBM)
     :ivar siblings: the SMT siblings of each core, one set per core, online
         CPUs only; every CPU of the cell is in exactly one
@@ -100,13 +100,13 @@ class Device:
 
     :ivar address: ``0000:41:00.0``
     :ivar vendor_id: four hexadecimal digits, lower case, no ``0x``
-    :ivar product_id: likewise
-    :ivar cell: NUMA cell, None if it is unknown
+    :ivar product_id: four hexadecimal digits, lower case, no ``0x``
+    :ivar cell: NUMA cell; None if it is unknown
     :ivar total_vfs: VFs that the function can create (``sriov_totalvfs``);
         0 if it has no SR-IOV capability
     :ivar driver: bound kernel driver, None if unbound or unknown
-    :ivar vf_product_id: the product id of its VFs, which is often another;
-        None if it is unknown or if the function has no SR-IOV capability
+    :ivar vf_product_id: the product id of its VFs; None if it is unknown or if
+        the function has no SR-IOV capability
     """
 
     address: str

@@ -3,11 +3,11 @@
 """Describe the quarantine of hosts by aggregates of Nova.
 
 A host in quarantine takes no new instances. Several holders can hold a host in
-quarantine: a person, ``hpcvirt host supervise``, ``hpcvirt host accept``. Each
-holder has an aggregate of its own. A host is in quarantine as long as it is in
-one of these aggregates, so that no holder can release a host that another one
-holds. The metadata of an aggregate names its holder and says for each host
-since when, by whom and why it is held.
+quarantine: an operator, ``hpcvirt host supervise``, ``hpcvirt host accept``.
+Each holder has its own aggregate. A host is in quarantine as long as it is in
+one of these aggregates, so that no holder can release a host that another
+holds. The metadata of an aggregate names the holder and, for each host, the
+time, the user and the reason.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-#: The metadata key by which an aggregate is known; its value is the holder.
+#: The metadata key that identifies an aggregate; its value is the holder.
 MARK = 'hpcvirt-quarantine'
 
 #: The trait of a host that is in quarantine.
@@ -37,8 +37,8 @@ _ENTRY = re.compile(r'since (\S+) by (\S+): (.*)', re.DOTALL)
 class Hold:
     """The reason why one holder holds a host in quarantine.
 
-    :ivar since: in UTC, as ISO 8601 has it; None if the metadata do not say
-    :ivar by: the user or program and its machine; None if they do not say
+    :ivar since: the time in UTC and ISO 8601; None if it is unknown
+    :ivar by: the user or program and its machine; None if it is unknown
     """
 
     holder: str
@@ -72,9 +72,9 @@ def entry(hold: Hold) -> str:
 
 
 def read_hold(host: str, metadata: Mapping[str, str]) -> Hold | None:
-    """Read what the metadata of one of its aggregates say about a host.
+    """Read the hold on a host from the metadata of one of its aggregates.
 
-    :returns: None if the aggregate is not one of quarantine
+    :returns: None if the aggregate does not belong to a holder
     """
     holder = metadata.get(MARK)
     if holder is None:

@@ -38,7 +38,7 @@ class PageClass(enum.IntEnum):
 
 
 class PCIAffinity(enum.StrEnum):
-    """``hw:pci_numa_affinity_policy``: which cells a device may be on."""
+    """``hw:pci_numa_affinity_policy``: on which cells devices may be."""
 
     LEGACY = 'legacy'
     PREFERRED = 'preferred'
@@ -82,11 +82,11 @@ class GuestCell:
 class GuestDevices:
     """Devices of one kind that a guest needs.
 
-    :ivar alias: the name of Nova's PCI alias, None for a Neutron port and
+    :ivar alias: the name of Nova's PCI alias; None for a Neutron port and
         for vGPUs
     :ivar count: number of devices
-    :ivar affinity: None means Nova's default, which is ``legacy``
-    :ivar physnet: physical network of an SR-IOV port, None for an alias
+    :ivar affinity: the policy; None for Nova's default, which is ``legacy``
+    :ivar physnet: physical network of an SR-IOV port; None for an alias
     :ivar resource_class: the class of vGPUs in Placement
     """
 
@@ -111,7 +111,7 @@ class Shape:
     """The NUMA requirements of a guest.
 
     :ivar cells: guest NUMA cells in guest order; empty if the guest has no
-        NUMA topology; it then fits wherever its totals fit
+        NUMA topology
     """
 
     cells: tuple[GuestCell, ...]

@@ -31,7 +31,7 @@ class CellUsage:
     :ivar pages: one entry per page size of the cell; sizes left out are free
     :ivar physnets: physical networks with affinity to this cell
         (``[neutron_physnet_NAME]numa_nodes``)
-    :ivar tunneled: tunnelled networks have affinity to this cell
+    :ivar tunneled: whether tunnelled networks have affinity to this cell
     """
 
     cell: int

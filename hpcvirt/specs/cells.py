@@ -22,8 +22,8 @@ def read(vcpus: int, ram_mib: int, specs: Mapping[str, str],
          has_page: bool) -> tuple[shape.GuestCell, ...]:
     """Read the cells; empty if Nova gives the guest no NUMA topology.
 
-    :raises InvalidInput: for cells that are incomplete, overlap, or do not
-        add up to the flavor
+    :raises InvalidInput: if cells are incomplete or overlap, or do not add up
+        to the flavor
     """
     nodes = _nodes(specs)
     pinned = policy.cpu is not shape.CPUPolicy.SHARED
@@ -40,7 +40,7 @@ def read(vcpus: int, ram_mib: int, specs: Mapping[str, str],
             f'{nodes} guest cells, but the CPUs of {len(cpu_lists)} '
             f'({vocabulary.NUMA_CPUS.name}) and the memory of '
             f'{len(memory_mib)} ({vocabulary.NUMA_MEM.name}); give both for '
-            'each cell, or none')
+            'each cell, or neither')
     else:
         _check_sums(vcpus, ram_mib, cpu_lists, memory_mib)
     return tuple(
@@ -88,7 +88,7 @@ def _nodes(specs: Mapping[str, str]) -> int | None:
         raise exception.InvalidInput(
             row.name, f'{text[:64]!r} is not one of its values '
             f'({row.values})')
-    # No flavor has this many cells. Cutting the text keeps int() fast.
+    # No flavor has that many cells. A shorter text keeps int() fast.
     return int(text[:9])
 
 

@@ -4,8 +4,8 @@
 
 ``decode(s.cpus, s.memory_mib, encode(s)) == s`` holds for every shape that a
 flavor can express. ``decode`` accepts and refuses the same flavors as Nova's
-``numa_get_constraints`` (``nova/virt/hardware.py``) does without image
-properties, except that Nova accepts negative sizes of memory or pages.
+``numa_get_constraints`` (``nova/virt/hardware.py``) without image properties.
+The only exception is that Nova accepts negative sizes of memory or pages.
 """
 
 import math
@@ -33,7 +33,7 @@ def decode(vcpus: int, ram_mib: int,
     Keys that do not affect the topology are ignored. The shape has no cells
     if Nova gives the flavor no NUMA topology.
 
-    :raises InvalidInput: naming the key, where Nova would refuse the flavor
+    :raises InvalidInput: naming the key, if Nova would refuse the flavor
     """
     if not 1 <= vcpus <= cpuset.MAX_CPU:
         raise exception.InvalidInput(
@@ -163,15 +163,15 @@ _MAX_LENGTH = 200
 
 def read_page_size(specs: Mapping[str, str]
          ) -> tuple[int | shape.PageClass | None, bool]:
-    """Read the page size, and whether the flavor requests one at all.
+    """Read the page size, and whether the flavor requests one.
 
-    The two differ in Nova: a size below 1 KiB gives the guest a NUMA topology,
-    whose cells have no page size.
+    In Nova, a size below 1 KiB gives the guest a NUMA topology whose cells
+    have no page size.
 
     :returns: the size in KiB, a class, or None; and whether the request
         alone gives the guest a NUMA topology
-    :raises InvalidInput: for a size that Nova refuses, and for locked
-        memory without a page size
+    :raises InvalidInput: if Nova refuses the size, or if memory is locked
+        without a page size
     """
     name = vocabulary.MEM_PAGE_SIZE.name
     text = specs.get(name, '')
@@ -219,7 +219,7 @@ _MAX_COUNT = 10 ** 9
 def read_devices(specs: Mapping[str, str]) -> tuple[shape.GuestDevices, ...]:
     """Read the requests of ``pci_passthrough:alias``.
 
-    :raises InvalidInput: for a malformed list or affinity policy
+    :raises InvalidInput: if the list or the affinity policy is malformed
     """
     policy_row = vocabulary.PCI_NUMA_AFFINITY_POLICY
     word = specs.get(policy_row.name, '')
@@ -238,10 +238,10 @@ def read_devices(specs: Mapping[str, str]) -> tuple[shape.GuestDevices, ...]:
 
 
 def write_devices(devices: Sequence[shape.GuestDevices]) -> dict[str, str]:
-    """Write the requests.
+    """Write the requests of devices.
 
     :raises InvalidInput: for Neutron ports, which a flavor cannot request,
-        and for requests with different affinity policies
+        and for different affinity policies
     """
     if not devices:
         return {}

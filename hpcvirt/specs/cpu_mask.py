@@ -8,7 +8,7 @@ from hpcvirt.specs import key
 
 
 def read(text: str, vcpus: int, where: str) -> frozenset[int]:
-    """Read a mask; one that starts with ``^`` excludes vCPUs.
+    """Read a mask; a mask that starts with ``^`` excludes vCPUs.
 
     :param vcpus: the guest's number of vCPUs
     :param where: the key, for the error
@@ -25,11 +25,12 @@ def read(text: str, vcpus: int, where: str) -> frozenset[int]:
 
 
 def read_list(text: str, where: str) -> frozenset[int]:
-    """Read a list of vCPUs; as in Nova, empty terms are ignored.
+    """Read a list of vCPUs.
 
-    Nova reads every number with int(), and excludes vCPUs that no guest has.
+    As in Nova, empty terms are ignored, numbers are read with int(), and
+    excluded vCPUs need not exist.
 
-    :raises InvalidInput: for anything that is not such a list
+    :raises InvalidInput: if it is not such a list
     """
     terms = [_plain(term.strip()) for term in text.split(',') if term.strip()]
     return cpuset.parse(','.join(terms), where)

@@ -14,7 +14,7 @@ from hpcvirt.model import shape
 from hpcvirt.specs import key
 from hpcvirt.specs import vocabulary
 
-#: Nova's limit where the flavor sets none.
+#: Nova's limit if the flavor sets none.
 _NO_LIMIT = 65536
 
 _WANTED = (vocabulary.CPU_SOCKETS, vocabulary.CPU_CORES,
@@ -29,8 +29,8 @@ def read(vcpus: int,
 
     :returns: None if the flavor does not set any; Nova then gives each vCPU
         its own socket
-    :raises InvalidInput: for a value that is not an integer, or limits under
-        which the vCPUs cannot be arranged
+    :raises InvalidInput: if a value is not an integer, or if the limits do
+        not allow any arrangement of the vCPUs
     """
     if not any(row.name in specs for row in _WANTED + _LIMITS):
         return None

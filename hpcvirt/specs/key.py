@@ -26,16 +26,15 @@ class ValueType(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class ExtraSpecKey:
-    """One row of the vocabulary.
+    """A row of the vocabulary.
 
-    :ivar name: the key, with placeholders such as ``{num}`` for parts that
-        vary
+    :ivar name: the key, with placeholders such as ``{num}``
     :ivar kind: the type of the value
     :ivar help: one sentence for an operator
     :ivar choices: the values of a CHOICE
     :ivar pattern: the regular expression that a TEXT value matches as a whole
-    :ivar minimum: the smallest INTEGER, None if there is no bound
-    :ivar maximum: the largest INTEGER, likewise
+    :ivar minimum: the smallest INTEGER; None without a limit
+    :ivar maximum: the largest INTEGER; None without a limit
     :ivar parts: the regular expression of each placeholder in the name
     """
 
@@ -62,7 +61,7 @@ class ExtraSpecKey:
 
     @property
     def values(self) -> str:
-        """The values in words, for messages and documentation."""
+        """A description of the values, for messages and documentation."""
         if self.kind is ValueType.CHOICE:
             return ', '.join(self.choices)
         if self.kind is ValueType.BOOLEAN:
@@ -109,7 +108,7 @@ class ExtraSpecKey:
 
 
 def integer(value: str) -> int | None:
-    """Read an integer as Nova does, with Python's int; None if it is none.
+    """Read an integer with int(), as Nova does; None if it is not one.
 
     ``+2``, ``1_000``, surrounding blanks and digits of any script are valid.
     """

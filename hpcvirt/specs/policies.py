@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the CPU policies of a flavor from all keys that set one of them.
+"""Read the CPU policies of a flavor from all keys that set them.
 
-The rules are those of Nova, see ``numa_get_constraints`` and the
-``get_*_constraint`` functions in ``nova/virt/hardware.py``.
+The rules are those of ``numa_get_constraints`` and the ``get_*_constraint``
+functions in ``nova/virt/hardware.py``.
 """
 
 import dataclasses
@@ -36,7 +36,7 @@ class Policies:
 def read(vcpus: int, specs: Mapping[str, str]) -> Policies:
     """Read the policies.
 
-    :raises InvalidInput: for values and combinations that Nova refuses
+    :raises InvalidInput: if Nova refuses a value or a combination
     """
     emulator_word = _choice(specs, vocabulary.EMULATOR_THREADS_POLICY)
     emulator = (shape.EmulatorThreads(emulator_word)
@@ -170,8 +170,8 @@ def _amount(specs: Mapping[str, str],
             names: re.Pattern[str]) -> tuple[int, str]:
     """Sum the resource requests with matching names, and return one name.
 
-    Nova ignores amounts that are not integers here and refuses them later,
-    when it queries Placement.
+    As in Nova, amounts that are not integers are ignored; Nova refuses them
+    later, when it queries Placement.
     """
     total, found = 0, ''
     for name, value in specs.items():

@@ -11,7 +11,7 @@ from hpcvirt.specs import vocabulary
 
 def write(resource_class: str, count: int,
           traits: Iterable[str] = ()) -> dict[str, str]:
-    """Request resources of one class, on a host with the traits."""
+    """Write a request for resources of one class on a host with traits."""
     specs = {vocabulary.RESOURCES.at(group='', resource=resource_class):
              str(count)}
     for trait in traits:
@@ -32,18 +32,18 @@ def traits(specs: Mapping[str, str], wish: str) -> frozenset[str]:
 
 def drop_traits(specs: Mapping[str, str],
                 names: Iterable[str]) -> dict[str, str]:
-    """Leave out the extra specs about some traits."""
+    """Remove the extra specs that name certain traits."""
     keys = {vocabulary.TRAIT.at(group='', trait=name) for name in names}
     return {name: value for name, value in specs.items() if name not in keys}
 
 
 def is_device(resource_class: str) -> bool:
-    """Whether a class is that of vGPUs, or not one of OpenStack's own."""
+    """Whether a class is VGPU or a custom class."""
     return resource_class == 'VGPU' or resource_class.startswith('CUSTOM_')
 
 
 def devices(specs: Mapping[str, str]) -> Mapping[str, int]:
-    """Count the devices in Placement that a flavor requests, by class."""
+    """Count the devices that a flavor requests from Placement, by class."""
     counts = {}
     prefix = vocabulary.RESOURCES.at(group='', resource='')
     for name in specs:
@@ -56,10 +56,9 @@ def devices(specs: Mapping[str, str]) -> Mapping[str, int]:
 
 
 def read(resource_class: str, specs: Mapping[str, str]) -> int:
-    """Count the resources of a class that one provider must give.
+    """Read the amount of a class that one provider must have.
 
-    Resources of numbered groups are not counted, because each group may come
-    from another provider.
+    Numbered groups do not count, because each may use another provider.
     """
     name = vocabulary.RESOURCES.at(group='', resource=resource_class)
     return key.integer(specs.get(name, '0')) or 0

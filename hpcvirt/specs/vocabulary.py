@@ -2,10 +2,10 @@
 
 """The table of all extra specs that hpcvirt reads, writes or accepts.
 
-The parser, the generator, lint, Nova's API validators and the documentation
-are derived from this table; no other module contains the name of an extra
-spec. The extra specs in the namespace ``hw`` have the names and types of
-Nova 34 (``nova/api/validation/extra_specs``).
+The parser, the generator, lint, the validators for Nova's API and the
+documentation are derived from this table; no other module contains the name of
+an extra spec. The extra specs in the namespace ``hw`` have the names and types
+of Nova 34 (``nova/api/validation/extra_specs``).
 """
 
 import functools

@@ -2,8 +2,8 @@
 
 """Read the files of an archive: .tar, .tar.gz or .zip.
 
-Nothing is unpacked to a disk, and links are left out. What is read has
-limits, in files and bytes.
+Nothing is unpacked to a disk, and links are ignored. The number of files and
+the bytes that are read are limited.
 """
 
 import contextlib
@@ -23,23 +23,23 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt.topology import document
 
-#: The most bytes of an archive, both as it is and expanded.
+#: The most bytes of an archive, compressed and expanded.
 MAX_BYTES = 512 * 1024 * 1024
 
-#: The most bytes of the list of files that a .zip ends with.
+#: The most bytes of the list of files at the end of a .zip.
 MAX_LIST_BYTES = 16 * 1024 * 1024
 
 #: The most files of a folder, a pattern or an archive.
 MAX_FILES = 100_000
 
-#: What the libraries raise for an archive that is damaged or encrypted.
+#: The exceptions of the libraries for a damaged or encrypted archive.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
             OSError, EOFError, RuntimeError, NotImplementedError, ValueError,
             LookupError, ArithmeticError, struct.error)
 
 
 def find_kind(path: str) -> str | None:
-    """Name the kind of an archive: zip, tar.gz or tar; None for others."""
+    """Return the kind of an archive: zip, tar.gz or tar; None for others."""
     if path == input_file.STDIN:
         return None
     head = input_file.beginning(path, 512)
@@ -52,13 +52,13 @@ def find_kind(path: str) -> str | None:
 
 def read(path: str, kind: str,
          suffixes: tuple[str, ...]) -> Iterator[tuple[str, bytes]]:
-    """Read the files whose names end so, each with its name.
+    """Read files of an archive; hidden files are ignored.
 
-    Hidden files are left out.
-
-    :param kind: what :func:`find_kind` returned
-    :raises InvalidInput: if the archive is damaged, too large, or has a file
-        outside of it
+    :param kind: the kind that :func:`find_kind` returns
+    :param suffixes: the suffixes of the files to read
+    :returns: the name and the content of each file
+    :raises InvalidInput: if the archive is damaged or too large, or names a
+        file outside of it
     """
     try:
         yield from (_read_zip(path, suffixes) if kind == 'zip'
@@ -109,9 +109,9 @@ def _read_zip(path: str,
 
 def _is_wanted(path: str, number: int, name: str, is_file: bool,
                size: int, suffixes: tuple[str, ...]) -> bool:
-    """Whether a member of an archive is to be read.
+    """Whether to read a member of an archive.
 
-    :raises InvalidInput: if it is too large, or names a place outside
+    :raises InvalidInput: if it is too large, or outside of the archive
     """
     if number >= MAX_FILES:
         raise exception.InvalidInput(
@@ -120,7 +120,7 @@ def _is_wanted(path: str, number: int, name: str, is_file: bool,
     if name.startswith('/') or '..' in parts:
         raise exception.InvalidInput(
             path, f'has a file {name[:64]!r}, which is outside of it')
-    if size > MAX_BYTES:  # tarfile would look for the end of it, for hours.
+    if size > MAX_BYTES:  # tarfile would search for its end for hours.
         raise _make_too_large(path)
     if not is_file or not name.endswith(suffixes) or any(
             part.startswith(('.', '__MACOSX')) for part in parts):
@@ -138,14 +138,13 @@ def _make_too_large(path: str) -> exception.InvalidInput:
 
 
 class _ZipStream(io.BufferedReader):
-    """A .zip of which zipfile reads the list of files, in one piece."""
+    """A .zip file whose list of files, which is read at once, is limited."""
 
     def __init__(self, raw: typing.Any, path: str) -> None:
         super().__init__(raw)
         self._path = path
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read some bytes."""
         if size is not None and size > MAX_LIST_BYTES:
             raise exception.InvalidInput(
                 self._path, f'has a list of files of more than '
@@ -154,7 +153,7 @@ class _ZipStream(io.BufferedReader):
 
 
 class _BoundedStream(io.RawIOBase):
-    """A stream that ends with an error where an archive becomes too large."""
+    """A stream that raises an error when an archive becomes too large."""
 
     def __init__(self, stream: typing.Any, path: str) -> None:
         super().__init__()
@@ -163,7 +162,6 @@ class _BoundedStream(io.RawIOBase):
         self._left = MAX_BYTES
 
     def read(self, size: int = -1) -> bytes:
-        """Read some bytes."""
         data: bytes = self._stream.read(size)
         self._left -= len(data)
         if self._left < 0:

@@ -3,7 +3,7 @@
 """Build a Host from the facts of a source, and refuse contradictions.
 
 All readers use this module, so that every source describes a machine by the
-same Host, and a contradiction is found in the same way in every source.
+same Host, and the same contradictions are found in every source.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ _MAX_SMALL_KIB = 64
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CellFacts:
-    """What a source says about one cell, unchecked.
+    """The facts of a source about one cell, unchecked.
 
     :ivar sockets: the sockets of its CPUs
     :ivar memory_kib: total memory, huge pages included
@@ -59,11 +59,11 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
     :param where: the file or directory, for errors
     :param siblings: CPU -> the CPUs of its core, itself included
     :param caches: CPU -> the CPUs that share its last-level cache, which
-        may span several cells; the CPUs of a cell that are left out are
-        taken to share one cache
+        may span several cells; the missing CPUs of a cell are assumed to
+        share one cache
     :param distances: (from cell, to cell) -> distance; empty if unknown
-    :param unknown: what the source does not say
-    :param processor: the name of the processors; blanks are made single
+    :param unknown: the facts that the source does not report
+    :param processor: the name of the processors; runs of blanks become one
     :raises InvalidInput: for a contradiction or an impossible value
     """
     _check_name(where, name)
@@ -94,8 +94,8 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
 def small_page_kib(sizes: Iterable[int]) -> int:
     """Find the size of a small page among the page sizes of a machine.
 
-    :param sizes: in KiB; no machine has small pages above 64 KiB
-    :returns: the smallest size, or 4 if none of them can be a small page
+    :param sizes: the sizes in KiB; no small page is larger than 64 KiB
+    :returns: the smallest size in KiB; 4 if no size can be a small page
     """
     return min((size for size in sizes if 1 <= size <= _MAX_SMALL_KIB),
                default=host_model.SMALL_PAGE_KIB)
@@ -162,7 +162,7 @@ def _find_faults_of_pages(cell: CellFacts) -> Iterator[str]:
             yield f'has {pool.total} pages of {pool.size_kib} KiB'
         sizes.add(pool.size_kib)
     paged_kib = sum(pool.size_kib * pool.total for pool in cell.pages)
-    # In MiB: a snapshot keeps the memory rounded down but every small page.
+    # In MiB: a snapshot rounds the memory down, but not the pages.
     if paged_kib // 1024 > cell.memory_kib // 1024:
         yield (f'has pages of {paged_kib} KiB in {cell.memory_kib} KiB of '
                'memory')

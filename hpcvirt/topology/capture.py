@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What ``hpcvirt host capture`` took of a host, and what it looked for.
+"""Read a capture, which ``hpcvirt host capture`` made of a host.
 
 A capture is a .tar or .tar.gz of files below ``proc``, ``sys`` and ``etc``.
-Its first file, ``hpcvirt-capture``, lists the patterns of what was looked for.
-A file that is missing was missing on the host if a pattern matches its name,
-and is not known otherwise. A line that begins with ``!`` names a file or a
-folder that could not be read. ``etc/**`` stands for all files below ``etc``,
-so that the list of a copy of whole folders can be written by hand.
+Its first file, ``hpcvirt-capture``, lists the patterns of files that were
+looked for. If a pattern matches the name of a missing file, the file was
+missing on the host; otherwise, it is unknown. A line that begins with ``!``
+names a file or a folder that could not be read. ``etc/**`` stands for all
+files below ``etc``, so that the list for a copy of whole folders can be
+written by hand.
 """
 
 import contextlib
@@ -30,14 +31,14 @@ _UNREADABLE = 'could not be read when it was captured'
 _Parts = dict[str, '_Parts']
 
 
-#: The script looks for fewer patterns.
+#: More than the patterns of the script.
 _MAX_PATTERNS = 1000
 
 
 class CaptureList:
-    """What was looked for when a host was captured.
+    """The patterns of files that were looked for, and unreadable files.
 
-    :raises InvalidInput: if these are too many patterns
+    :raises InvalidInput: if there are too many patterns
     """
 
     def __init__(self, text: str) -> None:
@@ -57,12 +58,12 @@ class CaptureList:
                 parts = parts.setdefault(part, {})
 
     def find_gap(self, name: str, is_folder: bool = False) -> str | None:
-        """Say why the absence of a file, or of more files, is not known.
+        """Say why it is unknown whether a file existed.
 
-        The search for a/b/c shows whether a/b is there.
+        A search for a/b/c shows whether a/b exists.
 
-        :param is_folder: whether the content of a folder is meant
-        :returns: the predicate of a sentence, None if it is known
+        :param is_folder: whether to ask for all files of a folder
+        :returns: the predicate of a sentence; None if it is known
         """
         path, known = '', [self._parts]
         for part in name.split('/'):
@@ -82,7 +83,7 @@ class CaptureList:
 
 
 def is_capture(path: str) -> bool:
-    """Whether a file is what ``hpcvirt host capture`` writes."""
+    """Whether a file is a capture of ``hpcvirt host capture``."""
     head = input_file.beginning(path, 4096)
     if head.startswith(b'\x1f\x8b'):
         with contextlib.suppress(zlib.error):
@@ -92,9 +93,10 @@ def is_capture(path: str) -> bool:
 
 @contextlib.contextmanager
 def open_root(path: str) -> Iterator[pathlib.Path]:
-    """Open the root of a host: a folder, or a capture, which is unpacked.
+    """Open the root of a host; a capture is unpacked for the time.
 
-    :raises InvalidInput: if it is neither, or a capture is damaged
+    :param path: a folder or a capture
+    :raises InvalidInput: if a capture is damaged
     """
     if not os.path.isfile(path) or not is_capture(path):
         yield pathlib.Path(path)

@@ -4,12 +4,12 @@
 
 A path is one of these:
 
-* what :func:`hpcvirt.topology.read` reads: a file, the root of a sysfs, a
-  capture of one;
+* a path for :func:`hpcvirt.topology.read`: a file, the root of a sysfs, or a
+  capture;
 * a pattern such as ``rack1/*.json``;
-* a folder; its files with the suffix .json or .xml are read;
-* an archive (.tar, .tar.gz or .zip); such files are read at any depth, and
-  nothing is unpacked to a disk.
+* a folder, whose files with the suffix .json or .xml are read;
+* an archive (.tar, .tar.gz or .zip), whose files with these suffixes are read
+  at any depth; nothing is unpacked to a disk.
 
 The files are read in the order of their names.
 """
@@ -33,7 +33,7 @@ T = typing.TypeVar('T')
 
 _SUFFIXES = ('.json', '.xml')
 
-#: The topology of a host, or the reason why it cannot be used.
+#: The topology of a host, or the error of its file.
 Topology = host_model.Host | exception.InvalidInput
 
 
@@ -41,7 +41,7 @@ def read(path: str,
          source: str = 'auto') -> Iterator[tuple[str, Topology]]:
     """Read the hosts of a path, each with the name of its file.
 
-    A file with a wrong content concerns its own host only.
+    An invalid file does not affect other hosts: its error is yielded.
 
     :raises InvalidInput: if the path cannot be read, or has no hosts
     """
@@ -84,10 +84,10 @@ def _read_one(path: str, source: str) -> Topology:
         return exc
 
 
-def _ask(system: Callable[[str], T], path: str) -> T:
-    """Ask the system about a path, which is not the fault of a host."""
+def _ask(function: Callable[[str], T], path: str) -> T:
+    """Call a function of the system, and name the path in its error."""
     try:
-        return system(path)
+        return function(path)
     except (OSError, ValueError) as exc:
         raise exception.InvalidInput(
             input_file.name(path), 'cannot be read '

@@ -3,8 +3,8 @@
 """Read documents and numbers of untrusted origin.
 
 A file that cannot be used (an empty file, an archive, XML with entities)
-raises :class:`hpcvirt.exception.InvalidInput`. The readers check its
-statements about the machine.
+raises :class:`hpcvirt.exception.InvalidInput`. The readers check what it says
+about the machine.
 """
 
 import functools
@@ -22,10 +22,10 @@ from hpcvirt import printable
 #: The hwloc XML of a machine with 2048 hardware threads is about 12 MB.
 MAX_BYTES = 64 * 1024 * 1024
 
-#: hwloc nests one element per level of the machine; 20 levels are many.
+#: hwloc nests one element per level of the machine, rarely more than 20.
 MAX_DEPTH = 64
 
-#: The machine with 2048 hardware threads has 40,000.
+#: The hwloc XML of a machine with 2048 hardware threads has 40,000.
 MAX_ELEMENTS = 250_000
 
 #: The first bytes of gzip, bzip2, xz, zstd and zip.
@@ -34,9 +34,9 @@ _ARCHIVES = (b'\x1f\x8b', b'BZh', b'\xfd7zXZ', b'\x28\xb5\x2f\xfd',
 
 
 class TopologyDocument:
-    """A file that describes a machine, read once.
+    """A file that describes a machine.
 
-    :param data: its content; None reads the path
+    :param data: its content; None to read the path
     :ivar stem: its name without suffix, in printable characters
     :raises InvalidInput: if it cannot be read, is empty or is an archive
     """
@@ -51,7 +51,7 @@ class TopologyDocument:
             raise exception.InvalidInput(self.path, 'is empty')
         if self.data.startswith(_ARCHIVES) or self.data[257:262] == b'ustar':
             raise exception.InvalidInput(
-                self.path, 'is an archive; unpack it and name what is in it')
+                self.path, 'is an archive; unpack it and name a file in it')
 
     def begins_with(self, characters: str) -> bool:
         """Whether it begins with one of the characters, even in UTF-16."""
@@ -132,7 +132,7 @@ def whole(text: str | None, where: str, what: str, most: int,
           least: int = 0) -> int:
     """Read a whole decimal number.
 
-    :param what: what the number is, for the error
+    :param what: the name of the number, for errors
     :raises InvalidInput: if it is missing, not a number or out of bounds
     """
     if text is None:
@@ -153,7 +153,7 @@ def hexadecimal(text: str, where: str, what: str, digits: int) -> int:
     """Read a hexadecimal number, with or without ``0x``.
 
     :param digits: the largest number of digits
-    :raises InvalidInput: if it is anything else
+    :raises InvalidInput: if it is not such a number
     """
     bare = text.strip().lower().removeprefix('0x')
     if not 1 <= len(bare) <= digits or set(bare) - set('0123456789abcdef'):

@@ -2,8 +2,8 @@
 
 """Read a libvirt domain: the output of ``virsh dumpxml``.
 
-The document says on which host CPUs, cells and pages a guest runs, and which
-PCI functions it has. Nova writes the same document when it defines the guest.
+The document names the host CPUs, cells, pages and PCI functions of a guest.
+Nova writes the same document when it defines the guest.
 """
 
 import dataclasses
@@ -24,9 +24,8 @@ SMALL_PAGE_KIB = 4
 class DomainCell:
     """A guest NUMA cell and the host memory behind it.
 
-    :ivar host_cells: host cells that the memory may come from; empty if from
-        any
-    :ivar strict: whether the memory may come from no other host cell
+    :ivar host_cells: host cells of which the memory is; empty for any
+    :ivar strict: whether memory of other host cells is forbidden
     :ivar vcpus: the guest's CPU numbers
     :ivar page_kib: size of the host pages
     """
@@ -52,11 +51,11 @@ class Domain:
     :ivar name: the server's name in Nova; empty if the document has none
     :ivar vcpus: number of guest CPUs
     :ivar cells: in guest order; empty without a NUMA topology
-    :ivar pins: guest CPU -> host CPUs that it may run on
-    :ivar emulator: host CPUs of the emulator threads; empty if any
+    :ivar pins: guest CPU -> host CPUs on which it may run
+    :ivar emulator: host CPUs of the emulator threads; empty for any
     :ivar devices: addresses of the PCI functions passed through
     :ivar topology: sockets, cores and threads that the guest sees
-    :ivar extra_specs: those of the server's flavor in Nova; empty if the
+    :ivar extra_specs: the extra specs of the server's flavor; empty if the
         document has none
     """
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the state of hardware: PCIe links, errors of memory, throttling.
+"""Read the state of hardware: PCIe links, memory errors, throttling.
 
-An audit must know why a file is missing, and a watcher leaves out what it
-does not know. Each function is therefore given how a file is read and how a
-folder is listed, by names such as ``sys/devices``.
+An audit must know why a file is missing; ``hpcvirt host watch`` need not. The
+functions therefore take a function that reads a file and one that lists a
+folder, by names such as ``sys/devices``.
 """
 
 import dataclasses
@@ -23,20 +23,20 @@ EDAC = 'sys/devices/system/edac/mc'
 _BRIDGE = '0604'
 #: Base classes of devices: storage, network, display, accelerator [pci.ids].
 _KINDS = ('01', '02', '03', '12')
-#: Those that slow their link down while they are idle, and the speed with
-#: which every link begins.
+#: Devices that slow their link down while they are idle, and the speed with
+#: which every link starts.
 _PAUSING = ('03', '12')
 _LOWEST_SPEED = 2.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PcieLink:
-    """A PCIe link; speeds are GT/s of each lane.
+    """A PCIe link: pairs of the speed in GT/s of each lane, and the lanes.
 
     :ivar kind: the base class of the device, such as ``02`` for networks
-    :ivar now: (speed, lanes)
-    :ivar card: what the device can have, likewise
-    :ivar slot: what the port above it can have
+    :ivar now: the current speed and lanes
+    :ivar card: the most that the device supports
+    :ivar slot: the most that the port above it supports
     """
 
     address: str
@@ -47,14 +47,15 @@ class PcieLink:
 
     @property
     def best(self) -> tuple[float, int]:
-        """The speed and the lanes that both ends can have."""
+        """The highest speed and the most lanes that both ends support."""
         return min(self.card[0], self.slot[0]), min(self.card[1], self.slot[1])
 
     @property
     def lacks(self) -> tuple[float, float]:
-        """The fractions of speed and lanes that it lacks.
+        """The fractions of speed and lanes that the link lacks.
 
-        A device that pauses lacks no speed, and no lanes at the lowest speed.
+        For a device that slows its idle link down, the speed does not count,
+        and lanes do not count at the lowest speed.
         """
         speed, lanes = (max(0.0, 1 - now / best) for now, best in zip(
             self.now, self.best, strict=True))
@@ -85,7 +86,7 @@ def read_links(text: Text, names: Names) -> Iterator[PcieLink]:
 
 
 def _read_link(text: Text, place: str) -> tuple[float, int] | None:
-    """Read a speed and a width; None without a link, as virtual functions."""
+    """Read a speed and a width; None without a link (virtual functions)."""
     speed = re.match(r'([0-9]{1,3}(?:\.[0-9])?) GT/s',
                      text(f'{place}_link_speed') or '')
     lanes = text(f'{place}_link_width') or ''
@@ -104,9 +105,10 @@ def read_memory_errors(text: Text, names: Names,
 
 def read_throttling(text: Text, names: Names,
                     ) -> Iterator[tuple[str, int | None, int | None]]:
-    """Yield how often and for how many ms each core and package was throttled.
+    """Yield how often and for how many ms each core and socket was throttled.
 
-    Old kernels have no time, and some processors have no packages.
+    A figure that the kernel does not report is None: old kernels report no
+    time, and some processors nothing for sockets.
     """
     for name in names(CPU):
         if re.fullmatch('cpu[0-9]+', name):
@@ -117,6 +119,6 @@ def read_throttling(text: Text, names: Names,
 
 
 def read_number(text: Text, name: str) -> int | None:
-    """Read a whole number; None without one."""
+    """Read a whole number; None if the file has none."""
     found = text(name) or ''
     return int(found) if re.fullmatch('[0-9]{1,18}', found) else None

@@ -3,10 +3,9 @@
 """Read hwloc's XML, versions 1 to 3: the output of ``lstopo --of xml``.
 
 Every object of the machine is an ``<object>`` element inside its parent.
-CPUs are left out if they are offline or if lstopo was not allowed to use
-them; so are nodes whose memory it was not allowed to use, unless they have
-CPUs. hwloc has neither drivers nor SR-IOV capabilities, and since version 3
-no page sizes.
+CPUs that are offline or that lstopo was not allowed to use are left out. So
+are nodes without CPUs whose memory it was not allowed to use. hwloc reports
+neither drivers nor SR-IOV capabilities, and no page sizes since version 3.
 """
 
 import re
@@ -89,7 +88,8 @@ def _cell(tree: hwloc_tree.HwlocTree, number: int,
           ) -> assemble.CellFacts:
     """Describe a cell.
 
-    :param memory: the object with its memory; None if it must not be used
+    :param memory: the object with its memory; None if lstopo was not allowed
+        to use it
     """
     here = f'{tree.where}: NUMANode {number}'
     memory_kib = 0
@@ -144,7 +144,7 @@ def _groups(tree: hwloc_tree.HwlocTree,
 
 
 def _core(place: hwloc_tree.Place) -> hwloc_tree.Element:
-    """Return the core of a PU; a PU without one is a core of its own.
+    """Return the core of a PU, or the PU itself.
 
     lstopo leaves out cores that have only one PU.
     """

@@ -4,12 +4,12 @@
 
 In version 1 NUMA nodes are parents of CPUs. Later versions attach them as
 memory to the object whose CPUs are local to it, and may attach several (HBM
-in addition to DRAM). The CPUs then belong to the DRAM node, as in Linux: the
-node with the lowest number unless the file has a ``subtype``.
+in addition to DRAM). The CPUs then belong to the DRAM node, as in Linux. It is
+the node with the lowest number unless the file has a ``subtype``.
 
-Versions 2 and 3 have one or more matrices of distances, of several kinds, each
-with the numbers of its nodes. Version 1 has a list in the order of the nodes
-in the file, scaled so that the smallest distance is 1.
+Versions 2 and 3 have matrices of several kinds of distances, each with the
+numbers of its nodes. Version 1 has a list in the order of the nodes in the
+file, scaled so that the smallest distance is 1.
 """
 
 import dataclasses
@@ -40,7 +40,7 @@ class NUMANode:
 
     @property
     def rank(self) -> tuple[int, bool, int]:
-        """The CPUs belong to the local node with the lowest rank."""
+        """A key: CPUs belong to the node with the lowest of their nodes."""
         subtype = self.element.get('subtype') or 'DRAM'
         return len(self.local), subtype != 'DRAM', self.number
 
@@ -58,7 +58,7 @@ def read(tree: hwloc_tree.HwlocTree) -> list[NUMANode]:
             raise exception.InvalidInput(
                 f'{tree.where}: NUMANode {number}', 'occurs twice')
         local = tree.members(place.element, 'cpuset', cpus) or frozenset()
-        # In version 1 the CPUs are inside; later, next to it in its parent.
+        # In version 1 the CPUs are inside the node, later beside it.
         holder = next((element for element in (place.element, *place.parents)
                        if element in tree.below
                        or element.get('type') not in _MEMORY), place.element)
@@ -118,9 +118,9 @@ def _forbidden_node(tree: hwloc_tree.HwlocTree, cpu: int,
                     nodes: Sequence[NUMANode]) -> int:
     """Return the cell of a CPU that no NUMANode object covers.
 
-    A machine without any such object is one cell. Otherwise lstopo was not
-    allowed to use the memory of the node and left it out, but the number of
-    the node is still in the complete_nodeset of an object around the CPU.
+    A machine without NUMANode objects is one cell. Otherwise lstopo left out
+    the node because it was not allowed to use its memory, but its number is
+    in the complete_nodeset of an object around the CPU.
     """
     if not nodes:
         return 0
@@ -157,8 +157,7 @@ def read_distances(root: hwloc_tree.Element, tree: hwloc_tree.HwlocTree,
         matrix = _from_latencies(tree, nodes)
     kept = {pair: distance for pair, distance in matrix.items()
             if pair[0] in cells and pair[1] in cells}
-    # Nodes that lstopo was not allowed to use are in no matrix. Incomplete
-    # distances are left out.
+    # The matrices lack nodes that lstopo was not allowed to use.
     complete = len(kept) == len(cells) ** 2
     return kept if complete else {}
 

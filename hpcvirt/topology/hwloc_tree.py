@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tree of objects in hwloc's XML."""
+"""Read the tree of objects in hwloc's XML."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class HwlocTree:
 
     :ivar cpus: CPU number -> its place
     :ivar below: object -> the CPUs inside of it
-    :raises InvalidInput: for CPUs without a number or with the same one
+    :raises InvalidInput: if a CPU has no number or occurs twice
     """
 
     def __init__(self, machine: Element, where: str) -> None:
@@ -53,14 +53,14 @@ class HwlocTree:
                 if place.element.get('type') in types]
 
     def number(self, element: Element, most: int) -> int:
-        """Read the operating system's number of an object."""
+        """Read the number that the operating system gives an object."""
         kind = element.get('type', '?')[:40]
         return document.whole(element.get('os_index'), self.where,
                               f'the os_index of a {kind}', most)
 
     def members(self, element: Element, attribute: str,
                 universe: frozenset[int]) -> frozenset[int] | None:
-        """Read a bitmap of an object, limited to the universe."""
+        """Read a bitmap of an object within a universe; None if missing."""
         text = element.get(attribute)
         if text is None:
             return None
@@ -77,8 +77,8 @@ class HwlocTree:
                     f'{self.where}: PU {number}', 'occurs twice')
             found[number] = place
         usable = frozenset(found)
-        # cpuset has the online CPUs. The other two matter only in files that
-        # show the whole system; online_cpuset exists only in version 1.
+        # cpuset has the online CPUs. The others matter only in files of the
+        # whole system; online_cpuset exists only in version 1.
         for attribute in ('cpuset', 'allowed_cpuset', 'online_cpuset'):
             among = self.members(self.machine, attribute, usable)
             usable = usable if among is None else among

@@ -14,8 +14,8 @@ on the machine, before it has an operating system:
   network adapters of the inventory are known.
 
 Neither has sockets, caches, page pools, distances, or VFs: the Host declares
-that these are unknown. Only if the inventory counts one socket, all cells are
-known to be in it.
+that these are unknown. If the inventory counts one socket, all cells are in
+it.
 """
 
 import dataclasses
@@ -30,13 +30,11 @@ from hpcvirt.topology import assemble
 from hpcvirt.topology import ironic_devices
 from hpcvirt.topology import ironic_records as records
 
-#: The facts that no collector reports. Ironic's inventory has the number of
-#: sockets.
+#: The facts that neither a collector nor the inventory reports.
 _NEVER_SAID = frozenset({host_model.Unknown.CACHES, host_model.Unknown.PAGES,
                          host_model.Unknown.VFS})
 
-#: Processors of x86 have two threads per core, except the Xeon Phi, which has
-#: four.
+#: x86 processors have two threads per core; only the Xeon Phi has four.
 _X86_THREADS = 2
 
 _KEYS = re.compile(rb'"(inventory|numa_topology|plugin_data)"\s*:')
@@ -80,7 +78,7 @@ class _Processor:
 
 
 def recognizes(data: bytes) -> bool:
-    """Tell whether JSON is that of an inspection, and not a snapshot."""
+    """Tell whether JSON is the result of an inspection, not a snapshot."""
     return bool(_KEYS.search(data)) and b'"schema_version"' not in data
 
 
@@ -89,14 +87,14 @@ def read(data: bytes, where: str, stem: str) -> host_model.Host:
 
     :param data: the file's content
     :param where: the file's name, for errors
-    :param stem: the name of the host, because that in the inventory is the
-        name of the agent's RAM disk
+    :param stem: the name of the host, because the inventory has the name of
+        the agent's RAM disk
     :raises InvalidInput: if it is not the result of an inspection, the
         topology is missing, or it describes a machine that cannot exist
     """
     plain = serialization.json_value(data, where)
     inventory = records.mapping(plain, 'inventory', where)
-    # ironic-inspector has the results of collectors beside the inventory.
+    # ironic-inspector saves the results of collectors beside the inventory.
     collected = records.mapping(plain, 'plugin_data', where) or plain
     if collected.get('numa_topology') is None:
         raise exception.InvalidInput(
@@ -131,8 +129,8 @@ def _check_cores(cores: tuple[_Core, ...], processor: _Processor,
                  cells: int, where: str) -> None:
     """Refuse cores that the collector may have merged.
 
-    The collector takes the CPUs of a cell with the same core_id for one core,
-    although a core_id is unique only within a socket.
+    The collector merges the CPUs of a cell with the same core_id into one
+    core, although a core_id is unique only within a socket.
     """
     most = max((len(set(core.thread_siblings)) for core in cores), default=0)
     is_x86 = processor.architecture in ('x86_64', 'i686')
@@ -141,7 +139,7 @@ def _check_cores(cores: tuple[_Core, ...], processor: _Processor,
             is_x86 and not is_phi and most > _X86_THREADS):
         raise exception.InvalidInput(
             where, 'a cell has the cores of several sockets, which the '
-            'collector numa-topology does not tell apart; read the machine '
+            'collector numa-topology does not distinguish; read the machine '
             'from sysfs')
     cpus: set[int] = set()
     for core in cores:
@@ -152,7 +150,7 @@ def _check_cores(cores: tuple[_Core, ...], processor: _Processor,
         cpus.update(core.thread_siblings)
     if processor.count and processor.count != len(cpus):
         raise exception.InvalidInput(
-            f'{where}.cpus', f'has {len(cpus)} CPUs, but the inventory '
+            f'{where}.cpus', f'has {len(cpus)} CPUs, but the inventory has '
             f'{processor.count}')
 
 

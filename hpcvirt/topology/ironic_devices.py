@@ -3,9 +3,9 @@
 """Read the PCI functions of an inspection.
 
 The collector pci-devices lists all functions with their class and, since 2024,
-their cell. The inventory has the network interfaces with their PCI address and
-driver, and numa_topology has their cells; older versions of the agent leave
-some of this out.
+their cell. The inventory has the PCI address and the driver of each network
+interface, and numa_topology has its cell. Older versions of the agent report
+less.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ class _Function:
     """A function of pci_devices; the ids are hexadecimal without 0x.
 
     :ivar bus: the address
-    :ivar numa_node_id: the content of sysfs: text
+    :ivar numa_node_id: the content of the file ``numa_node``
     """
 
     vendor_id: str
@@ -42,7 +42,8 @@ class _Function:
 class _Interface:
     """A network interface of the inventory.
 
-    :ivar vendor: hexadecimal with 0x, likewise ``product``
+    :ivar vendor: hexadecimal with 0x
+    :ivar product: hexadecimal with 0x
     """
 
     name: str
@@ -68,7 +69,7 @@ def read(inventory: dict[str, Any], collected: dict[str, Any],
     :param inventory: ``inventory``
     :param collected: the mapping with ``pci_devices``
     :param topology: ``numa_topology``
-    :raises InvalidInput: for a value of a wrong form, and for a contradiction
+    :raises InvalidInput: if a value has a wrong form, or two contradict
     """
     cells = {nic.name: nic.numa_node if nic.numa_node >= 0 else None
              for nic in records.read(_NIC, topology, 'nics',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the values of an inspection that are used, and leave the others."""
+"""Read the values of an inspection that are used, and ignore the others."""
 
 import dataclasses
 from typing import Any

@@ -2,9 +2,9 @@
 
 """Read libvirt's capabilities XML: the output of ``virsh capabilities``.
 
-The XML has no PCI devices (libvirt reports them as node devices) and only
-caches of level 3 and above, so that a machine without a third level gets one
-last-level cache per cell. libvirt leaves out ``<memory>`` of a cell without
+The XML has no PCI devices (libvirt reports them as node devices), and only
+caches of level 3 and above: a machine without a third level gets one
+last-level cache per cell. libvirt omits ``<memory>`` for a cell without
 memory. On a machine without NUMA it reports one cell without ``<pages>``,
 whose siblings may include offline CPUs (libvirt, src/conf/capabilities.c).
 """
@@ -19,8 +19,7 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 
-#: POWER and SPARC have 8. The bound keeps a hostile file from naming
-#: millions.
+#: POWER and SPARC have 8. The limit stops a hostile file with millions.
 _MAX_SIBLINGS = 64
 
 #: Bytes per unit, as libvirt scales them (virScaleInteger).
@@ -77,10 +76,9 @@ def _cell_where(element: ElementTree.Element, where: str) -> str:
 
 def _siblings(cells: Iterable[ElementTree.Element], where: str,
               ) -> dict[int, frozenset[int]]:
-    """Read the siblings of every online CPU, as libvirt wrote them.
+    """Read the siblings of every online CPU.
 
-    For an offline CPU libvirt knows no topology and writes only the number:
-    such a CPU is left out.
+    libvirt writes only the number of an offline CPU, which is left out.
     """
     siblings: dict[int, frozenset[int]] = {}
     for cell in cells:

@@ -3,10 +3,10 @@
 """Select and check the PCI functions of a topology.
 
 The class code decides whether a function is listed; for display controllers,
-the vendor does as well. Every source has both. The driver does not decide,
+the vendor does as well. Every source reports both. The driver does not matter,
 because a function bound to vfio-pci is still a network adapter, nor does the
 SR-IOV capability, which hwloc does not report. Virtual functions have the
-class of their physical function and are listed as well.
+class of their physical function, and are listed as well.
 """
 
 import re
@@ -27,9 +27,8 @@ _BASE_CLASSES = {
     0x12,  # processing accelerators
 }
 
-#: Other classes that are listed. These are left out on purpose: 0100, 0104,
-#: 0106 and 0107, the disks of the host itself; 1080, the security processor in
-#: every EPYC.
+#: Other classes that are listed. Disk controllers of the host (0100, 0104,
+#: 0106 and 0107) and the security processor of every EPYC (1080) are not.
 _CLASSES = {
     0x0108,  # NVMe
     0x0302,  # 3D controllers: GPUs without a display
@@ -61,9 +60,9 @@ def list_virtual(devices: Iterable[host_model.Device],
                  ) -> list[host_model.Device]:
     """List the virtual functions among the devices of a host.
 
-    A topology does not say to which device a virtual function belongs. If it
-    does not say the product of the virtual functions of a device either, all
-    other functions of the vendor on its bus are taken for such.
+    A topology does not name the device of a virtual function. If it does not
+    name the product of a device's virtual functions either, all other
+    functions of the vendor on the same bus count as virtual functions.
     """
     found = list(devices)
     able = [device for device in found if device.total_vfs]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Snapshots: hpcvirt's own JSON form of a topology, with a schema version.
+"""Read and write snapshots, hpcvirt's own JSON form of a topology.
 
 ``dumps`` writes a Host, and ``read`` reads the same Host back::
 
@@ -44,8 +44,8 @@ _Number = Annotated[int, serialization.whole(0, 2 ** 53)]
 _CPUs = frozenset[_Number]
 _Groups = tuple[_CPUs, ...]
 
-#: Stands for a key ``llc`` that is left out. No file can contain it, because
-#: an empty group is refused.
+#: Stands for a missing key ``llc``. No file can contain it, because an empty
+#: group is refused.
 _ONE_CACHE: _Groups = (frozenset(),)
 
 
@@ -73,7 +73,7 @@ class _Snapshot:
 
 
 def make_json(host: host_model.Host) -> dict[str, Any]:
-    """Make the plain values of a snapshot: dicts, lists, numbers, strings."""
+    """Return a snapshot as dicts, lists, numbers and strings."""
     plain = {'schema_version': SCHEMA_VERSION, **serialization.dump(host)}
     for key in ('unknown', 'processor'):
         if not plain[key]:
@@ -90,7 +90,7 @@ def make_json(host: host_model.Host) -> dict[str, Any]:
 
 
 def dumps(host: host_model.Host) -> str:
-    """Write a snapshot as JSON text that a person can read and compare."""
+    """Write a snapshot as JSON with one value on each line."""
     plain = make_json(host)
     cells = [_join((f'   {json.dumps(key)}: {json.dumps(value)}'
                     for key, value in cell.items()), '  {', '  }')
@@ -125,7 +125,7 @@ def read(data: bytes, where: str) -> host_model.Host:
 
 
 def read_json(plain: object, where: str) -> host_model.Host:
-    """Read the plain values of a snapshot, see :func:`read`."""
+    """Read a snapshot from parsed JSON; see :func:`read`."""
     serialization.require_version(plain, SCHEMA_VERSION, where)
     snapshot = serialization.load(_Snapshot, plain, where)
     siblings: dict[int, frozenset[int]] = {}
@@ -158,7 +158,7 @@ def _cell(cell: _Cell, where: str, siblings: dict[int, frozenset[int]],
 
 def _add_groups(new: _Groups, where: str, cpus: frozenset[int],
                 groups: dict[int, frozenset[int]]) -> None:
-    """Add the groups of one cell, which must hold each of its CPUs once."""
+    """Add the groups of one cell, which must have each of its CPUs once."""
     seen: set[int] = set()
     for index, group in enumerate(new):
         here = f'{where}[{index}]'

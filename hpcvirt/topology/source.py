@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The sources of a topology, and the choice of the one that reads a path.
+"""Choose the source that reads a topology.
 
-``auto`` decides by the content, never by the name: without a path it reads
-the running machine, a directory or a capture is the root of a sysfs, and any
-other file is read by the first source that recognizes it.
+``auto`` decides by the content, never by the name. Without a path it reads
+the running machine. A directory or a capture is read as the root of a sysfs,
+and any other file by the first source that recognizes it.
 
 To add a source, write a module with its reader, and add one line to
 ``_SOURCES``.

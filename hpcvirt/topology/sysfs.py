@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read a machine from sysfs: the running machine, or a copy of another.
+"""Read a machine from sysfs: the running machine, or a copy.
 
 A copy is a root directory with ``sys`` in it, or that ``sys`` itself. Files
 that the kernel always provides must exist; a sysfs without them is an error.
@@ -28,7 +28,7 @@ _CPU = 'sys/devices/system/cpu'
 _NODE = 'sys/devices/system/node'
 _PCI = 'sys/bus/pci/devices'
 
-#: The first CPU has 2 KiB; thousands of CPUs follow.
+#: The first CPU takes 2 KiB; thousands of CPUs may follow.
 _CPUINFO_BYTES = 8192
 
 #: The kernel's types of caches that hold data.
@@ -58,7 +58,7 @@ def read(root: pathlib.Path) -> host_model.Host:
 
 
 def _processor(tree: sysfs_tree.SysfsTree) -> str | None:
-    """Return the name of the first processor; Arm's has only numbers."""
+    """Return the name of the first processor; Arm has only numbers."""
     text = tree.beginning('proc/cpuinfo', _CPUINFO_BYTES) or ''
     match = re.search('^model name[ \t]*:(.*)$', text, re.MULTILINE)
     if match:
@@ -153,10 +153,10 @@ def _online(tree: sysfs_tree.SysfsTree, name: str, as_map: str,
 
 def _caches(tree: sysfs_tree.SysfsTree, online: frozenset[int],
             ) -> Iterator[tuple[int, frozenset[int]]]:
-    """Find the last-level cache of each CPU, if the kernel knows one.
+    """Find the last-level cache of each CPU, if the kernel reports one.
 
-    It is the cache of the highest level that exists: the second level if
-    there is no third, as on many ARM processors and on low-power cores.
+    That is the second level if there is no third, as on many ARM processors
+    and on low-power cores.
     """
     existing = _existing(tree, online)
     for cpu in sorted(online):
@@ -226,7 +226,7 @@ def _total_vfs(tree: sysfs_tree.SysfsTree, name: str) -> int:
 
 
 def _vf_product(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
-    """Read the product id of the VFs of a function; they need not exist."""
+    """Read the product id of the VFs of a function, even if none exists."""
     name = f'{device}/sriov_vf_device'
     if tree.text(name) is None:
         return None  # no SR-IOV capability
@@ -234,7 +234,7 @@ def _vf_product(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
 
 
 def _driver(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
-    """Return the driver; a copy may lack the link, but not uevent."""
+    """Return the driver; a copy may have only uevent, not the link."""
     linked = tree.link_name(f'{device}/driver')
     if linked is not None:
         return linked
@@ -244,7 +244,7 @@ def _driver(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
 
 
 def total_kib(tree: sysfs_tree.SysfsTree, name: str) -> int:
-    """Read MemTotal of a node or of the machine."""
+    """Read MemTotal of a node or of the machine, in KiB."""
     return _field(tree, name, 'MemTotal')
 
 
@@ -252,10 +252,10 @@ def pools(tree: sysfs_tree.SysfsTree, directory: str, memory_kib: int,
           small_kib: int) -> tuple[host_model.PagePool, ...]:
     """Read the page pools of a node, or of a machine without nodes.
 
-    :param directory: the directory of ``hugepages-2048kB`` and so on; missing
-        if the kernel has no huge pages
-    :returns: all pools; small pages are counted as the memory without huge
-        pages, as libvirt does
+    :param directory: the directory of ``hugepages-2048kB`` and so on, which is
+        missing if the kernel has no huge pages
+    :returns: all pools; all memory without huge pages counts as small pages,
+        as in libvirt
     """
     huge = []
     for name in tree.names(directory):
@@ -265,17 +265,17 @@ def pools(tree: sysfs_tree.SysfsTree, directory: str, memory_kib: int,
                 int(match[1]),
                 tree.number(f'{directory}/{name}/nr_hugepages', 2 ** 42)))
     rest = memory_kib - sum(pool.size_kib * pool.total for pool in huge)
-    # A negative rest is a contradiction, which assemble reports.
+    # If the rest is negative, assemble reports the contradiction.
     return (host_model.PagePool(small_kib, max(rest, 0) // small_kib), *huge)
 
 
 def small_page_kib(tree: sysfs_tree.SysfsTree, nodes: Sequence[int]) -> int:
-    """Determine the size of a small page.
+    """Determine the size of a small page, in KiB.
 
-    The running kernel reports it. A copy does not, but it has the free
-    memory both in KiB and in pages; both change all the time, so the quotient
-    is rounded to a power of two. Without them, huge pages of 512 MiB identify
-    an ARM kernel with pages of 64 KiB; otherwise 4 KiB is assumed.
+    The running kernel reports it. A copy has the free memory both in KiB and
+    in pages; both change constantly, so their quotient is rounded to a power
+    of two. Without them, huge pages of 512 MiB identify an ARM kernel with
+    pages of 64 KiB; otherwise 4 KiB is assumed.
     """
     running = tree.small_page_kib()
     if running is not None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the files of a sysfs: of the running machine, or of a copy."""
+"""Read the files of a sysfs, of the running machine or of a copy."""
 
 import os
 import pathlib
@@ -18,10 +18,10 @@ from hpcvirt.topology import document
 #: The longest file is a list of 8192 CPUs.
 _MAX_BYTES = 1024 * 1024
 
-#: The folders in which the kernel shows its state.
+#: The folders of the kernel's own file systems.
 _OF_KERNEL = ('sys/', 'proc/')
 
-#: Where a link to other folders does not lead to a file.
+#: Folders without ordinary files, to which a link must not lead.
 _NO_FILES = ('/sys/', '/proc/', '/dev/')
 
 
@@ -55,7 +55,7 @@ class SysfsTree:
 
         A link to /dev/null, as "systemctl mask" makes, is an empty file.
 
-        :param owners: the users of whom the file may be; None for any
+        :param owners: the users who may own the file; None for any
         """
         here = self._below(name)
         path = self._path(name)
@@ -65,7 +65,7 @@ class SysfsTree:
         if data is None:
             return None
         try:
-            # Any user can give a process a name that is not text.
+            # A user can give a process a name that is not text.
             text = data.decode(errors='replace' if name.startswith('proc/')
                                else 'strict')
         except UnicodeDecodeError as exc:
@@ -75,16 +75,16 @@ class SysfsTree:
 
     @property
     def is_mounted(self) -> bool:
-        """Whether it is a running machine whose root is mounted here."""
+        """Whether this is a running machine whose root is mounted here."""
         return self.is_running or all(
             os.path.ismount(self._below(name)) for name in ('proc', 'sys'))
 
     def _is_of_kernel(self, name: str) -> bool:
-        """Whether the running kernel provides a file: its links are good."""
+        """Whether the running kernel provides a file, whose links are safe."""
         return self.is_running and name.startswith(_OF_KERNEL)
 
     def beginning(self, name: str, most: int) -> str | None:
-        """Read no more than the first bytes of a file; None if missing."""
+        """Read at most the first bytes of a file; None if missing."""
         path = self._path(name)
         if path is None or not os.path.lexists(path):
             return None
@@ -137,7 +137,7 @@ class SysfsTree:
         return target.rpartition('/')[2]
 
     def host_name(self) -> str:
-        """Return the host name; of a copy without one, the directory name."""
+        """Return the host name; the directory name if a copy has none."""
         if self.is_running:
             return socket.gethostname()
         name = (self.text('proc/sys/kernel/hostname')
@@ -178,7 +178,7 @@ class SysfsTree:
     def _resolved(self, path: str, here: str) -> str | None:
         """Resolve all links of a path.
 
-        :param here: what to name in an error
+        :param here: the path to name in an error
         """
         try:
             found = os.path.realpath(path, strict=True)
@@ -193,7 +193,7 @@ class SysfsTree:
                 here, 'is a link that leads out of the copy')
         if self.is_running and found.startswith(_NO_FILES):
             raise exception.InvalidInput(
-                here, f'is a link to {found}, which is no file on a disk')
+                here, f'is a link to {found}, which is not a file on a disk')
         return found
 
 

@@ -2,16 +2,15 @@
 
 """``hpcvirt_in_order``: carry out the actions in the order of the solution.
 
-Watcher's own planner begins two migrations at once.
+Watcher's own planners start two migrations at once.
 """
-
 
 from oslo_config import cfg
 from watcher.decision_engine.planner import weight
 
 
 class InOrder(weight.WeightPlanner):
-    """The planner of Watcher, one migration after the other."""
+    """Watcher's weight planner, with one migration after another."""
 
     @classmethod
     def get_config_opts(cls) -> list[cfg.Opt]:

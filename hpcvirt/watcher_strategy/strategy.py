@@ -26,7 +26,7 @@ PATIENCE_S = 600
 
 @dataclasses.dataclass(frozen=True)
 class PlannedMigration:
-    """One migration of the plan.
+    """A migration of the plan.
 
     :ivar kind: ``live`` or ``cold``
     """
@@ -38,7 +38,7 @@ class PlannedMigration:
 
 
 class NoRoom(watcher_exception.WatcherException):
-    """The audit fails, and this is its reason."""
+    """Raised when an audit fails because there is no plan."""
 
     msg_fmt = '%(reason)s'
 
@@ -47,7 +47,7 @@ class MakeRoomStrategy(base.UnclassifiedStrategy):
     """Make room for instances of a flavor with the fewest migrations.
 
     The migrations are those of ``hpcvirt make-room``. They are carried out
-    one after the other, because a later one may need the room that an earlier
+    one after another, because a migration may need the room that an earlier
     one leaves.
     """
 
@@ -98,8 +98,8 @@ class MakeRoomStrategy(base.UnclassifiedStrategy):
     def do_execute(self, audit: Any = None) -> None:  # noqa: ARG002
         """Add the migrations to the solution.
 
-        :raises NoRoom: if there is no plan, or it has a move that Watcher
-            must not make
+        :raises NoRoom: if there is no plan, or if Watcher must not make one of
+            its moves
         """
         try:
             moves = _read_plan(self.config.command, self.input_parameters)
@@ -141,11 +141,11 @@ class MakeRoomStrategy(base.UnclassifiedStrategy):
 
 def _read_plan(command: str,
          parameters: Mapping[str, object]) -> list[PlannedMigration]:
-    """Run the command that plans, in a process of its own.
+    """Run the command that makes the plan.
 
     :param command: the command with the arguments that describe the fleet
-    :param parameters: those of the audit
-    :raises Unreachable: if it fails, or no moves are enough
+    :param parameters: the parameters of the audit
+    :raises Unreachable: if the command fails, or has no plan
     """
     words = [*shlex.split(command), '--format', 'json',
              '--flavor', str(parameters['flavor']),

@@ -189,7 +189,7 @@ class OperatorSpecsTest(unittest.TestCase):
         self.assertFalse(operator_specs.is_taken('trait:CUSTOM_HPC'))
 
     def test_unknown_keys_of_a_checked_namespace_are_refused(self):
-        with self.assertRaisesRegex(ValueError, 'no extra spec of its'):
+        with self.assertRaisesRegex(ValueError, 'unknown in its namespace'):
             operator_specs.read_specs({'hpcvirt:numa_scop': 'socket'})
 
     def test_values_that_are_not_text_are_refused(self):

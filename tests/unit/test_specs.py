@@ -66,12 +66,12 @@ class ReadTest(unittest.TestCase):
 
     def test_cpus_and_memory_are_given_for_each_cell_or_for_none(self):
         for change in ({'hw:numa_nodes': '1'}, {'hw:numa_nodes': '3'}):
-            self.assert_refused('give both for each cell, or none',
+            self.assert_refused('give both for each cell, or neither',
                                 {**TWO_CELLS, **change})
         for missing in ('hw:numa_cpus.1', 'hw:numa_mem.0'):
             specs = {name: value for name, value in TWO_CELLS.items()
                      if name != missing}
-            self.assert_refused('give both for each cell, or none', specs)
+            self.assert_refused('give both for each cell, or neither', specs)
 
     def test_cells_must_add_up_to_the_flavor(self):
         for change, message in (

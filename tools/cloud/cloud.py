@@ -30,8 +30,8 @@ from tools.cloud.config import control
 from tools.cloud.config import network
 
 HERE = pathlib.Path(__file__).resolve().parent
-#: Seconds that a service gets to end before it is killed. It has nothing to
-#: save, since its data end with the cloud.
+#: Seconds for a service to end before it is killed. It has no data to save,
+#: because they are removed with the cloud.
 PATIENCE_S = 4.0
 ONLINE = pathlib.Path('/sys/devices/system/cpu/online')
 
@@ -86,7 +86,7 @@ class Cloud:
             raise
 
     def down(self, quiet: bool = False) -> None:
-        """Stop what was started and remove all traces but logs and caches."""
+        """Stop all programs, and remove all files except logs and caches."""
         names = set(self.running.names())
         infrastructure = [name for name in services.INFRASTRUCTURE
                           if name in names]

@@ -70,7 +70,7 @@ def _wait(process: subprocess.Popen[bytes], limit_s: float,
           watch: Callable[[], None] | None) -> str:
     """Wait for the end of a program.
 
-    :returns: what went wrong, an empty text if nothing did
+    :returns: the fault; empty if there is none
     """
     def look() -> int | None:
         try:

@@ -34,13 +34,13 @@ def start(settings: cloud_settings.Settings,
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir(cloud_settings.PRIVATE)
         shutil.chown(data, USER, USER)
-        # Over its socket, which only root and the server can reach, the
-        # server knows root by the credentials of the process.
+        # The server authenticates root over its socket, which only root and
+        # the server can reach, by the credentials of the process.
         commands.run(settings, 'mariadb-install', [
             'mariadb-install-db', '--no-defaults', f'--user={USER}',
             f'--datadir={data}', '--skip-test-db',
             '--auth-root-authentication-method=socket'])
-    # The data end with the cloud: do not wait for the disk.
+    # The data are removed with the cloud: do not wait for the disk.
     running.start('mariadb', [
         'mariadbd', '--no-defaults', f'--user={USER}', f'--datadir={data}',
         f'--socket={_socket(settings)}',

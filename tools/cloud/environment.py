@@ -2,9 +2,9 @@
 
 """Create the Python environment of OpenStack's services and hpcvirt.
 
-It is kept between starts. If the requirements change it is created again; if
-hpcvirt changes, only hpcvirt is installed again. hpcvirt is installed as an
-operator installs it: from a built package, not in place.
+The environment is kept between starts. If the requirements change, it is
+created again; if hpcvirt changes, only hpcvirt is installed again. hpcvirt is
+installed as an operator installs it: from a built package, not in place.
 """
 
 import hashlib

@@ -2,8 +2,8 @@
 
 """The machines that the fake compute services simulate.
 
-Each has a topology that the project ships. Its settings (dedicated CPUs,
-pages, reserves) are those that ``hpcvirt flavor plan`` proposes for it.
+Each machine has a topology that the project ships, and the settings (dedicated
+CPUs, pages, reserves) that ``hpcvirt flavor plan`` proposes for it.
 """
 
 import json

@@ -1,9 +1,9 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: Apache-2.0
 #
-# A benchmark that the test guest can run, which has a shell and no more: it
-# counts, and prints how fast in the form of HS06. The clock of busybox has no
-# fractions of a second; that of the kernel does.
+# A benchmark for the test guest, which has only a shell: it counts, and prints
+# the speed in the form of HS06. The clock of busybox has no fractions of a
+# second; that of the kernel does.
 now() {
     awk '/^now at/ { print $3; exit }' /proc/timer_list
 }

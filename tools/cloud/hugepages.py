@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reserve huge pages for guests, and release exactly these."""
+"""Reserve huge pages for guests, and release only these."""
 
 import pathlib
 

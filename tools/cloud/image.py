@@ -21,7 +21,7 @@ from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 
 INIT = pathlib.Path(__file__).resolve().parent / 'guest-init.sh'
-#: A benchmark, and where it is in the guest.
+#: A benchmark, and its path in the guest.
 BENCHMARK = INIT.parent / 'hs06.sh'
 BENCHMARK_PATH = '/bin/hs06'
 METAPACKAGE = 'linux-image-cloud-amd64'

@@ -35,7 +35,7 @@ PACKAGES = (
     'openssh-client',
 )
 
-#: What a virtual environment needs with Debian's Python.
+#: The packages for a virtual environment with Debian's Python.
 PYTHON_PACKAGES = ('python3-venv', 'python3-dev')
 
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')

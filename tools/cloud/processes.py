@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Start programs, find them again by their pid files, stop exactly those.
+"""Start programs, find them again by their pid files, and stop only these.
 
 Each program runs in a session of its own, so that its children are found even
-after it has ended, with ``HPCVIRT_CLOUD_RUN`` in its environment, so that
-children that leave the session are found too. A pid file also holds the start
-time of the program, so that another program to which the kernel has given the
-same pid is left alone.
+after it has ended. ``HPCVIRT_CLOUD_RUN`` in its environment identifies
+children that leave the session. A pid file also has the start time of the
+program, so that another program with the same pid is not stopped.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The services of the cloud, how to start them and wait for them."""
+"""List and start the services of the cloud, and wait for them."""
 
 from tools.cloud import fleet
 from tools.cloud import node

@@ -2,8 +2,8 @@
 
 """Settings of the cloud: directories, ports, passwords and sizes.
 
-Environment variables configure it, so that tox, a CI job and a person do it in
-the same way:
+Environment variables configure the cloud, in the same way for tox, a CI job
+and a person:
 
 ``HPCVIRT_CLOUD_DIR``
     the state directory, /var/tmp/hpcvirt-cloud by default
@@ -82,12 +82,12 @@ class Settings:
 
     @property
     def cache(self) -> pathlib.Path:
-        """The directory of what a later start reuses."""
+        """The directory for files that a later start reuses."""
         return self.state / 'cache'
 
     @property
     def run(self) -> pathlib.Path:
-        """The directory of what ends with the running cloud."""
+        """The directory for files that are removed with the cloud."""
         return self.state / 'run'
 
     @property
@@ -163,7 +163,7 @@ class Settings:
     def own(self) -> None:
         """Create the state directory, or check that nobody else did.
 
-        :raises CloudError: if another user could change what is in it
+        :raises CloudError: if another user could change its content
         """
         self.state.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Start the one-machine cloud, check hpcvirt in it, stop the cloud.
+"""Start the one-machine cloud, check hpcvirt in it, and stop the cloud.
 
-Without arguments all checks run but those that take long (load, benchmarks).
-The cloud is stopped in any case, unless --keep is given or it was up before.
+Without arguments all checks run except the long ones (load, benchmarks). The
+cloud is stopped in any case, unless --keep is given or it was up before.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tools.cloud_checks import store
 from tools.cloud_checks import tempest_run
 
 CHECKS = {
-    # The pages begin in a cloud without flavors, and remove theirs.
+    # The pages assume a cloud without flavors, and remove their own.
     'guide': guide.check,
     'flavors': lambda cloud: flavors.check(cloud.settings),
     'tempest': lambda cloud: tempest_run.run(cloud.settings),
@@ -39,8 +39,8 @@ CHECKS = {
     'benchmarks': benchmarks.check,
     'accept': accept.check,
 }
-#: Checks that run only if they are selected: they take long, and what they
-#: check changes little.
+#: Checks that run only if they are selected, because they take long and their
+#: subject seldom changes.
 SELECTED = frozenset({'load', 'benchmarks'})
 
 

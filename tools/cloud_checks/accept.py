@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Accept hosts: an emulated one, and one that this machine stands in for.
+"""Accept an emulated host, and a host that this machine stands in for.
 
-The libvirt host emulates its guest, so that it must FAIL against a class of
-hosts on which the same program runs as fast as on this machine, far from the
-bound, and stay in quarantine. A simulated host has no guests: this machine
-stands in for them, as a guest without any loss would be. It must pass against
-its class. A flavor that requires the trait which it gets then starts there
-only.
+The libvirt host emulates its guest, so it must FAIL, far from the bound,
+against a class of hosts on which the same program runs as fast as on this
+machine, and stay in quarantine. A simulated host has no guests: this machine
+stands in for them, as a guest without any loss. The host must pass against its
+class. A flavor that requires its new trait must then start only there.
 
-The figures of the peer hosts are stored as soon as the acceptance has begun:
-the program is run on this machine, and the peer hosts differ by 1 %.
+The figures of the peer hosts are stored when the acceptance has begun: the
+program runs on this machine, and the peer hosts differ by 1 %.
 """
 
 import json
@@ -27,7 +26,7 @@ from tools.cloud.config import compute
 from tools.cloud_checks import load
 
 HERE = pathlib.Path(__file__).resolve().parent
-#: A simulated host; another one is like it, and is not accepted.
+#: A simulated host; an equal host is not accepted.
 STAND_IN = 'intel1'
 LIMIT_S = 600
 
@@ -44,7 +43,7 @@ def check(cloud: clouds.Cloud) -> None:
     common = {'work': str(work), 'program': str(guest_image.BENCHMARK)}
     plan = json.loads(fleet.guest_plan_file(settings).read_text())
     (host,) = plan['flavors'][0]['per_host']
-    # Emulation takes its time, and needs one of the CPUs.
+    # Emulation is slow, and needs one of the CPUs.
     clients = {
         'the emulated host': _start(cloud, 'emulated', {
             **common, 'hpcvirt': [settings.program('hpcvirt')],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A client that accepts a host, and checks what came of it.
+"""A client that accepts a host, and checks the result.
 
 The cloud's Python environment runs it. The arguments are ``emulated`` or
 ``stand-in``, and a JSON object with the keys hpcvirt (a command), work (a
@@ -32,8 +32,8 @@ LIMIT_S = 90
 BOOT_S = 300
 METRIC = 'score'
 SAMPLES = 5
-#: An emulated guest is far slower than this; this machine is not, even while
-#: it emulates.
+#: An emulated guest is far slower; this machine is faster, even while it
+#: emulates.
 MIN_RATIO = 0.4
 AUDITED = 'CUSTOM_HPCVIRT_AUDITED'
 QUARANTINED = 'CUSTOM_HPCVIRT_QUARANTINED'
@@ -44,7 +44,7 @@ PEERS = (0.99, 0.995, 1.0, 1.005, 1.01)
 class Client:
     """Accepts one host.
 
-    :ivar words: the command without what is special to a host
+    :ivar words: the command without the arguments for one host
     """
 
     def __init__(self, hpcvirt, work, program, script, host, image, flavor,
@@ -86,7 +86,7 @@ class Client:
             env={**os.environ, 'OS_CLOUD': 'envvars'})
 
     def document(self, process, word):
-        """Wait for the command, whose verdict must be this word."""
+        """Wait for the command, which must give this verdict."""
         out, err = process.communicate(timeout=LIMIT_S * 4)
         if process.returncode not in (0, 1):
             sys.exit(f'accept ended with {process.returncode}: {out[-500:]}'
@@ -108,7 +108,7 @@ class Client:
         return {name for name in found.names if name.startswith(placement.OWN)}
 
     def check_state(self, *traits):
-        """Check the traits, and that nothing is left of the acceptance."""
+        """Check the traits, and that the acceptance has cleaned up."""
         if self.traits(self.host) != set(traits):
             sys.exit(f'{self.host} has {self.traits(self.host)}')
         name = f'hpcvirt-accept-{self.host}'
@@ -157,7 +157,7 @@ class Client:
 
 
 def add_peers(client):
-    """Store peer hosts, as soon as it is known what the acceptance measures.
+    """Store peer hosts once the acceptance has started to measure.
 
     Their figures are those of the program on this machine.
     """
@@ -182,7 +182,7 @@ def add_peers(client):
 
 
 def first_run(client):
-    """Return what the acceptance measures, None if that is not known yet."""
+    """Return the first run of the acceptance; None if it has none yet."""
     if not (client.data / 'bench.sqlite').exists():
         return None
     store = stores.Store(None, str(client.data))

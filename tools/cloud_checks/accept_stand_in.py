@@ -4,8 +4,8 @@
 
 The cloud's Python environment runs it with the arguments of hpcvirt. The
 simulated hosts have no guests and no network: their instances are created
-without one, and what is to run in one of them runs here. After a reboot of one
-this machine claims to have booted.
+without a network, and their programs run on this machine. After a reboot of an
+instance, this machine reports that it has booted.
 """
 
 import dataclasses

@@ -5,10 +5,10 @@
 The DevStack plugin builds the image, uploads it and sets the options of
 Tempest, in its own phases and with stand-ins for the functions of DevStack.
 
-The guests are emulated, 10 to 700 times slower than the machine itself. So the
-test that compares a flavor with native must fail, with the verdict FAIL and
-far from the bounds, while MPI between two guests must work. What
-``tools/guest_image/check.py`` checks without a cloud is not repeated here.
+The guests are emulated, 10 to 700 times slower than the machine itself. The
+test that compares a flavor with native must therefore fail, with the verdict
+FAIL and far from the bounds. MPI between two guests must work. The checks of
+``tools/guest_image/check.py``, which need no cloud, are not repeated.
 """
 
 import configparser
@@ -29,12 +29,12 @@ from tools.cloud_checks import tempest_run
 
 HERE = pathlib.Path(__file__).resolve().parent
 GUEST_IMAGE = cloud_settings.REPOSITORY / 'tools' / 'guest_image'
-#: The DevStack plugin, and what runs its phases without DevStack.
+#: The DevStack plugin, and the program that runs its phases without DevStack.
 PLUGIN = cloud_settings.REPOSITORY / 'devstack'
 STACK = cloud_settings.REPOSITORY / 'testing' / 'devstack.sh'
 #: Options that the plugin sets.
 DEVSTACK_OPTIONS = ('benchmarks', 'native', 'benchmark_image_ref')
-#: What the three figures of HPCC need for a verdict.
+#: The pairs that the three figures of HPCC need for a verdict.
 PAIRS = 7
 #: HPCC ends in seconds under emulation. With two ranks that spin on one
 #: emulated CPU it never ends.

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Explain refusals on the controller, and make what would help.
+"""Explain refusals on the controller, and make the proposed changes.
 
-For each kind of refusal a request is made that Nova refuses; ``hpcvirt
-explain`` must say why, and after the change that it names, or that follows
-from the reason, Nova must accept the request. ``capacity``, ``explain`` and
-``make-room`` must answer from ``fleet dump`` as they do from the cloud.
+For each kind of refusal, a request is made that Nova refuses. ``hpcvirt
+explain`` must give the reason. After the change that it proposes, or that
+follows from the reason, Nova must accept the request. ``capacity``,
+``explain`` and ``make-room`` must give the same answers from ``fleet dump`` as
+from the cloud.
 """
 
 from tools.cloud import cloud as clouds

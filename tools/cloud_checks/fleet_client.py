@@ -3,7 +3,7 @@
 """A client that has requests refused, explained, and then accepted.
 
 The cloud's Python environment runs it. The arguments are the command hpcvirt,
-nova.conf and an image. All requests are for two hosts that are alike.
+nova.conf and an image. All requests are for two equal hosts.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from hpcvirt import waiting
 
 VERSION = '2.86'
 HOSTS = ('intel1', 'intel2')
-#: Both hosts have this trait, and the one that a request may lack.
+#: The trait of both hosts, and a trait that neither has at first.
 OURS, MISSING = 'CUSTOM_HPCVIRT_FLEET', 'CUSTOM_HPCVIRT_LACKED'
 PREFIX = 'explained'
 LIMIT_S = 90
@@ -38,7 +38,7 @@ class Client:
         self._flavors = []
 
     def clear(self):
-        """Delete what the requests left."""
+        """Delete the servers and flavors of the requests."""
         for server in self._servers():
             self.compute.delete(f'/servers/{server["id"]}')
         left = waiting.poll(self._servers, lambda found: not found, LIMIT_S, 1)
@@ -146,7 +146,7 @@ class Client:
         print(done.stdout)
 
     def compare_dump(self, flavor):
-        """Ask a dump of the fleet the same as the cloud; the answers agree."""
+        """Check that a dump of the fleet gives the answers of the cloud."""
         live = '--config-file', self._conf
         fleet = self._answer('fleet', 'dump', *live)
         for asked in (
@@ -191,7 +191,7 @@ class Client:
 
 
 def _sort_rows(document):
-    """Sort what is listed host by host; the cloud has no order of its own."""
+    """Sort lists of hosts, because the cloud has no order."""
     for key in ('hosts', 'closed', 'broken'):
         if key in document:
             document[key] = sorted(document[key],

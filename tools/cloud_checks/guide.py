@@ -2,15 +2,15 @@
 
 """Run the commands of the operator's guide.
 
-bash runs each line ``$ command`` of a console block, with the lines that
-continue it after a backslash, in order, in a clone of this repository. The
-command must succeed and print the lines that the page shows below it; one that
-shows an error of the API must fail with that, and one that shows that an
-instance fits nowhere has the exit status of that answer. ``...`` stands for
-any text, and for any lines if it is alone on its line; white space is not
-significant. Names from an operator's machine, such as /opt/nova, are replaced
-by those of this cloud. The ``nova.conf`` of the pages is compared with the one
-that nova-scheduler reads.
+bash runs each line ``$ command`` of a console block in order, with the lines
+that continue it after a backslash, in a clone of this repository. The command
+must succeed and print the lines that the page shows below it. If the page
+shows an error of the API, the command must fail with it; if it shows that an
+instance fits nowhere, the command has the exit status of that answer. ``...``
+stands for any text, and for any lines if it is alone on its line; white space
+is not significant. Names from an operator's machine, such as /opt/nova, are
+replaced by those of this cloud. The ``nova.conf`` of the pages is compared
+with that of nova-scheduler.
 """
 
 import dataclasses
@@ -162,7 +162,7 @@ def _blocks(text: str, kind: str) -> Iterator[list[str]]:
 def _compare(name: str, text: str, written: Options) -> None:
     for block in _blocks(text, INI):
         shown = options(block)
-        # The cloud has no shadow mode, which is with other filters.
+        # The cloud does not use shadow mode, which needs other filters.
         if ('hpcvirt', 'filter_mode') in shown:
             continue
         for option, values in shown.items():

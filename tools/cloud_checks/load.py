@@ -3,9 +3,9 @@
 """Create many servers from several clients while services are killed.
 
 The clients create 200 servers in bursts while compute services are killed and
-started again and the scheduler is restarted. Afterwards no CPU may be pinned
-twice, no page pool may be overcommitted, Placement must agree with the hosts,
-and after deletion nothing may stay allocated.
+started again, and the scheduler is restarted. Afterwards no CPU may be pinned
+twice, no page pool may be overcommitted, and Placement must agree with the
+hosts. After the servers are deleted, no allocation may remain.
 """
 
 import json

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run a private PostgreSQL, whose data end with the check."""
+"""Run a private PostgreSQL, whose data are removed after the check."""
 
 import pathlib
 import shutil
@@ -35,7 +35,7 @@ def start(cloud: clouds.Cloud) -> None:
         *AS_USER, _program('initdb'), '--pgdata', str(data / 'data'),
         '--username', 'cloud', '--pwfile', str(secret), '--auth',
         'scram-sha-256', '--encoding', 'UTF8', '--locale', 'C.UTF-8'])
-    # -F: the data end with the check, do not wait for the disk.
+    # -F: do not wait for the disk, because the data are temporary.
     cloud.running.start(NAME, [
         *AS_USER, _program('postgres'), '-D', str(data / 'data'),
         '-h', cloud_settings.IP, '-p', str(settings.port(NAME)),

@@ -2,10 +2,10 @@
 
 """Let ``hpcvirt host supervise`` put a host in quarantine, and release it.
 
-A host exports that it is slow. New instances must land on the host that is
-like it, and ``hpcvirt explain`` must say why. Then Placement is stopped while
-the signature clears: nothing may be lost, and the host must be released once
-Placement is back.
+A host exports that it is slow. New instances must start on an equal host, and
+``hpcvirt explain`` must say why. Then Placement is stopped while the signature
+clears: the release must not be lost, and must complete when Placement answers
+again.
 """
 
 from tests.builders import supervised

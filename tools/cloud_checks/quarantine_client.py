@@ -18,8 +18,8 @@ from openstack import exceptions
 SLOW, PEER = fleet_client.HOSTS
 TRAIT = 'CUSTOM_HPCVIRT_QUARANTINED'
 
-#: How the command ends in each part. Without Placement the host stays as it
-#: is, and what is left to do is done later.
+#: The exit status of the command in each part. Without Placement the host
+#: keeps its state, and the change is completed later.
 ENDS = {
     'slow': (0, 'quarantine is done'),
     'quiet': (0, ''),
@@ -29,7 +29,7 @@ ENDS = {
 
 
 class Client(fleet_client.Client):
-    """Starts instances, and looks at the host."""
+    """Starts instances, and checks the host."""
 
     def explain_slow(self, flavor):
         """Ask hpcvirt why the host refuses a flavor."""
@@ -84,7 +84,7 @@ def slow(client):
 
 
 def over(client):
-    """Instances come again."""
+    """New instances start on the host again."""
     if client.has_trait():
         sys.exit(f'{SLOW} still has the trait')
     client.boot_on(client.flavor(4), SLOW, host=SLOW)
@@ -94,7 +94,7 @@ AFTER = {'slow': slow, 'over': over}
 
 
 def main(hpcvirt, conf, image, work, part):
-    """Decide once, and look what becomes of instances."""
+    """Decide once, and check where instances start."""
     supervise(hpcvirt, work, part)
     if part not in AFTER:
         return

@@ -2,10 +2,10 @@
 
 """Check the store of benchmark results on MariaDB and PostgreSQL.
 
-Most sites store results in SQLite, which the unit tests use. This check does
-the same on both servers, and what only they can show: long documents,
-concurrent writers, a migration that several processes begin at once, a wrong
-password.
+Most sites store results in SQLite, which the unit tests use. This check
+repeats them on both servers, and adds cases that only servers have: long
+documents, concurrent writers, a migration that several processes start at
+once, and a wrong password.
 """
 
 import dataclasses

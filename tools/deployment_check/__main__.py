@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let the programs that read the configuration of hosts read it.
+"""Check the configuration of hosts with the programs that read it.
 
 ``python -m tools.deployment_check``, as root on Debian, plans every shipped
-machine with every shipped profile, and gives what ``hpcvirt host config``
-writes to systemd, systemd-tmpfiles, sysctl, modprobe, udev, TuneD, the shell
+machine with every shipped profile. The files of ``hpcvirt host config`` are
+read by systemd, systemd-tmpfiles, sysctl, modprobe, udev, TuneD, the shell
 that reads GRUB's files, Ansible, kolla-ansible, kolla-build, the templates of
-kayobe and the tasks of edpm-ansible. Each must understand it as the plan means
-it, and refuse a damaged file. The last line counts the checks.
+kayobe and the tasks of edpm-ansible. Each must read the values of the plan,
+and refuse a damaged file. The last line counts the checks.
 """
 
 import dataclasses
@@ -35,7 +35,7 @@ def main() -> int:
     """Run the checks, and print the faults."""
     found = list(_plans())
     failed = 0
-    # They mostly wait for other programs. The longest are the last.
+    # The checks mostly wait for other programs. The longest are the last.
     with futures.ThreadPoolExecutor(2) as pool:
         for ran, words in pool.map(functools.partial(_run, found),
                                    reversed(CHECKS)):
@@ -46,7 +46,7 @@ def main() -> int:
 
 
 def _run(found: Sequence[plans.Plan], check: system.Check) -> tuple[bool, str]:
-    """Run a check, and return whether it passed and what it says."""
+    """Run a check; return whether it passed, and its message."""
     with tempfile.TemporaryDirectory(prefix='hpcvirt-') as folder:
         try:
             words = check(found, pathlib.Path(folder))
@@ -67,7 +67,7 @@ def _plans() -> Iterator[plans.Plan]:
                     profile, smallest_cores=None, extra_specs=(
                         ('trait:CUSTOM_HPC', 'required'),)))
             except exception.InvalidInput:
-                # The machine has not the devices of the profile.
+                # The machine lacks the devices of the profile.
                 if not profile.devices:
                     raise
 

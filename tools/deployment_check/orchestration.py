@@ -35,14 +35,14 @@ EDPM = ROOT / 'tests' / 'data' / 'edpm'
 PAGE_SIZES_KIB = (2048, 1048576)
 UNITS_BYTES = {'': 1, 'K': 1 << 10, 'M': 1 << 20, 'G': 1 << 30}
 
-#: What a site may have in nova.conf of all services.
+#: Options that a site may have in nova.conf of all services.
 SITE = """[DEFAULT]
 debug = true
 reserved_host_memory_mb = 512
 [pci]
 device_spec = {"address": "0000:ff:00.0"}
 """
-#: What a site may have in nova.conf of a host.
+#: Options that a site may have in nova.conf of a host.
 SITE_PART = """[filter_scheduler]
 enabled_filters = ComputeFilter,HPCTopologyFilter
 [pci]
@@ -120,8 +120,8 @@ def role(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     return 'check mode, twice, another profile, a file of the site'
 
 
-#: Stand-ins that leave in the root what the programs leave in the host, and
-#: that fail as long as there is a file FAIL_NAME.
+#: Stand-ins that change the root as the programs change the host, and that
+#: fail as long as the file FAIL_NAME exists.
 PROGRAMS = {
     'update-grub': 'cat etc/default/grub.d/*.cfg > boot/grub/grub.cfg',
     'tuned-adm': 'echo $2 > etc/tuned/active_profile',
@@ -160,7 +160,7 @@ def activation(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
             'proc/sys/vm/swappiness', 'proc/sys/kernel/numa_balancing',
             'etc/tuned/active_profile', 'units')), 'the state')
     readers.require('Reboot the host' in text, 'no word of the reboot')
-    # Nothing is left to do but the reboot, which each run says.
+    # Only the reboot is left, which each run reports.
     text = _play(folder, plan, *words, path=path)
     readers.require('changed=0 ' in text and 'Reboot the host' in text, text)
     (root / 'proc/cmdline').write_text(f'{wanted}\n')
@@ -180,7 +180,7 @@ def activation(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
 
 
 def _make_host(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
-    """Make the root of a host as it was installed, and programs for it."""
+    """Make the root of a newly installed host, and programs for it."""
     root, programs = folder / 'root', folder / 'programs'
     for path, text in (
             ('usr/sbin/tuned-adm', ''), ('boot/grub/grub.cfg', ''),
@@ -270,7 +270,7 @@ def grubby(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
 
 
 def site(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
-    """Let the role name and replace what the site had set."""
+    """Let the role name and replace the settings of the site."""
     plan = next(plan for plan in found if plan.hosts[0].offered)
     root, programs = _make_host(folder)
     path = f'{programs}:{os.environ["PATH"]}'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run a program that reads a file, and tell what it says."""
+"""Run a program that reads a file, and return its output."""
 
 import os
 import pathlib
@@ -14,15 +14,15 @@ LIMIT_S = 600
 
 
 class Fault(Exception):
-    """A program does not read what hpcvirt writes as the plan means it."""
+    """A program does not read the values of the plan from a file."""
 
 
 def run(*words: str | pathlib.Path, env: Mapping[str, str] | None = None,
         status: int | None = 0) -> str:
     """Run a program, and return what it prints on both outputs.
 
-    :param status: what it must exit with; None for anything
-    :raises Fault: for another status, and if it cannot be run
+    :param status: the exit status that it must have; None for any
+    :raises Fault: if it has another status, or cannot be run
     """
     try:
         done = subprocess.run(

@@ -209,7 +209,7 @@ def tuned(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
 
 
 def marked(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
-    """Look for what hpcvirt would not know as its own."""
+    """Find files that hpcvirt would not recognize as its own."""
     number = 0
     for root, _, _ in _trees(found, folder):
         for place in root.rglob('*'):

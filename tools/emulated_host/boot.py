@@ -90,7 +90,7 @@ def run(machine: machines.Machine, kernel: kernels.Kernel,
 
 
 def _directories(kernel: kernels.Kernel) -> list[str]:
-    """List what the machine sees of this one, outer directories first."""
+    """List the directories that the machine shares, outer ones first."""
     wanted = {'/usr', str(CLONE), str(kernel.root), sys.prefix,
               sys.base_prefix, str(pathlib.Path(sys.executable).resolve()
                                    .parents[1])}
@@ -117,7 +117,7 @@ def _surroundings(kernel: kernels.Kernel, job: pathlib.Path,
 
 
 def _tail(job: pathlib.Path) -> str:
-    """Return the last lines of what QEMU, the kernel and the job said."""
+    """Return the last lines of the output of QEMU, the kernel and the job."""
     lines: list[str] = []
     for name, number in (('qemu', 5), ('console', 15), ('log', 60)):
         if (job / name).exists():

@@ -4,8 +4,8 @@
 
     python3 capture.py [FILE]
 
-The program needs nothing but Python, so that it runs on any machine. It writes
-the files one per line, as ``tests/data/hosts/README.rst`` describes.
+The program needs only Python, so that it runs on any machine. It writes one
+file per line, as ``tests/data/hosts/README.rst`` describes.
 """
 
 import os
@@ -42,7 +42,7 @@ WANTED = re.compile('|'.join((
     '/sys/(bus/pci/devices|class/net|class/iommu|class/dmi)/[^/]*',
 )))
 
-#: What differs from machine to machine, and says nothing about it.
+#: Values that differ between equal machines.
 UNWANTED = re.compile(
     '/etc/(group|ld.so.cache|passwd)|/proc/sys/vm/stat_refresh'
     '|/sys/devices/system/cpu/cpu[0-9]+|.*/(uevent|id)|.*/power/.*'

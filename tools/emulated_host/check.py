@@ -2,15 +2,15 @@
 
 """Check hpcvirt on emulated compute hosts.
 
-* What the collectors of ironic-python-agent find on a host is read as sysfs is
-  read there, except for what no collector says.
-* A host that was booted with the configuration that ``hpcvirt host config``
-  wrote for it has nothing that ``hpcvirt host audit`` finds.
-* Debian boots with that configuration, its own initramfs and its own systemd,
-  and then once more. After libvirt has started a guest, there are the virtual
-  functions and the pages of each cell, programs are on the CPUs of the host,
-  and the audit finds nothing. So it is on a host where the site had other
-  settings, which ``host config`` names, and replaces as told.
+* The data of the collectors of ironic-python-agent give the same host as its
+  sysfs, except for facts that no collector reports.
+* ``hpcvirt host audit`` finds nothing on a host that was booted with the
+  configuration that ``hpcvirt host config`` wrote for it.
+* Debian boots twice with that configuration, its own initramfs and its own
+  systemd. After libvirt has started a guest, the virtual functions and the
+  pages of each cell exist, programs run on the CPUs of the host, and the audit
+  finds nothing. The same holds on a host where the site had other settings,
+  which ``host config`` names and replaces.
 
 ``tox -e emulated`` runs it, as root on Debian, and ``tox -e emulated --
 trixie jammy noble`` with other distributions instead of Debian 12.
@@ -38,15 +38,15 @@ from tools.emulated_host import distribution
 from tools.emulated_host import kernel as kernels
 from tools.emulated_host import machines
 
-#: A machine that boots takes 20 s alone, and the agent starts in 40 s; on
-#: processors that others use, it is many times that.
+#: A machine boots in 20 s, and the agent starts in 40 s; on busy processors,
+#: both take many times as long.
 LIMIT_S = 1800
 
 _HPCVIRT = f'{sys.executable} -m hpcvirt.cmd.main'
 
 _SHOW = f'{_HPCVIRT} topology show --format json > /job/sysfs.json\n'
 
-#: The agent waits for udev, which no job has.
+#: The agent waits for udev, which a job does not have.
 _INSPECT = f"""\
 mkdir -p /run/bin
 printf '#!/bin/sh\\n' > /run/bin/udevadm
@@ -79,7 +79,7 @@ devices:
 - {per_instance: 1, vendor_id: '1b36', product_id: '0010', vfs_per_device: 4}
 """
 
-#: What a site may have set before, and what conflicts.
+#: Settings that a site may have had, and those that conflict.
 _SITE = {
     'etc/default/grub': 'GRUB_CMDLINE_LINUX_DEFAULT="quiet hugepages=200"\n'
                         'GRUB_CMDLINE_LINUX="hugepagesz=1G isolcpus=0-1 '
@@ -214,7 +214,7 @@ def _write_site(tree: pathlib.Path) -> None:
 
 
 def _judge_state(state: distribution.State, parameters: str) -> None:
-    """Compare the state of a booted system with what it was booted with."""
+    """Compare the state of a booted system with its configuration."""
     pages = re.search('hugepagesz=2M hugepages=0:([0-9]+),1:([0-9]+)',
                       parameters)
     isolated = re.search('nohz_full=([0-9,-]+)', parameters)
@@ -284,7 +284,7 @@ def _compare(job: pathlib.Path) -> None:
 
 
 def _inspectable(host: host_model.Host) -> host_model.Host:
-    """Reduce a host to what an inspection can say."""
+    """Reduce a host to the facts that an inspection reports."""
     cells = tuple(dataclasses.replace(
         cell, socket=None, other_sockets=frozenset(), llc=(cell.cpus,),
         pages=(host_model.PagePool(4, sum(

@@ -27,12 +27,12 @@ _PACKAGES = ('systemd-sysv', 'udev', 'dbus', 'kmod', 'initramfs-tools',
 
 @dataclasses.dataclass(frozen=True)
 class Distribution:
-    """What is installed.
+    """A distribution to install.
 
-    :ivar packages: the kernel and Python, besides what all have. A kernel for
+    :ivar packages: the kernel, Python and further packages. A kernel for
         clouds has fewer drivers, and boots faster
-    :ivar python: a Python that hpcvirt runs with
-    :ivar sources: lines of sources.list of another distribution than Debian
+    :ivar python: a Python with which hpcvirt runs
+    :ivar sources: lines of sources.list, for a distribution other than Debian
     """
 
     suite: str
@@ -54,17 +54,17 @@ DISTRIBUTIONS = {item.suite: item for item in (
     _ubuntu('jammy', 'python3.11-minimal', 'libpython3.11-stdlib'),
     _ubuntu('noble', 'python3-minimal', 'libpython3-stdlib'))}
 
-#: Where the image has hpcvirt and what it needs.
+#: The directory of hpcvirt and its dependencies in the image.
 LIBRARIES = 'opt/hpcvirt'
 
-#: What the site had before: the name of the machine, its root and its boot
-#: loader, and the module that the packages of libvirt load.
+#: Files of the site: the name of the machine, its root and its boot loader,
+#: and the module that the packages of libvirt load.
 SYSTEM = {
     'etc/fstab': '/dev/vda / ext4 defaults 0 1\n',
     'etc/default/grub': 'GRUB_CMDLINE_LINUX_DEFAULT="quiet"\n'
                         'GRUB_CMDLINE_LINUX=""\n',
     'etc/modules-load.d/kvm.conf': 'kvm_amd\n',
-    # An emulated machine is slow if others use the processors, too.
+    # An emulated machine is slow on busy processors.
     'etc/systemd/system.conf.d/10-slow.conf': """\
 [Manager]
 DefaultTimeoutStartSec=1800
@@ -129,9 +129,9 @@ for name in {pathlib.Path(file).relative_to(top).parts[0] for file in files
 
 
 class State(typing.NamedTuple):
-    """What a system is like after it has booted.
+    """The state of a system after it has booted.
 
-    :ivar files: path -> content of those of the kernel
+    :ivar files: path -> content of files of the kernel
     :ivar programs: (name, CPUs that it may use)
     :ivar audit: what ``hpcvirt host audit`` prints
     """
@@ -166,12 +166,12 @@ def install(distribution: Distribution, tree: pathlib.Path,
             shutil.copytree(place, tree / LIBRARIES / name)
         else:
             shutil.copy(place, tree / LIBRARIES)
-    # It compiles the modules, which an emulated processor does slowly.
+    # This compiles the modules, which is slow on an emulated processor.
     _run('chroot', tree, 'env', f'PYTHONPATH=/{LIBRARIES}',
          distribution.python, '-m', 'hpcvirt.cmd.main', 'host', 'audit',
          '--profile', '/profile.yaml', '--format', 'json', status=None)
     _run('chroot', tree, 'systemctl', '--quiet', 'enable', 'state.service')
-    # Nothing asks for them here, and each costs seconds.
+    # Nothing needs these services, and each takes seconds.
     _run('chroot', tree, 'systemctl', '--quiet', 'disable', 'getty@.service',
          'apt-daily.timer', 'apt-daily-upgrade.timer', 'e2scrub_reap.service')
 
@@ -183,10 +183,10 @@ def make_image(tree: pathlib.Path, image: pathlib.Path) -> None:
 
 def run(machine: machines.Machine, tree: pathlib.Path, image: pathlib.Path,
         parameters: str, limit_s: int) -> State:
-    """Boot an image, and return the state that it was in.
+    """Boot an image, and return its state.
 
-    :param tree: the folder that the image was made of, with the kernel
-    :param parameters: of the kernel, besides those of the root
+    :param tree: the folder from which the image was made, with the kernel
+    :param parameters: kernel parameters in addition to those of the root
     """
     (kernel,) = (tree / 'boot').glob('vmlinuz-*')
     (initramfs,) = (tree / 'boot').glob('initrd.img-*')

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Change the state of this machine, and see what an audit of it says.
+"""Change the state of this machine, and check the findings of an audit.
 
-Runs as root on an emulated machine; flips.py starts it.
+It runs as root on an emulated machine; flips.py starts it.
 """
 
 import subprocess
@@ -40,8 +40,7 @@ def _program(name: str) -> tuple[str, str]:
             f'kill $(cat /run/{name}.pid) 2> /dev/null')
 
 
-#: (the code of a rule, commands that make it find something, and those that
-#: take it back)
+#: (the code of a rule, commands that cause a finding, commands that undo them)
 INTEL = (
     ('ksm', f'echo 1 > {_MM}/ksm/run', f'echo 2 > {_MM}/ksm/run'),
     ('ksm', *_program('ksmtuned')),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Change the state of emulated machines, and see what ``host audit`` says.
+"""Change the state of emulated machines, and check ``host audit``.
 
     python -m tools.emulated_host.flips
 
-Each machine boots, and flip_states.py changes one thing after the other there
-and puts it back: the finding must appear and disappear. Needs what
-``python -m tools.emulated_host`` needs.
+Each machine boots, and flip_states.py makes one change after another and
+undoes it: the finding must appear and disappear. The requirements are those of
+``python -m tools.emulated_host``.
 """
 
 import dataclasses

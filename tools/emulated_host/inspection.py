@@ -4,9 +4,9 @@
 
     python -m tools.emulated_host.inspection FILE
 
-Runs on an emulated host, in the place of the agent, which would send the same
-data to Ironic. The collector "default" needs a RAM disk with udev; of its
-inventory, the functions that find processors, memory and interfaces do not.
+It runs on an emulated host instead of the agent, which would send the same
+data to Ironic. The collector "default" needs a RAM disk with udev; its
+functions that find processors, memory and interfaces do not.
 """
 
 import sys
@@ -23,7 +23,7 @@ COLLECTORS = ('pci-devices', 'numa-topology')
 
 
 def main() -> int:
-    """Write what Ironic stores: an inventory and the data of plug-ins."""
+    """Write an inventory and the data of plug-ins, as Ironic stores them."""
     cfg.CONF([], project=config.__name__)
     # There is no disk to wait for.
     cfg.CONF.set_override('disk_wait_attempts', 0)

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 #: The package that depends on the current kernel.
 PACKAGE = 'linux-image-amd64'
 
-#: What mounts the outer programs.
+#: The modules that mount the programs of this machine.
 EARLY = ('virtio_pci', '9pnet_virtio', '9p')
 
 

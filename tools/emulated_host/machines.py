@@ -12,7 +12,7 @@ class Machine:
 
     :ivar cpu: the processor, as QEMU's ``-cpu``
     :ivar sockets: sockets, each with the same number of cores
-    :ivar cells: CPUs of each cell, as QEMU's ``cpus=``, with the MiB of it
+    :ivar cells: CPUs of each cell, as QEMU's ``cpus=``, and its MiB
     :ivar parameters: kernel parameters
     :ivar modules: kernel modules besides the drivers of the PCI devices
     :ivar tuning: shell commands that an administrator's services would run
@@ -100,7 +100,7 @@ TWO_SOCKETS = Machine('intel-2s-smt', _INTEL, 2, 2, 2,
 FOUR_CELLS = Machine('intel-2s-snc2', _INTEL, 2, 4, 1,
                      (('0-1', 768), ('2-3', 512), ('4-5', 512), ('6-7', 512)))
 
-#: What tuning guides advise, and huge pages reserved in each cell.
+#: The advice of tuning guides, and reserved huge pages in each cell.
 TUNED = Machine(
     'intel-2s-tuned', _INTEL, 2, 4, 1, (('0-3', 1536), ('4-7', 1536)),
     parameters='default_hugepagesz=2M hugepagesz=2M hugepages=0:384,1:384 '
@@ -134,10 +134,10 @@ UNTUNED = Machine(
     'echo 256M > /sys/block/zram0/disksize; mkswap /dev/zram0; '
     'swapon /dev/zram0')
 
-#: A compute host that is to be configured; KVM works on it.
+#: A compute host before its configuration; KVM works on it.
 COMPUTE = Machine('compute', 'EPYC,+svm,+npt', 2, 2, 1,
                   (('0-1', 2048), ('2-3', 2048)), modules=('kvm_amd',))
 
-#: Those in tests/data/hosts.
+#: The machines in tests/data/hosts.
 MACHINES = {machine.name: machine
             for machine in (TWO_SOCKETS, FOUR_CELLS, TUNED, AMD, UNTUNED)}

@@ -7,7 +7,7 @@
 * An emulated guest is 10 to 700 times slower than native: its verdict must be
   FAIL, far from the bound. The guest is killed during a run, which must not
   lose a finished sample.
-* Chromium must show all of these on the page, in light and dark mode, in a
+* Chromium must show all verdicts on the page, in light and dark mode, in a
   wide and a narrow window; a page with faults must not pass.
 
 ``tox -e guest`` runs it, as root on Debian; see tools/guest_image/build.
@@ -33,7 +33,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 #: HPCC ends in seconds under emulation. With two ranks that spin on one
 #: emulated CPU it never ends.
 SMALL = ('--set', 'N=300', '--set', 'ranks=1')
-#: What the three figures of HPCC need for a verdict.
+#: The pairs that the three figures of HPCC need for a verdict.
 PAIRS = 7
 #: The guest is killed after this number of samples; one or two of them are
 #: native.
@@ -199,7 +199,7 @@ def check_emulated(scratch: pathlib.Path, progress: Progress, image: str,
     port = _free_port()
     where = _boot(image, state, port)
     progress.step('booted the guest')
-    # "boot" writes down the host key of the guest.
+    # "boot" records the host key of the guest.
     home = scratch / 'home'
     (home / '.ssh').mkdir(parents=True)
     (home / '.ssh' / 'known_hosts').symlink_to(state / 'known_hosts')

@@ -181,7 +181,7 @@ def _lines(path: str) -> Iterator[bytes]:
 
 def _nothing(found: log_reading.Found, request: str | None) -> str:
     cut = (f'; {words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
-           'be read: cut, or perhaps made up by a user'
+           'be read: cut, or possibly forged by a user'
            if found.unreadable else '')
     if request is None:
         return ('has no refused request and no comparison of '

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What Placement answers nova-scheduler, computed from the sums of hosts.
+"""Compute the answers of Placement from the totals of hosts.
 
-Each host with enough has one allocation candidate. Of the traits, only that
-of SMT is known; pinned instances get PCPUs, as with
+Each host with enough resources has one allocation candidate. The only known
+trait is that of SMT. Pinned instances get PCPUs, as with
 ``[workarounds]disable_fallback_pcpu_query``.
 """
 
@@ -24,14 +24,14 @@ _SMT = 'HW_CPU_HYPERTHREADING'
 
 @dataclasses.dataclass
 class _Inventory:
-    """How much of a resource class a provider has, and how much is in use."""
+    """The inventory of a resource class, with its usage."""
 
     total: int
     used: int = 0
     ratio: float = 1.0
 
     def has(self, amount: int) -> bool:
-        # No consumer gets more than there is, however it is overcommitted.
+        # max_unit is the total, regardless of the allocation ratio.
         return (amount <= self.total
                 and self.used + amount <= math.floor(self.total * self.ratio))
 
@@ -110,7 +110,7 @@ class ReplayReportClient:
     def delete_allocation_for_instance(self, _context: typing.Any,
                                        consumer: str, *_: typing.Any,
                                        **__: typing.Any) -> None:
-        """Free what an instance has, if it has anything."""
+        """Free the allocation of an instance, if it has one."""
         for provider, name, amount in _amounts(
                 self._allocated.pop(consumer, {})):
             self._inventories[provider][name].used -= amount

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A fleet as a cloud: Nova's scheduler, and its claims on compute hosts.
+"""Run a fleet as a cloud, with Nova's scheduler and its claims.
 
-nova-scheduler selects a host with the filters and weighers of nova.conf, and
-its alternates. The claim of nova-compute chooses cells and CPUs; an instance
-whose claim is refused is sent to the alternates, as nova-conductor does.
+nova-scheduler selects a host and its alternates with the filters and weighers
+of nova.conf. The claim of nova-compute chooses cells and CPUs. If a claim is
+refused, the instance is sent to the alternates, as in nova-conductor.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from hpcvirt.simulate import requests
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReplayServer:
-    """An instance, and what it has on its host.
+    """An instance, and its claim.
 
     :ivar host: the number of its host
     """
@@ -38,13 +38,13 @@ class ReplayServer:
 
 
 class ReplayCloud:
-    """The hosts of a fleet, and what Placement knows of them."""
+    """The compute hosts, Placement and the scheduler of a fleet."""
 
     def __init__(self, fleet: Sequence[supplies.Supply],
                  flavors: Sequence[requests.RequestedFlavor]) -> None:
-        """Let nova-compute report all hosts.
+        """Create all hosts as nova-compute reports them.
 
-        :param flavors: those of the requests
+        :param flavors: the flavors of the requests
         :raises InvalidInput: if Nova refuses a flavor
         """
         self._context = nova_context.get_admin_context()
@@ -68,8 +68,8 @@ class ReplayCloud:
     def create(self, number: int, count: int) -> list[ReplayServer]:
         """Create instances of a flavor.
 
-        :param number: of the flavor
-        :returns: nothing if some instance has no host
+        :param number: the number of the flavor
+        :returns: the instances; empty if one of them has no host
         """
         spec = self._spec(self._flavors[number])
         spec.num_instances = count

@@ -2,9 +2,8 @@
 
 """Compute hosts without services: their records, and Nova's claims on them.
 
-What nova-compute does when it starts and deletes an instance is done by Nova's
-own classes: Claim decides, ResourceTracker counts, PciDeviceStats gives
-devices.
+Instances are started and deleted by Nova's own classes: Claim decides,
+ResourceTracker counts, and PciDeviceStats allocates devices.
 """
 
 import collections
@@ -27,7 +26,7 @@ from nova.scheduler import host_manager
 from hpcvirt.controller.replay import devices
 from hpcvirt.fit import supply as supplies
 
-#: Instances boot from volumes, which need no disk of a host.
+#: More than enough: instances boot from volumes.
 _DISK_GIB = 1 << 20
 
 
@@ -50,12 +49,12 @@ class Claimed:
                      ) if self.topology else ()
 
     def free(self) -> None:
-        """Free what the instance has."""
+        """Free the resources of the instance."""
         self.host.free(self)
 
 
 class _Tracker(resource_tracker.ResourceTracker):
-    """Nova's, without a driver, a database and Placement."""
+    """Nova's ResourceTracker without a driver, a database and Placement."""
 
     def __init__(self, node: typing.Any, pools: typing.Any) -> None:
         self.compute_nodes = {node.hypervisor_hostname: node}
@@ -65,7 +64,7 @@ class _Tracker(resource_tracker.ResourceTracker):
 
 
 class ComputeHost:
-    """A compute host, empty or with what its Supply says is in use."""
+    """A compute host with the resources and the usage of its Supply."""
 
     def __init__(self, name: str, supply: supplies.Supply,
                  products: devices.Products) -> None:
@@ -88,10 +87,9 @@ class ComputeHost:
         return str(self._node.uuid)
 
     def state(self) -> typing.Any:
-        """Make the HostState that nova-scheduler makes for each request.
+        """Return the HostState that nova-scheduler makes for each request.
 
-        The record is read again only after it has changed, which changes no
-        decision: Nova spends a millisecond on it.
+        It is made again only after a change, because that takes a millisecond.
         """
         if self._state is None:
             self._node.pci_device_pools = self._pci.to_device_pools_obj()
@@ -105,7 +103,7 @@ class ComputeHost:
 
     def claim(self, instance: typing.Any, limits: typing.Any,
               ) -> Claimed | None:
-        """Claim a place for an instance as nova-compute does.
+        """Claim resources for an instance as nova-compute does.
 
         :param instance: an Instance, which is not changed
         :param limits: the SchedulerLimits of the selection
@@ -127,12 +125,12 @@ class ComputeHost:
         return Claimed(self, instance.flavor, topology, given)
 
     def free(self, claimed: Claimed) -> None:
-        """Free what an instance has."""
+        """Free the resources of an instance."""
         self._charge(claimed.flavor, claimed.topology, -1)
         devices.give_back(self._pci.pools, claimed.devices)
 
     def forget(self, state: typing.Any) -> None:
-        """Forget what the scheduler has counted on a HostState itself."""
+        """Drop the HostState if the scheduler counted an instance on it."""
         if (self._state is not None
                 and state.num_instances != self._state.num_instances):
             self._state = None

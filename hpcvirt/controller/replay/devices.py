@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Name the devices of a fleet as Nova does.
+"""Describe the devices of a fleet as Nova does.
 
-A pool of the fleet says which aliases it serves. Nova compares vendor and
-product, so that each set of aliases becomes a product of its own, and an alias
+A pool of the fleet names the aliases that it serves. Nova compares vendor and
+product, so each set of aliases becomes a product of its own, and an alias
 requests any of the products that serve it.
 """
 
@@ -32,10 +32,9 @@ _ALIAS = devices.alias_tag('')
 
 
 class Products:
-    """The products that the devices of a fleet have.
+    """The products of the devices of a fleet.
 
-    It replaces ``[pci]alias`` of nova.conf. Only the affinity policies of
-    the aliases are kept.
+    They replace ``[pci]alias`` of nova.conf, except the affinity policies.
     """
 
     def __init__(self, fleet: Iterable[supplies.Supply],
@@ -93,9 +92,9 @@ class Products:
 
 
 class ReplayDevice:
-    """A device, as far as Nova's PciDeviceStats asks for it.
+    """The attributes of a device that Nova's PciDeviceStats needs.
 
-    :ivar address: that of its pool
+    :ivar address: the address of its pool
     """
 
     __slots__ = ('address', 'dev_type', 'request_id')
@@ -110,7 +109,7 @@ class ReplayDevice:
 
 
 def is_in_placement(pool: devices.Pool) -> bool:
-    """Whether Placement counts the devices, and nova-compute does not."""
+    """Whether Placement, not nova-compute, counts the devices."""
     return 'resource_class' in pool.tags
 
 

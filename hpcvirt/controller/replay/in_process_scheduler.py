@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Nova's scheduler, without its databases and services."""
+"""Run Nova's scheduler without its databases and services."""
 
 import copy
 import typing
@@ -19,12 +19,12 @@ from oslo_utils import timeutils
 from hpcvirt.controller.replay import allocations
 from hpcvirt.controller.replay import compute_host
 
-#: The API of Placement in which its candidates are written.
+#: The microversion of Placement in which candidates are written.
 _VERSION = '1.36'
 
 
 class ReplayHostManager(host_manager.HostManager):
-    """Nova's HostManager: it loads the filters and weighers of nova.conf.
+    """Nova's HostManager, with the filters and weighers of nova.conf.
 
     :ivar hosts: the hosts, by UUID
     """
@@ -39,7 +39,6 @@ class ReplayHostManager(host_manager.HostManager):
             'version': service.SERVICE_VERSION}
 
     def refresh_cells_caches(self) -> None:
-        """Read no cells."""
         self.cells: dict[str, typing.Any] = {}
         self.enabled_cells: list[typing.Any] = []
 
@@ -63,7 +62,7 @@ class ReplayHostManager(host_manager.HostManager):
             yield state
 
     def forget(self) -> None:
-        """Forget what the scheduler itself has counted for the request."""
+        """Forget the instances that the scheduler has counted itself."""
         for state in self._given:
             self.hosts[state.uuid].forget(state)
 
@@ -75,7 +74,7 @@ class InProcessScheduler(manager.SchedulerManager):
 
     def __init__(self, hosts: Mapping[str, compute_host.ComputeHost],
                  placement: allocations.ReplayReportClient) -> None:
-        # Nova's own starts a service.
+        # The constructor of SchedulerManager starts a service.
         self.host_manager = ReplayHostManager(hosts)
         self.placement_client = placement
         self._context = nova_context.get_admin_context()
@@ -85,8 +84,8 @@ class InProcessScheduler(manager.SchedulerManager):
         """Select a host and its alternates for each instance.
 
         :param instances: their UUIDs
-        :returns: for each instance Selections, the chosen one first; nothing
-            if there is no valid host for all of them
+        :returns: for each instance Selections, the chosen one first; empty if
+            there is no valid host for all of them
         """
         found = self.placement_client.candidates(spec)
         most = nova.conf.CONF.scheduler.max_placement_results

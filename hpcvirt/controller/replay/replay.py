@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Replay requests with the scheduler and the claims of Nova itself.
+"""Replay requests with Nova's own scheduler and claims.
 
-Nova decides; what its decisions leave of the fleet is kept in the same tables
-as with other strategies, so that samples and causes mean the same.
+Nova decides. The resulting state of the fleet is kept in the same tables as
+for other strategies, so that samples and causes have the same meaning.
 """
 
 import random
@@ -31,15 +31,15 @@ _SEED = 1
 def replay(fleet: Sequence[supplies.Supply], requests: requested.Requests,
            on_progress: Callable[[int, int], None] | None = None,
            ) -> outcome.ReplayOutcome:
-    """Replay all requests as nova.conf says.
+    """Replay all requests with the options of nova.conf.
 
     :param fleet: see :func:`hpcvirt.simulate.replay.replay`
-    :param on_progress: likewise
+    :param on_progress: see :func:`hpcvirt.simulate.replay.replay`
     :raises InvalidInput: if Nova refuses a flavor, or an option of nova.conf
     """
     start = time.perf_counter()
     state = random.getstate()
-    # Nova rolls dice where nova.conf says so.
+    # Options such as shuffle_best_same_weighed_hosts use random numbers.
     random.seed(_SEED)
     try:
         with settings.convert_errors():

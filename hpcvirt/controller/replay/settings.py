@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the nova.conf that decides a replay."""
+"""Read the nova.conf of a replay."""
 
 import nova.conf
 from nova import exception as nova_exception
@@ -24,8 +24,8 @@ def load(path: str) -> None:
     settings.parse((path,))
     config.register()
     conf = nova.conf.CONF
-    # The fleet says which devices its hosts have, and the replay lets the
-    # claim choose among them.
+    # The fleet describes the devices of its hosts, and the claim chooses among
+    # them.
     conf.set_override('device_spec', [], 'pci')
     conf.set_override('pci_in_placement', False, 'filter_scheduler')
     objects.register_all()

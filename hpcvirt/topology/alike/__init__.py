@@ -2,7 +2,7 @@
 
 """Find hosts that are alike, and say how others differ from them.
 
-``hardware_features`` collects the features that are compared, ``differences``
-puts differences into words, ``classes`` groups hosts, and ``report`` prints
-the groups.
+``hardware_features`` collects the features to compare, ``differences``
+describes differences, ``classes`` groups hosts, and ``report`` prints the
+groups.
 """

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Group hosts into classes of alike ones, and find the odd ones.
+"""Group hosts that are alike into classes, and find odd hosts.
 
 Hosts are alike if their features are equal and the memory of each cell may
 consist of the same modules. A class is a variant of a larger class if it is
-small compared with it and differs in few features; its hosts are odd. Any
-other class is a kind of its own, and a fleet may have several kinds.
+much smaller and differs in few features; its hosts are odd. Any other class is
+a kind of its own, and a fleet may have several kinds.
 
-The result depends only on the hosts, not on their order.
+The result does not depend on the order of the hosts.
 """
 
 import dataclasses
@@ -23,9 +23,9 @@ from hpcvirt.topology.alike import hardware_features
 #: A variant has at most one host for this number of hosts of its class.
 SMALL = 10
 
-#: A variant differs from its class in at most this number of subjects.
+#: A variant differs from its class in at most this number of subjects, where
+#: each subject _OF_A_KIND counts twice.
 FEW = 2
-#: A host that differs in two or more of these is of another kind.
 _OF_A_KIND = frozenset({'processor', 'sockets', 'cores'})
 
 
@@ -46,8 +46,8 @@ class HostClass:
 
     :ivar hosts: the names of the hosts
     :ivar example: the host with which others are compared
-    :ivar odd: hosts that should belong to it and differ
-    :ivar slots: hosts that belong to it and have devices in other slots
+    :ivar odd: hosts of its variants
+    :ivar slots: hosts of the class that have devices in other slots
     """
 
     hosts: tuple[str, ...]
@@ -81,7 +81,7 @@ def group(hosts: Iterable[host_model.Host]) -> tuple[HostClass, ...]:
 
 def _alike(hosts: Iterable[host_model.Host],
            ) -> Iterable[list[host_model.Host]]:
-    """Yield the hosts that are alike, each list sorted by name."""
+    """Yield lists of hosts that are alike, sorted by name."""
     equal: dict[Hashable, list[host_model.Host]] = {}
     for host in hosts:
         equal.setdefault(hardware_features.collect(host), []).append(host)
@@ -93,8 +93,8 @@ def _of_equal_memory(candidates: list[host_model.Host],
                      ) -> Iterable[list[host_model.Host]]:
     """Divide hosts that differ in memory only.
 
-    The hosts are taken from least to most memory; each joins the first list
-    whose first host has about its memory.
+    In the order of their memory, each host joins the first list whose first
+    host has about the same memory.
     """
     lists: list[list[host_model.Host]] = []
     for host in sorted(candidates,
@@ -117,7 +117,7 @@ def _nearest(members: Sequence[host_model.Host],
              main: Iterable[Sequence[host_model.Host]],
              ) -> tuple[host_model.Host,
                         tuple[differences.HostDifference, ...]] | None:
-    """Find the class that hosts are a variant of: the one most like them."""
+    """Find the class of which hosts are a variant: the most similar one."""
     best = None
     for larger in main:
         if len(larger) == 1 or (len(members) > 1

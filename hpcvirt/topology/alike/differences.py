@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Put the differences between two hosts into words."""
+"""Describe the differences between two hosts."""
 
 import collections
 import dataclasses
@@ -15,10 +15,10 @@ from hpcvirt.topology.alike import hardware_features
 
 @dataclasses.dataclass(frozen=True)
 class HostDifference:
-    """One thing that differs.
+    """A difference between two hosts.
 
-    :ivar subject: what: processor, sockets, cores, smt, cells, memory,
-        caches, pages, distances, devices, slots or source
+    :ivar subject: processor, sockets, cores, smt, cells, memory, caches,
+        pages, distances, devices, slots or source
     :ivar what: a clause whose subject is the host
     """
 
@@ -28,9 +28,9 @@ class HostDifference:
 
 def compare_hosts(host: host_model.Host,
                   typical: host_model.Host) -> tuple[HostDifference, ...]:
-    """Compare a host with one of a larger class.
+    """Compare a host with an example of a class.
 
-    Cells are compared one by one only if both hosts have the same ones.
+    Cells are compared one by one only if both hosts have the same cells.
     """
     found = list(_compare_machines(host, typical))
     subjects = {item.subject for item in found}
@@ -63,7 +63,7 @@ def compare_slots(host: host_model.Host,
 
 def _compare_machines(host: host_model.Host,
                       typical: host_model.Host) -> Iterator[HostDifference]:
-    """Compare the source, the processors and what is counted."""
+    """Compare sources, processors, and numbers of sockets, cores and cells."""
     here, there = _not_said(host), _not_said(typical)
     clauses = [f'{verb} its {_list(sorted(facts))}' for verb, facts in (
         ('does not say', here - there), ('says', there - here)) if facts]
@@ -96,7 +96,7 @@ def _compare_numbers(subject: str, noun: str, mine: int, theirs: int,
 
 
 def _not_said(host: host_model.Host) -> set[str]:
-    """List what is unknown."""
+    """List the facts that the source of a host does not report."""
     return ({str(fact) for fact in host.unknown}
             | ({'distances'} if not host.distances else set())
             | ({'processor'} if host.processor is None else set()))
@@ -126,7 +126,7 @@ def _compare_cells(host: host_model.Host, typical: host_model.Host,
                    other_cpus: bool) -> Iterator[HostDifference]:
     """Compare cells.
 
-    :param other_cpus: the number of CPUs is known to differ
+    :param other_cpus: whether another difference explains other CPU numbers
     """
     for mine, theirs in zip(host.cells, typical.cells, strict=True):
         name = f'cell {mine.id}'
@@ -138,7 +138,7 @@ def _compare_cells(host: host_model.Host, typical: host_model.Host,
         elif (mine.cpus, mine.siblings) != (theirs.cpus, theirs.siblings):
             if not other_cpus:
                 yield HostDifference('cores',
-                                     f'{name} has CPUs of other numbers')
+                                     f'{name} has other CPU numbers')
         elif mine.llc != theirs.llc and _say(host, typical,
                                              host_model.Unknown.CACHES):
             yield HostDifference(
@@ -195,7 +195,6 @@ def _compare_devices(host: host_model.Host, typical: host_model.Host,
 
 def _by_kind(host: host_model.Host) -> dict[
         hardware_features.Kind, collections.Counter[int | None]]:
-    """Count the devices of each kind by their cells."""
     found: dict[hardware_features.Kind, collections.Counter[int | None]] = {}
     for device in hardware_features.devices(host):
         found.setdefault(hardware_features.kind(device),

@@ -4,8 +4,8 @@
 
 Devices are compared by their kinds and cells. The name of a host, the
 addresses of its devices, their drivers and virtual functions, and the number
-of small pages are not compared: they may differ between hosts that are alike,
-and change while a host runs.
+of small pages are not compared, because they may differ between hosts that are
+alike, or change while a host runs.
 """
 
 import collections
@@ -16,7 +16,7 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import pci
 
 #: MemTotal of equal cells differs by the memory that the kernel keeps for
-#: itself. That depends on its version, its parameters and the firmware. The
+#: itself, which depends on its version, its parameters and the firmware. The
 #: smallest module that can be missing, 4 GiB in a cell of 384 GiB, is 1 %.
 TOLERANCE_PERCENT = 1
 TOLERANCE_MIB = 256
@@ -29,9 +29,9 @@ Slots = Mapping[tuple[Kind, int | None], tuple[str, ...]]
 
 
 def collect(host: host_model.Host) -> Hashable:
-    """Collect the features that hosts that are alike share, except memory.
+    """Collect the features that are equal in hosts that are alike.
 
-    Cores, caches and huge pages are collected cell by cell.
+    Memory is left out, because it may differ slightly.
     """
     return (
         host.processor,
@@ -49,13 +49,13 @@ def memory(host: host_model.Host) -> tuple[int, ...]:
 
 
 def is_close(one_mib: int, other_mib: int) -> bool:
-    """Whether two amounts may be those of the same memory modules."""
+    """Whether two amounts may belong to the same memory modules."""
     return abs(one_mib - other_mib) <= max(
         TOLERANCE_MIB, TOLERANCE_PERCENT * max(one_mib, other_mib) // 100)
 
 
 def huge_pages(cell: host_model.Cell) -> tuple[tuple[int, int], ...]:
-    """List the pages of a cell that were reserved."""
+    """List the reserved huge pages of a cell, as (size in KiB, number)."""
     return tuple((pool.size_kib, pool.total) for pool in cell.pages[1:]
                  if pool.total)
 

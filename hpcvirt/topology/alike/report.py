@@ -16,7 +16,7 @@ from hpcvirt.topology.alike import hardware_features
 
 
 def table(groups: Sequence[classes.HostClass], width: int | None) -> str:
-    """Describe classes for people."""
+    """Write classes as text."""
     lines: list[str] = []
     for number, group in enumerate(groups, 1):
         hosts = words.count_noun(len(group.hosts), 'host')
@@ -30,7 +30,7 @@ def table(groups: Sequence[classes.HostClass], width: int | None) -> str:
 
 
 def document(groups: Sequence[classes.HostClass]) -> list[dict[str, Any]]:
-    """Describe classes for programs."""
+    """Write classes as dicts, lists, numbers and strings."""
     return [serialization.dump(group) | {'example': group.example.name}
             for group in groups]
 

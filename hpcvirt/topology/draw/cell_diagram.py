@@ -15,10 +15,10 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 
-#: The widest table: in a wider one a line is hard to follow.
+#: In a wider table, a line is hard to follow.
 MAX_TABLE_WIDTH = 44
 
-#: The most cores in a row: more are hard to count.
+#: More cores in a row are hard to count.
 _MAX_CORES_IN_ROW = 16
 
 
@@ -44,8 +44,7 @@ def _cell_summary(cell: host_model.Cell, inner: int) -> list[str]:
     threads = cell.threads_per_core
     if threads > 1:
         cores += f' x {threads}'
-    # A list that is too long for the line is left out: the cores below
-    # contain all of its numbers.
+    # A list that is too long is left out: the cores below show its numbers.
     cpus = f'CPUs {cpuset.render(cell.cpus)}'
     room = inner - len(cores)
     return [f'{cores}{cpus:>{room}}' if len(cpus) + 2 <= room else cores]
@@ -66,7 +65,7 @@ def shares_caches(cell: host_model.Cell) -> bool:
 
 
 def label_width(host: host_model.Host) -> int:
-    """Return the width of the widest core, used for the cores of all cells."""
+    """Return the width of the widest core of all cells."""
     return max(len(cpuset.render(core))
                for cell in host.cells for core in cell.siblings)
 
@@ -93,7 +92,7 @@ def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:
 def _arrange(cores: int, inner: int, label: int) -> tuple[int, int]:
     """Choose the number of cores in a row, and of blanks between them.
 
-    Rows are equally long if possible. There is a single blank only if that
+    Rows have equal lengths if possible. A single blank is used only if that
     saves rows.
     """
     best = (cores + 1, 1, 2)

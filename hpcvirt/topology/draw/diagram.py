@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw a host as text: sockets and cells as boxes, cores with siblings.
+"""Draw a host as text: sockets and cells as boxes, and cores with siblings.
 
 :mod:`hpcvirt.topology.draw.cell_diagram` draws the contents of a cell's box.
 """
@@ -15,14 +15,14 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import cell_diagram
 
-#: The minimum width inside a cell's box: two of them, in a socket's box,
-#: fit into 80 columns.
+#: The minimum width inside a cell's box: two boxes in a socket's box fit into
+#: 80 columns.
 _MIN_INNER_WIDTH = 32
 
 _GAP = 2
 _FRAME = 4
 
-#: What a drawing says about each value that is unknown.
+#: The names of unknown values in a drawing.
 _NOT_SAID = {
     host_model.Unknown.SOCKETS: 'the sockets of the cells',
     host_model.Unknown.CACHES: 'last-level caches',
@@ -53,7 +53,7 @@ def draw(host: host_model.Host, width: int = 80) -> str:
 
 
 def _without_unknown(host: host_model.Host) -> host_model.Host:
-    """Remove the values that only stand for unknown ones."""
+    """Remove the assumed values that stand for unknown ones."""
     cells = host.cells
     if host_model.Unknown.CACHES in host.unknown:
         cells = tuple(dataclasses.replace(cell, llc=()) for cell in cells)
@@ -197,7 +197,6 @@ def _legend(host: host_model.Host, width: int) -> list[str]:
 
 
 def _not_said(host: host_model.Host, width: int) -> list[str]:
-    """List what the source does not say."""
     if not host.unknown:
         return []
     missing = [words for unknown, words in _NOT_SAID.items()
@@ -210,7 +209,7 @@ def _not_said(host: host_model.Host, width: int) -> list[str]:
 
 
 def _distance_list(host: host_model.Host, width: int) -> list[str]:
-    """Write distances as lists, if a table would be too wide."""
+    """Write distances as lists, for machines whose table is too wide."""
     lines = ['distances']
     for cell, row in zip(host.cells, host.distances, strict=True):
         words = []

@@ -110,7 +110,7 @@ class PlanWarningsTest(unittest.TestCase):
         self.assertIn('claim-too-long', codes(found))
         row, = (row for row in found.flavors if len(row.guest.cells) == 6)
         self.assertLess(row.per_host['host'], 4)
-        self.assertIn(f'host takes only {row.per_host["host"]}, because',
+        self.assertIn(f'host takes only {row.per_host["host"]}; for one more',
                       message(found, warning.WarningCode.CLAIM_TOO_LONG))
         self.assertNotIn('claim-too-long', codes(plan(host)))
 
@@ -133,7 +133,7 @@ class DeviceWarningsTest(unittest.TestCase):
     def test_hosts_without_the_devices(self):
         found = warnings(hosts.build(name='with', gpus={0: 1, 1: 1}),
                          hosts.build(name='without'))
-        self.assertEqual('without: the host has no device that can be given '
+        self.assertEqual('without: the host has no usable device '
                          'of vendor 10de and product 20b0',
                          found['devices-missing'])
 
@@ -141,7 +141,7 @@ class DeviceWarningsTest(unittest.TestCase):
         for wanted in (GPU, VGPU):
             with self.assertRaisesRegex(
                     exception.InvalidInput, 'host: no guest fits: host: the '
-                    'host has no device that can be given of vendor 10de'):
+                    'host has no usable device of vendor 10de'):
                 warnings(hosts.build(), wanted=wanted)
 
     def test_devices_of_another_type(self):
@@ -149,9 +149,9 @@ class DeviceWarningsTest(unittest.TestCase):
             hosts.build(name='plain', gpus={0: 1, 1: 1}),
             hosts.build(name='sriov', gpus={0: 1, 1: 1}, gpu_vfs=16))
         self.assertEqual(
-            'plain: 0001:00:00.0, 0001:01:00.0 cannot be given, because Nova '
-            'calls other devices of this product type-PF, which support '
-            'SR-IOV, and a PCI alias has one type',
+            'plain: guests cannot get 0001:00:00.0, 0001:01:00.0: other '
+            'devices of this product support SR-IOV, so Nova calls them '
+            'type-PF, and a PCI alias has one type',
             found['device-type-differs'])
         self.assertIn('devices-missing', found)
 
@@ -169,8 +169,8 @@ class DeviceWarningsTest(unittest.TestCase):
     def test_a_device_whose_cell_is_unknown(self):
         found = warnings(hosts.build(gpus={None: 2}))
         self.assertEqual(
-            'host: the cell of 0001:00:00.0, 0001:01:00.0 is unknown, so '
-            'that the affinity preferred promises nothing for them',
+            'host: the cell of 0001:00:00.0, 0001:01:00.0 is unknown, so the '
+            'affinity policy preferred has no effect on them',
             found['device-without-cell'])
         self.assertNotIn('device-without-cell', warnings(
             hosts.build(cells=1, gpus={None: 2})))

@@ -84,7 +84,7 @@ class FleetDocumentTest(unittest.TestCase):
             ({'cells': cells[:1]}, r'.cells: has 1 host cells for the 2'),
             ({'cells': cells[:1] * 2}, '.cells: has a host cell twice'),
             ({'cells': [{**cells[0], 'pages': {'2048': 3}}, cells[1]]},
-             r'.cells\[0\].pages: are 3 of 2 MiB, but the 512 MiB'),
+             r'.cells\[0\].pages: has 3 pages of 2 MiB, but the 512'),
             ({'cells': [{**cells[0], 'pages': {'2X': 3}}, cells[1]]},
              r'.cells\[0\].pages: must have one page size, in KiB or'),
             ({'cpus': [3, 3]}, '.cpus: has 3 twice'),
@@ -92,7 +92,7 @@ class FleetDocumentTest(unittest.TestCase):
             ({'host': ''}, ".host: must be text such as node1, not ''"),
             ({'colour': 1}, ": unknown key 'colour'"),
             ({'flavor': 3}, '.flavor: must be a mapping of keys'),
-            ({'flavor': 'y'}, ".flavor: 'y' is none of flavors"),
+            ({'flavor': 'y'}, ".flavor: 'y' is not one of flavors"),
             ({'flavor': {**FLAVOR, 'vcpus': 0}},
              '.flavor: vcpus: must be a whole number'),
             ({'flavor': {**FLAVOR, 'extra_specs': {'hw:numa_nodes': 'x'}}},
@@ -128,7 +128,7 @@ class FleetDocumentTest(unittest.TestCase):
             ([{**group, 'max_server_per_host': 0}],
              r'server_groups\[0\].max_server_per_host: must be a whole'),
             ([group, group],
-             r"server_groups\[1\].members: 'a' belongs to a server group"),
+             r"server_groups\[1\].members: 'a' also belongs to a server"),
             take=lambda groups: read(INSTANCE, server_groups=groups))
 
     def test_an_error_names_the_class_and_the_host(self):
@@ -141,7 +141,7 @@ class FleetDocumentTest(unittest.TestCase):
             ({'hosts': [{**HOST, 'reported': {}}]},
              r"classes\['c'\].hosts\[0\]: reported: the key 'supply' is"),
             ({'hosts': [{'path': 'x'}]},
-             r"classes\['c'\].hosts\[0\]: path: is written as the host"),
+             r"classes\['c'\].hosts\[0\]: path: must not be a key"),
             ({'hosts': ['x'], 'profile': {'smt': 3}},
              r"classes\['c'\].profile: smt: must be"),
             ({'hosts': ['x'], 'profile': ['x']},
@@ -167,10 +167,10 @@ class FleetDocumentTest(unittest.TestCase):
         with self.assertRaisesRegex(exception.InvalidInput, 'is 2; this'):
             document.read({'schema_version': 2}, 'f')
         with self.assertRaisesRegex(exception.InvalidInput,
-                                    r"instances\[1\].id: 'a' is the id"):
+                                    r"instances\[1\].id: 'a' is also the id"):
             read(INSTANCE, INSTANCE)
         with self.assertRaisesRegex(exception.InvalidInput,
-                                    'flavors: have two of one name'):
+                                    'flavors: two flavors have the same name'):
             read(flavors=[FLAVOR, FLAVOR])
 
     def test_a_class_has_its_names_of_flavors(self):

@@ -167,7 +167,7 @@ class RefusalTest(Case):
 
     def test_contradictions(self) -> None:
         self.inventory['cpu']['count'] = 6
-        self.refused('has 8 CPUs, but the inventory 6')
+        self.refused('has 8 CPUs, but the inventory has 6')
         self.inventory['cpu']['count'] = 8
         self.numa['nics'][0]['numa_node'] = 0
         self.refused("41:00.0: is on cell 1, but .* 'eth0' on cell 0")

@@ -2,10 +2,10 @@
 
 """Write nova.conf for each service of Nova.
 
-hpcvirt is enabled here as an operator enables it: its filter in
+hpcvirt is enabled as an operator enables it: its filter in
 ``available_filters`` and ``enabled_filters``, its weighers in
-``weight_classes``. The validators need no option; nova-api finds them by
-their entry point.
+``weight_classes``. The validators need no option, because nova-api finds them
+by their entry point.
 """
 
 import json

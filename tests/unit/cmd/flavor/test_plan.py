@@ -133,6 +133,7 @@ class PlanTest(CommandTest):
         document = json.loads(out)
         self.assertEqual('2-5', document['host_config']['host'][
             'cpu_dedicated_set'])
+        self.assertEqual([], document['alternatives'])
         names = {flavor['name'] for flavor in document['flavors']}
         api = self.serve()
         self.assertEqual(
@@ -170,7 +171,7 @@ class PlanTest(CommandTest):
                 ('extra_specs: {hw:pmu: "maybe"}\n',
                  "p.yaml: extra_specs: hw:pmu: 'maybe' is not one of"),
                 ('extra_specs: {hw:cpu_polcy: dedicated}\n',
-                 'p.yaml: extra_specs: hw:cpu_polcy: is no extra spec'),
+                 'p.yaml: extra_specs: hw:cpu_polcy: is unknown'),
                 ('extra_specs: {trait:HW_CPU_HYPERTHREADING: required}\n',
                  'p.yaml: extra_specs: .*cannot be combined'),
                 ('extra_specs: {hpcvirt:exclusive_cells: often}\n',
