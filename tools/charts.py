@@ -99,7 +99,7 @@ def draw_acceptance_rates() -> str:
 def draw_history_rates() -> str:
     """Draw what the history of one host finds."""
     return draw_cells(
-        'Percent of histories that are marked (after so many runs)',
+        'Percent of histories that are marked (after how many runs)',
         [('false\nalarms', 100), ('creep\n0.5 %', 100), ('\n1 %', 100),
          ('\n3 %', 100), ('step\n10 %', 100), ('\n30 %', 100),
          ('\nrepaired', 100)], _rows('history_rates'))
