@@ -36,6 +36,8 @@ def draw_cells(title: str, columns: Sequence[Column],
             parts.append(svg.text(8, y + 14, line))
             y += 19
         for x, (_, full), cell in zip(left, columns, cells, strict=True):
+            if not cell:
+                continue
             parts.append(svg.rectangle('free', x, y, width - 4, 17))
             figures = [float(part) for part in re.findall(
                 r'[-+]?\d+(?:\.\d+)?', cell)]
@@ -79,6 +81,20 @@ def draw_error_rates() -> str:
     y = _legend(parts, y + 22, (('a', 'with the present rules'),
                                 ('free', 'with the previous rules')))
     return picture.finish(y, parts, 'False verdicts for each kind of noise')
+
+
+def draw_verdict_power() -> str:
+    """Draw how many guests that equal native pass, by the number of pairs."""
+    numbers = ('5', '10', '20', '40')
+    rows: dict[str, dict[str, str]] = {}
+    for noise, pairs, *_, equal, _, _ in _rows('verdict_rates'):
+        rows.setdefault(noise, {})[pairs] = equal
+    return draw_cells(
+        'PASS of guests that equal native, in percent',
+        [(f'\n{pairs} pairs', 100) for pairs in numbers],
+        [(noise, *(passed.get(pairs, '') for pairs in numbers))
+         for noise, passed in rows.items()
+         if len(passed.keys() & {*numbers}) > 2])
 
 
 def draw_acceptance_rates() -> str:
@@ -219,7 +235,7 @@ def _legend(parts: list[str], y: float,
 
 
 CHARTS: dict[str, Callable[[], str]] = {
-    'error-rates': draw_error_rates,
+    'error-rates': draw_error_rates, 'verdict-power': draw_verdict_power,
     'acceptance-rates': draw_acceptance_rates,
     'history-rates': draw_history_rates,
     'watch-detection': draw_watch_detection,
