@@ -65,7 +65,7 @@ def draw_error_rates() -> str:
         now, then = worst.get(noise, (0.0, 0.0))
         worst[noise] = (max(now, float(passed or 0), float(failed or 0)),
                         max(then, *earlier, 0.0))
-    names, scale = 312, (picture.WIDTH - 330) / 40
+    names, scale = 312, (picture.WIDTH - 330) / 66
     parts = [picture.bold(18, 20,
                           'The worst rate of false verdicts, in percent')]
     y = 34.0
@@ -77,7 +77,7 @@ def draw_error_rates() -> str:
     parts.append(svg.line('arrow', names + 5 * scale, 30,
                           names + 5 * scale, y))
     parts += [svg.text(names + rate * scale, y + 14, str(rate), 'middle')
-              for rate in (5, 20, 40)]
+              for rate in (5, 30, 60)]
     y = _legend(parts, y + 22, (('a', 'with the present rules'),
                                 ('free', 'with the previous rules')))
     return picture.finish(y, parts, 'False verdicts for each kind of noise')
