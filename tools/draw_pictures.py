@@ -7,14 +7,13 @@
     python -m tools.draw_pictures          write doc/source/images/*.svg
     python -m tools.draw_pictures --check  compare them with the files
 
-Their hosts, flavors and refusals are those that the commands of hpcvirt print
-for the shipped topologies. The pictures follow the dark mode of the browser,
-and are narrow enough for a phone.
+The hosts, flavors and refusals in them are those that the commands of hpcvirt
+print for the shipped topologies; the charts are those of the files in
+doc/source/reference.
 """
 
 import argparse
 import contextlib
-import csv
 import dataclasses
 import io
 import json
@@ -30,45 +29,15 @@ from collections.abc import Sequence
 from hpcvirt.cmd import main as commands
 from hpcvirt.model import cpuset
 from hpcvirt.page import svg
+from tools import charts
+from tools import picture
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / 'doc' / 'source' / 'images'
 SHIPPED = ROOT / 'etc' / 'hpcvirt'
 
-WIDTH = 460
 _LINE = 17
 _COLUMNS = 59
-_STYLE = """\
-<style>
-svg { background: #ffffff; font: 13px sans-serif; }
-text { fill: #1c2733; }
-.step { fill: #eef3f8; stroke: #5b7f9e; }
-.good { fill: #e3f3e4; stroke: #3f8a4b; }
-.bad { fill: #fbe6e4; stroke: #b4483c; }
-.kept { fill: #d9d9d9; stroke: #8a8a8a; }
-.cell { fill: none; stroke: #5b7f9e; stroke-width: 2; }
-.a { fill: #9cc5e8; stroke: #39658a; }
-.b { fill: #f2c57c; stroke: #9a6a16; }
-.c { fill: #b6d99a; stroke: #55803a; }
-.d { fill: #d7b5e2; stroke: #7a4a8a; }
-.free { fill: #ffffff; stroke: #8a8a8a; }
-.arrow { stroke: #5b7f9e; stroke-width: 2; fill: none; }
-@media (prefers-color-scheme: dark) {
-svg { background: #14181c; }
-text { fill: #e4e9ee; }
-.step { fill: #22303d; stroke: #7fa6c8; }
-.good { fill: #1f3a25; stroke: #71b97d; }
-.bad { fill: #46231f; stroke: #e08a7f; }
-.kept { fill: #4a4a4a; stroke: #9a9a9a; }
-.cell { stroke: #7fa6c8; }
-.a { fill: #2f5d85; stroke: #9cc5e8; }
-.b { fill: #8a5f14; stroke: #f2c57c; }
-.c { fill: #466a30; stroke: #b6d99a; }
-.d { fill: #6a3f79; stroke: #d7b5e2; }
-.free { fill: #14181c; stroke: #9a9a9a; }
-.arrow { stroke: #7fa6c8; }
-}
-</style>"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +68,7 @@ def draw_flow(label: str, steps: Sequence[Step]) -> str:
         parts += _arrow(30, y, y + 30)
         parts.append(svg.text(44, y + 20, step.then))
         y += 30
-    return _finish(y + 8, parts, label)
+    return picture.finish(y + 8, parts, label)
 
 
 def draw_request() -> str:
@@ -210,14 +179,15 @@ def draw_host() -> str:
         shared = cpuset.parse(settings['cpu_shared_set'])
         rows = ['kept' if cpu in shared else cpus.pop(0)
                 for cpu in cell['cpus']]
-        parts.append(svg.rectangle('cell', 8, y, WIDTH - 16, 128))
-        parts.append(_bold(18, y + 20, f'host cell {cell["id"]}'))
-        parts.append(svg.text(WIDTH - 18, y + 20, f'{len(rows)} cores', 'end'))
+        parts.append(svg.rectangle('cell', 8, y, picture.WIDTH - 16, 128))
+        parts.append(picture.bold(18, y + 20, f'host cell {cell["id"]}'))
+        parts.append(svg.text(picture.WIDTH - 18, y + 20,
+                              f'{len(rows)} cores', 'end'))
         parts += [svg.rectangle(kind, 18 + 26.5 * number, y + 30, 22, 22)
                   for number, kind in enumerate(rows)]
         parts.append(svg.text(18, y + 74, f'{pages} pages of 2 MiB, '
                               f'{sum(count for _, count in used)} in use'))
-        parts += _bar(y + 82, pages, used)
+        parts += picture.draw_bar(y + 82, pages, used)
         vfs = 'abcd' if cell['id'] == 0 else ''
         parts.append(svg.text(18, y + 117, f'{len(vfs)} VFs of the card here'
                               if vfs else 'no card'))
@@ -231,8 +201,8 @@ def draw_host() -> str:
         parts.append(svg.rectangle(kind, 18, y, 14, 14))
         parts.append(svg.text(40, y + 12, words))
         y += 21
-    return _finish(y + 4, parts, 'Two host cells, tiled with the flavors that '
-                   'hpcvirt flavor plan made for them')
+    return picture.finish(y + 4, parts, 'Two host cells, tiled with the '
+                          'flavors that hpcvirt flavor plan made for them')
 
 
 def draw_refusal() -> str:
@@ -241,14 +211,15 @@ def draw_refusal() -> str:
                         str(SHIPPED / 'fleets' / 'three-hosts.json'))
     reason = next(host['reason'] for host in answer['hosts']
                   if host['name'] == 'n1')
-    parts = [_bold(18, 22, 'Host n1: 16 PCPUs are free, 8 in each cell')]
+    parts = [picture.bold(18, 22,
+                          'Host n1: 16 PCPUs are free, 8 in each cell')]
     for number, kind in enumerate('ab'):
         y = 36 + 74 * number
-        parts.append(svg.rectangle('cell', 8, y, WIDTH - 16, 66))
+        parts.append(svg.rectangle('cell', 8, y, picture.WIDTH - 16, 66))
         parts.append(svg.text(18, y + 20, f'host cell {number}'))
         parts += [svg.rectangle(kind if cpu < 8 else 'free', 18 + 26.5 * cpu,
                                 y + 30, 22, 22) for cpu in range(16)]
-    parts.append(_bold(18, 206, 'A guest of one cell with 16 PCPUs'))
+    parts.append(picture.bold(18, 206, 'A guest of one cell with 16 PCPUs'))
     parts += [svg.rectangle('c', 18 + 26.5 * cpu, 216, 22, 22)
               for cpu in range(16)]
     passes = 'The host has 16 PCPU free, 16 needed: it passes.'
@@ -257,60 +228,18 @@ def draw_refusal() -> str:
                  Step('HPCTopologyFilter', f'It is refused: {reason}.',
                       'bad')):
         y = _box(parts, y, step) + 8
-    return _finish(y, parts, 'Why 8 and 8 free PCPUs are not 16')
-
-
-def draw_error_rates() -> str:
-    """Draw the worst rate of false verdicts for each kind of noise."""
-    with (ROOT / 'doc/source/reference/verdict_rates.csv').open() as lines:
-        rows = list(csv.reader(lines))[1:]
-    worst: dict[str, tuple[float, float]] = {}
-    for noise, _, passed, failed, *_, before in rows:
-        earlier = [float(rate) for rate in before.split(' / ')[:2]
-                   if rate.replace('.', '', 1).isdigit()]
-        now, then = worst.get(noise, (0.0, 0.0))
-        worst[noise] = (max(now, float(passed or 0), float(failed or 0)),
-                        max(then, *earlier, 0.0))
-    names, scale = 312, (WIDTH - 330) / 40
-    parts = [_bold(18, 20, 'The worst rate of false verdicts, in percent')]
-    y = 34.0
-    for noise, (now, then) in worst.items():
-        parts.append(svg.text(names - 6, y + 11, noise, 'end'))
-        parts.append(svg.rectangle('free', names, y + 2, then * scale, 10))
-        parts.append(svg.rectangle('a', names, y + 2, now * scale, 10))
-        y += 17
-    parts.append(svg.line('arrow', names + 5 * scale, 30,
-                          names + 5 * scale, y))
-    parts += [svg.text(names + rate * scale, y + 14, str(rate), 'middle')
-              for rate in (5, 20, 40)]
-    for kind, words in (('a', 'with the present rules'),
-                        ('free', 'with the previous rules')):
-        y += 22
-        parts.append(svg.rectangle(kind, 18, y, 14, 10))
-        parts.append(svg.text(40, y + 10, words))
-    return _finish(y + 22, parts, 'False verdicts for each kind of noise')
+    return picture.finish(y, parts, 'Why 8 and 8 free PCPUs are not 16')
 
 
 def _box(parts: list[str], y: float, step: Step) -> float:
     """Add a box to the parts of a drawing; return where it ends."""
     lines = textwrap.wrap(step.text, _COLUMNS)
     height = 14 + _LINE * (1 + len(lines))
-    parts.append(svg.rectangle(step.kind, 8, y, WIDTH - 16, height))
-    parts.append(_bold(18, y + 19, step.title))
+    parts.append(svg.rectangle(step.kind, 8, y, picture.WIDTH - 16, height))
+    parts.append(picture.bold(18, y + 19, step.title))
     parts += [svg.text(18, y + 19 + _LINE * (row + 1), line)
               for row, line in enumerate(lines)]
     return y + height
-
-
-def _bar(y: float, total: int, used: Sequence[tuple[str, int]],
-         ) -> Iterator[str]:
-    """Draw the parts of a total as a bar."""
-    scale, x = (WIDTH - 36) / total, 18.0
-    for kind, count in (*used, ('free', total - sum(
-            count for _, count in used))):
-        if count:
-            yield svg.rectangle(kind, x, y, count * scale, 12)
-            x += count * scale
 
 
 def _read_json(*words: str) -> typing.Any:
@@ -331,21 +260,10 @@ def _arrow(x: float, top: float, bottom: float) -> Iterator[str]:
                              (x + 5, bottom - 9)))
 
 
-def _bold(x: float, y: float, words: str) -> str:
-    return svg.text(x, y, words).replace('<text ', '<text font-weight="bold" ',
-                                         1)
-
-
-def _finish(height: float, parts: Sequence[str], label: str) -> str:
-    drawn = str(svg.drawing(WIDTH, height, (_STYLE, *parts), label))
-    return drawn.replace('<svg ', '<svg xmlns="http://www.w3.org/2000/svg" ',
-                         1) + '\n'
-
-
 PICTURES: dict[str, Callable[[], str]] = {
     'request': draw_request, 'modes': draw_modes, 'host-life': draw_host_life,
     'verdict': draw_verdict, 'host': draw_host, 'refusal': draw_refusal,
-    'error-rates': draw_error_rates}
+    **charts.CHARTS}
 
 
 def main() -> int:

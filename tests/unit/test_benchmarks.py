@@ -23,7 +23,7 @@ class TestHistory(testtools.TestCase):
     """The error rates of histories that the documentation promises."""
 
     def table(self, name):
-        self.assertIn(f':file: {name}.csv', pages.read(
+        self.assertIn(f'{name}.csv', pages.read(
             'reference/history-rates'))
         with (REFERENCE / f'{name}.csv').open(newline='') as file:
             return list(csv.reader(file))[1:]

@@ -10,7 +10,7 @@ from hpcvirt.fit import reasons
 from tests import pages
 
 TROUBLESHOOTING = pages.read('admin/troubleshooting')
-REFUSALS = pages.read('admin/read-refusals')
+REFUSALS = pages.read('reference/refusal-messages')
 #: Stands for a value in a message.
 VALUE = '\0'
 #: A letter that stands for a value on the page of refusals.

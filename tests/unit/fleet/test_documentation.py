@@ -22,8 +22,8 @@ ETC = ROOT / 'etc' / 'hpcvirt'
 #: Written by an embedded Nova.
 LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
 SHADOW_PAGE = pages.read('admin/shadow-mode')
-PAGE = pages.read('admin/capacity', 'admin/explain', 'admin/explain-log',
-                  'admin/make-room', 'reference/fleet-json')
+PAGE = pages.read('admin/capacity', 'admin/explain', 'admin/make-room',
+                  'admin/read-refusals', 'reference/fleet-json')
 
 
 def run(*words):
