@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The answers of hosts to demands, computed once for each state of a host."""
+"""Cache fits and figures of hosts, which are computed once for each state."""
 
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -15,10 +15,10 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import host_table
 
-#: The number of states that are remembered. States of hosts recur, but a long
-#: log can bring about any number of them.
+#: Limit of the cached states. States recur, but a long log can have any number
+#: of them.
 MAX_STATES = 100_000
-#: Likewise for rows, of all keys together.
+#: Limit of the cached rows of all keys together.
 MAX_ROWS = 400_000
 
 
@@ -32,9 +32,9 @@ class Rows:
 
     def of(self, states: host_table.Integers,
            compute: Callable[[int], Sequence[float]]) -> host_table.Floats:
-        """Return the row of each state; compute a row once.
+        """Return the rows of states; compute those that are missing.
 
-        :param compute: computes a row, given the index of its state in these
+        :param compute: computes the row of a state, given its index in states
         """
         size = int(states.max(initial=-1)) + 1
         if size > len(self._places):
@@ -54,16 +54,13 @@ class Rows:
 
 
 class FitCache:
-    """Where and how well the hosts of a table would hold guests.
-
-    :ivar table: the hosts
-    """
+    """A cache of where and how well guests fit on the hosts of a table."""
 
     def __init__(self, table: host_table.HostTable,
                  of: Sequence[demands.Demand]) -> None:
-        """Ask nothing yet.
+        """Begin with an empty cache.
 
-        :param of: the demands, which are asked for by their numbers
+        :param of: the demands, which methods name by their numbers
         """
         self.table = table
         self._demands = of
@@ -78,18 +75,18 @@ class FitCache:
         self.forget_rows()
 
     def keep_few(self) -> None:
-        """Forget everything once it is too much."""
+        """Forget everything if there are too many states."""
         if self.table.number_of_states > MAX_STATES:
             self.table.forget_states()
 
     def _check(self) -> None:
-        """Forget everything if states were numbered anew."""
+        """Forget everything if the states were renumbered."""
         if self.table.numbering != self._numbering:
             self._forget()
 
     def fits(self, number: int,
              hosts: host_table.Integers) -> host_table.Booleans:
-        """Tell for each of some hosts whether a guest can be placed on it."""
+        """Return for each host whether a guest fits on it."""
         fits: host_table.Booleans = self.figures(
             ('fits', number), hosts, lambda host: self._ask(number, host)) > 0
         return fits
@@ -115,7 +112,8 @@ class FitCache:
 
     def placement(self, number: int,
                   host: int) -> cell_assignments.CellAssignment:
-        """Return the placement on a host where a guest fits."""
+        """Return the host cells that a guest gets on a host on which it fits.
+        """
         self._check()
         placed = (self._placements.get(number, {}).get(
             int(self.table.states[host])) or self._predict(number, host))
@@ -125,9 +123,10 @@ class FitCache:
 
     def of_cells(self, key: Hashable, host: int,
                  compute: Callable[[supplies.CellSupply], int]) -> int:
-        """Add up a figure of the cells of a host, once for each state.
+        """Return the sum of a figure over the cells of a host.
 
-        :param key: what is computed, and for which demand
+        :param key: identifies the figure and the demand
+        :param compute: computes the figure of a host cell
         """
         self._check()
         known = self._of_cells.setdefault(key, {})
@@ -141,21 +140,20 @@ class FitCache:
         return total
 
     def rows(self, key: Hashable, width: int) -> Rows:
-        """Return the rows that are known by a key."""
+        """Return the cached rows of a key."""
         if sum(rows.used for rows in self._rows.values()) > MAX_ROWS:
             self.forget_rows()
         return self._rows.setdefault(key, Rows(width))
 
     def forget_rows(self) -> None:
-        """Forget all rows."""
         self._rows: dict[Hashable, Rows] = {}
 
     def figures(self, key: Hashable, hosts: host_table.Integers,
                 compute: Callable[[int], float]) -> host_table.Floats:
-        """Compute a figure of hosts, once for each state.
+        """Return a figure of hosts.
 
-        :param key: what is computed, and for which demand
-        :param compute: computes the figure of one host
+        :param key: identifies the figure and the demand
+        :param compute: computes the figure of a host
         """
         self._check()
         return self._figures.setdefault(key, Rows(1)).of(

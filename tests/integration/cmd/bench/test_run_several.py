@@ -273,5 +273,5 @@ class SpanTest(run_case.RunCase):
 
     def test_fewer_ranks_than_places_are_refused(self):
         commands.check_refused(
-            self, '2 ranks: cannot span 3 places',
+            self, '2 ranks: cannot span 3 machines',
             self.run_(*self.words('--where', self.other.url)))
