@@ -105,8 +105,7 @@ def _launches(level_of: Callable[[random.Random, float], float]) -> Noise:
 
 def _resembling(correlation: float, deviation: float = SD,
                 ) -> Callable[[random.Random, float], float]:
-    """Return a function for levels that are correlated with the previous one.
-    """
+    """Return a function for levels that depend on the previous one."""
     return lambda dice, last: correlation * last + math.sqrt(
         1 - correlation ** 2) * dice.gauss(0, deviation)
 

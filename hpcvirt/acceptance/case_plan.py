@@ -215,8 +215,7 @@ def make_user_data(case: study.Case) -> str:
 
 def _list_pinned(planned: plans.PlannedHost,
                  plan: plans.Plan) -> Iterator[str]:
-    """Yield the settings for pinned guests, without those that a case varies.
-    """
+    """Yield the settings for pinned guests, without those of cases."""
     yield from nova_conf.compute(planned, plan)
     pages = host_files.page_parameters(kernel_settings.make_state(planned))
     if pages:

@@ -195,8 +195,7 @@ def _figures(run: record.Run,
 
 
 def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
-    """Return the bounds of the user, and a default for other primary figures.
-    """
+    """Return the bounds of the user, and defaults for primary figures."""
     directions = {name: figure.direction for sample in run.samples
                   for name, figure in sample.outcome.metrics.items()}
     return {**{metric: bounds.parse_overhead(_ALLOWED, directions[metric])
@@ -286,7 +285,7 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
 
     :returns: None if there are too few peer hosts
     """
-    kept = _without_far(peers)
+    kept = _remove_far(peers)
     if len(kept) < MIN_PEER_HOSTS:
         return None
     losses, count = [peer.loss for peer in kept], len(kept)
@@ -335,7 +334,7 @@ def _end_of_trend(peers: Sequence[Level]) -> tuple[float, float] | None:
         1 + 1 / count + (count + 1) ** 2 / 4 / squares)
 
 
-def _without_far(peers: Sequence[Level]) -> list[Level]:
+def _remove_far(peers: Sequence[Level]) -> list[Level]:
     """Remove peers that are far from the others, the farthest first."""
     kept = list(peers)
     while len(kept) > MIN_PEER_HOSTS and (

@@ -202,8 +202,7 @@ class HostAcceptance:
         return class_verdict.judge(runs, stored, self.records.refused())
 
     def _close(self, found: acceptance.Acceptance) -> None:
-        """Set the traits of the host, unless INCONCLUSIVE, and its quarantine.
-        """
+        """Set the quarantine of the host and, if decided, its traits."""
         if found.result is not judgement.VerdictResult.INCONCLUSIVE:
             self.host.set_traits(found.traits, acceptance.TRAITS)
         if found.result is judgement.VerdictResult.PASS:

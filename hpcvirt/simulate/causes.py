@@ -44,7 +44,7 @@ class Causes:
                 'best-fit', strategies.BEST_FIT, scheduler.packing))
         self._own = own
 
-    def of(self, number: int, count: int) -> outcome.Cause:
+    def find(self, number: int, count: int) -> outcome.Cause:
         """Return the cause of the refusal of the last request.
 
         :param number: number of its flavor

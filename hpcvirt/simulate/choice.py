@@ -118,16 +118,16 @@ class _Fragmentation:
             return_inverse=True, return_counts=True)
         hosts = look.hosts[first].tolist()
         width = len(self._room.kinds)
-        before = look.known.rows('before', width).of(
+        before = look.known.rows('before', width).get(
             states, lambda index: self._room.prospects(
                 look.table.supplies[hosts[index]]))
-        taken = look.known.rows(('taken', look.number), width + 2).of(
+        taken = look.known.rows(('taken', look.number), width + 2).get(
             states, lambda index: self._taken(look, hosts[index]))
         fewer, left = taken[:, :width], taken[:, width:]
         totals = number @ before
         losses = (np.log(totals + 1) - np.log(totals - fewer + 1)) @ np.array(
             self._mix.weights())
-        return _by_place(losses.round(scarcity.DECIMALS), left)[place]
+        return _rank(losses.round(scarcity.DECIMALS), left)[place]
 
     def _taken(self, look: Look, host: int) -> tuple[float, ...]:
         """Return how many fewer guests fit afterwards, and what is left."""
@@ -136,7 +136,7 @@ class _Fragmentation:
         return *taken.fewer, *taken.left
 
 
-def _by_place(losses: host_table.Floats,
+def _rank(losses: host_table.Floats,
               left: host_table.Floats) -> host_table.Floats:
     """Weigh states by their rank, as :func:`hpcvirt.fit.scarcity.weights`."""
     keys = np.column_stack((losses, left))

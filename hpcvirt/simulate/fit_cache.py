@@ -30,7 +30,7 @@ class Rows:
         self._rows: host_table.Floats = np.empty((0, width))
         self.used = 0
 
-    def of(self, states: host_table.Integers,
+    def get(self, states: host_table.Integers,
            compute: Callable[[int], Sequence[float]]) -> host_table.Floats:
         """Return the rows of states; compute those that are missing.
 
@@ -71,10 +71,10 @@ class FitCache:
         self._placements: dict[int,
                                dict[int, cell_assignments.CellAssignment]] = {}
         self._figures: dict[Hashable, Rows] = {}
-        self._of_cells: dict[Hashable, dict[int, int]] = {}
+        self._cell_figures: dict[Hashable, dict[int, int]] = {}
         self.forget_rows()
 
-    def keep_few(self) -> None:
+    def limit_states(self) -> None:
         """Forget everything if there are too many states."""
         if self.table.number_of_states > MAX_STATES:
             self.table.forget_states()
@@ -96,7 +96,7 @@ class FitCache:
         if not claim.counts_cells(demand, supply):
             return self._predict(number, host) is not None
         own = demand.cells[0]
-        return len(demand.cells) <= self.of_cells(
+        return len(demand.cells) <= self.sum_over_cells(
             ('fits', number), host, lambda cell: cells.obstacle(
                 own, cell, supply.cpu_ratio, supply.ram_ratio) is None)
 
@@ -112,8 +112,7 @@ class FitCache:
 
     def placement(self, number: int,
                   host: int) -> cell_assignments.CellAssignment:
-        """Return the host cells that a guest gets on a host on which it fits.
-        """
+        """Return the host cells of a guest on a host on which it fits."""
         self._check()
         placed = (self._placements.get(number, {}).get(
             int(self.table.states[host])) or self._predict(number, host))
@@ -121,7 +120,7 @@ class FitCache:
             raise ValueError('the guest does not fit on the host')
         return placed
 
-    def of_cells(self, key: Hashable, host: int,
+    def sum_over_cells(self, key: Hashable, host: int,
                  compute: Callable[[supplies.CellSupply], int]) -> int:
         """Return the sum of a figure over the cells of a host.
 
@@ -129,7 +128,7 @@ class FitCache:
         :param compute: computes the figure of a host cell
         """
         self._check()
-        known = self._of_cells.setdefault(key, {})
+        known = self._cell_figures.setdefault(key, {})
         total = 0
         for index, number in enumerate(self.table.cells[host]):
             found = known.get(number)
@@ -156,6 +155,6 @@ class FitCache:
         :param compute: computes the figure of a host
         """
         self._check()
-        return self._figures.setdefault(key, Rows(1)).of(
+        return self._figures.setdefault(key, Rows(1)).get(
             self.table.states[hosts],
             lambda index: (compute(int(hosts[index])),))[:, 0]

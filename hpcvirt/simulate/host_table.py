@@ -294,7 +294,7 @@ class Population:
             del self._on[guest.host][guest]
         return group
 
-    def on(self, host: int) -> tuple[Running, ...]:
+    def list_guests(self, host: int) -> tuple[Running, ...]:
         """Return the guests on a host, in the order of their arrival."""
         return tuple(self._on.get(host, ()))
 

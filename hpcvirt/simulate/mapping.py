@@ -262,8 +262,7 @@ class _Mapper:
         self._work[case] += _work(job)
 
     def rule(self) -> Iterator[str]:
-        """Yield sentences on how flavors were chosen, after :meth:`arrivals`.
-        """
+        """Yield the rule of the choice, after :meth:`arrivals`."""
         if self._jobs[_Case.OWN] < len(self._workload.jobs):
             yield ('A job gets the smallest flavor with its CPUs, memory and '
                    'devices: the one with the fewest CPUs, then the least '

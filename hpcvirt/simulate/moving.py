@@ -55,7 +55,7 @@ class Mover:
         names: dict[str, host_table.Running] = {}
         plan = make_room.search(
             self._flavors[number].guest, tuple(
-                self._host(host, names) for host in self._looked_at()),
+                self._host(host, names) for host in self._list_candidates()),
             self._most, count)
         if plan is None:
             return []
@@ -71,7 +71,7 @@ class Mover:
         return self._table.place(
             host, number, self._scheduler.known.placement(number, host))
 
-    def _looked_at(self) -> list[int]:
+    def _list_candidates(self) -> list[int]:
         free = self._table.free_pcpus + self._table.shared_left
         order = np.argsort(-free, kind='stable')[:MAX_HOSTS]
         return sorted(order.tolist())
@@ -79,7 +79,7 @@ class Mover:
     def _host(self, host: int,
               names: dict[str, host_table.Running]) -> state.FleetHost:
         own = []
-        for guest in self._running.on(host):
+        for guest in self._running.list_guests(host):
             name = str(len(names))
             names[name] = guest
             flavor = self._flavors[guest.flavor]

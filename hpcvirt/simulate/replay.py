@@ -69,21 +69,21 @@ def run_events(requests: request_model.Requests,
     fates: list[outcome.Cause | None] = []
     for number, arrival in enumerate(requests.arrivals, 1):
         while running.next_end <= arrival.time:
-            sampler.before(running.next_end)
+            sampler.sample_until(running.next_end)
             scheduler.remove(running.end_next())
-        sampler.before(arrival.time)
+        sampler.sample_until(arrival.time)
         cause = None
         guests = scheduler.place(arrival.flavor, arrival.count)
         if not guests:
-            cause = why.of(arrival.flavor, arrival.count)
+            cause = why.find(arrival.flavor, arrival.count)
             if rescue is not None and cause is not outcome.Cause.CAPACITY:
                 guests = rescue(arrival.flavor, arrival.count)
         if guests:
             cause = None
             running.start(guests, arrival.time + arrival.duration)
         fates.append(cause)
-        scheduler.known.keep_few()
+        scheduler.known.limit_states()
         if on_progress is not None:
             on_progress(number, len(requests.arrivals))
-    sampler.before(math.inf)
+    sampler.sample_until(math.inf)
     return tuple(fates), tuple(sampler.samples)

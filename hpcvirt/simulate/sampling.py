@@ -38,7 +38,7 @@ class FleetSampler:
         self._first = arrivals[0].time if arrivals else math.inf
         self._span = arrivals[-1].time - self._first if arrivals else 0.0
 
-    def before(self, time: float) -> None:
+    def sample_until(self, time: float) -> None:
         """Take the samples that are due before a change at this time."""
         if self._due() >= time:
             return
@@ -96,7 +96,7 @@ class FleetSampler:
         most, supply = left.free.times(guest.sums), left.supply
         if len(guest.demand.cells) == 1 and claim.counts_cells(
                 guest.demand, supply):
-            return min(most, self._known.of_cells(
+            return min(most, self._known.sum_over_cells(
                 'room', host, lambda cell: capacity.fill(
                     guest.shape, dataclasses.replace(supply, cells=(cell,)),
                 ).count))

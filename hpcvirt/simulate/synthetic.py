@@ -154,8 +154,7 @@ def _arrivals(dice: random.Random) -> Iterator[float]:
 
 
 def _half_hours() -> list[float]:
-    """Return the relative arrivals of each half hour of a day; the mean is 1.
-    """
+    """Return the relative arrivals of the half hours; the mean is 1."""
     shape, scale = _DAY
     weights = [0.0] * _HALF_HOURS
     for number in range(_FIRST_HALF_HOUR, _FIRST_HALF_HOUR + _HALF_HOURS):

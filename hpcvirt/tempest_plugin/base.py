@@ -190,8 +190,7 @@ class HPCTestCase(test.BaseTestCase):
 
     def topology(self, server_id: str) -> tuple[contract.ServerTopologyNode,
                                                 ...]:
-        """Return the guest cells of a server, with host cells, pins and pages.
-        """
+        """Return the guest cells of a server, with their pins and pages."""
         _, body = self.servers.get(f'servers/{server_id}/topology')
         return contract.nodes(json.loads(body))
 

@@ -101,7 +101,7 @@ class CausesTest(unittest.TestCase):
                     running.append(guests)
                     continue
                 before = list(table.supplies)
-                its = why.of(number, 1)
+                its = why.find(number, 1)
                 self.assertEqual(cause(flavors[number], table.supplies), its)
                 for old, new in zip(before, table.supplies, strict=True):
                     self.assertEqual(old.cells, new.cells)

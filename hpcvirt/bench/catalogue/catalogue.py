@@ -150,7 +150,7 @@ def load(name: str) -> definitions.Definition:
         shared = _read_file(f'{document.pop("shares")}.shared')
         words = {**shared.pop('words', {}),
                  **document.pop('words', {})}
-        document = _put_in({**shared, **document}, words)
+        document = _substitute({**shared, **document}, words)
     return read(document, f'definition {name}')
 
 
@@ -160,19 +160,19 @@ def _read_file(name: str) -> dict[str, Any]:
     return found
 
 
-def _put_in(value: Any, words: Mapping[str, Any]) -> Any:
+def _substitute(value: Any, words: Mapping[str, Any]) -> Any:
     """Replace each ``<WORD>``; one that is a whole value keeps its type."""
     if isinstance(value, dict):
-        return {_put_in(key, words): _put_in(inner, words)
+        return {_substitute(key, words): _substitute(inner, words)
                 for key, inner in value.items()}
     if isinstance(value, list):
-        return [_put_in(inner, words) for inner in value]
+        return [_substitute(inner, words) for inner in value]
     if not isinstance(value, str):
         return value
     alone = _WORD.fullmatch(value)
     if alone:
-        return _put_in(words[alone[1]], words)
-    return _WORD.sub(lambda match: str(_put_in(match[0], words)), value)
+        return _substitute(words[alone[1]], words)
+    return _WORD.sub(lambda match: str(_substitute(match[0], words)), value)
 
 
 def metrics(benchmark: str) -> dict[str, definitions.MetricDefinition]:

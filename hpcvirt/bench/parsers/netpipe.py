@@ -124,13 +124,13 @@ def parse_file(text: str) -> list[NetPIPERow]:
         if any(found):
             for line, match in zip(lines, found, strict=True):
                 reading.require(match, wrong(line.strip()[:60]))
-            return [_of_file(match, scale, to_us) for match in found if match]
+            return [_file_row(match, scale, to_us) for match in found if match]
     reading.require(not lines or not all(map(_FILE_LIKE.match, lines)),
                     wrong(lines[0].strip()[:60] if lines else ''))
     return []
 
 
-def _of_file(match: re.Match[str], scale: float, to_us: float) -> NetPIPERow:
+def _file_row(match: re.Match[str], scale: float, to_us: float) -> NetPIPERow:
     size = reading.whole(match[1], 'the message size')
     time = reading.figure(match[3], f'the time at {size} bytes')
     time_us = time * to_us

@@ -201,8 +201,7 @@ def _paths(kind: str, places: Sequence[tuple[float, float] | None],
 
 
 def _decades(low: float, high: float) -> Iterator[float]:
-    """Yield ticks at powers of ten; if they are few, at 1, 2 and 5 times each.
-    """
+    """Yield ticks at powers of ten, or at 1, 2 and 5 times few of them."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1, 2, 5) if last - first <= 2 else (1,)
     for power in range(first, last + 1):

@@ -51,8 +51,7 @@ def describe(plan: plans.RunPlan) -> Iterator[str]:
 
 def _find_tightest(run: record.Run, known: dict[str, judgement.Bound],
                    ) -> tuple[str, float, outcome.Direction]:
-    """Return the figure that may lose least, its largest loss and direction.
-    """
+    """Return the figure that may lose least, its limit and direction."""
     directions = {figure.name: figure.direction
                   for figure in catalogue.get(run.benchmark).metrics}
     found = []

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write the summary of a report: what passed and failed, and the next steps.
-"""
+"""Write the summary of a report: the verdicts, and the next steps."""
 
 import collections
 import dataclasses
@@ -117,8 +116,7 @@ class Shown:
 
     @property
     def attempt(self) -> str:
-        """The number of the attempt: ``third attempt``; empty for the first.
-        """
+        """The attempt, such as ``third attempt``; empty for the first."""
         most = max((run.attempts_before for run in self.result.runs),
                    default=0)
         return attempts.name(most) if most else ''

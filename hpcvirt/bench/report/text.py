@@ -193,7 +193,7 @@ def _controls(result: record.Result) -> list[str]:
     lengths = {run.label: run.planned_controls for run in result.runs}
     for each in result.verdict.judgements if result.verdict else ():
         before = worst.setdefault(each.label, each)
-        if _from_itself(each) > _from_itself(before):
+        if _self_difference(each) > _self_difference(before):
             worst[each.label] = each
     return [f'{label}: native against native in the same run, '
             f'{lengths[label]} pairs: {interval(each.machine)} '
@@ -201,7 +201,7 @@ def _controls(result: record.Result) -> list[str]:
             if each.machine is not None and lengths.get(label)]
 
 
-def _from_itself(judged: judgement.Judgement) -> float:
+def _self_difference(judged: judgement.Judgement) -> float:
     """Return how far the interval of native against native extends."""
     if judged.machine is None:
         return 0.0

@@ -64,7 +64,7 @@ def identify(planned: plans.PlannedRun,
     """
     jobs = planned.guest_jobs
     found = aggregation.merge([job.label for job in jobs],
-                              [_of_job(job) for job in jobs])
+                              [_describe_job(job) for job in jobs])
     found |= {f'binary {name}': digest for name, digest in binaries.items()}
     for side, of_side in planned.jobs.items():
         used = [target for job in of_side for target in job.targets]
@@ -112,7 +112,7 @@ def _change(before: str | None, now: str | None) -> str:
     return f'was {before or "empty"} and is {now or "empty"}'
 
 
-def _of_job(job: run_spec.JobSpec) -> dict[str, str]:
+def _describe_job(job: run_spec.JobSpec) -> dict[str, str]:
     """Return what the definition and the settings determine of a job."""
     spec = job.run
     definition = spec.definition

@@ -98,7 +98,7 @@ def jobs(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
         run_spec.JobSpec(spec, pair.guest)
         for spec, pair in zip(specs, pairs, strict=True))}
     natives = tuple(
-        run_spec.JobSpec(spec, _confined(pair.native, [pair]))
+        run_spec.JobSpec(spec, _confine(pair.native, [pair]))
         for spec, pair in zip(specs, pairs, strict=True)
         if pair.native is not None)
     if natives:
@@ -141,12 +141,12 @@ def _spanning(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
     if natives:
         groups = [group for _, group in natives.values()]
         found[record.Side.NATIVE] = (
-            job([_confined(native, group)
+            job([_confine(native, group)
                  for native, group in natives.values()], groups),)
     return found
 
 
-def _confined(native: targets.Target,
+def _confine(native: targets.Target,
               pairs: Sequence[Pair]) -> targets.Target:
     """Confine native jobs to the CPUs of their guests, if all are known."""
     known = [pair.cpus for pair in pairs if pair.cpus is not None]

@@ -106,7 +106,7 @@ def compare(study_: study.Study,
             by_case[run.case].append(run)
     comparisons = [
         SiteComparison(cases[row.case], row, tuple(
-            _of_row(cases[row.case], row, by_case[row.case])))
+            _compare_row(cases[row.case], row, by_case[row.case])))
         for row in study_.rows]
     with_rows = {row.case for row in study_.rows}
     comparisons += [
@@ -127,7 +127,7 @@ def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
         run.host, run.shape, run.benchmark, run.variant, _cold(run)))
 
 
-def _of_row(case: study.Case, row: study.PublishedComparison,
+def _compare_row(case: study.Case, row: study.PublishedComparison,
             runs: Sequence[record.Run]) -> Iterator[SiteResult]:
     fitting = [run for run in runs if _stands_for(case, row, run)]
     if row.benchmark not in catalogue.FAMILIES:

@@ -70,7 +70,7 @@ def find_unmet(*runs: record.Run) -> tuple[str, ...]:
     return tuple(dict.fromkeys(
         clause for run in runs for case in _cases(run)
         for sample in run.samples
-        for clause in _of_sample(case, sample)))
+        for clause in _check_sample(case, sample)))
 
 
 def describe_unmet(result: record.Result) -> list[str]:
@@ -86,7 +86,7 @@ def _cases(run: record.Run) -> list[study.Case]:
             for case in study_.cases if case.id == run.case]
 
 
-def _of_sample(case: study.Case, sample: record.Sample) -> Iterator[str]:
+def _check_sample(case: study.Case, sample: record.Sample) -> Iterator[str]:
     if sample.side is record.Side.NATIVE:
         for name, wanted in case.host_settings.items():
             for fact in _FACTS.get(name, ()):

@@ -128,8 +128,7 @@ def scale(case: study.Case, site: Site) -> ScaledCase | CaseRefusal:
 
 def _division(case: study.Case,
               site: Site) -> tuple[int, fractions.Fraction]:
-    """Return the number of guests on each host, and their share of its CPUs.
-    """
+    """Return the guests on each host, and the share of CPUs of each."""
     guests = case.guests
     if guests.partition is study.GuestSpan.HOST:
         return 1, fractions.Fraction(1)

@@ -221,16 +221,16 @@ def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
                                   args.benchmark, expect)
     guest = output_files.collect(args.guest, record.Side.GUEST, args.benchmark,
                                  expect)
-    runs = list(_matched(native, guest, args))
+    runs = list(_match_sides(native, guest, args))
     if args.aa is not None:
         again = output_files.collect(args.aa, record.Side.NATIVE,
                                      args.benchmark, expect)
         runs += [dataclasses.replace(run, purpose=record.Purpose.AA)
-                 for run in _matched(native, again, args)]
+                 for run in _match_sides(native, again, args)]
     return runs
 
 
-def _matched(native: Iterable[output_files.SideOutputs],
+def _match_sides(native: Iterable[output_files.SideOutputs],
              guest: Iterable[output_files.SideOutputs],
              args: argparse.Namespace) -> Iterable[record.Run]:
     guest_outputs = {(outputs.benchmark, outputs.variant): outputs

@@ -109,7 +109,7 @@ class StopRun(command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Stop the measuring process, then the jobs on each target."""
         args = parsed_args
-        begun = _begun(args)
+        begun = _read_unfinished(args)
         _end_process(args)
         places = {word: [run.id for run in begun if word in run.targets]
                   for run in begun for word in run.targets}
@@ -129,7 +129,7 @@ class StopRun(command.Command):
         return 2 if failed else 0
 
 
-def _begun(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
+def _read_unfinished(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
     """Read the runs of an unfinished result."""
     store = store_arguments.open_existing(args)
     try:

@@ -155,7 +155,7 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     found = log_reading.read(_lines(args.scheduler_log), args.request_id)
     if not found.refusals and not found.shadow:
         raise exception.InvalidInput(input_file.name(args.scheduler_log),
-                                     _nothing(found, args.request_id))
+                                     _explain_empty(found, args.request_id))
     return command.CommandResult(
         log_report.document(found),
         lambda: log_report.text(found, terminal.width()),
@@ -178,7 +178,7 @@ def _lines(path: str) -> Iterator[bytes]:
         output.complain(f'hpcvirt: {exc}')
 
 
-def _nothing(found: log_reading.Found, request: str | None) -> str:
+def _explain_empty(found: log_reading.Found, request: str | None) -> str:
     cut = (f'; {words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
            'be read: they are cut, or forged by a user'
            if found.unreadable else '')

@@ -22,7 +22,7 @@ def page(result: scenarios.ScenarioResult) -> str:
     found = report.document(result)
     environment = templates.environment('hpcvirt.cmd.simulate')
     html: str = environment.get_template('simulate.html.j2').render(
-        title=TITLE, marks={}, told=[*report.describe_input(found)],
+        title=TITLE, marks={}, introduction=[*report.describe_input(found)],
         notes=[*found['workload']['notes'], *found['workload']['rule']],
         causes=_CAUSES, lost=[*_lost(found)], refused=[*_refused(found)],
         paired=[*_paired(found)], intervals=report.intervals(result),

@@ -117,7 +117,7 @@ decisions per second is printed on standard error.
         result = simulation.simulate(scenario, compared, args.windows,
                                      progress.show_bars, others)
         for name, replays in result.replays.items():
-            _tell_speed(name, replays)
+            _print_speed(name, replays)
         if args.html is not None:
             html_file.write(args.html, page.page(result), page.TITLE)
         return command.CommandResult(
@@ -177,7 +177,7 @@ def _load_nova(path: str) -> 'simulations.Engine':
     return nova_replay.replay
 
 
-def _tell_speed(name: str, replays: 'Sequence[totals.Replay]') -> None:
+def _print_speed(name: str, replays: 'Sequence[totals.Replay]') -> None:
     number = sum(len(each.outcome.fates) for each in replays)
     seconds = sum(each.outcome.seconds for each in replays)
     output.complain(f'{name}: {number} decisions in {seconds:.1f} s'

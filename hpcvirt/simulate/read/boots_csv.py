@@ -71,7 +71,7 @@ def read(log: logs.Log) -> workloads.Workload:
         begin = table.time(created, 'created_at')
         until = table.time(deleted, 'deleted_at') if deleted else None
         end = max(end, begin, until or 0)
-        size = (*flavors.of(*described),
+        size = (*flavors.parse(*described),
                 table.whole(vfs or '0', 'vfs', _MAX_DEVICES),
                 table.whole(gpus or '0', 'gpus', _MAX_DEVICES))
         group = reservation or f'line {log.number}'
@@ -116,7 +116,7 @@ class _Flavors:
         self._known: dict[tuple[str, ...], tuple[int, int, str]] = {}
         self.described: dict[str, flavor_model.Flavor] = {}
 
-    def of(self, *size: str) -> tuple[int, int, str]:
+    def parse(self, *size: str) -> tuple[int, int, str]:
         """Parse CPUs, memory, and the name of the flavor if it is described.
 
         :param size: ``vcpus``, ``memory_mb``, ``flavor`` and ``extra_specs``

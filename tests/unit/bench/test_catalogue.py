@@ -106,8 +106,8 @@ class TestRead(testtools.TestCase):
                 ({'at_least': 0.9, 'margin': 2.0}, 'not a margin'),
                 ({'at_least': 0.9, 'below_bytes': 128}, 'no message sizes'),
                 ({'at_least': 0.9, 'above_bytes': 128}, 'no message sizes'),
-                ({'at_least': 0.9, 'when': {'moon': 'full'}}, 'not a condition'),
-                ({'at_least': 0.9, 'when': {'nodes': '2'}}, 'not a condition')):
+                ({'at_least': 0.9, 'when': {'moon': 'full'}}, 'a condition'),
+                ({'at_least': 0.9, 'when': {'nodes': '2'}}, 'a condition')):
             self.refused(what, changed('bounds', 0, to={**BOUND, **change}))
 
     def test_a_bound_says_what_it_is_and_where_it_stands(self):
