@@ -118,7 +118,7 @@ def _read_file(args: argparse.Namespace) -> verdict.Explanation:
     for option in _OPTIONS:
         if getattr(args, option):
             raise exception.InvalidInput(
-                f'--{option}', 'needs a live cloud, and cannot be used with '
+                f'--{option}', 'needs a cloud, and cannot be used with '
                 '--fleet')
     fleet, flavors = arguments.read(args)
     flavor = arguments.find_flavor(args.flavor, flavors, args.fleet)
