@@ -2,13 +2,14 @@
 
 """Simulate how often the acceptance of a host against its class is wrong.
 
-The levels of hosts differ, and those of launches on one host, and runs differ
-within a launch. A class may get faster from host to host, and the launches of
-the new host may vary more than those of the others. Hosts exactly at the bound
-must neither pass nor fail, typical hosts of the class must not fail, however
-much the class differs; and hosts that are 15 % slower should fail. This script
-prints the table of doc/source/reference/acceptance-rates.csv; the exit status
-is 1 if a rate of error is above 5 % by more than three standard errors.
+Levels vary between hosts and between the launches on a host, and runs vary
+within a launch. The hosts of a class may become faster in the order of their
+measurement, and the launches of the new host may vary more than those of its
+peers. Hosts exactly at the bound must neither pass nor fail; typical hosts
+must not fail, however much the class varies; hosts that are 15 % slower should
+fail. The script prints the table of doc/source/reference/acceptance-rates.csv.
+The exit status is 1 if an error rate is above 5 % by more than three standard
+errors.
 """
 
 import argparse
@@ -35,17 +36,17 @@ SLOW_PEER = 0.2
 
 @dataclasses.dataclass(frozen=True)
 class Class:
-    """A class of hosts; standard deviations of logarithms.
+    """A class of hosts. Deviations are standard deviations of logarithms.
 
-    :ivar hosts: of the levels of hosts
-    :ivar launches: of the levels of launches on one host
-    :ivar runs: of the runs in one launch
-    :ivar slow: the number of peer hosts that are slow
+    :ivar hosts: deviation of the levels of hosts
+    :ivar launches: deviation of the levels of launches on a host
+    :ivar runs: deviation of the runs in a launch
+    :ivar slow: the number of slow peer hosts
     :ivar skewed: the levels of hosts have an exponential tail
-    :ivar own_launches: of the levels of launches on the new host, None for
-        those of the others
-    :ivar gain: by how much the new host is faster than the first of the class,
-        if it is typical
+    :ivar own_launches: deviation of the levels of launches on the new host,
+        None for that of its peers
+    :ivar gain: by how much a typical new host is faster than the first host of
+        the class
     :ivar once: the peer hosts were measured in one launch each
     """
 
@@ -106,7 +107,7 @@ def main() -> int:
 
 
 def limit(trials: int) -> float:
-    """Return the rate that is too high."""
+    """Return the largest rate that is not significantly above 5 %."""
     return PROMISED + 3 * math.sqrt(PROMISED * (1 - PROMISED) / trials)
 
 

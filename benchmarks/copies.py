@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Simulate how often honest figures are taken for copies, and copies found.
+"""Simulate how often honest outputs are taken for copies, and copies found.
 
-Figures are printed with few digits, and repeat. Some machines have two levels
-of speed, 10 % apart, as with and without turbo. The exit status is 1 if more
-than 5 % of honest runs, by more than three standard errors, are INVALID.
+Printed figures have few digits, so that honest figures repeat. Some machines
+have two levels of speed, 10 % apart, as with and without turbo. The exit
+status is 1 if significantly more than 5 % of honest runs are INVALID.
 """
 
 import argparse
@@ -23,7 +23,7 @@ PAIRS = (10, 20, 40)
 #: Standard deviations of runs, in per cent.
 DEVIATIONS = (0.1, 0.3, 1.0)
 DIGITS = 4
-#: How much slower a run without turbo is, and how many are.
+#: How much slower a run without turbo is, and the share of such runs.
 WITHOUT_TURBO, PART = math.log(1.1), 0.3
 #: Numbers of outputs of which the guest has copies.
 COPIED = (1, 3)

@@ -166,7 +166,7 @@ def run(case: Case, count: int) -> Result:
 
 
 class NovasFilters:
-    """The filters of Nova that HPCTopologyFilter replaces, in a row."""
+    """The filters of Nova that HPCTopologyFilter replaces, as one filter."""
 
     def __init__(self, devices: bool) -> None:
         self._filters: list[Any] = [numa_topology_filter.NUMATopologyFilter()]
@@ -174,7 +174,7 @@ class NovasFilters:
             self._filters.append(pci_passthrough_filter.PciPassthroughFilter())
 
     def filter_all(self, hosts: Sequence[Any], spec: Any) -> Sequence[Any]:
-        """Pass hosts through all of them, as nova-scheduler does."""
+        """Pass hosts through all filters, as nova-scheduler does."""
         for each in self._filters:
             hosts = list(each.filter_all(hosts, spec))
         return hosts
@@ -209,7 +209,7 @@ def renewed(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
 
 def peak(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
          candidates: int) -> float:
-    """Measure the most bytes per host that a request takes."""
+    """Measure the peak memory of a request, in bytes per host."""
     fleet.prepare(hosts, candidates)
     tracemalloc.start()
     list(scheduler_filter.filter_all(hosts, spec))
@@ -221,8 +221,8 @@ def peak(scheduler_filter: Any, hosts: Sequence[Any], spec: Any,
 def memory(count: int) -> tuple[float, float]:
     """Measure the memory of the filter, in KiB.
 
-    :returns: the memory kept after a request, without that of the hosts, and
-        the most that was in use for a single host
+    :returns: the memory that is kept after a request, without that of the
+        hosts, and the peak memory for a single host
     """
     hosts = fleet.hosts(count, 4)
     spec = fleet.request(2, 1)
@@ -240,7 +240,7 @@ def memory(count: int) -> tuple[float, float]:
 def filtered(scheduler_filter: Any, hosts: Sequence[Any], spec: Any) -> int:
     """Filter hosts one by one, and restore them.
 
-    :returns: the most bytes in use for a single host
+    :returns: the peak memory for a single host, in bytes
     """
     peak = 0
     fleet.prepare(hosts)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Fleets of compute hosts as HostStates of nova-scheduler, and requests.
+"""Build fleets of compute hosts as HostStates of nova-scheduler, and requests.
 
 The occupancy is random with a fixed seed: in each cell a random fraction of
 the cores is pinned, one core in five of them by a single thread, and the same
@@ -49,7 +49,7 @@ def busy(*cells: int) -> Occupancy:
 
 
 def passing(share: float) -> Occupancy:
-    """Leave room in every cell of a share of the hosts, in no other cell."""
+    """Leave room in each cell of a share of the hosts, and nowhere else."""
     passes = False
 
     def fill(cell: int, dice: random.Random) -> float:
@@ -62,16 +62,16 @@ def passing(share: float) -> Occupancy:
 
 
 def configure() -> None:
-    """Take the defaults of Nova's options, and log nothing but warnings."""
+    """Use the defaults of Nova's options, and log only warnings."""
     nova.conf.CONF([], project='nova', default_config_files=[])
     for name in ('nova', 'hpcvirt'):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def timed(work: Callable[[], Any]) -> tuple[Any, float]:
-    """Do some work without garbage collection.
+    """Call a function without garbage collection.
 
-    :returns: its result, and the CPU time in microseconds
+    :returns: its result, and its CPU time in microseconds
     """
     gc.collect()
     gc.disable()
@@ -96,7 +96,7 @@ def hosts(count: int, cells: int, occupancy: Occupancy = at_random,
 
 
 def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
-    """Make hosts as they are when a new request reaches the filters."""
+    """Return hosts in the state in which a new request reaches the filters."""
     for state in fleet:
         state.limits = {}
         vars(state).pop(charged_supply.ACCOUNT, None)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Simulate how often the history of a host cries wolf, and what it finds.
+"""Simulate the false alarms and the detections in the history of hosts.
 
-A host is measured again and again, and its history is looked at after every
-run. A false alarm is a history in which any look at a steady host names a
-change, or calls a host slower than the others like it. Of hosts that become
-slower, the script counts those that are found, and after how many runs. It
-prints the tables of doc/source/reference/history-rates.rst. The exit status is
-1 if a rate of false alarms is above 5 % by more than three standard errors.
+A host is measured repeatedly, and its history is judged after every run. A
+history has a false alarm if any judgement of a steady host names a change, or
+calls it slower than its peers. Of the hosts that become slower, the script
+counts those that are detected, and after how many runs. It prints the tables
+of doc/source/reference/history-rates.rst. The exit status is 1 if a rate of
+false alarms is above 5 % by more than three standard errors.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
 PROMISED = 0.05
-#: A host is looked at after each run.
+#: A host is judged after each run.
 RUNS = 50
 #: Before anything changes.
 STEADY_RUNS = 10
@@ -40,7 +40,7 @@ Noise = Callable[[random.Random], Iterator[float]]
 
 def _noise(deviation: float, correlation: float = 0.0,
            outliers: float = 0.0) -> Noise:
-    """Normal noise in which each run may resemble the one before it."""
+    """Yield normal noise in which each run may resemble the previous one."""
     def noise(dice: random.Random) -> Iterator[float]:
         last = dice.gauss(0, deviation)
         while True:
@@ -120,7 +120,7 @@ def main() -> int:
 
 
 def limit(trials: int) -> float:
-    """Return the rate that is too high."""
+    """Return the largest rate that is not significantly above 5 %."""
     return PROMISED + 3 * math.sqrt(PROMISED * (1 - PROMISED) / trials)
 
 
@@ -128,8 +128,8 @@ def of_a_host(name: str, trials: int) -> tuple[
         float, list[tuple[float, float]], float]:
     """Simulate a host alone.
 
-    :returns: rate of false alarms over a history; for each change the rate
-        that is found, and the median of the runs until then; rate of repaired
+    :returns: rate of histories with a false alarm; for each change the rate of
+        detection and the median number of runs until then; rate of repaired
         hosts that are not named at the end
     """
     alarms = sum(first_alarm(series(f'{name} {trial}', name)) is not None
@@ -161,7 +161,7 @@ def series(seed: str, name: str,
 
 
 def drift(runs: list[record.Result]) -> float | None:
-    """Return what the program says of a host."""
+    """Return the drift that the program finds on a host."""
     found, = trends.time_series(runs)
     return found.drift
 
@@ -176,9 +176,9 @@ def first_alarm(times: list[float]) -> int | None:
 def of_hosts(name: str, hosts: int, trials: int) -> tuple[float, float, float]:
     """Simulate several hosts that are measured in turn.
 
-    :returns: rate of histories in which a host is falsely said to be behind;
-        rate in which a slow host is, and rate in which another is called slow
-        because of it
+    :returns: rate of histories in which a host is falsely called slow; rate in
+        which a slow host is called slow, and rate in which another one is
+        called slow because of it
     """
     false, slow, wrong = 0, 0, 0
     for trial in range(trials):
@@ -193,7 +193,7 @@ def of_hosts(name: str, hosts: int, trials: int) -> tuple[float, float, float]:
 
 
 def named(times: dict[str, list[float]]) -> set[str]:
-    """Return the hosts that are said to be behind at any look."""
+    """Return the hosts that are called slow in any judgement."""
     found = results(times)
     return {one_host.key.host for runs in range(1, RUNS // 2 + 1)
             for one_host in trends.time_series(found[:runs * len(times)])
@@ -201,7 +201,7 @@ def named(times: dict[str, list[float]]) -> set[str]:
 
 
 def results(times: dict[str, list[float]]) -> list[record.Result]:
-    """Make the results that a store holds after these runs, in turn."""
+    """Yield the results in a store after each of these runs."""
     return [record.Result((record.Run(
         f'{host}-{number}', 'b', 'v', host=host, started_at=f'{number:04d}',
         samples=(record.Sample(record.Side.NATIVE, 0, 0, outcome.Outcome(

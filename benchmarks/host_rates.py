@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rates of hosts that do not exist: healthy, with noise, and slow ones.
+"""Simulate the rates of hosts, healthy with noise and slow ones.
 
-The noise is meant to be worse than that of a real host. Each quantity follows
-a day, wanders (an autoregressive process of its logarithm, with a correlation
-of an hour), and has bursts whose lengths and heights have heavy tails (Pareto
-distributions). A burst hits one CPU, all CPUs, or any number in between. CPUs
-differ from each other and from minute to minute.
+The noise is worse than that of real hosts. Each quantity has a daily cycle, an
+autoregressive logarithm with a correlation time of an hour, and bursts whose
+lengths and heights have heavy tails (Pareto distributions). A burst affects
+one CPU, all CPUs, or any number in between. CPUs differ from each other and
+from minute to minute.
 """
 
 import dataclasses
@@ -26,14 +26,15 @@ MINUTES = 1440
 
 @dataclasses.dataclass(frozen=True)
 class Noise:
-    """How a quantity varies on a healthy host.
+    """The noise of a quantity on a healthy host.
 
-    :ivar usual: its median, for each CPU if CPUs have it
-    :ivar wander: the standard deviation of its logarithm
-    :ivar day: the amplitude of the day in its logarithm
-    :ivar bursts: in a day
-    :ivar height: of most bursts; one in a hundred is ten times as high
-    :ivar most: it is never higher
+    :ivar usual: median of the quantity, for each CPU if it is per CPU
+    :ivar wander: standard deviation of its logarithm
+    :ivar day: amplitude of the daily cycle of its logarithm
+    :ivar bursts: number of bursts in a day
+    :ivar height: typical height of bursts; one in a hundred is ten times as
+        high
+    :ivar most: upper limit of the quantity
     """
 
     usual: float
@@ -44,7 +45,7 @@ class Noise:
     most: float = math.inf
 
 
-#: On each CPU: fractions of its time, or in a second.
+#: Noise of each CPU: fractions of its time, or events per second.
 CPU_NOISE = {
     Quantity.SYSTEM: Noise(0.03, height=0.15, most=0.9),
     Quantity.INTERRUPTS: Noise(1200.0, height=2500.0, most=50_000.0),
@@ -53,7 +54,7 @@ CPU_NOISE = {
     Quantity.FOREIGN_TASKS: Noise(0.0008, 0.8, height=0.01, bursts=10.0,
                                   most=0.5),
 }
-#: On a host: CPUs of 32, pages in a second, and so on.
+#: Noise of a host: CPUs of 32, pages per second, and so on.
 HOST_NOISE = {
     Quantity.IOWAIT: Noise(0.004 * 32, 0.8, height=0.15 * 32, bursts=6.0,
                            most=0.9 * 32),
@@ -66,12 +67,12 @@ HOST_NOISE = {
     Quantity.UNCORRECTED_ERRORS: Noise(0.0, bursts=0.0),
     Quantity.LINK_LOSS: Noise(0.0, bursts=0.0),
 }
-#: The unit of what is noted once for a host here.
+#: The unit of quantities that have a single unit in this simulation.
 UNITS = {Quantity.MAJOR_FAULTS: 'guest-1', Quantity.SLOWDOWN: 'cpu0',
          Quantity.THROTTLED_S: 'cpu0-core', Quantity.LINK_LOSS: '0000:3b:00.0',
          Quantity.CORRECTED_ERRORS: 'mc0', Quantity.UNCORRECTED_ERRORS: 'mc0'}
 
-#: What CPUs must do to be looked at: half of the limit of a sign of CPUs.
+#: CPUs below half of the limit of a sign are not yielded.
 LOOKED_AT = {Quantity.SYSTEM: 0.12, Quantity.INTERRUPTS: 7500.0,
              Quantity.STEAL: 0.05, Quantity.FOREIGN_TASKS: 0.1}
 
@@ -80,12 +81,12 @@ Arrays = dict[Quantity, numpy.ndarray]
 
 
 class Host:
-    """One host; its noise goes on from call to call."""
+    """A simulated host, whose noise continues from call to call."""
 
     def __init__(self, seed: list[int], cpus: int, level: float = 0.0) -> None:
-        """Make a host.
+        """Create a host.
 
-        :param level: how far hosts differ: the deviation of the logarithm
+        :param level: standard deviation of the logarithm between hosts
         """
         self.dice = numpy.random.default_rng(seed)
         self.cpus = cpus
@@ -97,9 +98,9 @@ class Host:
         self._phase = self.dice.uniform(0, MINUTES)
 
     def make_minutes(self, first: int, minutes: int) -> Arrays:
-        """Make the noise of some minutes.
+        """Generate the noise of some minutes.
 
-        :param first: the number of the first minute since midnight
+        :param first: number of the first minute since midnight
         """
         found: Arrays = {}
         days = numpy.sin(2 * math.pi * (
@@ -142,9 +143,9 @@ Change = Callable[[Arrays, Host, int], None]
 
 
 def make_rates(arrays: Arrays) -> Iterator[Mapping]:
-    """Yield what :mod:`hpcvirt.health.rates` computes, minute by minute.
+    """Yield the rates of :mod:`hpcvirt.health.rates`, minute by minute.
 
-    Of the CPUs, those are left out that are far from every sign.
+    CPUs that are far from every sign are left out.
     """
     minutes, cpus = arrays[Quantity.SYSTEM].shape
     looked_at = numpy.zeros((minutes, cpus), bool)

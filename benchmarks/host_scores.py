@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Score the rates of many minutes at once, as ``hpcvirt host watch`` does.
+"""Compute the scores of ``hpcvirt host watch`` for many minutes at once.
 
-The program takes a minute after the other, which is slow for hundreds of days
-of hosts with hundreds of CPUs. A test compares the scores with its own.
+The program scores minute by minute, which is slow for hundreds of days of
+hosts with hundreds of CPUs. A test compares these scores with the program's.
 """
 
 import math
@@ -26,7 +26,7 @@ NOTHING: Scores = {sign.name: signature.SignScore(0.0, HOST)
 
 
 class HostScores:
-    """The scores of a host, which go on from call to call."""
+    """The scores of a host, which continue from call to call."""
 
     def __init__(self, cpus: int) -> None:
         self._limits = {sign.name: _find_limits(sign, cpus)
@@ -92,7 +92,7 @@ class HostScores:
 
 
 def _find_limits(sign: signature.Sign, cpus: int) -> dict:
-    """Find the limits of a sign on a host, which the program scales."""
+    """Return the limits of a sign, which the program scales to the host."""
     unit = HOST if sign.of_host else 'unit'
     found = {}
     for name in sign.limits:

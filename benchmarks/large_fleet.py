@@ -31,8 +31,8 @@ PROFILE = profiles.Profile(smallest_cores=1)
 def documents(dice, number, each):
     """Create a fleet.
 
-    :returns: the kind of each host, the flavors, and the instances as a fleet
-        document has them
+    :returns: the kind of each host, the flavors, and the instances in the form
+        of a fleet document
     """
     kinds = hosts.shipped()
     plan = planner.plan(kinds, PROFILE)
@@ -48,7 +48,7 @@ def documents(dice, number, each):
 
 
 def _fill(dice, host, supply, compiled, number):
-    """Put instances on cells with enough of everything, wherever these are."""
+    """Put instances on random host cells with enough resources."""
     cpus = {cell.id: sorted(cell.free) for cell in supply.cells}
     pages = {(cell.id, pool.size_kib): pool.free for cell in supply.cells
              for pool in cell.pages}
@@ -97,7 +97,7 @@ def measure(arguments):
 
 
 def main(number=5000, each=24, seed=1):
-    """Create a fleet and ask about it."""
+    """Create a fleet, and run the commands on it."""
     of_host, flavors, instances = documents(random.Random(seed), number, each)
     with tempfile.TemporaryDirectory() as name:
         path = pathlib.Path(name, 'fleet.json')

@@ -28,7 +28,7 @@ LOAD = 0.95
 
 
 def a_fleet(dice, number):
-    """Fill hosts until so few CPUs are free, with a history of departures."""
+    """Fill hosts to a share of their CPUs; instances also leave on the way."""
     machine = hosts.build(cells=8, cores=16, mib=65536, name='machine')
     document, flavors = fleets.plan_of([machine])
     (empty,) = fleets.fleet_of([machine], document).hosts
@@ -57,7 +57,7 @@ def _fill(dice, host, flavors):
 
 
 def main(number=300, seed=1):
-    """Ask for each flavor."""
+    """Make room for each flavor, and print the times."""
     fleet, flavors = a_fleet(random.Random(seed), number)
     free = sum(host.state.free.pcpus for host in fleet)
     print(f'{number} hosts, {sum(len(h.instances) for h in fleet)} instances,'

@@ -3,9 +3,9 @@
 """Compare the search of make-room with a constraint solver, OR-Tools CP-SAT.
 
 The fleet is that of :mod:`benchmarks.make_room`. The model of the solver is
-simpler than the question: instances of several cells stay, only CPUs count,
-and the moves have no order. It is what the solver can be given at this size:
-instances of one size on one cell are a single variable::
+simpler than the problem, so that the solver can handle this size: instances
+with several cells do not move, only CPUs count, the moves have no order, and
+instances of one size on a host cell are a single variable::
 
     pip install ortools
     python3 -m benchmarks.make_room_cp_sat [HOSTS [SEED]]
@@ -28,7 +28,7 @@ PATIENCE_S = 60
 
 
 def solve(guest, fleet, most):
-    """Find the fewest moves; returns text."""
+    """Find the fewest moves, and return the result as text."""
     demand = guest.demand
     needed = demand.cells[0].pcpus
     model = cp_model.CpModel()
@@ -70,7 +70,7 @@ def solve(guest, fleet, most):
 
 
 def main(number=300, seed=1):
-    """Ask both for the larger flavors."""
+    """Run both searches for the larger flavors."""
     fleet, flavors = benchmark.a_fleet(random.Random(seed), number)
     for flavor in flavors[3:6]:
         guest = guests.compile_flavor(flavor)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare what HPCTopologyFilter takes to refuse a host and to pass one.
+"""Compare the time of HPCTopologyFilter to refuse a host and to pass one.
 
 Run it from the root of the repository with the Python of an environment that
 has Nova::
@@ -8,12 +8,12 @@ has Nova::
     python -m benchmarks.refusal [--hosts 300] [--only TEXT]
 
 Each case has the same guest on hosts that pass and on hosts that do not, and
-the hosts take turns in the same run. "usual" is the pass of a guest of two
-cells on the hosts that pass. The time is the CPU time of the process for a
+the hosts take turns in the same run. "usual" is the time to pass a guest of
+two cells on the hosts that pass. The time is the CPU time of the process for a
 host, the best of several runs without garbage collection, with logging at
-WARNING. "At INFO" no host is left, so that the line that counts the reasons is
-written, for which they are looked for. The exit status is 1 if a refusal takes
-more than twice as long as the pass of the same guest.
+WARNING. "At INFO" all hosts are refused, so that the filter finds the reasons
+and logs their counts. The exit status is 1 if a refusal takes more than twice
+as long as the pass of the same guest.
 """
 
 import argparse
@@ -42,7 +42,7 @@ RUNS = 9
 class Case:
     """A guest, hosts that pass and hosts that refuse it.
 
-    :ivar extra_specs: those of the guest, beside dedicated CPUs and pages
+    :ivar extra_specs: extra specs besides dedicated CPUs and pages
     :ivar nics: see :func:`fleet.hosts`
     """
 
@@ -169,7 +169,7 @@ def run(case: Case, count: int) -> bool:
 def measure(hosts: Sequence[Any], spec: Any, level: int) -> tuple[float, int]:
     """Run the filter once.
 
-    :returns: the time for a host, and how many pass
+    :returns: the time for a host, and the number of hosts that pass
     """
     logging.getLogger('hpcvirt').setLevel(level)
     scheduler_filter = filters.HPCTopologyFilter()

@@ -9,12 +9,12 @@ cells first; reference/weigher-benefit names the logs of its table::
     python benchmarks/replay.py --results FOLDER --load 0.8 0.95 1.1 --csv \
         NASA-iPSC.swf.gz lublin_256.swf.gz openb_pods.csv cloud:4000
 
-Every result is a file in the folder, and what is there is not computed again;
-remove the files of a strategy to compute it anew. The table is printed from
-them at the end, as text or with --csv. The seed of a model is fixed. On the
-fleet with virtual functions, every second host has some, and a quarter of the
-requests of a log, chosen by a hash of their number, asks for one; a model
-requests the flavors with virtual functions by itself.
+Every result is a file in the folder, and is not computed again; remove the
+files of a strategy to repeat it. At the end the table is printed from the
+files, as text or with --csv. The seed of a model is fixed. On the fleet with
+virtual functions, every second host has some, and a quarter of the requests of
+a log, chosen by a hash of their number, requests one; a model requests the
+flavors with virtual functions anyway.
 """
 
 import argparse
@@ -55,7 +55,7 @@ from hpcvirt.topology import source
 TOPOLOGIES = (pathlib.Path(__file__).parent.parent / 'etc' / 'hpcvirt'
               / 'topologies')
 
-#: Fleet -> host by the name of its topology file -> number of such hosts.
+#: Fleet to the number of hosts of each topology file.
 FLEETS: Mapping[str, Mapping[str, int]] = {
     '2 cells': {'hs06-2s-16c': 24},
     '4 cells': {'xeon-2s-24c-snc2-1g': 14},
@@ -65,7 +65,7 @@ FLEETS: Mapping[str, Mapping[str, int]] = {
     '2 kinds': {'hs06-2s-16c': 40, 'xeon-2s-24c-snc2-1g': 20},
     'VFs': {'intel-2s-16c-smt': 20},
 }
-#: The share of the requests that ask for a virtual function on that fleet.
+#: The share of the requests for a virtual function on that fleet.
 VF_SHARE = 0.25
 
 STRATEGIES = ('nova,packing,best-fit,hpcvirt,nova+fullest,packing+fullest,'
@@ -81,9 +81,9 @@ BOUND = 'one bin'
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What was lost of a log on a fleet at a load.
+    """The losses of a log on a fleet at a load.
 
-    :ivar lost: strategy -> what is known of it
+    :ivar lost: strategy to its result
     """
 
     log: str
@@ -124,7 +124,7 @@ def _empty_hosts(machines: Sequence[host_model.Host],
 
 
 def scenario(log: str, name: str, load: float) -> scenarios.Scenario:
-    """Let a log request the flavors of a fleet."""
+    """Map a log to the flavors of a fleet."""
     fleet = build(name)
     model = synthetic.parse(log)
     workload = (read.workload(log) if model is None
@@ -138,7 +138,7 @@ def scenario(log: str, name: str, load: float) -> scenarios.Scenario:
 def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
     """Replay a log over a fleet at a load.
 
-    :returns: what is known of each strategy, and of the bound
+    :returns: the results of each strategy, and of the bound
     """
     result = simulation.simulate(scenario(log, name, load),
                                  strategies.parse(compared, 2), WINDOWS)
@@ -154,7 +154,7 @@ def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
 
 
 def _devices(replay: totals.Replay) -> float | None:
-    """Return the share of accepted requests of those with devices."""
+    """Return the share of requests with devices that were accepted."""
     fates = [fate is None for arrival, fate in zip(
         replay.requests.arrivals, replay.outcome.fates, strict=True)
         if _has_devices(replay.requests.flavors[arrival.flavor])]
@@ -285,7 +285,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _kept(folder: pathlib.Path, log: str, name: str, load: float,
           compared: str) -> Row:
-    """Read results, and compute and keep those that are missing."""
+    """Read results; compute and store those that are missing."""
     words = f'{pathlib.Path(log).name} {name} {load:g}'
     paths = {part: folder / f'{words} {part}.json'.replace(' ', '-')
              for part in (*compared.split(','), BOUND)}

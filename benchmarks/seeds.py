@@ -9,9 +9,9 @@ places such sequences on the same hosts, in seconds::
     PYTHONPATH=. python benchmarks/seeds.py
     PYTHONPATH=. python benchmarks/seeds.py --seed 3 --others 100
 
-The seed of the demonstration is not among the others, which are the first
-numbers from 1 on. A seed is better if more guests start with hpcvirt than
-without it, and worse if fewer do.
+The other seeds are the first numbers from 1 on, without the seed of the
+demonstration. A seed is better if more guests start with hpcvirt than without
+it, and worse if fewer do.
 """
 
 import argparse
@@ -46,7 +46,7 @@ STRATEGIES: Mapping[str, strategies.Strategy] = {
 class Scene:
     """The hosts and flavors of the demonstration.
 
-    :ivar hosts: what each host has, and the memory of the host itself
+    :ivar hosts: the resources of each host, and the memory that it reserves
     """
 
     hosts: tuple[tuple[supplies.Supply, int], ...]
@@ -61,10 +61,10 @@ class Scene:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The requests of a sequence and how many of them started.
+    """The number of requests of a sequence, and of those that started.
 
-    :ivar small: of the small guests that start and end
-    :ivar large: of the large ones that are requested then
+    :ivar small: small guests, which start and end
+    :ivar large: large guests, which are requested afterwards
     """
 
     small: int
@@ -125,7 +125,7 @@ def play(stage: Scene, events: Sequence[workload.Event],
 
 def _without_scope(
         flavor: requests.RequestedFlavor) -> requests.RequestedFlavor:
-    """Nova's own filter does not know the scope."""
+    """Remove the scope of a demand, which Nova's own filter ignores."""
     guest = flavor.guest
     return dataclasses.replace(flavor, guest=dataclasses.replace(
         guest, demand=dataclasses.replace(
@@ -146,7 +146,7 @@ def verdicts(outcomes: Mapping[int, Mapping[str, Outcome]],
              ) -> Iterator[tuple[str, str, int, int, int]]:
     """Count the seeds that are better, equal and worse with hpcvirt.
 
-    :returns: the other strategy, what is counted, and the three numbers
+    :returns: (other strategy, size of guests, better, equal, worse)
     """
     for other in list(STRATEGIES)[1:]:
         for size in ('small', 'large'):
@@ -157,13 +157,13 @@ def verdicts(outcomes: Mapping[int, Mapping[str, Outcome]],
 
 
 def others(seed: int, count: int) -> list[int]:
-    """The first numbers from 1 on that are not the seed."""
+    """Return the first numbers from 1 on, without the seed."""
     return list(itertools.islice(
         (number for number in itertools.count(1) if number != seed), count))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Print how the sequences come out."""
+    """Print the results of the sequences."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--seed', type=int, default=1,
                         help='seed of the demonstration (default: '

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A scheduler of Nova whose database and Placement answer from memory.
+"""Run nova-scheduler on a database and a Placement in memory.
 
-Only the queries are replaced: the rows of the tables ``compute_nodes`` and
-``services`` are turned into objects by Nova's own code, and the answer of
-Placement is parsed from JSON for every request. Everything between is that of
-nova-scheduler, with the filters and weighers that nova.conf selects.
+Only the queries are replaced. Nova's own code turns the rows of the tables
+``compute_nodes`` and ``services`` into objects, and the response of Placement
+is parsed from JSON for every request. Everything else is nova-scheduler, with
+the filters and weighers that nova.conf selects.
 """
 
 import datetime
@@ -34,7 +34,7 @@ ROOT = 'benchmark'
 
 
 class Database:
-    """The rows of compute hosts, and what Placement says about them."""
+    """The rows of compute hosts, and the responses of Placement."""
 
     def __init__(self, hosts: int, states: Sequence[Any]) -> None:
         now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
@@ -69,7 +69,7 @@ class Database:
                 for each in uuids}})
 
     def refresh(self) -> None:
-        """Let all compute services be up."""
+        """Refresh the heartbeats, so that all compute services are up."""
         now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None)
         for row in self.services:
             row['last_seen_up'] = now
@@ -88,7 +88,7 @@ class Placement:
 
 
 class Scheduler(manager.SchedulerManager):
-    """The manager of nova-scheduler, without the start of a service."""
+    """The manager of nova-scheduler, without its service."""
 
     placement_client: Any = None
 
@@ -102,7 +102,7 @@ class Scheduler(manager.SchedulerManager):
 
 
 def configure(filters: Sequence[str], weighers: Sequence[str]) -> None:
-    """Set what nova.conf of nova-scheduler would."""
+    """Set the options that nova.conf of nova-scheduler would set."""
     conf = nova.conf.CONF
     conf.set_override('available_filters', [
         'nova.scheduler.filters.all_filters',
@@ -118,7 +118,7 @@ def configure(filters: Sequence[str], weighers: Sequence[str]) -> None:
 
 
 def scheduler(database: Database) -> Scheduler:
-    """Make a scheduler for a database."""
+    """Return a scheduler for a database."""
     objects.register_all()
     rpc.NOTIFIER = types.SimpleNamespace(is_enabled=lambda: False)
     cell = objects.CellMapping(id=1, uuid=str(uuid.UUID(int=9)),

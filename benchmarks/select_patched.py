@@ -9,15 +9,14 @@ has Nova::
     python -m benchmarks.select_patched --hosts 1000    one size of the fleet
     python -m benchmarks.select_patched --filters Nova  some of the filters
 
-The same requests go to nova-scheduler on Nova as it is installed, and on
-copies to which one patch or all are applied; 0005 needs 0004. "hpcvirt" is
-HPCTopologyFilter with its weighers, "Nova" is NUMATopologyFilter, for VFs with
-PciPassthroughFilter. The patches that are not measured alone change nothing of
-what nova-scheduler does for these requests.
+The same requests go to the installed Nova, and to copies with one patch or all
+patches; 0005 needs 0004. "hpcvirt" is HPCTopologyFilter with its weighers,
+"Nova" is NUMATopologyFilter, for VFs with PciPassthroughFilter. Patches that
+are not measured alone do not affect these requests.
 
-The first request of a process reads all hosts. Before the others, no host has
-changed, one in a hundred, or one in ten. The time is CPU time in microseconds
-for each host.
+The first request of a process reads all hosts. Before the other requests, no
+host has changed, one in a hundred, or one in ten. The time is the CPU time for
+each host in microseconds.
 """
 
 import argparse
@@ -77,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def in_child(size: int, guest: str, filters: str, kind: str) -> str:
-    """Measure in a process that has another Nova."""
+    """Measure in a process with another Nova."""
     with tempfile.TemporaryDirectory() as name:
         path = pathlib.Path(name)
         patches.make_patched(path, [patches.PATCHES[number - 1]
@@ -93,7 +92,7 @@ def in_child(size: int, guest: str, filters: str, kind: str) -> str:
 
 
 def requests(hosts: int, guest: str, filters: str) -> str:
-    """Answer requests; return the time of each."""
+    """Answer requests, and return the time of each."""
     fleet.configure()
     states = fleet.hosts(select_fleet.DIFFERENT, 8)
     others = iter(fleet.hosts(len(CHANGED), 8, seed=2))

@@ -9,19 +9,19 @@ has Nova::
     python -m benchmarks.select_path --hosts 100,1000  fleets of these sizes
     python -m benchmarks.select_path --only VF         some of the cases
 
-``SchedulerManager.select_destinations`` answers a request as nova-scheduler
-does: it parses Placement's answer, makes HostStates from rows of the database,
-and filters, weighs, consumes and chooses alternates. "hpcvirt" are
-HPCTopologyFilter and its weighers beside Nova's, "Nova" NUMATopologyFilter,
-for VFs PciPassthroughFilter, and Nova's weighers. Both have Nova's other
+``SchedulerManager.select_destinations`` answers a request like nova-scheduler:
+it parses Placement's response, makes HostStates from rows of the database, and
+filters, weighs, consumes and chooses alternates. "hpcvirt" is
+HPCTopologyFilter with its weighers and Nova's; "Nova" is NUMATopologyFilter,
+for VFs with PciPassthroughFilter, and Nova's weighers. Both have Nova's other
 default filters and get the same hosts in the same run.
 
-The time is the CPU time of a process that answers one request, in
-milliseconds: of all, and of its steps. "read" turns rows into HostStates,
-"rest" is what remains: Placement's answer, copies of candidates, alternates.
-The memory is what this process uses at most beyond what it used before.
-Nothing is extrapolated: where Nova takes too long it gets fewer hosts, which
-the table shows, or none.
+The time is the CPU time in milliseconds of a process that answers one request,
+in total and of its steps. "read" turns rows into HostStates; "rest" is
+everything else, such as Placement's response, copies of candidates and
+alternates. The memory is the peak of the process, less its memory before the
+request. Nothing is extrapolated: if Nova takes too long, it gets fewer hosts,
+as shown in the table, or none.
 """
 
 import argparse
@@ -55,7 +55,7 @@ STEPS = 'read', 'filter', 'weigh', 'consume'
 class Case:
     """A fleet and a request.
 
-    :ivar most: the most hosts that a side gets; Nova's, then hpcvirt's
+    :ivar most: limit of the hosts of each side: Nova's, then hpcvirt's
     """
 
     name: str
@@ -93,7 +93,7 @@ class Side:
 
 
 def sides(case: Case) -> tuple[Side, Side]:
-    """Return what is compared for a case."""
+    """Return the sides of a case."""
     devices = ('PciPassthroughFilter',) if case.vfs else ()
     return (Side('Nova', ('NUMATopologyFilter', *devices)),
             Side('hpcvirt', ('HPCTopologyFilter',),
@@ -102,12 +102,12 @@ def sides(case: Case) -> tuple[Side, Side]:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What answering a request took.
+    """The cost of answering a request.
 
-    :ivar hosts: those of the fleet
-    :ivar chosen: how many instances got a host
+    :ivar hosts: number of hosts of the fleet
+    :ivar chosen: number of instances that got a host
     :ivar ms: CPU time
-    :ivar steps: the same, of single steps
+    :ivar steps: CPU time of each step
     :ivar mib: memory
     """
 
@@ -193,7 +193,7 @@ def answer(case: Case, side: Side, database: select_fleet.Database) -> Answer:
 
 
 def select(scheduler: Any, spec: Any, instances: int) -> int:
-    """Ask for hosts; return how many instances get one."""
+    """Request hosts, and return the number of instances that get one."""
     spec.num_instances = instances
     try:
         return len(scheduler.select_destinations(
@@ -207,7 +207,7 @@ def select(scheduler: Any, spec: Any, instances: int) -> int:
 
 
 def _watch(scheduler: Any, steps: collections.Counter[str]) -> None:
-    """Take the time of the steps."""
+    """Measure the time of the steps."""
     hosts = scheduler.host_manager
 
     def timed(step: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -233,7 +233,7 @@ def _watch(scheduler: Any, steps: collections.Counter[str]) -> None:
 
 def in_child(case: Case, side: Side,
              database: select_fleet.Database) -> Answer:
-    """Answer a request in a process of its own, which has its own memory."""
+    """Answer a request in a separate process, to measure its memory."""
     context = multiprocessing.get_context('fork')
     reader, writer = context.Pipe(duplex=False)
     child = context.Process(

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Count the false alarms of ``hpcvirt host supervise``, and what it finds.
+"""Count the false alarms and the detections of ``hpcvirt host supervise``.
 
 Classes of eight hosts with heavy-tailed, daily and autocorrelated noise (see
 ``benchmarks/host_rates.py``) are scored as by ``hpcvirt host watch`` and
-supervised minute by minute, for three days of learning and then some more; any
-sign that comes on is a false alarm. Then one host of a class becomes slow, and
-the others stay as they were.
+supervised minute by minute, for three days of learning and further days. Any
+sign that comes on is a false alarm. Then one host of a class becomes slow,
+while its peers do not change.
 
     python benchmarks/slow_nodes.py [HOST_DAYS [HOSTS [CPUS...]]]
 
-HOST_DAYS are counted for each kind of noise and size, and HOSTS become slow
-by each cause. All of it takes about four minutes on two cores.
+HOST_DAYS are simulated for each kind of noise and size, and HOSTS become slow
+by each cause. It takes about four minutes on two cores.
 """
 
 import concurrent.futures
@@ -48,13 +48,13 @@ def _peak(arrays, name, value, host, cpus=slice(None), rows=slice(None)):
 
 
 def _totals(values, host, arrays, rows=slice(None)):
-    """Let the published hosts' totals be reached, on whatever CPUs."""
+    """Let a quantity reach the published totals of slow hosts."""
     for name, value in values.items():
         each = value / host.cpus if name in host_rates.CPU_NOISE else value
         _peak(arrays, name, each, host, rows=rows)
 
 
-#: What the published slow hosts of 32 CPUs did [CERN-HEPiX-2015].
+#: The rates of published slow hosts with 32 CPUs [CERN-HEPiX-2015].
 PUBLISHED = {Quantity.SYSTEM: 0.4 * 32, Quantity.INTERRUPTS: 120_000.0,
              Quantity.SHOOTDOWNS: 80_000.0}
 LOWER_END = {Quantity.SYSTEM: 0.3 * 32, Quantity.INTERRUPTS: 100_000.0,
@@ -69,21 +69,21 @@ def _often(arrays, host, _first):
 
 
 def _storm(arrays, host, _first):
-    """Let the CPUs of one guest of four have a storm of shoot-downs."""
+    """Let the CPUs of one guest in four have a storm of TLB shootdowns."""
     cpus = slice(0, host.cpus // 4)
     _peak(arrays, Quantity.SYSTEM, 0.4, host, cpus)
     _peak(arrays, Quantity.SHOOTDOWNS, 2500.0, host, cpus)
 
 
 def _swap_guest(arrays, host, _first):
-    """Let one guest of four swap 50 MB/s; one fault reads 16 pages."""
+    """Let one guest in four swap 50 MB/s; a fault reads 16 pages."""
     _peak(arrays, Quantity.SWAPPED, 12_800.0, host)
     _peak(arrays, Quantity.MAJOR_FAULTS, 800.0, host)
     _peak(arrays, Quantity.IOWAIT, 1.0, host)
 
 
 def _errors(arrays, host, _first):
-    """Let 40 corrected errors happen in an hour."""
+    """Let 40 corrected memory errors happen in an hour."""
     arrays[Quantity.CORRECTED_ERRORS] += numpy.convolve(host.dice.poisson(
         40 / 60, size=len(arrays[Quantity.SLAB]) + 29), numpy.ones(30),
         'valid')
@@ -131,7 +131,7 @@ CAUSES = {
 
 
 def _network(arrays, host, _first):
-    """Let an eighth of the CPUs serve a network, more by day."""
+    """Let an eighth of the CPUs serve a network, with more load by day."""
     days = 1 + numpy.sin(numpy.arange(len(arrays[Quantity.SLAB]))
                          * 2 * numpy.pi / MINUTES)[:, None]
     cpus = slice(0, host.cpus // 8)
@@ -147,14 +147,14 @@ def _balance(arrays, host, _first):
 
 def _nightly(values, begin, minutes):
     def change(arrays, host, _first):
-        # Each host has its own time, and is not punctual.
+        # Each host begins at its own time, within 20 minutes.
         start = int(begin + 60 * host.cpus % 7 + host.dice.integers(-10, 10))
         _totals(values, host, arrays, slice(start, start + minutes))
     return change
 
 
-#: Kinds of noise: how far the hosts differ, how many hosts of eight do
-#: something besides, and what.
+#: Kinds of noise: how much the hosts differ, how many of eight hosts have an
+#: additional load, and which load.
 NOISES = {
     'alike': (0.0, 0, None),
     'mixed fleet': (0.7, 0, None),
@@ -170,7 +170,7 @@ NOISES = {
 
 
 class Fleet:
-    """A class of hosts, each with its scores, and their supervision."""
+    """A class of hosts with their scores and their supervision."""
 
     def __init__(self, name, cpus):
         level, number, self._change = NOISES[name]
@@ -194,7 +194,7 @@ class Fleet:
             yield found, self.step(found)
 
     def step(self, scores):
-        """Take the scores of all hosts into account; return the record."""
+        """Supervise the scores of all hosts, and return the record."""
         now = 1.8e9 // 86400 * 86400 + 60.0 * self.minute
         self.minute += 1
         if all(each is host_scores.NOTHING for each in scores) and not any(
@@ -226,11 +226,11 @@ def count_alarms(name, cpus, days):
 
 
 def measure_delays(prepared, cause, hosts):
-    """Measure in minutes how long a host is slow before a sign comes on.
+    """Measure how many minutes a host is slow before a sign comes on.
 
     :param prepared: a fleet that has learned, and the scores of its peers in
-        the minutes that follow
-    :returns: None for a host on which none came on within the limit
+        the following minutes
+    :returns: None for a host without a sign within the limit
     """
     fleet, peers = prepared
     delays = []
@@ -249,7 +249,7 @@ def measure_delays(prepared, cause, hosts):
 
 
 def prepare(cpus):
-    """Let a fleet learn; return it, and what its peers do then."""
+    """Let a fleet learn, and return it with the later scores of its peers."""
     fleet = Fleet('alike', cpus)
     for _ in range(_LEARN_DAYS):
         for _ in fleet.run_day():
@@ -259,9 +259,9 @@ def prepare(cpus):
 
 
 def roll_out(at_once):
-    """Give all of 40 hosts a kernel with three times the interrupts.
+    """Give 40 hosts a kernel with three times the interrupts.
 
-    :returns: how many are in quarantine in the end, and why no more
+    :returns: how many are in quarantine in the end, and why no more are
     """
     names = [f'n{number}' for number in range(40)]
     classes, record, held = {'all': names}, supervision.FleetRecord(), 0

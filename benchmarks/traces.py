@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Convert traces of research to the CSV of boots that hpcvirt simulate reads.
+"""Convert research traces to the CSV of boots that hpcvirt simulate reads.
 
-The form of a trace is recognized by its content::
+The format of a trace is detected by its content::
 
     python benchmarks/traces.py openb_pod_list_default.csv > openb_pods.csv
     python benchmarks/traces.py packing_trace_zone_a_v1.sqlite \
         --machine 64 262144 > azure.csv
 
 ``openb_pod_list_*.csv``
-    The pods of Alibaba's cluster-trace-gpu-v2023 [FGD-Weng-2023]. Nova gives
-    whole GPUs, so a pod that asks for a share of a GPU gets a whole one. A pod
-    is requested when it was created, and lives as long as it did from when it
-    was scheduled.
+    The pods of Alibaba's cluster-trace-gpu-v2023 [FGD-Weng-2023]. Nova assigns
+    whole GPUs, so a pod that requests a share of a GPU gets a whole one. The
+    request has the time of the pod's creation; its life is the time from its
+    scheduling to its end.
 ``packing_trace_zone_a_v1.sqlite``
     Azure's trace for packing [Azure-Hadary-2020]; or its table ``vm`` as CSV,
-    with its table ``vmType`` in a file of the name ``vmType.csv`` or
-    ``vm_types.csv`` in the same folder. The sizes of types are parts of the
-    machine that --machine describes. A type can have parts of several
-    machines; they are taken of the machine that has the most types, and for
-    other types of that which has the most of these.
+    with its table ``vmType`` as ``vmType.csv`` or ``vm_types.csv`` in the same
+    folder. The sizes of types are fractions of the machine that --machine
+    describes. If a type has fractions of several machines, that of the machine
+    with the most types is used; for types that this machine lacks, that of the
+    machine with the most of them.
 ``vmtable.csv``
     The virtual machines of the Azure public datasets of 2017 and 2019
-    [Azure-Cortez-2017], which have no header. In the second one, sizes are
-    classes; the open ones are taken as by its authors, more than 24 CPUs as
-    30, and more than 64 GiB as 70.
+    [Azure-Cortez-2017], which have no header. In the second dataset, sizes are
+    classes; as by its authors, more than 24 CPUs count as 30, and more than
+    64 GiB as 70.
 
-What is left out or assumed is printed on standard error.
+The script prints on standard error what it left out or assumed.
 """
 
 import argparse
@@ -63,9 +63,9 @@ _DAY_S = 86400
 _MAX_DAYS = 1e6
 #: The day at which the trace ends, for machines that were not deleted.
 _LAST_DAY = '90'
-#: A part is at most 1, a whole machine.
+#: A fraction is at most 1, a whole machine.
 _MAX_PART = 1 + 1e-9
-#: What CSV files of the types are called.
+#: Names of the CSV files of types.
 _TYPE_FILES = ('vmType.csv', 'vm_types.csv', 'vmType.csv.gz',
                'vm_types.csv.gz')
 
@@ -82,8 +82,8 @@ _SAMPLE_S = 300
 def read(path: str, machine: Machine) -> workloads.Workload:
     """Read a trace.
 
-    :param machine: for traces of parts of machines
-    :raises InvalidInput: naming the file, and the row if one is at fault
+    :param machine: for traces with fractions of machines
+    :raises InvalidInput: with the file, and the row that is wrong
     """
     log = logs.Log(path)
     first = log.first
@@ -132,7 +132,7 @@ def _read_pods(log: logs.Log, _machine: Machine) -> workloads.Workload:
 
 
 class _DatabaseTable(tables.Table):
-    """The rows of a table of a database; a view is refused."""
+    """The rows of a table in a database; views are refused."""
 
     def __init__(self, log: logs.Log, database: sqlite3.Connection,
                  name: str) -> None:
@@ -229,7 +229,7 @@ def _read_parts(log: logs.Log, machine: Machine, types: tables.Table,
 
 
 def _sizes(table: tables.Table) -> Mapping[str, tuple[float, float]]:
-    """Read the parts of CPUs and memory that each type has of a machine."""
+    """Read the fractions of CPUs and memory of each type."""
     machines: dict[str, dict[str, tuple[float, float]]] = {}
     for kind, machine, core, memory in table.rows('vmtypeid', 'machineid',
                                                   'core', 'memory'):
@@ -238,8 +238,8 @@ def _sizes(table: tables.Table) -> Mapping[str, tuple[float, float]]:
             table.number(memory, 'memory', _MAX_PART))
     found: dict[str, tuple[float, float]] = {}
     sizes = list(machines.values())
-    # What a machine adds only becomes less, so the first of the heap is
-    # counted again, and is taken if it still adds as much.
+    # The gain of a machine can only decrease, so the first of the heap is
+    # counted again, and is taken if its gain is still the same.
     heap = [(-len(own), number) for number, own in enumerate(sizes)]
     heapq.heapify(heap)
     while heap:

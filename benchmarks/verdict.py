@@ -2,14 +2,13 @@
 
 """Simulate how often verdicts are wrong, for many kinds of noise.
 
-Each kind of noise gets guests exactly at the bound, where PASS and FAIL are
-both wrong, guests that are as good as native, where FAIL is wrong, and guests
-that lose twice as much as allowed. The verdicts are those of the program. With
-``--csv`` the table goes to doc/source/reference/verdict_rates.csv as well,
-which a page of the documentation shows. Beside it are the rates of the
-previous rules, which judged a typical run alone, did not look for correlation,
-and divided the errors among several numbers of pairs. The exit status is 1 if
-a rate is above 5 % by more than three standard errors.
+For each kind of noise there are guests exactly at the bound, for which PASS
+and FAIL are both wrong; guests that are as good as native, for which FAIL is
+wrong; and guests that lose twice as much as allowed. The program computes the
+verdicts. With ``--csv`` the table is also written to
+doc/source/reference/verdict_rates.csv, which the documentation shows; its last
+column has the rates of earlier rules (``BEFORE``). The exit status is 1 if a
+rate is above 5 % by more than three standard errors.
 """
 
 import argparse
@@ -44,7 +43,7 @@ SAMPLES_OF_A_LAUNCH = 2
 SD = 0.02
 PROMISED = 0.05
 
-#: Gives the logarithms of a pair of values for each pair: native, guest.
+#: Yields the logarithms of the values of each pair: native, guest.
 Noise = Callable[[random.Random, int], Iterator[tuple[float, float]]]
 
 
@@ -60,9 +59,10 @@ def _independent(native: Callable[[random.Random], float],
 
 def _on_one_time_line(step: Callable[[random.Random, int, float], float],
                       ) -> Noise:
-    """Noise of a machine that changes from run to run.
+    """Return the noise of a machine that changes from run to run.
 
-    :param step: the noise of a run, from its number and the noise before it
+    :param step: returns the noise of a run from its number and the noise of
+        the previous run
     """
     def noise(dice: random.Random,
               pairs: int) -> Iterator[tuple[float, float]]:
@@ -88,9 +88,10 @@ def _of_each_arm(correlation: float) -> Noise:
 
 
 def _launches(level_of: Callable[[random.Random, float], float]) -> Noise:
-    """Noise of launches.
+    """Return the noise of launches.
 
-    :param level_of: the level of a launch, from that of the one before it
+    :param level_of: returns the level of a launch from that of the previous
+        one
     """
     def noise(dice: random.Random,
               pairs: int) -> Iterator[tuple[float, float]]:
@@ -104,13 +105,13 @@ def _launches(level_of: Callable[[random.Random, float], float]) -> Noise:
 
 def _resembling(correlation: float, deviation: float = SD,
                 ) -> Callable[[random.Random, float], float]:
-    """Return a level that resembles the one before."""
+    """Return a function for levels that depend on the previous one."""
     return lambda dice, last: correlation * last + math.sqrt(
         1 - correlation ** 2) * dice.gauss(0, deviation)
 
 
 def _guest_resembling(correlation: float, deviation: float = SD) -> Noise:
-    """Noise of a guest whose runs resemble the run before, beside native."""
+    """Return noise in which the runs of the guest are autocorrelated."""
     step = _resembling(correlation, deviation)
 
     def noise(dice: random.Random,
@@ -141,7 +142,7 @@ def _normal(deviation: float) -> Callable[[random.Random], float]:
 
 
 def _two_levels(dice: random.Random) -> float:
-    """Return one of two speeds that are as frequent."""
+    """Return one of two equally frequent speeds."""
     return dice.gauss(0, 0.003) + dice.choice((-0.015, 0.015))
 
 
@@ -152,21 +153,20 @@ def _unequal_levels(dice: random.Random) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """How guests are measured, and what disturbs it.
+    """A way of measuring guests, with its noise.
 
-    :ivar spread: how much boots differ, if a pilot chooses their number
+    :ivar spread: deviation between boots, if a pilot chooses their number
     :ivar figures: number of figures with this noise, judged together
-    :ivar attempts: how often the run is repeated; every word that it ever
-        gets counts
+    :ivar attempts: number of runs; every word that any of them gets counts
     :ivar until_decided: the run stops as soon as its pairs decide
-    :ivar launches: of the guest, of two pairs each
-    :ivar clock: the times are full hundredths of a second
-    :ivar hangs: part of the runs of the guest that do not end; words count
-        from the first of these on
-    :ivar is_skewed: PASS counts if the mean time is at the bound, and FAIL if
-        a typical run is
+    :ivar launches: the guest is measured in launches of two pairs each
+    :ivar clock: the times are rounded to hundredths of a second
+    :ivar hangs: fraction of the guest runs that do not end; words count from
+        the first of these on
+    :ivar is_skewed: PASS is counted with the mean time at the bound, FAIL with
+        the typical run at the bound
     :ivar is_bad: a typical run is as fast as native, but the tail is not
-        acceptable: PASS is wrong, and FAIL is not
+        acceptable: PASS is wrong, and FAIL is right
     """
 
     noise: Noise
@@ -280,8 +280,9 @@ CASES: dict[str, Case] = {
     'boots differ by 5 %, pilot, until decided': Case(
         _LOG_NORMAL, (40,), spread=0.05, until_decided=True),
 }
-#: The same simulated with the previous rules: false PASS, false FAIL
-#: and PASS of equal guests, in percent.
+#: Results of an earlier simulation with earlier rules, which judged only a
+#: typical run, ignored correlation, and divided the errors among numbers of
+#: pairs: false PASS, false FAIL and PASS of equal guests, in percent.
 BEFORE: dict[tuple[str, int], str] = {
     ('log-normal, CV 2 %', 5): '4.2 / 2.8 / 81',
     ('log-normal, CV 2 %', 10): '4.5 / 3.5 / 100',
@@ -443,10 +444,10 @@ def main() -> int:
 def rates(name: str, pairs: int, trials: int) -> list[dict[Word, float]]:
     """Simulate one kind of noise.
 
-    :returns: the rate of each word: guests at the bound, as good as native,
-        and twice as far as the bound. Of several figures, a word counts for
-        the first two kinds if any figure has it, except PASS of an equal
-        guest, which needs all.
+    :returns: the rate of each word for guests at the bound, as good as native,
+        and twice as far as the bound. With several figures, a word counts for
+        the first two kinds if any figure has it; only PASS of an equal guest
+        needs all figures.
     """
     case = CASES[name]
     typical, mean = _centres(case) if case.is_skewed else (0.0, 0.0)
@@ -475,7 +476,7 @@ def _centres(case: Case) -> tuple[float, float]:
 
 def _words(dice: random.Random, case: Case, pairs: int,
            loss: float) -> set[Word]:
-    """The words of all attempts on a guest, of a single one for most noise."""
+    """Return the words of all attempts on a guest."""
     earlier: tuple[record.Attempt, ...] = ()
     words: set[Word] = set()
     base = 10 ** dice.uniform(math.log10(0.05), math.log10(0.5))
@@ -525,7 +526,7 @@ def _until_decided(whole: list[record.Run]) -> judgement.Verdict:
 
 def run(dice: random.Random, case: Case, pairs: int, loss: float,
         base: float) -> record.Run:
-    """A run of a guest with this loss.
+    """Return a run of a guest with this loss.
 
     :param base: time of a native run in seconds
     """
@@ -552,7 +553,7 @@ def run(dice: random.Random, case: Case, pairs: int, loss: float,
 
 def relaunched(dice: random.Random, spread: float, pairs: int,
                loss: float) -> record.Run:
-    """A run in several boots, whose number the first boots decide."""
+    """Return a run in several boots, whose number the first boots decide."""
     found = record.Run('r', 'hs06', 'v', (), planned_pairs=pairs,
                        relaunched=True,
                        bounds={'wall_s': judgement.Bound(BOUND)})

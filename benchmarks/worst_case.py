@@ -31,7 +31,7 @@ from hpcvirt.nova import decision
 from hpcvirt.nova import filters
 
 HOSTS = 20
-#: The longest time for a host, in milliseconds.
+#: Limit of the time for a host, in milliseconds.
 LIMIT_MS = 500
 #: The cells of the network cards.
 CARDS = ((None, None), (0, 15), tuple(range(16)))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``python -m demo``: run the demonstration and print what happened."""
+"""``python -m demo``: run the demonstration and print its results."""
 
 import argparse
 import importlib.metadata
@@ -15,8 +15,8 @@ from demo import parts
 from demo import report
 from demo import strategies
 
-#: The README shows the output for this seed. It is the first number, and was
-#: not selected for its result.
+#: The README shows the output for this seed, which is the first number; it was
+#: not chosen for its result.
 DEFAULT_SEED = 1
 
 _FILLS = {plan.profile: f'fill:{plan.profile}' for plan in fleet.PLANS}

@@ -18,7 +18,7 @@ def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
           others: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
     """Check the results.
 
-    :returns: the title of each check and what violates it
+    :returns: the title of each check, and its violations
     """
     rows = [row for filling in fillings.values() for row in filling['rows']]
     drawn = [each for filling in fillings.values()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Drawings of hosts and their guests, with one character for each core.
+"""Draw hosts and their guests, with one character for each core.
 
 A letter is a guest, ``.`` is free, ``-`` is not for guests, and ``/`` is a
 core whose SMT siblings have different owners.
@@ -49,7 +49,7 @@ def _core(ledger: ledgers.Ledger, core: frozenset[int]) -> str:
 
 
 def _memory(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
-    """The huge pages of a cell: those in use, and those for guests."""
+    """Describe the huge pages of a host cell: in use, and for guests."""
     used = ledger.pages_used()
     given = ledger.pages_given()
     return ', '.join(
@@ -66,7 +66,7 @@ def _size(size_kib: int) -> str:
 
 
 def _functions(ledger: ledgers.Ledger, cell: host_model.Cell) -> str:
-    """The virtual functions on a cell that Nova has, one character each."""
+    """Draw the virtual functions on a host cell, one character each."""
     if not ledger.machine.settings.device_spec:
         return ''
     owners = ledger.device_owners()

@@ -19,7 +19,7 @@ PHYSNET = 'hpc0'
 #: Virtual functions to create on each card, as in the profile.
 VFS_PER_DEVICE = 8
 
-#: Name of a host -> its topology file.
+#: Host to its topology file.
 HOSTS = {
     'smt-1': 'intel-2s-16c-smt',
     'smt-2': 'intel-2s-16c-smt',
@@ -34,7 +34,7 @@ HOSTS = {
 class Plan:
     """A call of ``hpcvirt flavor``.
 
-    :ivar title: what these flavors give to a guest
+    :ivar title: what a guest of these flavors gets
     :ivar profile: the profile, a file in ``demo/profiles``
     :ivar hosts: the hosts that the flavors are for
     """
@@ -44,7 +44,7 @@ class Plan:
     hosts: tuple[str, ...]
 
     def arguments(self) -> list[str]:
-        """The arguments of ``hpcvirt flavor plan`` or ``apply``."""
+        """Return the arguments of ``hpcvirt flavor plan`` or ``apply``."""
         return ['--profile', _short(PROFILES / f'{self.profile}.yaml'),
                 *(f'{name}={_short(path(name))}' for name in self.hosts)]
 
@@ -58,7 +58,7 @@ PLANS = (
 
 
 def path(name: str) -> pathlib.Path:
-    """The topology file of a host."""
+    """Return the topology file of a host."""
     return TOPOLOGIES / f'{HOSTS[name]}.json'
 
 
@@ -76,5 +76,5 @@ def kinds(names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _short(file: pathlib.Path) -> str:
-    """The path relative to the root of the repository."""
+    """Return the path relative to the root of the repository."""
     return str(file.relative_to(ROOT))

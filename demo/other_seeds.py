@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How the comparison comes out for other seeds, by ``benchmarks/seeds.py``.
+"""Compare the strategies for other seeds, by ``benchmarks/seeds.py``.
 
-The sequence that the demonstration shows is one of many. The benchmark models
-Nova and places other ones in seconds; it also places the sequence that is
-shown, which verifies the model.
+The demonstration shows one sequence of many. The benchmark models Nova and
+places other sequences in seconds; it also places the one that is shown, which
+verifies the model.
 """
 
 import json

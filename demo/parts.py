@@ -3,8 +3,8 @@
 """Run the parts in several processes, and print their progress.
 
 One part more than there are cores runs in parallel, because parts also wait.
-A process runs several parts one after the other, since it takes seconds to
-import Nova.
+A process runs several parts one after the other, because importing Nova takes
+seconds.
 """
 
 import concurrent.futures
@@ -20,7 +20,7 @@ from typing import Any
 
 from demo import fleet
 
-#: There are no more parts.
+#: The number of parts.
 MAX_PARALLEL = 6
 
 
@@ -46,8 +46,8 @@ class Parts:
     def run(self, names: Sequence[str]) -> dict[str, Any]:
         """Run parts.
 
-        :param names: see :mod:`demo.worker`; the longest first
-        :returns: the result of each
+        :param names: see :mod:`demo.worker`; the longest parts first
+        :returns: name to result
         :raises PartFailed: if a part has no result; the others are stopped
         """
         with concurrent.futures.ThreadPoolExecutor(at_a_time()) as pool:
@@ -64,7 +64,7 @@ class Parts:
                     worker.terminate()
 
     def seconds(self) -> float:
-        """The time since the start."""
+        """Return the seconds since the start."""
         return time.monotonic() - self._start
 
     def _part(self, name: str) -> Any:
@@ -83,7 +83,7 @@ class Parts:
         raise PartFailed(f'{name}: {why}; see {self._log / log_name(name)}')
 
     def _worker(self) -> subprocess.Popen[str]:
-        """Return the process of this thread, which the first part starts."""
+        """Return the process of this thread; start it for the first part."""
         if not hasattr(self._thread, 'worker'):
             self._thread.worker = subprocess.Popen(
                 (sys.executable, '-W', 'ignore', '-m', 'demo.worker',
@@ -99,10 +99,10 @@ class Parts:
 
 
 def log_name(part: str) -> str:
-    """The file name of a part's log."""
+    """Return the file name of a part's log."""
     return f'{part.replace(":", "-")}.log'
 
 
 def at_a_time() -> int:
-    """The number of parts that run in parallel."""
+    """Return the number of parts that run in parallel."""
     return min(len(os.sched_getaffinity(0)) + 1, MAX_PARALLEL)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The text of the demonstration, at most 100 columns wide."""
+"""Write the text of the demonstration, at most 100 columns wide."""
 
 import textwrap
 from collections.abc import Collection
@@ -41,7 +41,7 @@ def hosts() -> list[str]:
 
 
 def flavors(fillings: Mapping[str, Any]) -> Iterator[str]:
-    """Show the commands and count the flavors that they created."""
+    """Show the commands, and count the flavors that they created."""
     for plan in fleet.PLANS:
         filling = fillings[plan.profile]
         options = ' '.join(plan.arguments()[:2])
@@ -120,7 +120,7 @@ def comparison(places: Mapping[str, Any]) -> Iterator[str]:
 
 
 def other_seeds(document: Mapping[str, Any]) -> Iterator[str]:
-    """Count the other seeds by how their sequences come out."""
+    """Count the other seeds by the results of their sequences."""
     seeds = document['others']
     yield from _wrap(
         f'The same comparison with {len(seeds)} other seeds ({seeds[0]} to'
@@ -221,7 +221,7 @@ def _wrap(text: str, indent: int) -> list[str]:
 
 
 def checks(found: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    """List the checks, each with what violates it."""
+    """List the checks with their violations."""
     for title, against in found:
         yield f'  {"ok" if not against else "FAILED":8}{title}'
         for line in against:

@@ -21,7 +21,7 @@ def place(session: sessions.Session, seed: int,
     Each large guest is deleted before the next one is requested.
 
     :returns: ``answers``, one for each request; ``state``, the fleet before
-        the large guests; ``faults``, all faults that the ledgers found
+        the large guests; ``faults``, all faults in the ledgers
     """
     events = workload.events(demands(session), capacity(session), seed)
     running: dict[str, dict[str, Any]] = {}
@@ -69,14 +69,14 @@ def _ask(session: sessions.Session, label: str, flavor: str,
 
 
 def demands(session: sessions.Session) -> list[workload.Demand]:
-    """The demand for each flavor of the plans."""
+    """Return the demand for each flavor of the plans."""
     return [workload.Demand(flavor['name'], flavor['vcpus'],
                             max(flavor['per_host'].values()))
             for flavor in session.flavors.values()]
 
 
 def capacity(session: sessions.Session) -> int:
-    """The number of dedicated CPUs in the fleet."""
+    """Return the number of dedicated CPUs in the fleet."""
     return sum(len(each.dedicated) for each in session.ledgers().values())
 
 
@@ -107,7 +107,7 @@ def _cells(book: ledgers.Ledger) -> dict[str, Any]:
 
 
 def _room(books: Sequence[ledgers.Ledger]) -> dict[str, int]:
-    """Count free CPUs, and the cells and hosts that are not in use."""
+    """Count the free CPUs, and the unused host cells and hosts."""
     room: dict[str, int] = collections.Counter()
     for book in books:
         whole = True

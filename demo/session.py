@@ -78,12 +78,12 @@ class Session(nova.EmbeddedNova):
         return [self.create_sriov_port(fleet.PHYSNET)] if wanted else []
 
     def ledgers(self) -> dict[str, ledger.Ledger]:
-        """The ledger of each host."""
+        """Return the ledger of each host."""
         return {name: self.ledger(name) for name in self.connections}
 
 
 class Reasons(logging.Handler):
-    """Keeps the messages of HPCTopologyFilter about single hosts."""
+    """A handler that keeps the messages of HPCTopologyFilter about hosts."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -94,7 +94,7 @@ class Reasons(logging.Handler):
             self._messages.append(record.getMessage())
 
     def take(self) -> list[str]:
-        """The messages since the last call."""
+        """Return the messages since the last call."""
         messages, self._messages = self._messages, []
         return messages
 
@@ -123,8 +123,8 @@ def run(strategy: str, plans: tuple[fleet.Plan, ...],
     """Run a job on a new embedded Nova.
 
     :param strategy: a key of :data:`demo.strategies.STRATEGIES`
-    :returns: what the job returns
-    :raises Broken: if it failed
+    :returns: the result of the job
+    :raises Broken: if the job failed
     """
     chosen = strategies.STRATEGIES[strategy]
     outcome: dict[str, Any] = {}

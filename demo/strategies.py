@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The configurations of the scheduler that are compared."""
+"""The configurations of the scheduler that the demonstration compares."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sessions in a terminal that documents show, and what is really printed.
+"""Compare the terminal sessions in documents with real output.
 
 A literal block of a page shows commands after ``$``, which may continue after
 a backslash, and their output below. A line ``...`` stands for any lines.
@@ -18,7 +18,7 @@ _ANY = re.compile(r'^\.\.\.$', re.MULTILINE)
 
 
 def commands(page: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """Yield each command that a page shows, and the output shown below."""
+    """Yield each command on a page, and the output that it shows."""
     for block in _BLOCK.findall(page.read_text()):
         joined = _CONTINUED.sub(' ', textwrap.dedent(block))
         _, *parts = _COMMAND.split(joined)

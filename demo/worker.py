@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Parts of the demonstration, one after the other in this process.
+"""Run parts of the demonstration, one after the other in this process.
 
 ``python -m demo.worker SEED DIRECTORY`` reads the names of parts from its
-standard input, one a line. For each it prints JSON lines: ``{"say": ...}``
-while it works, and at the end ``{"result": ...}`` or ``{"broken": ...}``. The
-logs of Nova go to a file in DIRECTORY for each part.
+standard input, one per line. For each part it prints JSON lines: ``{"say":
+...}`` while it works, and at the end ``{"result": ...}`` or ``{"broken":
+...}``. The logs of Nova go to a file in DIRECTORY for each part.
 """
 
 import functools

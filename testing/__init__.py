@@ -13,8 +13,8 @@ of all supported releases work and keep their databases in memory. With native
 threads they use files, where SQLite sometimes rejects a write because another
 thread has written ("database is locked"). hpcvirt depends on neither.
 
-The garbage collector looks less often at the many objects that live as long as
-the process, which saves a tenth of the time.
+The garbage collector runs less often, because many objects live as long as the
+process; this saves a tenth of the time.
 """
 
 import gc

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Authentication: the Keystone and the clouds.yaml of the embedded Nova."""
+"""Authenticate clients: the Keystone and clouds.yaml of the embedded Nova."""
 
 import os
 import pathlib
@@ -13,8 +13,7 @@ import fixtures
 import yaml
 from nova.tests import fixtures as nova_fixtures
 
-#: What an administrator sends instead of a token of Keystone; Placement takes
-#: no other one without Keystone.
+#: The token of an administrator. Without Keystone, Placement accepts no other.
 TOKEN = 'admin'
 CLOUD = 'embedded'
 
@@ -31,8 +30,8 @@ _App = Callable[[MutableMapping[str, Any], Any], Iterable[bytes]]
 class Token(fixtures.Fixture):
     """Let the Compute API accept a token of an administrator.
 
-    Nova's own test client sends the identity instead, which other clients
-    cannot. Must be set up before the API.
+    Nova's own test client sends an identity instead of a token, which other
+    clients cannot do. The fixture must be set up before the API.
     """
 
     def _setUp(self) -> None:  # noqa: N802
@@ -52,8 +51,8 @@ class Token(fixtures.Fixture):
 class CloudsFile(fixtures.Fixture):
     """A clouds.yaml with one cloud, and ``OS_CLOUD`` that names it.
 
-    :param url: where the Compute API is
-    :param placement_url: where the Placement API is
+    :param url: URL of the Compute API
+    :param placement_url: URL of the Placement API
     """
 
     def __init__(self, url: str, placement_url: str) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What instances use of a machine, and whether it is consistent.
+"""Count the resources that instances use, and check that they are consistent.
 
-Independent of hpcvirt's engine and of Nova's claims: it adds up what the
-domains say and holds it against the machine.
+The ledger is independent of hpcvirt's engine and of Nova's claims: it sums the
+resources of the libvirt domains and compares them with the machine.
 """
 
 import collections
@@ -35,9 +35,9 @@ class Ledger:
         return cpuset.parse(self.machine.settings.cpu_dedicated_set or '')
 
     def owners(self) -> Mapping[int, tuple[str, ...]]:
-        """Names of the guests that a CPU is dedicated to, by CPU.
+        """Return dedicated CPU to the names of its guests.
 
-        Beside a guest's pins it is that of isolated emulator threads.
+        The CPUs of isolated emulator threads are included.
         """
         owners: dict[int, tuple[str, ...]] = {}
         for guest in self.guests:
@@ -50,7 +50,7 @@ class Ledger:
         return (self.dedicated & cpus) - self.owners().keys()
 
     def pages_used(self) -> Mapping[tuple[int, int], int]:
-        """Pages that guests use, by host cell and page size in KiB."""
+        """Return (host cell, page size in KiB) to the pages in use."""
         used: dict[tuple[int, int], int] = collections.Counter()
         for guest in self.guests:
             for cell in guest.cells:
@@ -60,7 +60,7 @@ class Ledger:
         return used
 
     def pages_given(self) -> Mapping[tuple[int, int], int]:
-        """Pages that guests may use: the pools without reserved pages."""
+        """Return (host cell, page size in KiB) to the unreserved pages."""
         given = {(cell.id, pool.size_kib): pool.total
                  for cell in self.machine.host.cells for pool in cell.pages}
         for text in self.machine.settings.reserved_huge_pages:
@@ -69,7 +69,7 @@ class Ledger:
         return given
 
     def device_owners(self) -> Mapping[str, tuple[str, ...]]:
-        """Names of the guests that have a PCI function, by address."""
+        """Return address of a PCI function to the names of its guests."""
         owners: dict[str, tuple[str, ...]] = {}
         for guest in self.guests:
             for address in guest.devices:
@@ -77,7 +77,7 @@ class Ledger:
         return owners
 
     def device_cell(self, address: str) -> int | None:
-        """The host cell of a PCI function."""
+        """Return the host cell of a PCI function."""
         return next(each.device.cell for each in self.machine.functions()
                     if each.address == address)
 

@@ -2,9 +2,10 @@
 
 """A fake libvirt that reports one :class:`hpcvirt.model.host.Host` exactly.
 
-Nova's own fake builds even machines from four numbers; real ones have cells
-of different sizes, gaps in the CPU numbers, siblings far apart, and memory
-without CPUs. Here the capabilities XML is built cell by cell from the model.
+Nova's own fake builds regular machines from four numbers. Real machines have
+host cells of different sizes, gaps in the CPU numbers, distant siblings, and
+memory without CPUs. Therefore this fake builds the capabilities XML from the
+model, host cell by host cell.
 """
 
 import dataclasses
@@ -18,7 +19,7 @@ from nova.virt.libvirt import config as vconfig
 from hpcvirt.model import host as host_model
 from testing import settings as embedded_settings
 
-#: Where virtual functions start that are not listed: behind physical ones.
+#: The first slot of unlisted virtual functions, behind the physical ones.
 FIRST_VF_SLOT = 2
 SLOTS = 32
 FUNCTIONS = 8
@@ -26,14 +27,13 @@ FUNCTIONS = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Machine:
-    """A compute host: what it is and how it is configured.
+    """The hardware and the configuration of a compute host.
 
     :ivar host: the hardware; its name is the host's name in Nova
     :ivar settings: the host's part of nova.conf
-    :ivar enabled_vfs: virtual functions that each physical function has
-        created, as far as it can; None leaves it at those that the host
-        lists already
-    :ivar vgpus: the vGPUs that each of the ``mdev_addresses`` gives
+    :ivar enabled_vfs: number of virtual functions of each physical function,
+        up to its limit; None for those that the host lists
+    :ivar vgpus: number of vGPUs of each of the ``mdev_addresses``
     """
 
     host: host_model.Host
@@ -46,7 +46,7 @@ class Machine:
         return self.host.name
 
     def functions(self) -> Iterator['Function']:
-        """Every PCI function, each physical one before its virtual ones."""
+        """Yield all PCI functions, physical ones before their virtual ones."""
         devices = self.host.devices
         free = _free_addresses({each.address for each in devices})
         listed = _virtual_functions(devices)
@@ -70,8 +70,8 @@ class Machine:
 class Function:
     """A PCI function as libvirt lists it.
 
-    :ivar device: what it is
-    :ivar physical: address of the function that it is a virtual one of
+    :ivar device: the device in the model
+    :ivar physical: address of its physical function, None if it is one
     :ivar virtual: addresses of its virtual functions
     """
 
@@ -84,7 +84,7 @@ class Function:
         return self.device.address
 
     def xml(self, more: str = '') -> str:
-        """The device as ``virsh nodedev-dumpxml`` prints it.
+        """Return the XML that ``virsh nodedev-dumpxml`` prints.
 
         :param more: further capabilities
         """
@@ -93,7 +93,7 @@ class Function:
         cell = '' if device.cell is None else f"<numa node='{device.cell}'/>"
         links = ''
         if device.total_vfs:
-            # libvirt writes the capability if there are no functions, too.
+            # libvirt writes the capability even without virtual functions.
             links = _links('virt_functions', *self.virtual)
         elif self.physical:
             links = _links('phys_function', self.physical)
@@ -129,9 +129,9 @@ class PCIDevice:
 
     def __init__(self, function: Function, vgpus: int = 0,
                  mdev_type: str | None = None) -> None:
-        """Make a function.
+        """Create a device.
 
-        :param vgpus: the mediated devices of a type that it can still have
+        :param vgpus: number of mediated devices that it can still have
         """
         self.function = function
         self.vgpus = vgpus
@@ -190,11 +190,10 @@ class Connection(fakelibvirt.Connection):
         return info
 
     def getCPUMap(self) -> tuple[int, list[bool], int]:  # noqa: N802
-        """Return the CPUs by number; those in a gap are offline."""
+        """Return the CPUs by number; the numbers in a gap are offline."""
         online = self.machine.host.cpus
         last = max(online) + 1
         return last, [cpu in online for cpu in range(last)], len(online)
-
 
     def nodeDeviceCreateXML(  # noqa: N802
             self, xml: str, flags: int) -> MediatedDevice:  # noqa: ARG002
@@ -219,11 +218,11 @@ class Connection(fakelibvirt.Connection):
         return domain
 
     def domain(self, name: str) -> str:
-        """The XML of a domain, exactly as Nova passed it."""
+        """Return the XML of a domain, as Nova passed it."""
         return self._domain_xml[name]
 
     def domains(self) -> tuple[str, ...]:
-        """The XML of each domain that exists."""
+        """Return the XML of all domains."""
         return tuple(map(self.domain, list(self._vms)))
 
 
@@ -264,11 +263,11 @@ def _bus(device: host_model.Device) -> str:
 
 def _virtual_functions(devices: Iterable[host_model.Device],
                        ) -> dict[host_model.Device, list[host_model.Device]]:
-    """The virtual functions that a host lists, by their physical one.
+    """Return physical function to the virtual functions that a host lists.
 
-    The model does not tell; a function of another product without virtual
-    functions, on the bus of a physical function of the vendor, is taken for
-    one of its.
+    The model does not relate them. A function is taken for a virtual one if it
+    has no virtual functions itself, and is another product of the same vendor
+    on the same bus as a physical function.
     """
     found: dict[host_model.Device, list[host_model.Device]] = {}
     physical = [device for device in devices if device.total_vfs]
@@ -285,7 +284,7 @@ def _virtual_functions(devices: Iterable[host_model.Device],
 
 
 def _free_addresses(taken: set[str]) -> dict[str, Iterator[str]]:
-    """Addresses for virtual functions, by bus (``0000:41``)."""
+    """Return bus (``0000:41``) to free addresses for virtual functions."""
     def on(bus: str) -> Iterator[str]:
         for slot, function in itertools.product(
                 range(FIRST_VF_SLOT, SLOTS), range(FUNCTIONS)):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Machines for tests, from a few numbers."""
+"""Build machines for tests from a few numbers."""
 
 import itertools
 import json
@@ -13,7 +13,7 @@ from hpcvirt.model import host as host_model
 from testing import libvirt
 from testing import settings
 
-#: The product of the network cards here: a ConnectX-6 Dx.
+#: The product of the network cards, a ConnectX-6 Dx.
 VENDOR_ID = '15b3'
 PRODUCT_ID = '101d'
 VF_PRODUCT_ID = '101e'
@@ -30,17 +30,18 @@ def build(name: str, cells: int = 2, cores: int | Sequence[int] = 4,
           reserved: Iterable[str] = ()) -> libvirt.Machine:
     """Build a machine.
 
-    :param cores: cores of each cell, or of each in turn
-    :param sockets: a socket has the cells one after another; one per cell
-        by default
+    :param cores: number of cores of all cells, or of each cell in turn
+    :param sockets: number of sockets, which have consecutive cells; by default
+        each cell is a socket
     :param small_mib: memory of each cell in small pages
-    :param pages: huge pages of each cell, or of each in turn, by size in KiB
-    :param vfs: virtual functions by cell: each is one network card there
-    :param far_siblings: the second thread of every core is numbered after
-        the first of all cores (as Intel does), not right behind it
-    :param cpu_gap: numbers left out before each cell's CPUs
-    :param housekeeping_cores: first cores of each cell that are shared, not
-        dedicated
+    :param pages: size in KiB to the number of huge pages of all cells, or of
+        each cell in turn
+    :param vfs: cell to the number of virtual functions of its network card
+    :param far_siblings: number the second threads after the first threads of
+        all cores, as Intel does, not right after their own
+    :param cpu_gap: how many numbers are skipped before the CPUs of each cell
+    :param housekeeping_cores: number of first cores of each cell that are
+        shared, not dedicated
     :param reserved: ``reserved_huge_pages``
     """
     counts = [cores] * cells if isinstance(cores, int) else list(cores)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The embedded Nova itself: start it, give it hosts, boot instances."""
+"""Start the embedded Nova, add hosts to it, and boot instances."""
 
 import copy
 import functools
@@ -30,7 +30,7 @@ from testing import shared
 
 CONF = nova.conf.CONF
 
-#: The newest microversion that python-novaclient speaks.
+#: The newest microversion of python-novaclient.
 MICROVERSION = '2.96'
 
 #: Nova's default filters.
@@ -38,7 +38,7 @@ USUAL_FILTERS = (
     'ComputeFilter', 'ComputeCapabilitiesFilter', 'ImagePropertiesFilter',
     'ServerGroupAntiAffinityFilter', 'ServerGroupAffinityFilter')
 
-#: Longest time for one step of a server's life.
+#: Time limit of one step of a server's life.
 PATIENCE_S = 120
 POLL_S = 0.05
 
@@ -54,8 +54,8 @@ _ASK_LIBVIRT_FOR_ONLINE_CPUS = libvirt_host.Host.get_online_cpus
 class EmbeddedNova(base.ServersTestBase):
     """A Nova in which the API's user is an administrator without quota.
 
-    The class attributes set the options of ``[filter_scheduler]``, with which
-    an operator configures the scheduler.
+    The class attributes set options of nova.conf, such as those of
+    ``[filter_scheduler]``.
     """
 
     ADMIN_API = True
@@ -78,8 +78,8 @@ class EmbeddedNova(base.ServersTestBase):
             weight_classes=list(self.WEIGHT_CLASSES), group='filter_scheduler')
         self.flags(cores=-1, ram=-1, instances=-1, server_groups=-1,
                    server_group_members=-1, group='quota')
-        # Nova's own defaults, which its tests change, and no checks of what
-        # its API answers.
+        # Restore defaults that Nova's tests change, and do not validate the
+        # responses of the API.
         self.flags(notification_format='unversioned', group='notifications')
         self.flags(response_validation='ignore', group='api')
         # Packages install the file here; Nova's fixture expects it next to
@@ -158,7 +158,7 @@ class EmbeddedNova(base.ServersTestBase):
         return str(flavor['id'])
 
     def refusal_of(self, extra_specs: Mapping[str, str]) -> int:
-        """The HTTP status with which the API refuses extra specs."""
+        """Return the HTTP status with which the API refuses extra specs."""
         flavor = self.create_flavor(1, 64)
         error = self.assertRaises(
             client.OpenStackApiException, self.api.post_extra_spec,
@@ -175,7 +175,7 @@ class EmbeddedNova(base.ServersTestBase):
         :param flavor: id of the flavor
         :param ports: ids of Neutron ports
         :param group: id of a server group
-        :param status: how it must end
+        :param status: the status to wait for
         :param more: further parts of the server in the API
         """
         return self.wait_for(
@@ -199,7 +199,7 @@ class EmbeddedNova(base.ServersTestBase):
     def boot_many(self, flavor: str, count: int,
                   status: str | Sequence[str] = 'ACTIVE',
                   **more: object) -> list[dict[str, Any]]:
-        """Boot several servers with one request and wait for all."""
+        """Boot several servers with one request, and wait for all of them."""
         reservation = self.request(
             flavor, min_count=count, max_count=count,
             return_reservation_id=True, **more)['reservation_id']
@@ -212,7 +212,7 @@ class EmbeddedNova(base.ServersTestBase):
                  status: str | Sequence[str]) -> dict[str, Any]:
         """Wait until a server has a status and no task.
 
-        :param status: how it must end, or several ways
+        :param status: the status to wait for, or several
         """
         wanted = (status,) if isinstance(status, str) else status
         now = waiting.poll(
@@ -238,11 +238,10 @@ class EmbeddedNova(base.ServersTestBase):
             self.fail(f'{server["name"]} is still there')
 
     def _settled(self, server: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The server in the API, or None while a task is in progress.
+        """Return the server in the API, or None while a task is in progress.
 
-        The databases of the cells are asked first: a request to the API takes
-        a fifth of the time of a boot, during which nothing else makes
-        progress.
+        The databases of the cells are queried first, because a request to the
+        API takes a fifth of the time of a boot and blocks everything else.
         """
         if not any(task_state is None and vm_state != 'building'
                    for vm_state, task_state in self._states(server)):
@@ -251,7 +250,7 @@ class EmbeddedNova(base.ServersTestBase):
         return now if now['OS-EXT-STS:task_state'] is None else None
 
     def _states(self, server: Mapping[str, Any]) -> list[tuple[str, str]]:
-        """The state and task of a server in each cell that has it."""
+        """Return the state and task of a server in each cell that has it."""
         states: list[tuple[str, str]] = []
         for database in self._databases:
             with database.connect() as connection:
@@ -269,7 +268,7 @@ class EmbeddedNova(base.ServersTestBase):
         return False
 
     def host_of(self, server: Mapping[str, Any]) -> str | None:
-        """Name of the host that a server is on."""
+        """Return the name of the host of a server."""
         found = self.api.get_server(server['id'])
         host: str | None = found['OS-EXT-SRV-ATTR:host']
         return host
@@ -277,20 +276,20 @@ class EmbeddedNova(base.ServersTestBase):
     # What Nova passed to libvirt
 
     def ledger(self, host: str) -> embedded_ledger.Ledger:
-        """The machine with a name and the guests on it."""
+        """Return the ledger of a host."""
         connection = self.connections[host]
         return embedded_ledger.Ledger(
             connection.machine, tuple(map(_read_domain, connection.domains())))
 
     def guest(self, server: Mapping[str, Any]) -> domain.Domain:
-        """The domain of a server, on the host where Nova says it is."""
+        """Return the domain of a server on its host in Nova."""
         host = self.host_of(server)
         self.assertIsNotNone(host)
         return next(guest for guest in self.ledger(str(host)).guests
                     if guest.uuid == server['id'])
 
     def faults(self) -> list[str]:
-        """The faults on all hosts, see :class:`Ledger`."""
+        """Return the faults on all hosts; see :class:`Ledger`."""
         return [fault for host in self.connections
                 for fault in self.ledger(host).faults()]
 

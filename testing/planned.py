@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Machines configured as a plan of ``hpcvirt flavor plan`` says."""
+"""Configure machines by a plan of ``hpcvirt flavor plan``."""
 
 import dataclasses
 import json
@@ -18,10 +18,9 @@ def machine(host: host_model.Host, document: Mapping[str, Any],
     """Configure a host like an operator who follows the plan.
 
     :param host: the host as it was read
-    :param document: what ``--format json`` prints
-    :param vfs_per_device: the virtual functions that the plan's profile
-        asks for
-    :param vgpus_per_device: the vGPUs that each card gives
+    :param document: the output of ``--format json``
+    :param vfs_per_device: number of virtual functions in the plan's profile
+    :param vgpus_per_device: number of vGPUs of each card
     """
     config = document['host_config'][host.name]
     mdev, = config.get('mdev_types') or [
@@ -48,7 +47,7 @@ def machine(host: host_model.Host, document: Mapping[str, Any],
 
 
 def pci_aliases(document: Mapping[str, Any]) -> list[str]:
-    """``[pci]alias`` of a plan, for nova-api and nova-scheduler."""
+    """Return ``[pci]alias`` of a plan, for nova-api and nova-scheduler."""
     return sorted({
         json.dumps(alias) for config in document['host_config'].values()
         for alias in config.get('pci_alias', ())})

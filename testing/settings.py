@@ -2,10 +2,10 @@
 
 """One nova.conf for each compute host of a process.
 
-Nova's configuration is global to a process, but real compute hosts differ:
-in their dedicated CPUs, in what they reserve, in their devices. While code
-runs on behalf of a compute host, :class:`OwnSettings` lets it read the
-options of that host; all other code reads the global ones.
+Nova's configuration is global to a process, but compute hosts differ in their
+dedicated CPUs, reserved resources and devices. :class:`OwnSettings` lets code
+that runs on behalf of a compute host read the options of that host; all other
+code reads the global options.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ import fixtures
 _TRACKER = 'nova.compute.resource_tracker.ResourceTracker'
 _DRIVER = 'nova.virt.libvirt.driver.LibvirtDriver'
 
-#: The methods that read the options below, or call what reads them.
+#: The methods that read the options of compute hosts, directly or indirectly.
 READERS = (
     f'{_TRACKER}._update_available_resource',
     f'{_DRIVER}._cleanup_resize',
@@ -45,11 +45,13 @@ class ComputeSettings:
     :ivar cpu_dedicated_set: ``[compute]cpu_dedicated_set``, None if unset
     :ivar cpu_shared_set: ``[compute]cpu_shared_set``, None if unset
     :ivar reserved_host_memory_mb: ``[DEFAULT]reserved_host_memory_mb``
-    :ivar reserved_huge_pages: ``[DEFAULT]reserved_huge_pages``, each as it
-        stands in nova.conf: ``node:0,size:2048,count:64``
-    :ivar device_spec: ``[pci]device_spec``, each a JSON text
-    :ivar mdev_type: the one of ``[devices]enabled_mdev_types``, with the
-        options of its group; None if unset
+    :ivar reserved_huge_pages: ``[DEFAULT]reserved_huge_pages``, as texts of
+        nova.conf: ``node:0,size:2048,count:64``
+    :ivar device_spec: ``[pci]device_spec``, as JSON texts
+    :ivar mdev_type: the only type of ``[devices]enabled_mdev_types``, None if
+        unset
+    :ivar mdev_addresses: ``device_addresses`` of its group
+    :ivar mdev_class: ``mdev_class`` of its group
     """
 
     cpu_dedicated_set: str | None = None
@@ -62,7 +64,7 @@ class ComputeSettings:
     mdev_class: str = 'VGPU'
 
     def options(self) -> Mapping[tuple[str | None, str], object]:
-        """Option values as Nova reads them, by (group, name)."""
+        """Return (group, name) of options to the values that Nova reads."""
         return {
             ('compute', 'cpu_dedicated_set'): self.cpu_dedicated_set,
             ('compute', 'cpu_shared_set'): self.cpu_shared_set,
@@ -80,12 +82,12 @@ class ComputeSettings:
 
 
 class ComputeHost(Protocol):
-    """What code that acts for a host needs.
+    """The attributes of a host that :func:`acting_for` needs.
 
     :ivar hostname: its name
     :ivar settings: its part of nova.conf
-    :ivar physical_functions: addresses of its SR-IOV physical functions;
-        Nova looks for them in the sysfs of the machine it runs on
+    :ivar physical_functions: addresses of its SR-IOV physical functions, which
+        Nova would otherwise look for in the sysfs of this machine
     """
 
     hostname: str
@@ -109,7 +111,7 @@ def acting_for(host: ComputeHost) -> Iterator[None]:
 class OwnSettings(fixtures.Fixture):
     """Make Nova's compute code read the settings of its own host.
 
-    The host is known by its libvirt connection, a
+    The host is identified by its libvirt connection, a
     :class:`testing.libvirt.Connection`.
     """
 

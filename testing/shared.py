@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What all embedded Novas of a process share.
+"""Share constant data between all embedded Novas of a process.
 
-Each test starts its own Nova, so that tests do not influence each other. Only
-what is the same for all of them and never changes is shared: compiled SQL
-statements, and the parsed files of policies.
+Each test starts its own Nova, so that tests do not influence each other. They
+share only data that never changes: compiled SQL statements and parsed policy
+files.
 """
 
 import functools
@@ -22,8 +22,8 @@ _STATEMENTS: dict[Any, Any] = {}
 class SharedStatements(fixtures.Fixture):
     """Compile each SQL statement once, not once for each database.
 
-    SQLAlchemy looks compiled statements up by the identity of the dialect, and
-    each engine has its own. All dialects of SQLite are equal here.
+    SQLAlchemy caches compiled statements by the dialect, and each engine has
+    its own dialect. This fixture makes all dialects of SQLite equal.
     """
 
     def _setUp(self) -> None:  # noqa: N802
@@ -64,10 +64,10 @@ _parsed_policies = functools.cache(policy.parse_file_contents)
 
 @functools.cache
 def paste_without_v2(path: pathlib.Path) -> str:
-    """Nova's configuration of the API, without version 2.0.
+    """Return Nova's configuration of the API without version 2.0.
 
-    Loading a version takes as long as booting a server, and no test uses this
-    one.
+    Loading a version takes as long as booting a server, and no test uses
+    version 2.0.
     """
     return ''.join(
         line for line in path.read_text().splitlines(keepends=True)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The acceptance of a host: what fills it, and what was decided.
+"""The acceptance of a host: the instances that fill it, and the decision.
 
-A host that passes gets the traits that flavors may require:
+A host that passes gets traits, which flavors may require:
 
 ``CUSTOM_HPCVIRT_OVERHEAD_LE_3``, ``_5`` and ``_10``
-    if programs in guests take at most 3, 5 or 10 % longer than natively: by
-    the upper end of the interval of the worst figure that was judged. A host
-    has every one of them that holds, so that a flavor requires one only. A
-    host that was compared with its class has none.
+    if programs in guests take at most 3, 5 or 10 % longer than natively. The
+    upper end of the interval of the worst judged figure decides. A host has
+    all of these traits that hold, so that a flavor need require only one. A
+    host that was compared with its class has none of them.
 
 ``CUSTOM_HPCVIRT_AUDITED``
     if its audit was given and found no fault.
@@ -30,7 +30,7 @@ from hpcvirt.flavors import plan_document
 
 Word = judgement.VerdictResult
 
-#: Overhead in percent to the trait that says that it is not larger.
+#: Overhead in percent to the trait of hosts with at most that overhead.
 OVERHEAD = {percent: f'CUSTOM_HPCVIRT_OVERHEAD_LE_{percent}'
             for percent in (3, 5, 10)}
 AUDITED = 'CUSTOM_HPCVIRT_AUDITED'
@@ -42,9 +42,9 @@ SCHEMA_VERSION = 1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AcceptancePart:
-    """What is measured at once: guests of one flavor that fill the host.
+    """One measurement: instances of one flavor that fill the host.
 
-    :ivar result: its id in the store, empty if it is not finished
+    :ivar result: id of its result in the store, empty if it is not finished
     """
 
     flavor: str
@@ -56,20 +56,20 @@ class AcceptancePart:
 class Acceptance:
     """The acceptance of one host.
 
-    :ivar request: digest of what was asked for; an acceptance that was
-        interrupted is continued by the same request
+    :ivar request: digest of the request; the same request continues an
+        acceptance that was interrupted
     :ivar native: the native target, empty if the host is compared with its
         class
-    :ivar command: repeats it
-    :ivar repaired: what was changed on the host since it was measured before;
-        the attempts before that do not count any more
-    :ivar machine: name to value: what its firmware says of the machine
-    :ivar audit: the findings of its audit, None if there was none
+    :ivar command: the command that repeats the acceptance
+    :ivar repaired: what was repaired on the host; attempts before the repair
+        no longer count
+    :ivar machine: name to value: what the firmware says about the machine
+    :ivar audit: the findings of the audit, None if none was given
     :ivar result: PASS, FAIL or INCONCLUSIVE; None before the end
-    :ivar reason: why it is not PASS
-    :ivar overhead: how much longer than native programs may take in guests,
-        at most (0.05: 5 %); None if it was not compared with native
-    :ivar traits: those that the host got
+    :ivar reason: why the result is not PASS
+    :ivar overhead: upper limit of the overhead of programs in guests (0.05 is
+        5 %); None if the host was not compared with native
+    :ivar traits: the traits that the host got
     """
 
     host: str
@@ -100,9 +100,9 @@ class Acceptance:
 def find_parts(plan: plan_document.PlanDocument, host: str,
                names: Sequence[str],
                where: str) -> tuple[AcceptancePart, ...]:
-    """Find out what fills a host.
+    """Return the measurements of an acceptance.
 
-    :param names: the flavors that are to fill it, one after the other
+    :param names: flavors that fill the host, one after the other
     :param where: the file of the plan, for errors
     :raises InvalidInput: if the plan is not for this host and these flavors
     """
@@ -121,19 +121,19 @@ def find_parts(plan: plan_document.PlanDocument, host: str,
                 f'"hpcvirt flavor plan --format json {host}=TOPOLOGY"')
         if not count:
             raise exception.InvalidInput(
-                where, f'says that the host {host} takes no instance of '
-                f'{name}')
+                where, f'has no room for an instance of {name} on the host '
+                f'{host}; choose another flavor')
         parts.append(AcceptancePart(name, count))
     return tuple(parts)
 
 
 def decide(begun: Acceptance, verdict: judgement.Verdict | None,
            missing: str, ended_at: str) -> Acceptance:
-    """Decide on a host that was measured.
+    """Decide on a host.
 
     :param verdict: None if nothing was measured
-    :param missing: why not everything was measured, empty if it was; the host
-        cannot pass then
+    :param missing: why a measurement is missing, so that the host cannot
+        pass; empty if none is
     """
     word = Word.INCONCLUSIVE
     if verdict is not None and (verdict.result is Word.FAIL or (
@@ -150,10 +150,10 @@ def decide(begun: Acceptance, verdict: judgement.Verdict | None,
 
 
 def overhead(verdict: judgement.Verdict) -> float | None:
-    """Return how much longer programs take in guests, at most.
+    """Return the upper limit of the overhead in guests, as a fraction.
 
-    :returns: the worse end of the worst interval; None if a figure that is
-        judged has no interval
+    :returns: the worse end of the worst interval; None if a judged figure
+        has no interval
     """
     ends = []
     for figure in verdict.judgements:
@@ -168,7 +168,7 @@ def overhead(verdict: judgement.Verdict) -> float | None:
 
 
 def traits(found: Acceptance) -> tuple[str, ...]:
-    """List the traits of a host; none unless it passes."""
+    """Return the traits of a host; none unless it passes."""
     if found.result is not Word.PASS:
         return ()
     earned = [] if found.overhead is None else [

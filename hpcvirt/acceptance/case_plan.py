@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plan the cases of a study on the hosts of a site.
-
-A plan has the flavor of the guests and the settings of the hosts.
-"""
+"""Plan the flavor and the host settings for cases of a study on a site."""
 
 import dataclasses
 import functools
@@ -33,11 +30,11 @@ from hpcvirt.specs import vocabulary
 
 @dataclasses.dataclass(frozen=True)
 class CasePlan:
-    """How these hosts can run a case.
+    """The plan of a case on the hosts of a site.
 
-    :ivar flavor: the flavor of every guest; it belongs to the study and has
-        no mark of a plan, so that "hpcvirt flavor apply" leaves it alone
-    :ivar plan: the settings that the hosts need
+    :ivar flavor: the flavor of all guests. It lacks the extra spec that marks
+        the flavors of a plan, so that "hpcvirt flavor apply" ignores it.
+    :ivar plan: the settings of the hosts
     """
 
     scaled: scaling.ScaledCase
@@ -46,13 +43,13 @@ class CasePlan:
 
     @property
     def warnings(self) -> tuple[warning.PlanWarning, ...]:
-        """The warnings about the hosts; no flavor of the plan is created."""
+        """The warnings about the hosts, without those about flavors."""
         return tuple(item for item in self.plan.warnings if not item.subjects
                      or {*self.scaled.hosts} & {*item.subjects})
 
 
 def document(planned: CasePlan | scaling.CaseRefusal) -> dict[str, Any]:
-    """Return the plan of a case, or the reason for none, for programs."""
+    """Return the plan of a case, or the reason for its refusal, as JSON."""
     if isinstance(planned, scaling.CaseRefusal):
         return {'case': planned.case.id, 'refused': planned.reason}
     scaled = planned.scaled
@@ -69,7 +66,7 @@ def document(planned: CasePlan | scaling.CaseRefusal) -> dict[str, Any]:
 
 
 class CasePlanner:
-    """Plans cases on hosts; equal host settings are planned only once."""
+    """A planner of cases, which plans equal host settings only once."""
 
     def __init__(self, hosts: Sequence[host_model.Host],
                  profile: profiles.Profile) -> None:
@@ -82,7 +79,7 @@ class CasePlanner:
              case: study.Case) -> CasePlan | scaling.CaseRefusal:
         """Plan a case.
 
-        :raises InvalidInput: if no plan can be made for the hosts at all
+        :raises InvalidInput: if the hosts cannot be planned for any case
         """
         hosts = []
         for host in self._hosts:
@@ -97,16 +94,16 @@ class CasePlanner:
         planned = self._scaled(study_, case, tuple(hosts), profile)
         if not isinstance(planned, CasePlan) or not _may_be_split(planned):
             return planned
-        # By default Nova takes the cells with the most free memory, of
-        # whatever socket.
+        # By default Nova takes the host cells with the most free memory,
+        # which may be in different sockets.
         packed = self._scaled(study_, case, tuple(hosts), dataclasses.replace(
             profile, pack_cells=True))
         if isinstance(packed, CasePlan) and not _may_be_split(packed):
             return packed
         if case.guests.partition is study.GuestSpan.SOCKET:
             return scaling.CaseRefusal(
-                case, 'needs guests within a socket, and Nova would spread '
-                'their cells over several')
+                case, 'needs guests within a socket, but Nova would spread '
+                'their guest cells over several sockets')
         return planned
 
     def _scaled(self, study_: study.Study, case: study.Case,
@@ -123,7 +120,7 @@ class CasePlanner:
 
 
 def _may_be_split(planned: CasePlan) -> bool:
-    """Tell whether Nova may spread a guest that fits in one socket."""
+    """Whether Nova may spread a guest that fits in one socket."""
     guest = planned.scaled.guest
     if guest is None or len(guest.cells) == 1 or (
             guest.numa_scope is shape.NUMAScope.SOCKET):
@@ -134,7 +131,7 @@ def _may_be_split(planned: CasePlan) -> bool:
 
 
 def _site(plan: plans.Plan) -> scaling.Site | None:
-    """Describe the hosts for the scaling; None if they are not alike."""
+    """Return the hosts for the scaling; None if they are not alike."""
     sizes = {(len(planned.partition.dedicated),
               len({share.socket for share in planned.partition.cells}))
              for planned in plan.hosts}
@@ -161,9 +158,7 @@ def _flavor(study_: study.Study, scaled: scaling.ScaledCase,
 
 def table(cases: Sequence[CasePlan | scaling.CaseRefusal],
           width: int | None) -> str:
-    """Draw what each case is on the hosts of a site.
-
-    Cases that the hosts cannot run follow below, with the reason.
+    """Draw a table of the planned cases, and lines for the refused ones.
 
     :param width: columns of the terminal, None for no limit
     """
@@ -194,7 +189,7 @@ def _table_row(planned: CasePlan) -> tuple[str, ...]:
 
 
 def list_settings(planned: CasePlan) -> Iterator[str]:
-    """List what must be set by hand before the case is run, line by line."""
+    """Yield what must be set by hand before the case is run, in lines."""
     case = planned.scaled.case
     yield from preconditions.instructions(case)
     if len(planned.scaled.hosts) > 1:
@@ -210,7 +205,7 @@ def list_settings(planned: CasePlan) -> Iterator[str]:
 
 
 def make_user_data(case: study.Case) -> str:
-    """Write the user data of an instance; empty if it needs none."""
+    """Return the user data of an instance; empty if it needs none."""
     thp = preconditions.THP.get(case.guests.pages)
     if thp is None:
         return ''
@@ -220,7 +215,7 @@ def make_user_data(case: study.Case) -> str:
 
 def _list_pinned(planned: plans.PlannedHost,
                  plan: plans.Plan) -> Iterator[str]:
-    """Write the settings without those that a study varies."""
+    """Yield the settings for pinned guests, without those of cases."""
     yield from nova_conf.compute(planned, plan)
     pages = host_files.page_parameters(kernel_settings.make_state(planned))
     if pages:
@@ -233,7 +228,7 @@ def _list_pinned(planned: plans.PlannedHost,
 
 
 def _list_floating(planned: plans.PlannedHost) -> Iterator[str]:
-    """Let guests float over all CPUs for guests; none is dedicated."""
+    """Yield the settings that let guests float over all dedicated CPUs."""
     yield '[DEFAULT]'
     yield ('reserved_host_memory_mb = '
            f'{planned.settings.reserved_host_memory_mb}')

@@ -2,36 +2,36 @@
 
 """Judge a host against its class, from the results in a store.
 
-The peer hosts of a host are those on which the same was measured: the same
-benchmark with the same settings and binaries, in as many guests of the
-same flavor, with the same CPU model and the same software. Of each peer the
-last run counts, with its guest samples. A peer that was not accepted does
-not count.
+The peers of a host are the hosts with the same measurement: the same benchmark
+with the same settings and binaries, in as many instances of the same flavor,
+with the same CPU model and the same software. The guest samples of the last
+run on each peer count. A peer whose acceptance failed does not count.
 
-A *level* is what a figure of one host is like: the mean over its launches of
-the median loss of their samples, where a loss is the logarithm of a time, or
-of 1 / rate. The levels of the peers show what to expect of one more host of
-the class. Its difference from the class is judged by the prediction interval
-of Student's t distribution:
+The *level* of a host for a figure is the mean over its launches of the median
+loss of their samples; the loss is the logarithm of a time, or of 1 / rate. The
+levels of the peers predict that of one more host of the class. The difference
+of the host from the class is judged by the prediction interval of Student's t
+distribution:
 
     loss of the host - median of the peers
         +- t x sqrt(spread ** 2 x (1 + pi / 2k) + excess)
 
-with the standard deviation of the k peers as spread, or with the standard
-error of a level where that is larger; pi / 2k of the variance of a host is
-that of the median of k hosts. The launches of a new host may vary more than
-those of its peers: so it is measured in several, and the excess of the
-variance of its level over theirs is added. The degrees of freedom are by
-Satterthwaite's formula. If the levels of the peers seem to change with time,
-the host must pass or fail against the end of their line as well.
+where spread is the larger of the standard deviation of the k peers and the
+standard error of a level. The variance of the median of k hosts is pi / 2k of
+the variance of a host. The launches of a new host may vary more than those of
+its peers. Therefore it is measured in several launches, and the excess of the
+variance of its level over theirs is added. Satterthwaite's formula gives the
+degrees of freedom. If the levels of the peers seem to change with time, the
+host must also pass or fail against the end of their regression line.
 
 A host exactly at the bound passes in at most 5 % of all cases and fails in at
-most 5 %, and so does a typical host of a class that differs by more than the
+most 5 %; so does a typical host of a class whose hosts differ by more than the
 bound (benchmarks/acceptance.py).
 
-A slow peer host would widen the spread of a class until nothing can be
-decided. A peer is left out if it is far from the others: by more than 5 robust
-standard deviations, by more than 5 %, and no more than a quarter of them.
+A slow peer would widen the spread of a class until nothing can be decided.
+Therefore a peer is left out if it is far from the others: by more than 5
+robust standard deviations and by more than 5 %. At most a quarter of the peers
+are left out.
 """
 
 import dataclasses
@@ -55,38 +55,38 @@ from hpcvirt.bench.model import record
 
 Word = judgement.VerdictResult
 
-#: How much slower than its class a host may be, unless the user says
-#: otherwise: less is not called behind in reports either.
+#: The default bound: how much slower than its class a host may be. Reports
+#: call a host behind from the same difference on.
 _ALLOWED = f'{trends.MIN_CHANGE:%}'
 
 METHOD = ("Ratio host / class; prediction intervals of Student's t from the "
           'levels of the peer hosts, at most 5 % false PASS and 5 % false '
           'FAIL, Holm over all figures')
 
-#: What peer hosts may differ in: what their firmware brings.
+#: Facts in which peer hosts may differ, since they depend on the firmware.
 _MAY_DIFFER = ('cpu.microcode', 'mitigation.')
 
-#: With fewer the t interval is wider than any bound worth testing.
+#: With fewer peers, the t interval is wider than any bound worth testing.
 MIN_PEER_HOSTS = 5
 #: A peer host is left out if it differs by more than both of these: a number
 #: of robust standard deviations of the others, and a loss.
 _FAR = 5.0
 _FAR_LOSS = math.log(1.05)
-#: A line through the levels counts if chance rarely makes one as steep.
+#: Largest p-value of a regression line through the levels that counts.
 _CHANCE = 0.2
-#: At most one peer host in this number is left out.
+#: At most one in this number of peer hosts is left out.
 _KEPT = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Level:
-    """What one figure of a host is like.
+    """The level of a host for one figure.
 
     :ivar loss: mean over the launches of the median loss of their samples
-    :ivar error: standard error of it; if only one launch is known, from robust
-        deviations of its samples
-    :ivar launches: number of launches, 1 if they are not known
-    :ivar measured_at: empty if it is not known
+    :ivar error: standard error of ``loss``; for a single launch, from the
+        robust deviation of its samples
+    :ivar launches: number of launches, 1 if they are unknown
+    :ivar measured_at: empty if it is unknown
     """
 
     host: str
@@ -98,7 +98,7 @@ class Level:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Cautious:
-    """The loss by two models of a class; both must reject a test."""
+    """The loss by two models of a class; a test needs both to reject."""
 
     models: tuple[stats.Normal, stats.Normal]
 
@@ -122,10 +122,10 @@ class _Cautious:
 class ClassComparison:
     """A host against its class.
 
-    :ivar estimate: its loss against the class
+    :ivar estimate: the loss of the host against the class
     :ivar class_loss: the level of the class
-    :ivar peer_hosts: the hosts that count
-    :ivar left_out: those that are too far from the others
+    :ivar peer_hosts: the peers that count
+    :ivar left_out: the peers that are too far from the others
     """
 
     estimate: stats.Estimate
@@ -138,9 +138,8 @@ def judge(runs: Iterable[record.Run], stored: Sequence[record.Run],
           refused: Collection[str] = ()) -> judgement.Verdict:
     """Judge the runs on a host against those on its peer hosts.
 
-    :param runs: those on the host, unpaired
     :param stored: all runs of the store
-    :param refused: hosts that do not count
+    :param refused: hosts that do not count as peers
     """
     pending = [figure for run in runs
                for figure in _figures(run, peer_runs(run, stored, refused))]
@@ -150,7 +149,7 @@ def judge(runs: Iterable[record.Run], stored: Sequence[record.Run],
 
 def peer_runs(run: record.Run, stored: Iterable[record.Run],
               refused: Collection[str] = ()) -> tuple[record.Run, ...]:
-    """Find the last run on each peer of a host."""
+    """Return the last run on each peer of a host, sorted by host."""
     wanted = _alike(run)
     found: dict[str, record.Run] = {}
     for other in stored:
@@ -167,7 +166,7 @@ def peer_runs(run: record.Run, stored: Iterable[record.Run],
 
 
 def _alike(run: record.Run) -> tuple[object, ...]:
-    """What is equal for the runs on all hosts of a class."""
+    """Return what is equal for the runs on all hosts of a class."""
     identity = {
         name: value for name, value in run.identity.items()
         if not name.startswith(f'{record.Side.NATIVE} ')
@@ -188,15 +187,15 @@ def _figures(run: record.Run,
         too_few = (f'only {count} of the {run.planned_pairs} planned samples '
                    'exist')
     elif count < sample_pairs.MIN_PAIRS:
-        too_few = (f'{count} samples, at least {sample_pairs.MIN_PAIRS} are '
-                   'needed')
+        too_few = (f'too few samples: {count}, at least '
+                   f'{sample_pairs.MIN_PAIRS} are needed')
     return figures.estimate_each(
         run, _bounds(run), lambda metric, bound: _figure(
             run, metric, bound, others), too_few)
 
 
 def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
-    """Find the bounds: the user's, else the same for all primary figures."""
+    """Return the bounds of the user, and defaults for primary figures."""
     directions = {name: figure.direction for sample in run.samples
                   for name, figure in sample.outcome.metrics.items()}
     return {**{metric: bounds.parse_overhead(_ALLOWED, directions[metric])
@@ -213,8 +212,8 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
     if own.launches < sample_pairs.MIN_PAIRS:
         return figures.Figure(dataclasses.replace(
             blank, reason=f'{own.launches} launches of the host are known, at '
-            f'least {sample_pairs.MIN_PAIRS} are needed: they may vary more '
-            'than those of its class'))
+            f'least {sample_pairs.MIN_PAIRS} are needed to see whether they '
+            'vary more than those of its class'))
     limit = bound.limit(direction)
     blank = dataclasses.replace(
         blank, limit=limit, pairs=len(_counted(run)),
@@ -224,7 +223,7 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
     if compared is None:
         return figures.Figure(dataclasses.replace(
             blank, reason=f'{len(known)} peer hosts are known, at least '
-            f'{MIN_PEER_HOSTS} are needed: measure more hosts of '
+            f'{MIN_PEER_HOSTS} are needed; measure more hosts of '
             'its class, or measure against native'))
     remark = f'against {", ".join(compared.peer_hosts)}'
     if isinstance(compared.estimate, _Cautious):
@@ -252,7 +251,7 @@ def _decide(figure: figures.Figure, _estimate: stats.Estimate, p_pass: float,
             p_fail: float, _p_alone: float) -> judgement.Judgement:
     word, reason = Word.INCONCLUSIVE, (
         'the interval includes the bound: the hosts of the class differ too '
-        'much, or are too few')
+        'much or are too few')
     if p_pass <= stats.ALPHA:
         word, reason = Word.PASS, ''
     elif p_fail <= stats.ALPHA:
@@ -265,10 +264,10 @@ def _decide(figure: figures.Figure, _estimate: stats.Estimate, p_pass: float,
 
 def level(host: str, losses: Sequence[float], launches: Sequence[str] = (),
           measured_at: str = '') -> Level:
-    """Find the level of a host.
+    """Compute the level of a host.
 
-    :param losses: of at least two samples
-    :param launches: the launch of each sample; empty if it is not known
+    :param losses: losses of at least two samples
+    :param launches: the launch of each sample; empty if they are unknown
     """
     if len(set(launches)) > 1:
         found = list(map(statistics.median,
@@ -286,7 +285,7 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
 
     :returns: None if there are too few peer hosts
     """
-    kept = _without_far(peers)
+    kept = _remove_far(peers)
     if len(kept) < MIN_PEER_HOSTS:
         return None
     losses, count = [peer.loss for peer in kept], len(kept)
@@ -315,10 +314,11 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
 
 
 def _end_of_trend(peers: Sequence[Level]) -> tuple[float, float] | None:
-    """Draw a line through the levels; None if it may well be chance.
+    """Extrapolate the levels by a regression line.
 
     :param peers: in the order in which they were measured
-    :returns: the level that it predicts for the next host, its variance
+    :returns: the predicted level of the next host and its variance; None if
+        the line may be due to chance
     """
     if len({peer.measured_at for peer in peers}) < len(peers):
         return None
@@ -334,8 +334,8 @@ def _end_of_trend(peers: Sequence[Level]) -> tuple[float, float] | None:
         1 + 1 / count + (count + 1) ** 2 / 4 / squares)
 
 
-def _without_far(peers: Sequence[Level]) -> list[Level]:
-    """Leave out peers that are far from the others, the farthest first."""
+def _remove_far(peers: Sequence[Level]) -> list[Level]:
+    """Remove peers that are far from the others, the farthest first."""
     kept = list(peers)
     while len(kept) > MIN_PEER_HOSTS and (
             len(peers) - len(kept) < len(peers) // _KEPT):

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Carry out the acceptance of a host, and undo what it needed.
+"""Carry out the acceptance of a host, and clean up.
 
-Each step is written to the record before the next one begins. After a kill
-the same request finds the record, the instances and the samples, and goes on.
-However it ends otherwise, the instances, the key pair and the copies of
-flavors are removed.
+Each step is recorded before the next one begins. If the process is killed, the
+same request finds the record, the instances and the samples, and continues. In
+all other cases the instances, the key pair and the copies of flavors are
+removed at the end.
 """
 
 import dataclasses
@@ -33,8 +33,7 @@ from hpcvirt.bench.run import target as targets
 from hpcvirt.model import quarantine
 
 _MINUTE_S = 60.0
-#: Name of a fact to the file below /sys/class/dmi/id; only root may read the
-#: serial number.
+#: Fact to its file in /sys/class/dmi/id; only root can read the serial number.
 _DMI = {'vendor': 'sys_vendor', 'product': 'product_name',
         'serial number': 'product_serial', 'firmware': 'bios_version',
         'firmware date': 'bios_date', 'board': 'board_name'}
@@ -45,49 +44,51 @@ for name; do
 done
 :
 """
-#: Facts of a sample that describe the machine as well.
+#: Fact to its name in the environment of a sample.
 _FACTS = {'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
           'CPUs online': 'cpu.online', 'SMT': 'cpu.smt', 'kernel': 'kernel',
           'kernel command line': 'kernel.cmdline'}
 
 
 class HostClient(Protocol):
-    """The host in its cloud."""
+    """The operations of an acceptance on the host in its cloud."""
 
     def check_free(self, host: str) -> None:
-        """Raise InvalidInput if the host has instances of others."""
+        """Raise InvalidInput if the host has other instances."""
 
     def fill(self, flavor: str, count: int, without: Collection[str],
               public_key: str) -> Sequence[str]:
-        """Start instances, or find them, and return their ids."""
+        """Start instances, unless they exist, and return their ids."""
 
     def stop(self) -> None:
         """Delete the instances."""
 
     def clear(self) -> None:
-        """Remove all that was created."""
+        """Remove everything that was created."""
 
     def hold(self, hold: quarantine.Hold) -> None:
         """Put the host in quarantine."""
 
     def release(self, holder: str) -> None:
-        """End the quarantine by one holder."""
+        """End the quarantine by a holder."""
 
     def set_traits(self, earned: Iterable[str], of: Collection[str]) -> None:
-        """Set those of some traits that the host has earned."""
+        """Set the earned traits, and remove the others of ``of``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HostAcceptance:
-    """Accepts one host.
+    """The acceptance of a host, ready to be carried out.
 
-    :ivar connect: makes a target of the id of an instance, its flavor and the
-        file with its private key
+    :ivar data: directory of raw outputs
+    :ivar time_limit_min: time limit of all measurements together
+    :ivar connect: makes a target from the id of an instance, its flavor and
+        the file of its private key
     :ivar connect_native: makes a target of the host itself
-    :ivar show: makes what shows the progress
-    :ivar not_started: the error of instances that Nova did not start
-    :ivar complain: tells the user what could not be removed
-    :ivar by: who holds the host
+    :ivar show: makes the progress display of a measurement
+    :ivar not_started: the exception for instances that Nova did not start
+    :ivar complain: called with a line on what could not be removed
+    :ivar by: who puts the host in quarantine
     """
 
     host: HostClient
@@ -105,8 +106,8 @@ class HostAcceptance:
     def accept(self, asked: acceptance.Acceptance) -> acceptance.Acceptance:
         """Accept the host.
 
-        :returns: what was decided; it is also in the records
-        :raises HpcvirtError: if it cannot be decided; the record is kept
+        :returns: the acceptance with its decision, as it is recorded
+        :raises HpcvirtError: if there is no decision; the record is kept
         """
         with location.measure(self.data, f'accept-{asked.host}'):
             begun = self.records.unfinished(asked.host, asked.request)
@@ -115,7 +116,7 @@ class HostAcceptance:
                 began_at=begun.began_at if begun else sampler.read_clock())
             self.records.write(found)
             self._hold(found, 'is being accepted')
-            # Something may have started before the host was held.
+            # An instance may have started before the quarantine.
             self.host.check_free(found.host)
             found = self._carry_out(found)
             self._close(found)
@@ -180,7 +181,7 @@ class HostAcceptance:
 
     def _read_runs(self, found: acceptance.Acceptance,
                    results: Sequence[str]) -> tuple[record.Run, ...]:
-        """Read what was measured; nothing before a repair counts."""
+        """Read the runs, without attempts before the last repair."""
         since = self.records.repaired_at(found.host)
         return tuple(
             dataclasses.replace(
@@ -201,10 +202,7 @@ class HostAcceptance:
         return class_verdict.judge(runs, stored, self.records.refused())
 
     def _close(self, found: acceptance.Acceptance) -> None:
-        """Give a host what it has earned.
-
-        An acceptance without a decision leaves the traits as they are.
-        """
+        """Set the quarantine of the host and, if decided, its traits."""
         if found.result is not judgement.VerdictResult.INCONCLUSIVE:
             self.host.set_traits(found.traits, acceptance.TRAITS)
         if found.result is judgement.VerdictResult.PASS:
@@ -219,11 +217,11 @@ class HostAcceptance:
 
 
 def read_machine(place: executor.Executor) -> dict[str, str]:
-    """Read what the firmware of a machine says of it, for a vendor.
+    """Read the facts that identify a machine to its vendor.
 
-    What it does not say is left out.
+    Facts that the firmware does not state are left out.
 
-    :raises Unreachable: if the place does not answer
+    :raises Unreachable: if the machine does not answer
     """
     dmi = environment.parse(place.run(
         ['sh', '-c', _SCRIPT, 'dmi', *_DMI.values()]).stdout)

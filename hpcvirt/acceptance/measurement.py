@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measure in instances that were started for it.
+"""Measure in instances that are started for the purpose.
 
-The acceptance of a host, the case of a study and the Tempest plugin differ in
-who starts the instances. What follows is the same: wait until they answer, let
-them log in to each other, pair them with native, execute the plan, and stop
-what still runs if the time is over.
+The acceptance of a host, the case of a study and the Tempest plugin start
+instances in different ways. The rest is the same: wait until they answer, let
+them log in to each other, pair them with native targets, execute the plan, and
+stop running jobs at the time limit.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target as targets
 
-#: How long instances that run may take until they accept ssh.
+#: How long an active instance may take until it accepts ssh.
 SSH_S = 600.0
 PAUSE_S = 2.0
 
@@ -45,14 +45,14 @@ _SSH_CONFIG = ('StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n'
 
 
 class TimeUp(exception.HpcvirtError):
-    """The time for a measurement is over."""
+    """A measurement reached its time limit."""
 
 
 class TimeLimit:
-    """Shows the progress until the time is over.
+    """A progress display that raises TimeUp at a deadline.
 
-    :param deadline: by the monotonic clock
-    :ivar result: the id of the result, empty before there is one
+    :param deadline: time of the monotonic clock
+    :ivar result: id of the result, empty before it is opened
     """
 
     def __init__(self, shown: runner.Progress,
@@ -84,12 +84,12 @@ class TimeLimit:
 
 @dataclasses.dataclass(frozen=True)
 class Measurement:
-    """Measures in instances.
+    """A measurement in instances.
 
-    :ivar make_plan: plans what is measured with pairs of instance and native
-    :ivar joined: whether a program runs over several instances
-    :ivar store: keeps what was measured
-    :ivar software: name to version, kept with the result
+    :ivar make_plan: makes a plan for pairs of an instance and a native target
+    :ivar joined: whether a program spans several instances
+    :ivar software: name to version, stored with the result
+    :ivar ssh_s: how long to wait until an instance accepts ssh
     """
 
     make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan]
@@ -104,10 +104,10 @@ class Measurement:
             key_file: str = '') -> str:
         """Measure, or continue to measure, and close the connections.
 
-        :param natives: one for each guest, or none
-        :param key_file: the private key of the instances
+        :param natives: one for each guest, or empty
+        :param key_file: file of the private key of the instances
         :returns: the id of the result
-        :raises TimeUp: if the time is over; finished samples are kept
+        :raises TimeUp: at the time limit; finished samples are kept
         :raises Unreachable: if an instance does not answer
         """
         with contextlib.ExitStack() as stack:
@@ -129,7 +129,7 @@ class Measurement:
                 raise
 
     def _stop(self, plan: plans.RunPlan, result: str) -> None:
-        """Stop what runs natively; the instances are deleted."""
+        """Stop the native jobs; those of guests end with their instances."""
         if not result:
             return
         for run, planned in zip(self.store.result(result).runs, plan.runs,
@@ -141,24 +141,25 @@ class Measurement:
 
 
 class CaseClient(Protocol):
-    """The instances in their cloud."""
+    """The operations of a case on the instances in their cloud."""
 
     def start(self, public_key: str) -> Sequence[str]:
-        """Start instances, or find them, and return their ids."""
+        """Start instances, unless they exist, and return their ids."""
 
     def clear(self) -> None:
-        """Remove all that was created."""
+        """Remove everything that was created."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CaseRun:
-    """Runs one case.
+    """A case of a study, ready to be run.
 
-    :ivar name: of the case, for files in the directory of raw outputs
-    :ivar connect: makes a target of the id of an instance and the file with
+    :ivar name: name of the case, for files in the directory of raw outputs
+    :ivar data: directory of raw outputs
+    :ivar connect: makes a target from the id of an instance and the file of
         its private key
     :ivar connect_natives: makes the native target of each instance
-    :ivar complain: tells the user what could not be removed
+    :ivar complain: called with a line on what could not be removed
     """
 
     name: str
@@ -172,7 +173,7 @@ class CaseRun:
     def measure(self, progress: runner.Progress) -> record.Result:
         """Start the instances, measure, and remove the instances.
 
-        :raises HpcvirtError: if that fails; finished samples are kept
+        :raises HpcvirtError: if a step fails; finished samples are kept
         """
         key_file = os.path.join(self.data, f'{self.name}.key')
         with location.measure(self.data, self.name):
@@ -184,15 +185,14 @@ class CaseRun:
                     self.connect_natives(), TimeLimit(progress),
                     key_file)
             finally:
-                clear(self.instances.clear, key_file,
-                                  self.complain)
+                clear(self.instances.clear, key_file, self.complain)
         return self.bench.store.result(entry)
 
 
 def let_log_in(place: executor.Executor, private_key: str) -> None:
-    """Let an instance log in to all that accept a key, without a prompt.
+    """Let an instance log in by ssh to others that accept a key.
 
-    :raises Unreachable: if it does not take the key
+    :raises Unreachable: if the key cannot be written
     """
     for name, text in ((_KEY, private_key), ('.ssh/config', _SSH_CONFIG)):
         done = place.run(
@@ -204,16 +204,16 @@ def let_log_in(place: executor.Executor, private_key: str) -> None:
 
 
 def read_public_key(path: str, clear_instances: Callable[[], None]) -> str:
-    """Return the public part of the key in a file, which may be new.
+    """Return the public part of the key in a file; create it if missing.
 
-    :param clear_instances: removes what was started with a key that is lost
-    :raises Unreachable: if it cannot be read or written
+    :param clear_instances: removes instances that have a lost key
+    :raises Unreachable: if the file cannot be read or written
     """
     try:
         if os.path.exists(path):
             key = paramiko.ECDSAKey.from_private_key_file(path)
         else:
-            # Nobody can log in to what was started with a lost key.
+            # Earlier instances have a key that is lost.
             clear_instances()
             key = paramiko.ECDSAKey.generate()
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL,
@@ -226,15 +226,16 @@ def read_public_key(path: str, clear_instances: Callable[[], None]) -> str:
 
 def clear(instances: Callable[[], None], key_file: str,
           complain: Callable[[str], None]) -> None:
-    """Remove instances and their key; say what could not be removed.
+    """Remove instances and their key, or report why that failed.
 
-    :param instances: removes them
+    :param instances: removes the instances
+    :param complain: called with a line on the failure
     """
     try:
         instances()
     except exception.HpcvirtError as exc:
-        complain(f'hpcvirt: not everything was removed: {exc}; the same '
-                 'command removes it')
+        complain(f'hpcvirt: not everything was removed: {exc}; repeat the '
+                 'command to remove it')
         return
     with contextlib.suppress(FileNotFoundError):
         os.unlink(key_file)

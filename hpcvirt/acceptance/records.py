@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Keep the records of acceptances, in the directory of raw outputs.
+"""Store the records of acceptances in the directory of raw outputs.
 
-Each acceptance is a file of its own below ``acceptances``, which is written
-anew after each step, in one step. Nothing is ever deleted except the private
-key of an acceptance that has ended.
+Each acceptance is a file in ``acceptances``, which is replaced atomically
+after each step. Nothing is ever deleted except the private key of an
+acceptance that has ended.
 """
 
 import json
@@ -36,18 +36,18 @@ class Records:
         location.make_directory(str(self._folder))
 
     def path(self, found: acceptance.Acceptance) -> str:
-        """The file of an acceptance."""
+        """Return the file of an acceptance."""
         began = re.sub('[^0-9T]', '', found.began_at.partition('+')[0])
         return str(self._folder / f'{found.host}.{began}.json')
 
     def key_file(self, host: str) -> str:
-        """The file of the private key for the guests of an acceptance."""
+        """Return the file of the private key for the guests on a host."""
         return str(self._folder / f'{host}.key')
 
     def write(self, found: acceptance.Acceptance) -> None:
         """Write an acceptance.
 
-        :raises Unreachable: if that fails; what was there before is kept
+        :raises Unreachable: if that fails; the earlier file is kept
         """
         text = json.dumps(serialization.dump(found), indent=1,
                           allow_nan=False) + '\n'
@@ -61,14 +61,14 @@ class Records:
     def read(self) -> tuple[acceptance.Acceptance, ...]:
         """Read all acceptances, oldest first.
 
-        :raises InvalidInput: if a file is none
+        :raises InvalidInput: if a file is not an acceptance
         """
         found = [_read(str(path)) for path in self._folder.glob('*.json')]
         return tuple(sorted(found, key=lambda each: each.began_at))
 
     def unfinished(self, host: str,
                    request: str) -> acceptance.Acceptance | None:
-        """Find the acceptance that the same request began."""
+        """Return the unfinished acceptance of a request; None without one."""
         return next((each for each in reversed(self.read())
                      if (each.host, each.request, each.ended_at)
                      == (host, request, '')), None)
@@ -76,7 +76,7 @@ class Records:
     def repaired_at(self, host: str) -> str:
         """Return when the first acceptance after the last repair began.
 
-        :returns: an empty text if the host was never repaired
+        :returns: empty if the host was never repaired
         """
         of_host = [each for each in self.read() if each.host == host]
         last = next((each.repaired for each in reversed(of_host)
@@ -89,7 +89,7 @@ class Records:
         return len({each.host for each in self.read() if each.ended_at})
 
     def refused(self) -> frozenset[str]:
-        """List the hosts of which the last acceptance failed."""
+        """Return the hosts whose last acceptance failed."""
         last = {each.host: each.result for each in self.read()
                 if each.ended_at}
         return frozenset(host for host, word in last.items()
@@ -97,9 +97,9 @@ class Records:
 
 
 def check_host(name: str) -> None:
-    """Check that a file can be named after a host.
+    """Check that a host name can be part of a file name.
 
-    :raises InvalidInput: if not
+    :raises InvalidInput: if it cannot
     """
     if not _NAME.fullmatch(name):
         raise exception.InvalidInput(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The report of an acceptance as plain text, for the ticket of a vendor."""
+"""Write the report of an acceptance as text for a support ticket."""
 
 import shlex
 import textwrap
@@ -12,7 +12,7 @@ from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.report import text
 
-#: Lines that are longer would be broken by mail programs and trackers.
+#: Mail programs and ticket systems would break longer lines.
 WIDTH = 78
 
 
@@ -21,7 +21,7 @@ def render(found: acceptance.Acceptance, outputs: str,
     """Write the report of an acceptance that has ended.
 
     :param outputs: the directory of raw outputs
-    :param hosts: number of hosts that were judged, this one included
+    :param hosts: number of hosts that were judged, including this one
     """
     blocks = [_lines(_summary(found, hosts)),
               _block('Machine', _machine(found)),
@@ -41,11 +41,11 @@ def _summary(found: acceptance.Acceptance, hosts: int) -> Iterator[str]:
                f'{found.overhead:.1%} longer than natively, by the upper end '
                'of the interval of the worst figure.')
     if hosts > 1:
-        yield (f'One of {hosts} hosts that were judged here, each by itself: '
-               'if all of them were exactly at their bounds, up to '
-               f'{hosts * stats.PROMISED:.2g} would pass and up to as many '
-               'fail by chance. Hosts that are far from their bounds do so '
-               'less often.')
+        yield (f'This is one of {hosts} hosts that were judged, each by '
+               'itself. If all of them were exactly at their bounds, up to '
+               f'{hosts * stats.PROMISED:.2g} would pass, and up to as many '
+               'fail, by chance. A host far from its bound does so less '
+               'often.')
     if found.traits:
         yield 'Traits: ' + ', '.join(found.traits)
     if found.repaired:
@@ -93,7 +93,7 @@ def _audit(found: acceptance.Acceptance) -> Iterator[str]:
 
 
 def _command(command: str) -> str:
-    """Break a command between its words, as a shell takes it."""
+    """Break a command into lines between its words, with backslashes."""
     lines = ['']
     for word in map(shlex.quote, shlex.split(command)):
         if len(lines[-1]) + len(word) + 5 > WIDTH and lines[-1]:

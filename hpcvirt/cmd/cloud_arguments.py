@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The argument that names a cloud."""
+"""The arguments of commands that use a cloud."""
 
 import argparse
 import typing
@@ -20,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def add_apply(parser: argparse.ArgumentParser, what: str = 'steps') -> None:
     """Add --os-cloud and --apply.
 
-    :param what: what the command prints
+    :param what: the plural noun for what the command prints
     """
     add(parser)
     parser.add_argument('--apply', action='store_true',
@@ -31,8 +31,8 @@ def add_apply(parser: argparse.ArgumentParser, what: str = 'steps') -> None:
 def connect(args: argparse.Namespace) -> Any:
     """Create a novaclient for the cloud.
 
-    A program around this command that has a session sets ``args.connect``,
-    which is called instead unless --os-cloud names another cloud.
+    A program with its own session, such as OpenStackClient, sets
+    ``args.connect``, which is called unless --os-cloud names a cloud.
 
     :raises Unreachable: if the cloud is not configured or refuses access
     """
@@ -44,7 +44,7 @@ def connect(args: argparse.Namespace) -> Any:
 
 
 def connect_quarantine(args: argparse.Namespace) -> 'quarantine.Quarantine':
-    """Create what changes the quarantine of hosts, with Nova and Placement.
+    """Create a client for the quarantine of hosts in Nova and Placement.
 
     :raises Unreachable: if the cloud is not configured or refuses access
     """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What every command is: a class of cliff, for two programs.
+"""The base classes of commands, which are cliff commands for two programs.
 
 The program ``hpcvirt`` (:mod:`hpcvirt.cmd.main`) and OpenStackClient
-(:mod:`hpcvirt.cmd.openstackclient`) make the same object and call ``run``.
+(:mod:`hpcvirt.cmd.openstackclient`) create the same object and call ``run``.
 A command adds its arguments in ``add_arguments`` and does its work in
 ``take_action``, or in ``answer`` if it is a :class:`Report`. Its docstring is
-the help: the first line in lists, all of it on ``--help``.
+the help text; lists of commands show the first line.
 """
 
 import abc
@@ -62,7 +62,7 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2, f'{self.prog}: {line} (see {self.prog} --help)\n')
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse arguments; an unknown one names the nearest option."""
+        """Parse arguments; the error for an unknown one suggests an option."""
         found, rest = self.parse_known_args(args, namespace)
         if rest:
             option = rest[0].partition('=')[0]
@@ -73,8 +73,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None,
                          namespace: Any = None) -> Any:
-        # argparse takes "--option=--" for an option without a value, and
-        # gives it a list instead of text [https://bugs.python.org/issue14364].
+        # argparse reads "--option=--" as an option without a value, and stores
+        # a list instead of text [https://bugs.python.org/issue14364].
         given = list(sys.argv[1:] if args is None else args)
         if given.count('--') > 1:
             self.error('-- may be given only once')
@@ -91,7 +91,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """Make the type of an argument that is a whole number."""
+    """Return the argparse type of a whole number within limits."""
     def read(word: str) -> int:
         if not (word.isascii() and word.isdecimal()
                 and least <= int(word[:20]) <= most):
@@ -115,19 +115,19 @@ def sigterm_event() -> Iterator[threading.Event]:
 class Command(command.Command):
     """A command without a table or a document.
 
-    :cvar epilog: stands below the options in the help
+    :cvar epilog: text below the options in the help
     """
 
     epilog: ClassVar[str] = ''
-    #: OpenStackClient does not log in before a command asks the cloud.
+    #: OpenStackClient logs in only when the command connects to the cloud.
     auth_required = False
 
     def get_epilog(self) -> str:
-        """Return what stands below the options in the help."""
+        """Return the text below the options in the help."""
         return self.epilog
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Make the parser."""
+        """Return the parser of the command."""
         parser = CommandParser(prog=prog_name, epilog=self.get_epilog(),
                                description=self.get_description())
         self.add_arguments(parser)
@@ -150,7 +150,7 @@ class Command(command.Command):
             debug=bool(getattr(self.app.options, 'debug', False)))
 
     def act(self, parsed_args: argparse.Namespace) -> int:
-        """Do what the command is for, and return the exit status."""
+        """Do the work of the command, and return the exit status."""
         return self.take_action(parsed_args) or 0
 
 
@@ -162,14 +162,14 @@ class PrintCompletion(complete.CompleteCommand, Command):
 
 @dataclasses.dataclass(frozen=True)
 class CommandResult:
-    """What a command found.
+    """The result of a command.
 
-    :ivar document: it, for programs: what json and yaml print
-    :ivar text: writes it for people, which table prints; if None, table draws
-        the rows
-    :ivar status: the exit status: 0, or 1 if the answer is no
-    :ivar others: what other formats print, if it is not the document or
-        the rows
+    :ivar document: printed by the formats json and yaml
+    :ivar text: returns the text that the format table prints; if None, table
+        draws the rows
+    :ivar status: exit status: 0, or 1 if the answer is no
+    :ivar others: format to a function that returns its text; other formats
+        print the document or the rows
     """
 
     document: Any
@@ -180,15 +180,15 @@ class CommandResult:
 
 
 class Report(lister.Lister, Command):
-    """A command that answers for people and for programs.
+    """A command with an answer for people and for programs.
 
-    The rows are a part of the document; csv and value print them, and every
-    format does if columns are chosen or sorted.
+    The rows are a part of the document. The formats csv and value print them;
+    all formats do if columns are selected or sorted.
 
-    :cvar rows: the key of the rows in the document, empty if it is a list of
-        them
-    :cvar fields: the keys of each row that are columns
-    :cvar more_formats: formats that only this command has; it writes them in
+    :cvar rows: key of the rows in the document, empty if the document is the
+        list of rows
+    :cvar fields: keys of a row that are columns
+    :cvar more_formats: further formats of this command, which are in
         ``CommandResult.others``
     """
 
@@ -197,7 +197,7 @@ class Report(lister.Lister, Command):
     more_formats: ClassVar[tuple[str, ...]] = ()
 
     def _load_formatter_plugins(self) -> Any:
-        # A fixed list: to search what is installed would take long.
+        # The list is fixed, because searching entry points takes long.
         more: dict[str, type[formatters.ListFormatter]] = dict.fromkeys(
             self.more_formats, value.ValueFormatter)
         return extension.ExtensionManager.make_test_instance([
@@ -210,7 +210,7 @@ class Report(lister.Lister, Command):
 
     @abc.abstractmethod
     def answer(self, args: argparse.Namespace) -> CommandResult | None:
-        """Find the answer; None if it is written already."""
+        """Return the result; None if the command has written it."""
 
     def act(self, parsed_args: argparse.Namespace) -> int:
         headings = list(map(_make_heading, self.fields))
@@ -231,7 +231,7 @@ class Report(lister.Lister, Command):
 
     def print_answer(self, found: CommandResult,
                      parsed_args: argparse.Namespace) -> None:
-        """Print an answer in the format that was asked for."""
+        """Print a result in the requested format."""
         form = parsed_args.formatter
         if parsed_args.columns or parsed_args.sort_columns:
             self._print_rows(found, parsed_args)
@@ -251,7 +251,7 @@ class Report(lister.Lister, Command):
             self._print_rows(found, parsed_args)
 
     def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
-        """Take the rows from a document."""
+        """Return the rows of a document."""
         rows = document[self.rows] if self.rows else document
         return [rows] if isinstance(rows, Mapping) else list(rows)
 
@@ -278,7 +278,7 @@ def get_summary(command_class: type[command.Command]) -> str:
 
 
 class _Cell(columns.FormattableColumn[Any]):
-    """A list or a mapping, which people read in one line."""
+    """A list or a mapping, which the format table prints in one line."""
 
     def human_readable(self) -> str:
         return ', '.join(
@@ -288,7 +288,7 @@ class _Cell(columns.FormattableColumn[Any]):
 
 
 def _make_plain(document: Any) -> Any:
-    """Leave no type that only this program knows."""
+    """Convert a document to the types of JSON."""
     return json.loads(json.dumps(document, allow_nan=False))
 
 
@@ -304,12 +304,12 @@ def _find_heading(column: str, headings: Sequence[str]) -> str:
     wanted = _make_heading(column.strip())
     if wanted not in headings:
         raise exception.InvalidInput(
-            column, 'is no column' + words.suggest(wanted, headings))
+            column, 'is not a column' + words.suggest(wanted, headings))
     return wanted
 
 
 def _connect(manager: Any) -> Any:
-    """Return a client of the cloud that OpenStackClient has chosen."""
+    """Return a novaclient on the session of OpenStackClient."""
     manager.setup_auth()
     return manager.hpc
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Libraries that only some verbs need, and that may be missing."""
+"""Import optional libraries, which only some commands need."""
 
 import contextlib
 import warnings
@@ -11,12 +11,12 @@ from hpcvirt import exception
 
 @contextlib.contextmanager
 def nova() -> Iterator[None]:
-    """Import modules that need Nova.
+    """Return a context in which modules that need Nova can be imported.
 
-    :raises NotInstalled: if it is missing, naming where it is
+    :raises NotInstalled: if Nova is missing
     """
     try:
-        # The libraries of Nova warn of what concerns its developers.
+        # Nova's libraries print warnings that only concern its developers.
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             yield
@@ -29,9 +29,9 @@ def nova() -> Iterator[None]:
 
 @contextlib.contextmanager
 def require(extra: str) -> Iterator[None]:
-    """Import modules that need a library of an extra, such as ``bench``.
+    """Return a context for imports that need an extra, such as ``bench``.
 
-    :raises NotInstalled: if it is missing, naming what to install
+    :raises NotInstalled: if a library of the extra is missing
     """
     try:
         yield
@@ -42,5 +42,5 @@ def require(extra: str) -> Iterator[None]:
 
 
 def bench() -> contextlib.AbstractContextManager[None]:
-    """Import modules that need a library of ``hpcvirt[bench]``."""
+    """Return a context for imports that need ``hpcvirt[bench]``."""
     return require('bench')

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The one way in which commands are told of hosts.
+"""The arguments by which all commands take hosts.
 
 A command takes ``--fleet FILE`` (:func:`add_fleet`), single hosts
-``[NAME=]PATH[*COUNT]`` (:func:`add_hosts`), or both. :func:`read` returns a
-:class:`hpcvirt.fleet.document.FleetDocument` for either, with every file of it
-read already: the hosts of the command line are its one class, with the
-profile of ``--profile`` (:func:`add_division`). From there on:
+``[NAME=]PATH[*COUNT]`` (:func:`add_hosts`), or both. For either, :func:`read`
+returns a :class:`hpcvirt.fleet.document.FleetDocument` whose files are all
+read. Hosts of the command line form its only class, with the profile of
+``--profile`` (:func:`add_division`). Use the document as follows:
 
-* ``document.classes[name].read_profile(where)`` is the profile of a class,
-  and ``.list_topologies()`` are its hosts;
-* ``document.list_topologies()`` are all hosts, for what needs no classes;
-* :func:`hpcvirt.fleet.assemble.make_fleet` builds the hosts with the
-  instances on them, and the flavors.
+* ``document.classes[name].read_profile(where)`` returns the profile of a
+  class, and ``.list_topologies()`` its hosts;
+* ``document.list_topologies()`` returns the hosts of all classes;
+* :func:`hpcvirt.fleet.assemble.make_fleet` builds the hosts with their
+  instances, and the flavors.
 
-:func:`read_hosts` returns the hosts of words alone.
+:func:`read_hosts` returns only the hosts of ``[NAME=]PATH[*COUNT]``.
 """
 
 import argparse
@@ -53,19 +53,19 @@ PATH is a topology that "hpcvirt topology show" reads, or - for standard input.
 It may also be a pattern ('rack1/*.json'), a folder or an archive (.tar,
 .tar.gz, .zip), in which each file *.json or *.xml is the topology of one host.
 NAME replaces the name of a single host; all names must be different. COUNT
-stands for that many equal hosts, which are called NAME-1, NAME-2 and so on.
+makes that many equal hosts, which are called NAME-1, NAME-2 and so on.
 """
 
-#: The class of the hosts of a command line.
+#: The name of the class of hosts on the command line.
 CLASS = 'hosts'
 
-#: Enough for 100,000 instances.
+#: A fleet with 100,000 instances is smaller.
 MAX_FLEET_BYTES = 256 * 1024 * 1024
 
-#: Far larger than any profile.
+#: Real profiles are far smaller.
 MAX_PROFILE_BYTES = 1024 * 1024
 
-#: Path -> the hosts in it.
+#: Path to the hosts in it.
 _Topologies = dict[str, list[tuple[str, collection.Topology]]]
 
 _COUNT = re.compile(r'(.*)\*([0-9]+)', re.DOTALL)
@@ -75,7 +75,7 @@ def add_fleet(parser: argparse._ActionsContainer,
               help_text: str = '') -> None:
     """Add --fleet.
 
-    :param help_text: what the command does without it
+    :param help_text: end of the help, such as the default
     """
     parser.add_argument(
         '--fleet', metavar='FILE', help='the fleet, as YAML or JSON: classes '
@@ -94,30 +94,31 @@ def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
 
 
 def add_division(parser: argparse._ActionsContainer) -> None:
-    """Add the arguments that say how hosts are divided."""
+    """Add --profile, --cpus and --pages, which divide hosts."""
     parser.add_argument('--profile', metavar='NAME|FILE',
-                        help='what each host gives to guests: "default" keeps '
-                        'some cores for the host, "dense" gives guests all '
-                        'cores, and a FILE (./dense for one of that name) has '
-                        'your own choices in YAML (default: default)')
+                        help='the resources of each host for guests: '
+                        '"default" keeps some cores for the host, "dense" '
+                        'gives guests all cores, and a FILE (./dense for one '
+                        'of that name) has your own choices in YAML (default: '
+                        'default)')
     parser.add_argument('--cpus', metavar='LIST',
-                        help='the CPUs of each host that guests may have, as '
-                        'in cpu_dedicated_set: 2-7,10-15 (default: all CPUs '
+                        help='the CPUs of each host for guests, as in '
+                        'cpu_dedicated_set: 2-7,10-15 (default: all CPUs '
                         'that the profile does not keep for the host)')
     parser.add_argument(
         '--pages', metavar='[CELL:]SIZE[:COUNT]', action='append', default=[],
-        help='the pages that guests may have of one host cell, or of each '
-        'cell: 2M:1024 for 1024 pages, 4K:50%% for half of the memory of the '
-        'cell, 2M for the pages that the host has set aside now; may be '
-        'given once for each cell (default: all memory that the profile does '
-        'not keep for the host)')
+        help='the pages for guests on one host cell, or on each host cell: '
+        '2M:1024 for 1024 pages, 4K:50%% for half of the memory of the cell, '
+        '2M for the pages that the host has now; may be given once for each '
+        'cell (default: all memory that the profile does not keep for the '
+        'host)')
 
 
 def read(args: argparse.Namespace) -> documents.FleetDocument:
     """Read the fleet of --fleet, or the hosts that the arguments name.
 
-    :raises InvalidInput: for a file or an argument that cannot be used, and
-        for two hosts of one name
+    :raises InvalidInput: for an invalid file or argument, or two hosts with
+        the same name
     """
     paths = getattr(args, 'path', [])
     profile = getattr(args, 'profile', None)
@@ -126,20 +127,20 @@ def read(args: argparse.Namespace) -> documents.FleetDocument:
         for name, given in ((METAVAR, paths), ('--profile', profile)):
             if given:
                 raise exception.InvalidInput(
-                    name, 'cannot be used with --fleet, which has it')
+                    name, 'cannot be used with --fleet, whose file has it')
         return read_fleet(path)
     if not paths:
         raise exception.InvalidInput(
-            'hosts', 'are missing: name them by --fleet FILE'
-            + (f', or by {METAVAR}' if hasattr(args, 'path') else ''))
+            'hosts', 'are missing; give --fleet FILE'
+            + (f', or {METAVAR}' if hasattr(args, 'path') else ''))
     return _read_class(paths, getattr(args, 'source', 'auto'),
                        _read_profile_content(profile or 'default'))
 
 
 def read_fleet(path: str) -> documents.FleetDocument:
-    """Read a fleet document and every file that it names.
+    """Read a fleet document and all files that it names.
 
-    :raises InvalidInput: naming the file, the class and the host
+    :raises InvalidInput: with the file, the class and the host that is wrong
     """
     where = input_file.name(path)
     document = documents.read(yaml_file.read(path, MAX_FLEET_BYTES), where)
@@ -173,9 +174,9 @@ def read_fleet(path: str) -> documents.FleetDocument:
 
 def read_hosts(paths: Sequence[str],
                kind: str = 'auto') -> list[host_model.Host]:
-    """Read single hosts.
+    """Read the hosts of words [NAME=]PATH[*COUNT].
 
-    :raises InvalidInput: if one cannot be used, or two have one name
+    :raises InvalidInput: if one is invalid, or two have the same name
     """
     return list(_read_class(paths, kind).list_topologies())
 
@@ -195,13 +196,12 @@ def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
                  ) -> Iterator[fleet_classes.HostEntry]:
     """Read words of the form [NAME=]PATH[*COUNT].
 
-    A file with a wrong content is an entry whose topology is the error.
+    The topology of a file with an invalid content is an error value.
 
     :param kind: the format of all files, see :mod:`hpcvirt.topology.source`
-    :param folder: from where paths are relative
-    :param known: the paths that have been read, which is filled
-    :raises InvalidInput: if a word is not of this form, or a path cannot be
-        read
+    :param folder: the directory of relative paths
+    :param known: cache of the paths that were read; it is updated
+    :raises InvalidInput: if a word has another form, or a path cannot be read
     """
     known = {} if known is None else known
     for word in paths:
@@ -211,7 +211,7 @@ def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
         found = known[path]
         if name and len(found) > 1:
             raise exception.InvalidInput(
-                word, f'has {len(found)} hosts; NAME= is for one')
+                word, f'has {len(found)} hosts, but NAME= names a single one')
         for where, topology in found:
             own = name or (
                 topology.name if isinstance(topology, host_model.Host)
@@ -223,10 +223,10 @@ def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
 
 
 def split(word: str, folder: str = '') -> tuple[str, str, int]:
-    """Divide [NAME=]PATH[*COUNT]; a file may have = and * in its name.
+    """Split [NAME=]PATH[*COUNT]; the name of an existing file is not split.
 
     :returns: the name or '', the path, the count
-    :raises InvalidInput: if the name or the count cannot be used
+    :raises InvalidInput: if the name or the count is invalid
     """
     def locate(path: str) -> str:
         return (path if path == input_file.STDIN
@@ -253,9 +253,9 @@ def split(word: str, folder: str = '') -> tuple[str, str, int]:
 
 
 def read_profile(path: str) -> profiles.Profile:
-    """Read a profile, or return a built-in one of that name.
+    """Return a built-in profile, or read one from a file.
 
-    :raises InvalidInput: naming the file and the key at fault
+    :raises InvalidInput: with the file and the key that is wrong
     """
     content = _read_profile_content(path)
     return (profiles.BUILT_IN[content] if isinstance(content, str)
@@ -264,7 +264,7 @@ def read_profile(path: str) -> profiles.Profile:
 
 def _read_profile_content(path: str, folder: str = '',
                           ) -> str | dict[str, object]:
-    """Read the content of a profile; a built-in one is its name."""
+    """Read the content of a profile; for a built-in one, return its name."""
     if path in profiles.BUILT_IN:
         return path
     if path != input_file.STDIN:
@@ -283,9 +283,9 @@ def _read_profile_content(path: str, folder: str = '',
 
 
 def _validate_as_nova_does(profile: profiles.Profile, path: str) -> None:
-    """Check extra specs with the validators of Nova where it is installed."""
+    """Check extra specs with Nova's validators, if Nova is installed."""
     try:
-        # Nova need not be there: only hpcvirt.nova and controller import it.
+        # A static import would need Nova, and break the layers.
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')
             validators = importlib.import_module(
@@ -298,7 +298,7 @@ def _validate_as_nova_does(profile: profiles.Profile, path: str) -> None:
 def read_flavors(path: str) -> list[flavor_model.Flavor]:
     """Read the flavors of a file, see :mod:`hpcvirt.flavors.flavor_files`.
 
-    The warnings of a plan are printed.
+    If the file is a plan, its warnings are printed.
 
     :raises InvalidInput: if it cannot be read, or has no flavors
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write a page that a command makes."""
+"""Write the HTML page of a command."""
 
 import os
 import pathlib
@@ -11,9 +11,9 @@ from hpcvirt import output_file
 
 
 def check(path: str, title: str) -> None:
-    """Check that nothing but such a page would be replaced.
+    """Check that a file is missing, or is a page with the same title.
 
-    A command that takes long asks before it begins.
+    A command that takes long checks it before it begins.
 
     :raises InvalidInput: if the file is something else
     """
@@ -23,16 +23,15 @@ def check(path: str, title: str) -> None:
         if os.path.lexists(target) and mark.encode() not in (
                 input_file.beginning(target, 4096)):
             raise exception.InvalidInput(
-                path, 'exists and is no report; it is left as it is')
+                path, 'exists and is not a report; choose another file')
         target.parent.stat()
     except OSError as exc:
         raise exception.InvalidInput(path, exc.strerror or str(exc)) from exc
 
 
 def write(path: str, content: str, title: str) -> None:
-    """Write a page in one step; replace nothing but such a page.
+    """Write a page atomically; replace only a page with the same title.
 
-    :param title: of the page
     :raises InvalidInput: if the file cannot be written, or is something else
     """
     check(path, title)

@@ -2,9 +2,9 @@
 
 """The ``hpcvirt`` command.
 
-Exit status: 0 if the command is done, 1 if the answer is no (a lint finding,
-a verdict FAIL), 2 if there is no answer (bad input, a service that cannot be
-reached), 3 if a move of "make-room --apply" failed.
+Exit status: 0 if the command succeeded, 1 if the answer is no (a lint finding,
+a verdict FAIL), 2 if there is no answer (invalid input, a service that cannot
+be reached), 3 if a move of "make-room --apply" failed.
 """
 
 import argparse
@@ -24,9 +24,9 @@ from hpcvirt import words
 from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 
-#: Name -> the class of the command. Its module is imported when it is needed,
-#: which keeps the start fast. The entry points openstack.hpc.v1 in setup.cfg
-#: give the same classes to OpenStackClient.
+#: Name to the class of the command. Its module is imported when it is needed,
+#: which keeps the start fast. OpenStackClient gets the same classes from the
+#: entry points openstack.hpc.v1 in setup.cfg.
 COMMANDS = {
     'topology show': 'hpcvirt.cmd.topology:ShowTopology',
     'topology group': 'hpcvirt.cmd.topology:GroupTopologies',
@@ -63,15 +63,15 @@ COMMANDS = {
     'complete': 'hpcvirt.cmd.command:PrintCompletion',
 }
 
-#: What the commands that begin with a word are about.
+#: The first word of commands to its summary.
 NOUNS = {
     'topology': 'read, draw and group topologies of hosts',
     'host': 'check, configure and accept compute hosts',
     'flavor': 'plan, create and check flavors for hosts',
-    'capacity': 'count what a fleet still takes',
-    'explain': 'say why an instance fits on no host',
-    'make-room': 'find the fewest moves that make room',
-    'fleet': 'write a cloud as a fleet document, and summarize one',
+    'capacity': 'count the instances that still fit on a fleet',
+    'explain': 'explain why an instance fits on no host',
+    'make-room': 'find the fewest moves that make room for an instance',
+    'fleet': 'write the fleet document of a cloud, or summarize one',
     'simulate': 'replay a workload over a fleet',
     'bench': 'run benchmarks and compare guest and native',
     'study': 'show published studies and run them again',
@@ -80,7 +80,7 @@ NOUNS = {
 
 
 class _Version(argparse.Action):
-    """Print the version, which is looked up only then."""
+    """Print the version; looking it up at every start would take long."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         print(f'hpcvirt {importlib.metadata.version("hpcvirt")}')
@@ -88,7 +88,7 @@ class _Version(argparse.Action):
 
 
 class CommandTable(commandmanager.CommandManager):
-    """The commands, which are not searched in what is installed."""
+    """The table of commands, which does not search entry points."""
 
     def _load_commands(self) -> None:
         self.commands = {
@@ -97,11 +97,11 @@ class CommandTable(commandmanager.CommandManager):
 
     def add_command(self, name: str,
                     command_class: type[cliff_command.Command]) -> None:
-        """Add nothing: cliff has commands of its own."""
+        """Leave out the commands that cliff adds."""
 
 
 class HpcvirtApp(app.App):
-    """The program: it finds a command, and runs it."""
+    """The program ``hpcvirt``."""
 
     NAME = 'hpcvirt'
 
@@ -114,7 +114,7 @@ class HpcvirtApp(app.App):
                             version: str | None,
                             argparse_kwargs: dict[str, Any] | None = None,
                             ) -> argparse.ArgumentParser:
-        """Make the parser of the options that stand anywhere."""
+        """Return the parser of the options that all commands share."""
         del version, argparse_kwargs
         nouns = '\n'.join(f'  {noun:<20}  {line}'
                           for noun, line in NOUNS.items())
@@ -122,7 +122,7 @@ class HpcvirtApp(app.App):
             prog=self.NAME, usage='hpcvirt [--debug] COMMAND ...',
             formatter_class=argparse.RawDescriptionHelpFormatter,
             description=description, epilog=f'commands:\n{nouns}\n\n'
-            'hpcvirt COMMAND --help says more about one of them.',
+            'hpcvirt COMMAND --help describes a command.',
             add_help=False, allow_abbrev=False)
         parser.add_argument('--version', action=_Version, nargs=0,
                             help='print the version')
@@ -131,7 +131,7 @@ class HpcvirtApp(app.App):
         return parser
 
     def run(self, argv: Sequence[str]) -> int:
-        """Run the command that the arguments name."""
+        """Run the command that the arguments name; return the exit status."""
         end = _find_end(argv)
         self.options, rest = self.parser.parse_known_args(argv[:end])
         rest += argv[end:]
@@ -154,9 +154,9 @@ class HpcvirtApp(app.App):
     def _find_command(
             self, given: Sequence[str],
     ) -> tuple[type[cliff_command.Command], str, list[str]]:
-        """Find the command; its options may stand before its noun.
+        """Find the command; its options may precede its name.
 
-        :raises ValueError: if there is none
+        :raises ValueError: if there is no such command
         """
         for place, word in enumerate(given):
             if not word.startswith('-'):
@@ -177,7 +177,7 @@ class HpcvirtApp(app.App):
                       f'{command.get_summary(entry.load())}')
 
     def _refuse(self, given: Sequence[str]) -> NoReturn:
-        """Say which commands there are."""
+        """Exit with an error that lists or suggests commands."""
         first, second = [*given, '', ''][:2]
         known = list(NOUNS)
         prog = self.NAME
@@ -188,12 +188,12 @@ class HpcvirtApp(app.App):
         self.parser.prog = prog
         if not first or first.startswith('-'):
             self.parser.error(f'a command is missing: {", ".join(known)}')
-        self.parser.error(f'{first!r} is no command'
+        self.parser.error(f'{first!r} is not a command'
                           + words.suggest(first, known))
 
 
 def build_parser(name: str) -> argparse.ArgumentParser:
-    """Make the parser of a command, for the documentation."""
+    """Return the parser of a command, for the documentation."""
     program = HpcvirtApp()
     factory, _, _ = program.command_manager.find_command(name.split())
     return factory(program, None).get_parser(f'{program.NAME} {name}')
@@ -215,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _find_end(argv: Sequence[str]) -> int:
-    """Find the place after which words are no options."""
+    """Return the index of ``--``, after which no word is an option."""
     return argv.index('--') if '--' in argv else len(argv)
 
 

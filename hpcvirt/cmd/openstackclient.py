@@ -2,8 +2,8 @@
 
 """The plugin of OpenStackClient: ``openstack hpc ...``.
 
-OpenStackClient finds it by the entry point ``openstack.cli.extension``, and
-its commands by ``openstack.hpc.v1``.
+OpenStackClient finds the plugin by the entry point ``openstack.cli.extension``
+and its commands by ``openstack.hpc.v1``.
 """
 
 import argparse
@@ -20,7 +20,7 @@ def make_client(instance: Any) -> Any:
 
     :param instance: its ClientManager
     """
-    # OpenStackClient imports this module at every start.
+    # A global import would slow down every start of OpenStackClient.
     from hpcvirt.cloud import session
     return session.make_client(
         instance.session, instance.get_endpoint_for_service_type(
@@ -42,5 +42,5 @@ def make_placement(instance: Any) -> Any:
 
 def build_option_parser(
         parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    """Add no options; there is one version."""
+    """Add no options, since the API has only one version."""
     return parser

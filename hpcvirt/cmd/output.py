@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Standard output, as every verb writes to it."""
+"""Standard output and error of all commands."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from typing import TextIO
 from hpcvirt import exception
 from hpcvirt import printable
 
-#: What the command has warned of.
+#: The warnings that the command has printed.
 _warned: set[str] = set()
 
 
@@ -24,21 +24,21 @@ class Unwritable(exception.Unreachable):
 
 
 class ReaderLeft(Unwritable):
-    """Nobody reads standard output any more: head or less has ended."""
+    """The reader of standard output, such as head or less, has ended."""
 
 
 class Output:
-    """A stream that writes nothing a terminal would obey.
+    """A stream that escapes control characters, except newlines.
 
-    Text of unknown origin is made printable where it enters a line; this is
-    the net below. Newlines stay.
+    Text of unknown origin is escaped where it becomes part of a line; this
+    stream catches what was forgotten.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
-        """Return what else the stream has."""
+        """Return another attribute of the stream."""
         return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
@@ -57,12 +57,12 @@ class Output:
             raise _unwritable(exc) from exc
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write text piece by piece."""
+        """Write a list of texts."""
         for line in lines:
             self.write(line)
 
     def flush(self) -> None:
-        """Write what is waiting.
+        """Write the buffer.
 
         :raises Unwritable: if it cannot be written
         """
@@ -79,9 +79,9 @@ def _unwritable(exc: OSError) -> Unwritable:
 
 @contextlib.contextmanager
 def printable_output() -> Iterator[None]:
-    """Let everything that is printed be printable, and be written.
+    """Replace standard output by :class:`Output`, and flush it at the end.
 
-    :raises Unwritable: if standard output is closed, or cannot be written
+    :raises Unwritable: if standard output is closed or cannot be written
     """
     stream = sys.stdout
     if stream is None:
@@ -98,10 +98,10 @@ def printable_output() -> Iterator[None]:
 
 
 def run_safely(act: Callable[[], int], prog: str, *, debug: bool) -> int:
-    """Run a command; report every error in one line.
+    """Run a command, and report any error in one line.
 
-    :param prog: the program that the line begins with
-    :param debug: whether a traceback is printed as well
+    :param prog: name of the program, with which the line begins
+    :param debug: whether to print a traceback, too
     :returns: the exit status
     """
     if isinstance(sys.stdout, Output):
@@ -116,7 +116,7 @@ def run_safely(act: Callable[[], int], prog: str, *, debug: bool) -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as exc:  # noqa: BLE001
-        # Nothing is carried on: this is where every command ends.
+        # This is the outermost handler of a command.
         if debug:
             complain(traceback.format_exc().rstrip())
         complain(f'{prog}: {_describe(exc)}')
@@ -131,11 +131,11 @@ def _describe(exc: Exception) -> str:
             f'{exc.filename or "this machine"}: {exc.strerror or exc}')
     return printable.one_line(
         f'internal error: {type(exc).__name__}: {exc}; please report it with '
-        'what "hpcvirt --debug" prints')
+        'the output of "hpcvirt --debug"')
 
 
 def complain(text: str) -> None:
-    """Print text on standard error, if that can be written."""
+    """Print text on standard error, without passwords, if it is writable."""
     try:
         print(printable.escape(printable.hide_passwords(text), '\n'),
               file=sys.stderr, flush=True)
@@ -144,9 +144,9 @@ def complain(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Print text on standard error, once in a command.
+    """Print a warning on standard error, once per command.
 
-    A fleet may be read again and again, and a plan may be in two files.
+    A command may read a fleet repeatedly, or a plan from two files.
     """
     if text not in _warned:
         _warned.add(text)
@@ -154,9 +154,6 @@ def warn(text: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is waiting go nowhere.
-
-    Python flushes a stream again when it ends, which would fail again.
-    """
+    """Discard the buffer, since Python flushes it again when it exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plan the hosts that a command is given, class by class."""
+"""Plan the hosts of a command, class by class."""
 
 import argparse
 
@@ -13,7 +13,7 @@ from hpcvirt.flavors import planner
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add --fleet, the hosts, and how they are divided."""
+    """Add --fleet, the hosts, and the arguments that divide them."""
     hosts.add_fleet(parser)
     hosts.add_hosts(parser)
     hosts.add_division(parser)
@@ -22,20 +22,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan(args: argparse.Namespace) -> plans.Plan:
     """Plan the hosts of all classes.
 
-    :raises InvalidInput: for an argument or a file that cannot be used, and
-        for classes that contradict each other
+    :raises InvalidInput: for an invalid argument or file, or classes that
+        contradict each other
     """
     return plans.merge_plans(plan_classes(args))
 
 
 def plan_classes(args: argparse.Namespace) -> dict[str, plans.Plan]:
-    """Plan each class on its own."""
+    """Plan each class separately.
+
+    :raises InvalidInput: for an invalid argument or file
+    """
     document = hosts.read(args)
     part = host_part.build(args.cpus, args.pages)
     if args.fleet is not None and part != host_part.WHOLE:
         raise exception.InvalidInput(
-            '--fleet', 'cannot be used with --cpus and --pages, which are '
-            'for single hosts')
+            '--fleet', 'cannot be used with --cpus or --pages, which are for '
+            'single hosts')
     found = {}
     for name, own in document.classes.items():
         where = f'{document.where}: classes[{name[:64]!r}]'
@@ -51,7 +54,7 @@ def plan_classes(args: argparse.Namespace) -> dict[str, plans.Plan]:
 
 def plan_others(planned: dict[str, plans.Plan], args: argparse.Namespace,
                 ) -> tuple[plan_document.Alternative, ...]:
-    """Say what the other built-in profile would give each class.
+    """Plan each class with the other built-in profile.
 
     With ``--cpus`` both profiles give guests the same CPUs.
     """

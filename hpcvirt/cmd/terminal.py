@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The width that text is drawn for."""
+"""The width of the terminal."""
 
 import os
 import shutil
@@ -8,10 +8,9 @@ import sys
 
 
 def width() -> int | None:
-    """Return the columns of the terminal.
+    """Return the columns of the terminal, or of the variable COLUMNS.
 
-    The variable COLUMNS has the last word. None if the output goes to a pipe
-    or a file, whose readers take lines of any length.
+    :returns: None for a pipe or a file, which take lines of any length
     """
     if os.environ.get('COLUMNS') or sys.stdout.isatty():
         return shutil.get_terminal_size().columns

@@ -20,7 +20,7 @@ from hpcvirt.topology.draw import diagram
 
 
 class ShowTopology(command.Report):
-    """Draw a host, or write it as a snapshot."""
+    """Draw the topology of a host, or write it as a snapshot."""
 
     epilog = """\
 PATH is one of these: the root directory, or the directory sys, of a copy of
@@ -28,7 +28,7 @@ another machine's sysfs; the XML of "virsh capabilities" or of "lstopo --of
 xml"; the JSON of "openstack baremetal node inventory save" or of "openstack
 baremetal introspection data save"; a snapshot, which this command writes with
 -f json; or - for standard input, as in "virsh capabilities | hpcvirt topology
-show -". The formats csv and value have one row for each cell.
+show -". The formats csv and value have one row for each host cell.
 """
     rows = 'cells'
     fields = ('id', 'socket', 'cpus', 'memory_mib', 'pages')
@@ -67,7 +67,8 @@ class GroupTopologies(command.Report):
 
     Divide hosts into classes, and report how odd hosts differ from their
     class: a missing memory module, SMT switched off, another NPS or SNC
-    setting, a card on another cell. The exit status is 1 if a host is odd.
+    setting, a card on another host cell. The exit status is 1 if a host is
+    odd.
     """
 
     fields = ('example', 'hosts', 'odd', 'slots')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read a YAML or JSON file that an operator wrote."""
+"""Read a YAML or JSON file of an operator."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from hpcvirt import serialization
 
 
 def read(path: str, most_bytes: int) -> Any:
-    """Read the values of a file; every JSON file is a YAML file too.
+    """Read the document of a YAML or JSON file.
 
     :param path: a file, or ``-`` for standard input
-    :param most_bytes: the largest file that is accepted
-    :raises InvalidInput: if it cannot be read or is not YAML
+    :param most_bytes: size limit of the file
+    :raises InvalidInput: if it cannot be read or parsed
     """
     data = input_file.content(path, most_bytes)
     path = input_file.name(path)
     if data.lstrip()[:1] in (b'{', b'['):
-        # Much faster than YAML, and the errors are easier to understand.
+        # The JSON parser is much faster, and its errors are clearer.
         return serialization.json_value(data, path)
     try:
         text = data.decode()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make parts of drawings as SVG. All text in them is escaped."""
+"""Draw in SVG. All texts are escaped."""
 
 import math
 from collections.abc import Iterable
@@ -49,11 +49,11 @@ def text(x: float, y: float, words: str, anchor: str = 'start') -> str:
 
 def drawing(width: float, height: float, parts: Sequence[str],
             label: str) -> markupsafe.Markup:
-    """Make a drawing of its parts.
+    """Return a drawing that consists of parts.
 
     :param label: describes the drawing for readers who cannot see it
     """
-    # The parts are escaped where they hold text.
+    # Texts in the parts are escaped already.
     return markupsafe.Markup(  # noqa: S704
         f'<svg viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}" role="img" aria-label="{_escaped(label)}">'
@@ -62,7 +62,7 @@ def drawing(width: float, height: float, parts: Sequence[str],
 
 def logarithmic(value: float, low: float, high: float, start: float,
                 end: float) -> float:
-    """Return where a value is on a log scale; beyond its ends, the end."""
+    """Return the position of a value on a log scale, limited to its ends."""
     part = math.log(value / low) / math.log(high / low)
     return round(start + min(1.0, max(0.0, part)) * (end - start), 1)
 

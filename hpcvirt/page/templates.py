@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Load the templates of pages that need no other file."""
+"""Load the templates of self-contained pages."""
 
 import importlib.resources
 import re
@@ -12,9 +12,9 @@ from hpcvirt import printable
 
 
 def environment(*packages: str) -> jinja2.Environment:
-    """Make an environment in which text is escaped.
+    """Return an environment that escapes text.
 
-    :param packages: where templates are looked for, besides the shared ones
+    :param packages: packages with templates, besides the shared ones
     """
     folders = [importlib.resources.files(package)
                for package in (*packages, 'hpcvirt.page')]
@@ -34,14 +34,14 @@ def environment(*packages: str) -> jinja2.Environment:
 
 
 def _printable(value: object) -> object:
-    """Escape what reorders or hides text in a browser."""
+    """Escape characters that reorder or hide text in a browser."""
     if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
         return printable.escape(value)
     return value
 
 
 def _breakable(name: str) -> markupsafe.Markup:
-    """Let a name break after its dots, hyphens and the like."""
+    """Allow line breaks in a name after punctuation such as dots."""
     escaped = str(markupsafe.escape(printable.escape(name)))
     return markupsafe.Markup(  # noqa: S704
         re.sub(r'([-+._@/])', r'\1<wbr>', escaped))

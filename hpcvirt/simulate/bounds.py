@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A bound: what is lost even if nothing is ever fragmented.
+"""Compute a bound: the loss of a fleet without fragmentation.
 
-It admits each request that fits when it comes, as the strategies do. What was
-admitted before keeps others out, so that it is no strict bound: a strategy
-that had to refuse a large guest may lose less for it.
+The bound admits each request that fits when it arrives, as the strategies do.
+It is not strict, because admitted requests keep later ones out: a strategy
+that refuses a large guest may lose less as a result.
 """
 
 import collections
@@ -28,13 +28,13 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
                        requests: request_model.Requests,
                        on_progress: Callable[[int, int], None] | None = None,
                        ) -> outcome.ReplayOutcome:
-    """Replay requests over one bin that has the sums of the fleet.
+    """Replay requests over one bin with the total resources of the fleet.
 
-    It has CPUs, memory, pages and devices, but neither hosts nor cells, so
-    that nothing is ever fragmented.
+    The bin has CPUs, memory, pages and devices, but neither hosts nor host
+    cells, so that it is never fragmented.
 
-    :param on_progress: is called for each request with the number of those
-        that are done, and of all
+    :param on_progress: called after each request with the number of finished
+        requests and of all requests
     """
     start = time.perf_counter()
     free, needs = _add_up(fleet, requests.flavors)
@@ -61,7 +61,7 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
 
 
 def _cause(resource: Hashable) -> outcome.Cause:
-    """Say why a request was refused that lacked a resource."""
+    """Return the cause of a refusal for want of a resource."""
     if isinstance(resource, frozenset):
         return outcome.Cause.DEVICES
     return (outcome.Cause.PAGES if isinstance(resource, int)
@@ -72,10 +72,10 @@ def _add_up(fleet: Sequence[supplies.Supply],
             flavors: Sequence[request_model.RequestedFlavor],
             ) -> tuple[dict[Hashable, float],
                        list[Mapping[Hashable, float]]]:
-    """Add up what a fleet has, and what a guest of each flavor needs of it.
+    """Return the free resources of a fleet, and the needs of each flavor.
 
-    Devices are counted for each request that flavors make, by the pools that
-    serve it, and pages in MiB for each size that flavors name.
+    The keys are names of resources, page sizes in KiB for memory in MiB, and
+    sets of device pools for the PCI requests that they serve.
     """
     kinds: list[devices.Pool] = []
     counts: collections.Counter[int] = collections.Counter()

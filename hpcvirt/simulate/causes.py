@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say why a request was refused.
+"""Find the cause of a refusal.
 
-The first of these that is true:
+It is the first of these that is true:
 
-* ``capacity``: in total, the fleet has too few free CPUs of the kind that the
+* ``capacity``: the fleet has, in total, too few free CPUs of the kind that the
   guests need, or too little free memory;
-* ``devices``: in total, too few free devices for one of their PCI requests;
-* ``pages``: in total, too few free pages of a size that they name;
-* ``devices``: they would be placed if they requested no devices;
-* ``pages``: they would be placed if they needed no memory;
-* ``fragmentation``: what they need is free, but apart.
+* ``devices``: it has, in total, too few free devices for a PCI request;
+* ``pages``: it has, in total, too few free pages of a requested size;
+* ``devices``: the guests would be placed if they requested no devices;
+* ``pages``: the guests would be placed if they needed no memory;
+* ``fragmentation``: what the guests need is free, but scattered.
 """
 
 import collections
@@ -29,11 +29,11 @@ from hpcvirt.simulate import strategy as strategies
 
 
 class Causes:
-    """Finds the causes of the refusals of a scheduler.
+    """The causes of the refusals of a scheduler.
 
-    It asks for guests that need less. Their flavors follow those of the
-    requests in the order of :func:`flavors`. Several guests of a request are
-    each sent to the host with the fewest free CPUs, whatever the strategy.
+    To find them, it tries to place guests that need less, whose flavors follow
+    those of the requests in the order of :func:`flavors`. It always packs them
+    on the hosts with the fewest free CPUs, whatever the strategy.
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
@@ -44,11 +44,11 @@ class Causes:
                 'best-fit', strategies.BEST_FIT, scheduler.packing))
         self._own = own
 
-    def of(self, number: int, count: int) -> outcome.Cause:
-        """Say why a request that was just refused cannot be placed.
+    def find(self, number: int, count: int) -> outcome.Cause:
+        """Return the cause of the refusal of the last request.
 
-        :param number: of its flavor
-        :param count: of its guests
+        :param number: number of its flavor
+        :param count: number of its guests
         """
         flavor = self._own[number]
         if self._lacks_capacity(flavor, count):
@@ -90,7 +90,7 @@ class Causes:
 
 def flavors(own: Sequence[requests.RequestedFlavor]) -> tuple[
         requests.RequestedFlavor, ...]:
-    """Add flavors that need no devices, and flavors that need no memory."""
+    """Return flavors, then the same without devices and without memory."""
     return (*own, *(_changed(flavor, dataclasses.replace(
         flavor.guest.demand, requests=())) for flavor in own),
         *(_without_memory(flavor) for flavor in own))

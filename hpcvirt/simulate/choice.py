@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choose hosts like nova-scheduler: the first of the best hosts.
+"""Weigh hosts as nova-scheduler does, which takes the first of the best.
 
-Each weigher weighs the hosts that can hold a guest. Its weights are scaled to
+Each weigher weighs the hosts on which a guest fits. Its weights are scaled to
 the range from 0 to 1 as by ``nova.weights.normalize``, and multiplied. Hosts
-with equal sums stay in their order; where a request is for several guests,
-the next one finds the hosts in the order of the sums of the one before.
+with equal sums keep their order; for the next guest of the same request, that
+is the order of the previous sums.
 """
 
 import dataclasses
@@ -24,20 +24,20 @@ from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
 
-#: PCIWeigher sees no difference between more devices than this.
+#: PCIWeigher counts no more devices than this.
 _MAX_DEVICES = 99
 
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """What weighers look at.
+    """The input of weighers.
 
     :ivar table: all hosts
-    :ivar known: the answers of the hosts
+    :ivar known: cache of fits and figures
     :ivar number: the number of the flavor
-    :ivar demand: what a guest of it needs
+    :ivar demand: the demand of a guest of the flavor
     :ivar hosts: the numbers of the hosts to weigh, on which it fits
-    :ivar picks: how many guests of the same request each host has
+    :ivar picks: host to the number of guests of the same request on it
     """
 
     table: host_table.HostTable
@@ -51,19 +51,19 @@ class Look:
             [demands.Demand, supplies.Supply, cell_assignments.CellAssignment],
             float],
             ) -> host_table.Floats:
-        """Compute a figure of the guest on each host, once for each state."""
+        """Return a figure of the guest on each host, from the cache."""
         return self.known.figures(
             (name, self.number), self.hosts, lambda host: compute(
                 self.demand, self.table.supplies[host],
                 self.known.placement(self.number, host)))
 
 
-#: Weighs hosts; returns None if they are all equal.
+#: A weigher; it returns None if all hosts are equal.
 Weigh = Callable[[Look], host_table.Floats | None]
 
 
 def _weigh_io_ops(look: Look) -> host_table.Floats | None:
-    """Weigh hosts by the guests of this request, which are starting."""
+    """Weigh hosts by the guests of this request, which are still starting."""
     if not look.picks:
         return None
     return np.array([look.picks.get(host, 0) for host in look.hosts.tolist()],
@@ -71,7 +71,7 @@ def _weigh_io_ops(look: Look) -> host_table.Floats | None:
 
 
 def _weigh_pci(look: Look) -> host_table.Floats:
-    """Spare hosts with many devices."""
+    """Weigh hosts as PCIWeigher does: those with many devices are spared."""
     free = look.table.free_devices[look.hosts]
     return 1.0 + _MAX_DEVICES - np.minimum(free, _MAX_DEVICES)
 
@@ -95,10 +95,10 @@ def _weigh_locality(look: Look) -> host_table.Floats | None:
 
 
 class _Fragmentation:
-    """Weigh hosts as NUMAFragmentationWeigher does.
+    """The weigher that corresponds to NUMAFragmentationWeigher.
 
-    The numbers are those of :mod:`hpcvirt.fit.scarcity`, for all hosts at
-    once. What a guest takes from a host is counted once for each state.
+    It computes the numbers of :mod:`hpcvirt.fit.scarcity` for all hosts at
+    once; those of a host only once for each of its states.
     """
 
     def __init__(self) -> None:
@@ -118,27 +118,27 @@ class _Fragmentation:
             return_inverse=True, return_counts=True)
         hosts = look.hosts[first].tolist()
         width = len(self._room.kinds)
-        before = look.known.rows('before', width).of(
+        before = look.known.rows('before', width).get(
             states, lambda index: self._room.prospects(
                 look.table.supplies[hosts[index]]))
-        taken = look.known.rows(('taken', look.number), width + 2).of(
+        taken = look.known.rows(('taken', look.number), width + 2).get(
             states, lambda index: self._taken(look, hosts[index]))
         fewer, left = taken[:, :width], taken[:, width:]
         totals = number @ before
         losses = (np.log(totals + 1) - np.log(totals - fewer + 1)) @ np.array(
             self._mix.weights())
-        return _by_place(losses.round(scarcity.DECIMALS), left)[place]
+        return _rank(losses.round(scarcity.DECIMALS), left)[place]
 
     def _taken(self, look: Look, host: int) -> tuple[float, ...]:
-        """Return how many fewer guests a host takes, and what is left."""
+        """Return how many fewer guests fit afterwards, and what is left."""
         taken = self._room.displaced(look.demand, look.table.supplies[host],
                                      look.known.placement(look.number, host))
         return *taken.fewer, *taken.left
 
 
-def _by_place(losses: host_table.Floats,
+def _rank(losses: host_table.Floats,
               left: host_table.Floats) -> host_table.Floats:
-    """Weigh states by their place, as :func:`hpcvirt.fit.scarcity.weights`."""
+    """Weigh states by their rank, as :func:`hpcvirt.fit.scarcity.weights`."""
     keys = np.column_stack((losses, left))
     order = np.lexsort(keys.T[::-1])
     differs = np.ones(len(order), dtype=bool)
@@ -148,22 +148,22 @@ def _by_place(losses: host_table.Floats,
     return weights
 
 
-#: The weighers by the names that strategies give them. DiskWeigher is not
-#: among them: guests boot from volumes, so that all hosts have the same disk.
+#: The names of weighers in strategies. DiskWeigher is missing because guests
+#: boot from volumes, so that all hosts have the same disk.
 _WEIGHERS: Mapping[str, Weigh] = {
     'ram': lambda look: look.table.free_ram[look.hosts],
     'cpu': lambda look: look.table.free_vcpus[look.hosts],
     'pci': _weigh_pci, 'io-ops': _weigh_io_ops,
     'cpus-left': _weigh_cpus_left, 'locality': _weigh_locality}
-#: Those whose range begins at 0, as with ``minval = 0``.
+#: The weighers with ``minval = 0``, whose range begins at 0.
 _FROM_ZERO = frozenset({'ram', 'cpu', 'io-ops'})
 
 
 def make_weighers(multipliers: Mapping[str, float],
                   ) -> list[tuple[Weigh, float, bool]]:
-    """Make the weighers of a strategy.
+    """Return the weighers of a strategy.
 
-    :returns: each with its multiplier, and whether its range begins at 0
+    :returns: weigher, multiplier, and whether its range begins at 0
     """
     known = {**_WEIGHERS, 'fragmentation': _Fragmentation().weigh}
     return [(known[name], multiplier, name in _FROM_ZERO)
@@ -173,7 +173,7 @@ def make_weighers(multipliers: Mapping[str, float],
 
 def sums(look: Look, weighers: Sequence[tuple[Weigh, float, bool]],
          ) -> host_table.Floats:
-    """Add up the weights of hosts."""
+    """Return the sums of the weights of each host."""
     totals = np.zeros(len(look.hosts))
     for weigh, multiplier, from_zero in weighers:
         weights = weigh(look)

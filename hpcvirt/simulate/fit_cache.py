@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The answers of hosts to demands, computed once for each state of a host."""
+"""Cache fits and figures of hosts, which are computed once for each state."""
 
 from collections.abc import Callable
 from collections.abc import Hashable
@@ -15,10 +15,10 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import host_table
 
-#: The number of states that are remembered. States of hosts recur, but a long
-#: log can bring about any number of them.
+#: Limit of the cached states. States recur, but a long log can have any number
+#: of them.
 MAX_STATES = 100_000
-#: Likewise for rows, of all keys together.
+#: Limit of the cached rows of all keys together.
 MAX_ROWS = 400_000
 
 
@@ -30,11 +30,11 @@ class Rows:
         self._rows: host_table.Floats = np.empty((0, width))
         self.used = 0
 
-    def of(self, states: host_table.Integers,
+    def get(self, states: host_table.Integers,
            compute: Callable[[int], Sequence[float]]) -> host_table.Floats:
-        """Return the row of each state; compute a row once.
+        """Return the rows of states; compute those that are missing.
 
-        :param compute: computes a row, given the index of its state in these
+        :param compute: computes the row of a state, given its index in states
         """
         size = int(states.max(initial=-1)) + 1
         if size > len(self._places):
@@ -54,16 +54,13 @@ class Rows:
 
 
 class FitCache:
-    """Where and how well the hosts of a table would hold guests.
-
-    :ivar table: the hosts
-    """
+    """A cache of where and how well guests fit on the hosts of a table."""
 
     def __init__(self, table: host_table.HostTable,
                  of: Sequence[demands.Demand]) -> None:
-        """Ask nothing yet.
+        """Begin with an empty cache.
 
-        :param of: the demands, which are asked for by their numbers
+        :param of: the demands, which methods name by their numbers
         """
         self.table = table
         self._demands = of
@@ -74,22 +71,22 @@ class FitCache:
         self._placements: dict[int,
                                dict[int, cell_assignments.CellAssignment]] = {}
         self._figures: dict[Hashable, Rows] = {}
-        self._of_cells: dict[Hashable, dict[int, int]] = {}
+        self._cell_figures: dict[Hashable, dict[int, int]] = {}
         self.forget_rows()
 
-    def keep_few(self) -> None:
-        """Forget everything once it is too much."""
+    def limit_states(self) -> None:
+        """Forget everything if there are too many states."""
         if self.table.number_of_states > MAX_STATES:
             self.table.forget_states()
 
     def _check(self) -> None:
-        """Forget everything if states were numbered anew."""
+        """Forget everything if the states were renumbered."""
         if self.table.numbering != self._numbering:
             self._forget()
 
     def fits(self, number: int,
              hosts: host_table.Integers) -> host_table.Booleans:
-        """Tell for each of some hosts whether a guest can be placed on it."""
+        """Return for each host whether a guest fits on it."""
         fits: host_table.Booleans = self.figures(
             ('fits', number), hosts, lambda host: self._ask(number, host)) > 0
         return fits
@@ -99,7 +96,7 @@ class FitCache:
         if not claim.counts_cells(demand, supply):
             return self._predict(number, host) is not None
         own = demand.cells[0]
-        return len(demand.cells) <= self.of_cells(
+        return len(demand.cells) <= self.sum_over_cells(
             ('fits', number), host, lambda cell: cells.obstacle(
                 own, cell, supply.cpu_ratio, supply.ram_ratio) is None)
 
@@ -115,7 +112,7 @@ class FitCache:
 
     def placement(self, number: int,
                   host: int) -> cell_assignments.CellAssignment:
-        """Return the placement on a host where a guest fits."""
+        """Return the host cells of a guest on a host on which it fits."""
         self._check()
         placed = (self._placements.get(number, {}).get(
             int(self.table.states[host])) or self._predict(number, host))
@@ -123,14 +120,15 @@ class FitCache:
             raise ValueError('the guest does not fit on the host')
         return placed
 
-    def of_cells(self, key: Hashable, host: int,
+    def sum_over_cells(self, key: Hashable, host: int,
                  compute: Callable[[supplies.CellSupply], int]) -> int:
-        """Add up a figure of the cells of a host, once for each state.
+        """Return the sum of a figure over the cells of a host.
 
-        :param key: what is computed, and for which demand
+        :param key: identifies the figure and the demand
+        :param compute: computes the figure of a host cell
         """
         self._check()
-        known = self._of_cells.setdefault(key, {})
+        known = self._cell_figures.setdefault(key, {})
         total = 0
         for index, number in enumerate(self.table.cells[host]):
             found = known.get(number)
@@ -141,23 +139,22 @@ class FitCache:
         return total
 
     def rows(self, key: Hashable, width: int) -> Rows:
-        """Return the rows that are known by a key."""
+        """Return the cached rows of a key."""
         if sum(rows.used for rows in self._rows.values()) > MAX_ROWS:
             self.forget_rows()
         return self._rows.setdefault(key, Rows(width))
 
     def forget_rows(self) -> None:
-        """Forget all rows."""
         self._rows: dict[Hashable, Rows] = {}
 
     def figures(self, key: Hashable, hosts: host_table.Integers,
                 compute: Callable[[int], float]) -> host_table.Floats:
-        """Compute a figure of hosts, once for each state.
+        """Return a figure of hosts.
 
-        :param key: what is computed, and for which demand
-        :param compute: computes the figure of one host
+        :param key: identifies the figure and the demand
+        :param compute: computes the figure of a host
         """
         self._check()
-        return self._figures.setdefault(key, Rows(1)).of(
+        return self._figures.setdefault(key, Rows(1)).get(
             self.table.states[hosts],
             lambda index: (compute(int(hosts[index])),))[:, 0]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the hosts of a fleet have left, in arrays, and who runs on them.
+"""The free resources of all hosts in arrays, and the guests on the hosts.
 
-A host that returns to a state in which it, or an equal host, was before is
-known by the number of the state: all that is computed for a state is computed
-once. Which CPUs are free matters to no decision, only how many each core has.
+States of hosts are numbered, and equal states of equal hosts share a number,
+so that figures are computed only once for each state. A state has the number
+of free CPUs of each core, but not which ones are free, because no decision
+depends on that.
 """
 
 import collections
@@ -37,7 +38,7 @@ class Running:
 
     :ivar host: the number of its host
     :ivar flavor: the number of its flavor
-    :ivar holding: what it has of the host
+    :ivar holding: its resources on the host
     :ivar across_sockets: whether its host cells are on several sockets
     """
 
@@ -50,20 +51,22 @@ class Running:
 class HostTable:
     """The hosts of a fleet, in its order.
 
+    The arrays have a number for each host; memory is in MiB.
+
     :ivar supplies: what each host has left
-    :ivar states: the number of the state of each host
+    :ivar states: the number of the state
     :ivar cells: for each host the numbers of the states of its cells
-    :ivar numbering: how often states were numbered anew
+    :ivar numbering: how many times the states were renumbered
     :ivar free_ram: ``HostState.free_ram_mb``; no memory is reserved for hosts
-    :ivar free_vcpus: shared CPUs with their allocation ratio, less the vCPUs
-        of all guests, as CPUWeigher computes it
-    :ivar free_pcpus: dedicated CPUs that are free
+    :ivar free_vcpus: shared CPUs x allocation ratio, less the vCPUs of all
+        guests, as CPUWeigher computes it
+    :ivar free_pcpus: free dedicated CPUs
     :ivar shared_left: shared CPUs that Placement can still allocate
     :ivar memory_left: memory that Placement can still allocate
-    :ivar memory: all memory
-    :ivar shared: all shared CPUs
-    :ivar free_devices: devices in the pools
-    :ivar free_pages: the free pages of each size on all hosts
+    :ivar memory: total memory
+    :ivar shared: total shared CPUs
+    :ivar free_devices: free devices in the pools
+    :ivar free_pages: page size in KiB to the free pages of all hosts
     """
 
     def __init__(self, fleet: Sequence[supplies.Supply],
@@ -110,12 +113,12 @@ class HostTable:
         return len(self.supplies)
 
     def set_packing(self, packing: bool) -> None:
-        """Set whether the claims of all hosts take the fullest cells first."""
+        """Set whether claims take the fullest host cells first."""
         self.supplies[:] = [dataclasses.replace(supply, packing=packing)
                             for supply in self.supplies]
 
     def describe_host(self, host: int) -> state.FleetHostState:
-        """Say what a host has left as :mod:`hpcvirt.fleet` says it."""
+        """Return the state of a host in the types of :mod:`hpcvirt.fleet`."""
         return state.FleetHostState(self.supplies[host], guests.Resources(
             int(self.free_pcpus[host]), int(self.shared_left[host]),
             int(self.memory_left[host]), guests.UNKNOWN_DISK_GIB))
@@ -125,7 +128,7 @@ class HostTable:
         return len(self._numbers)
 
     def forget_states(self) -> None:
-        """Number the states anew, from those that a host is in."""
+        """Renumber the current states, and forget all others."""
         self.numbering += 1
         self._numbers.clear()
         self._cell_numbers.clear()
@@ -147,14 +150,14 @@ class HostTable:
         return running
 
     def remove(self, running: Running) -> None:
-        """Free what a guest has."""
+        """Free the resources of a guest."""
         self._set(running, allocation.release(
             self._flavors[running.flavor].guest.demand,
             self.supplies[running.host], running.holding), -1)
 
     def _set(self, running: Running, supply: supplies.Supply,
              sign: int) -> None:
-        """Note what a host has left with (1) or without (-1) a guest."""
+        """Update the arrays after a guest was placed (1) or removed (-1)."""
         host, flavor = running.host, self._flavors[running.flavor]
         before, self.supplies[host] = self.supplies[host], supply
         sums = flavor.guest.sums
@@ -181,13 +184,12 @@ class HostTable:
 
     def _cell_number(self, host: int, index: int) -> int:
         cell = self.supplies[host].cells[index]
-        # Where all cores have one thread, the sum says everything.
+        # If all cores have one thread, the number of free CPUs is enough.
         cores: Hashable = None
         if cell.threads_per_core > 1:
             counts = [(len(core), len(core & cell.free))
                       for core in cell.siblings]
-            # Only where the emulator threads get a PCPU, it matters which
-            # cores come first.
+            # The order of cores matters only if emulator threads get a PCPU.
             cores = (tuple(counts) if self._cores_in_order
                      else frozenset(collections.Counter(counts).items()))
         key = (self._kinds[host], index, len(cell.free), cores,
@@ -203,7 +205,7 @@ class HostTable:
 
 
 def _kind(supply: supplies.Supply) -> Hashable:
-    """Return all of a host that never changes."""
+    """Return what never changes of a host."""
     return (None if supply.pools is None else tuple(
                 (pool.cell, pool.provider, _tags(pool))
                 for pool in supply.pools),
@@ -212,7 +214,7 @@ def _kind(supply: supplies.Supply) -> Hashable:
 
 
 def _cell_kind(cell: supplies.CellSupply) -> Hashable:
-    """Return all of a cell that never changes."""
+    """Return what never changes of a host cell."""
     return cell._replace(
         dedicated=frozenset(cell.dedicated), free=frozenset(),
         shared=frozenset(cell.shared),
@@ -223,7 +225,7 @@ def _cell_kind(cell: supplies.CellSupply) -> Hashable:
 
 
 def _merge_pools(fleet: Sequence[supplies.Supply]) -> list[supplies.Supply]:
-    """Merge neighboring pools that are alike, which changes no decision."""
+    """Merge equal neighboring pools, which does not affect any decision."""
     merged: dict[int, supplies.Supply] = {}
     for supply in fleet:
         if id(supply) in merged:
@@ -250,10 +252,10 @@ def _tags(pool: devices.Pool) -> Hashable:
 
 
 class Population:
-    """Knows on which hosts guests are, and when they end.
+    """The running guests with their hosts and end times.
 
     :ivar busy_cpus: CPUs of all guests
-    :ivar across_sockets: number of guests that are on several sockets
+    :ivar across_sockets: number of guests on more than one socket
     """
 
     def __init__(self, flavors: Sequence[requests.RequestedFlavor]) -> None:
@@ -285,20 +287,20 @@ class Population:
         return self._leaving[0][0] if self._leaving else math.inf
 
     def end_next(self) -> Sequence[Running]:
-        """Forget the guests of the request that ends next, and return them."""
+        """Remove the guests of the request that ends next, and return them."""
         _, _, group = heapq.heappop(self._leaving)
         for guest in group:
             self._count(guest, -1)
             del self._on[guest.host][guest]
         return group
 
-    def on(self, host: int) -> tuple[Running, ...]:
-        """Return the guests on a host, in the order in which they came."""
+    def list_guests(self, host: int) -> tuple[Running, ...]:
+        """Return the guests on a host, in the order of their arrival."""
         return tuple(self._on.get(host, ()))
 
     def replace(self, old: Running,
                 new: Running) -> None:
-        """Let a guest be elsewhere."""
+        """Replace a guest by itself on another host."""
         group = self._on[old.host].pop(old)
         group[group.index(old)] = new
         self._on.setdefault(new.host, {})[new] = group

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn the jobs of a workload into requests for flavors.
+"""Map the jobs of a workload to requests for flavors.
 
-A job gets the smallest flavor with what it needs. That is the flavor with the
-fewest CPUs, then the least memory, then the fewest devices. A flavor with
-devices of a kind that the job does not need is chosen only if no other is
-large enough.
+A job gets the smallest flavor that is large enough: the one with the fewest
+CPUs, then the least memory, then the fewest devices. A flavor with devices of
+a kind that the job does not need is chosen only if no other is large enough.
 """
 
 import collections
@@ -26,7 +25,7 @@ from hpcvirt.simulate import workload as workloads
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Need:
-    """What counts for the choice, of a job or of a flavor."""
+    """The resources of a job or of a flavor that decide the choice."""
 
     cpus: int
     memory_mib: int = 0
@@ -35,16 +34,16 @@ class Need:
 
     @property
     def kinds(self) -> tuple[bool, bool]:
-        """The kinds of its devices."""
+        """Whether there are virtual functions, and GPUs."""
         return self.vfs > 0, self.gpus > 0
 
     def holds(self, job: 'Need') -> bool:
-        """Whether a flavor has what a job needs."""
+        """Whether a flavor with these resources is large enough for a job."""
         return (self.cpus >= job.cpus and self.memory_mib >= job.memory_mib
                 and self.vfs >= job.vfs and self.gpus >= job.gpus)
 
     def times(self, job: 'Need') -> int:
-        """How many of a flavor have together what a job needs."""
+        """Return how many instances of a flavor a job needs."""
         return max(-(-wanted // its) for wanted, its in (
             (job.cpus, self.cpus), (job.memory_mib, self.memory_mib),
             (job.vfs, self.vfs), (job.gpus, self.gpus)) if wanted)
@@ -53,9 +52,11 @@ class Need:
 class FlavorChooser:
     """The flavors that can be chosen.
 
+    :param wanted: the kind of devices whose name does not tell: ``vfs`` or
+        ``gpus``
     :param splits: whether a job that is larger than every flavor becomes
         several instances of the largest
-    :ivar kinds: alias or resource class -> the field of a need that counts
+    :ivar kinds: alias or resource class to the field of a need that counts
         its devices
     """
 
@@ -82,7 +83,7 @@ class FlavorChooser:
     def __call__(self, job: Need) -> tuple[int, int] | None:
         """Choose a flavor.
 
-        :returns: its number and how many instances of it, or None
+        :returns: its number and the number of instances, or None
         """
         if job not in self._known:
             self._known[job] = self._choose(job)
@@ -117,12 +118,7 @@ def _devices(flavor: requests.RequestedFlavor) -> Iterable[tuple[str, int]]:
 
 def _kinds(flavors: Iterable[requests.RequestedFlavor],
            wanted: str) -> dict[str, str]:
-    """Tell the kind of each alias and resource class by its name.
-
-    A flavor does not say what its devices are.
-
-    :param wanted: the kind of devices whose name does not tell
-    """
+    """Guess the kind of each alias and resource class from its name."""
     names = {name for flavor in flavors for name, _ in _devices(flavor)}
     return {name: 'gpus' if 'gpu' in name.lower()
             else 'vfs' if 'vf' in name.lower() else wanted
@@ -130,7 +126,7 @@ def _kinds(flavors: Iterable[requests.RequestedFlavor],
 
 
 class _Case(enum.StrEnum):
-    """What can happen to a job, for a sentence."""
+    """The end of a sentence on what happened to jobs."""
 
     OWN = 'got the flavor that the workload describes'
     SPLIT = ('were larger than every flavor, and became several instances of '
@@ -150,17 +146,17 @@ def map_jobs(workload: workloads.Workload,
     """Choose flavors for jobs.
 
     A job that is larger than every flavor becomes several instances of the
-    largest if the workload splits jobs. Otherwise nobody could request it,
-    and it is left out. What happened to how many jobs is in the rule.
+    largest if the workload splits jobs, and is left out otherwise. The rule of
+    the result says what happened to how many jobs.
 
     :param flavors: the flavors that can be chosen
-    :param own: whether jobs whose flavor the workload describes get that one,
-        if it has NUMA cells or devices
-    :param vf_share: the share of the jobs that get a virtual function in
-        addition, of those that ask for none and whose own flavor has no
-        devices; the seed decides which
+    :param own: whether a job whose flavor the workload describes gets that
+        flavor, if it has NUMA cells or devices
+    :param vf_share: share of the jobs that get a virtual function in addition,
+        among those that request none and whose own flavor has no devices;
+        the seed decides which
     :raises InvalidInput: if a flavor is malformed, none has virtual
-        functions to add, or there is none for any job
+        functions to add, or no job has a flavor
     """
     names = {job.flavor for job in workload.jobs}
     described = [
@@ -191,7 +187,7 @@ def _compiled(flavors: Iterable[flavor_model.Flavor],
 
 
 class _Mapper:
-    """The jobs of a workload on their way to flavors."""
+    """Maps jobs to flavors, and counts what happens to them."""
 
     def __init__(self, workload: workloads.Workload,
                  flavors: tuple[requests.RequestedFlavor, ...], given: int,
@@ -205,8 +201,8 @@ class _Mapper:
             workload.splits)
         if vf_share and not self._choose.has('vfs'):
             raise exception.InvalidInput(
-                'flavors', 'none has a virtual function, which a part of the '
-                'requests is to get')
+                'flavors', 'none has a virtual function, which --vf-share '
+                'needs')
         self._vf_share = vf_share
         self._seed = seed
         self._jobs: collections.Counter[_Case] = collections.Counter()
@@ -255,7 +251,7 @@ class _Mapper:
 
     def _gets_vf(self, index: int, job: workloads.WorkloadJob,
                  own: int | None) -> bool:
-        """Whether a job gets a virtual function that it does not ask for."""
+        """Whether a job gets a virtual function that it does not request."""
         if not self._vf_share or job.vfs or (
                 own is not None and self._flavors[own].guest.shape.devices):
             return False
@@ -266,7 +262,7 @@ class _Mapper:
         self._work[case] += _work(job)
 
     def rule(self) -> Iterator[str]:
-        """Write how flavors were chosen, after they were."""
+        """Yield the rule of the choice, after :meth:`arrivals`."""
         if self._jobs[_Case.OWN] < len(self._workload.jobs):
             yield ('A job gets the smallest flavor with its CPUs, memory and '
                    'devices: the one with the fewest CPUs, then the least '
@@ -293,6 +289,6 @@ def _work(job: workloads.WorkloadJob) -> float:
 
 
 def _drawn(index: int, seed: int) -> float:
-    """Draw a number from 0 to 1 for a job, always the same."""
+    """Return a reproducible random number from 0 to 1 for a job."""
     digest = hashlib.blake2b(f'{seed} {index}'.encode(), digest_size=6)
     return int(digest.hexdigest(), 16) / (1 << 48)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Let other guests move to make room for a request that was refused.
+"""Move other guests to make room for a request that was refused.
 
-The moves are those that ``hpcvirt make-room`` would find. Of a large fleet
-only some hosts are looked at: the room that is wanted is likeliest on hosts
-that have many free CPUs, and these are also the ones to which guests can
-move.
+The moves are those that ``hpcvirt make-room`` finds. In a large fleet only the
+hosts with the most free CPUs are searched: they are the likeliest to get
+enough room, and the ones to which guests can move.
 """
 
 from collections.abc import Sequence
@@ -18,16 +17,16 @@ from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
 
-#: The number of hosts of a fleet that are looked at.
+#: The number of hosts of a fleet that are searched.
 MAX_HOSTS = 48
-#: Requests for more guests get no moves: the number of plans is too large.
+#: Requests for more guests get no moves, since there are too many plans.
 MAX_GUESTS = 8
 
 
 class Mover:
-    """Makes room for requests, and counts the moves.
+    """Makes room for refused requests by moves.
 
-    :ivar moves: the number of moves up to now
+    :ivar moves: the number of moves so far
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
@@ -36,7 +35,7 @@ class Mover:
                  most: int) -> None:
         """Prepare to make room.
 
-        :param most: the most moves for each request
+        :param most: the maximum number of moves for each request
         """
         self._scheduler = scheduler
         self._table = scheduler.table
@@ -46,16 +45,17 @@ class Mover:
         self.moves = 0
 
     def __call__(self, number: int, count: int) -> list[host_table.Running]:
-        """Place the guests of a request, if a few moves make room for them.
+        """Place the guests of a request if moves make room for them.
 
-        :param number: of their flavor
+        :param number: the number of their flavor
+        :returns: empty if no plan of few moves makes room
         """
         if count > MAX_GUESTS:
             return []
         names: dict[str, host_table.Running] = {}
         plan = make_room.search(
             self._flavors[number].guest, tuple(
-                self._host(host, names) for host in self._looked_at()),
+                self._host(host, names) for host in self._list_candidates()),
             self._most, count)
         if plan is None:
             return []
@@ -71,7 +71,7 @@ class Mover:
         return self._table.place(
             host, number, self._scheduler.known.placement(number, host))
 
-    def _looked_at(self) -> list[int]:
+    def _list_candidates(self) -> list[int]:
         free = self._table.free_pcpus + self._table.shared_left
         order = np.argsort(-free, kind='stable')[:MAX_HOSTS]
         return sorted(order.tolist())
@@ -79,7 +79,7 @@ class Mover:
     def _host(self, host: int,
               names: dict[str, host_table.Running]) -> state.FleetHost:
         own = []
-        for guest in self._running.on(host):
+        for guest in self._running.list_guests(host):
             name = str(len(names))
             names[name] = guest
             flavor = self._flavors[guest.flavor]

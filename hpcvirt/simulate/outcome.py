@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What came of a replay, and what became of the fleet over its time."""
+"""The outcome of a replay, with samples of the fleet over time."""
 
 import dataclasses
 import enum
@@ -28,11 +28,11 @@ class FleetSample:
 
     :ivar time: in seconds from the start of the log
     :ivar busy_cpus: CPUs of the guests
-    :ivar stranded_cpus: free CPUs that no guest of the smallest flavor that
-        needs no device can use
-    :ivar stranded_pages_mib: memory of pages of free cells likewise
-    :ivar guests: running guests
-    :ivar across_sockets: guests whose cells are on more than one socket
+    :ivar stranded_cpus: free CPUs that no guest of the smallest flavor
+        without devices can use
+    :ivar stranded_pages_mib: memory of free pages that no such guest can use
+    :ivar guests: number of running guests
+    :ivar across_sockets: number of guests on more than one socket
     """
 
     time: float
@@ -47,9 +47,9 @@ class FleetSample:
 class ReplayOutcome:
     """The replay of all requests with one strategy.
 
-    :ivar fates: for each arrival None if it was placed, or why not
+    :ivar fates: for each arrival the cause of its refusal, or None
     :ivar moves: number of moves of other guests
-    :ivar seconds: time that the decisions took
+    :ivar seconds: computing time of the replay
     """
 
     strategy: str
@@ -66,8 +66,8 @@ _Samples = Sequence[FleetSample]
 class Means:
     """Means over the time from the first sample to the last one.
 
-    :ivar across_sockets: guests on more than one socket, as a part of all
-        guests; 0 if there was never a guest
+    :ivar across_sockets: fraction of guests on more than one socket; 0 if
+        there was never a guest
     """
 
     busy_cpus: float
@@ -77,7 +77,7 @@ class Means:
 
 
 def means(replays: Sequence[_Samples]) -> Means:
-    """Average the samples of replays that ran equally long."""
+    """Average the samples of replays over time."""
     guests = _mean(replays, lambda sample: sample.guests)
     across = _mean(replays, lambda sample: sample.across_sockets)
     return Means(_mean(replays, lambda sample: sample.busy_cpus),
@@ -97,7 +97,7 @@ def _mean(replays: Sequence[_Samples],
 
 
 def thin_out(samples: _Samples, most: int) -> list[FleetSample]:
-    """Leave out samples, evenly in time, so that few enough remain."""
+    """Select at most this many samples, evenly in time."""
     if len(samples) <= most:
         return list(samples)
     first, last = samples[0].time, samples[-1].time

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Replay requests over a fleet: guests start, and end when their time is up.
+"""Replay requests over a fleet, whose guests start and end.
 
-Everything happens at the times of the requests. Guests whose time is up by
-then have ended. A request is placed at once, all its guests or none, or lost.
+At the time of a request, guests whose lives are over are removed first. Then
+all guests of the request are placed at once, or the request is lost.
 """
 
 import math
@@ -22,8 +22,8 @@ from hpcvirt.simulate import scheduler as schedulers
 from hpcvirt.simulate import strategy as strategies
 
 Fates = tuple[outcome.Cause | None, ...]
-#: Places the guests of a request that was refused after all, given the number
-#: of its flavor and of its guests; returns nothing if it cannot.
+#: A function that still places a refused request, given the number of its
+#: flavor and of its guests; it returns an empty list if it cannot.
 Rescue = Callable[[int, int], list[host_table.Running]]
 
 
@@ -33,10 +33,10 @@ def replay(fleet: Sequence[supplies.Supply], requests: request_model.Requests,
            ) -> outcome.ReplayOutcome:
     """Replay all requests with one strategy.
 
-    :param fleet: the hosts before the first request, in the order in which
-        nova-scheduler looks at them
-    :param on_progress: is called for each request with the number of those
-        that are done, and of all
+    :param fleet: the hosts before the first request, in the order of
+        nova-scheduler
+    :param on_progress: called after each request with the number of finished
+        requests and of all requests
     """
     start = time.perf_counter()
     table = host_table.HostTable(fleet, causes.flavors(requests.flavors))
@@ -57,11 +57,11 @@ def run_events(requests: request_model.Requests,
                running: host_table.Population, rescue: Rescue | None = None,
                on_progress: Callable[[int, int], None] | None = None,
                ) -> tuple[Fates, tuple[outcome.FleetSample, ...]]:
-    """Let a scheduler place all requests.
+    """Place all requests with a scheduler.
 
-    :param scheduler: one whose table knows the flavors of
+    :param scheduler: its table must have the flavors of
         :func:`causes.flavors`
-    :param rescue: is asked for a refused request, unless the fleet lacks
+    :param rescue: called for a refused request, unless the fleet lacks
         capacity
     """
     why = causes.Causes(scheduler, requests.flavors)
@@ -69,21 +69,21 @@ def run_events(requests: request_model.Requests,
     fates: list[outcome.Cause | None] = []
     for number, arrival in enumerate(requests.arrivals, 1):
         while running.next_end <= arrival.time:
-            sampler.before(running.next_end)
+            sampler.sample_until(running.next_end)
             scheduler.remove(running.end_next())
-        sampler.before(arrival.time)
+        sampler.sample_until(arrival.time)
         cause = None
         guests = scheduler.place(arrival.flavor, arrival.count)
         if not guests:
-            cause = why.of(arrival.flavor, arrival.count)
+            cause = why.find(arrival.flavor, arrival.count)
             if rescue is not None and cause is not outcome.Cause.CAPACITY:
                 guests = rescue(arrival.flavor, arrival.count)
         if guests:
             cause = None
             running.start(guests, arrival.time + arrival.duration)
         fates.append(cause)
-        scheduler.known.keep_few()
+        scheduler.known.limit_states()
         if on_progress is not None:
             on_progress(number, len(requests.arrivals))
-    sampler.before(math.inf)
+    sampler.sample_until(math.inf)
     return tuple(fates), tuple(sampler.samples)

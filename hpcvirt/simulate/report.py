@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write what came of a scenario, as a document and as tables."""
+"""Write the result of a scenario as a document and as tables."""
 
 import collections
 import textwrap
@@ -17,10 +17,10 @@ from hpcvirt.simulate import totals
 
 SCHEMA_VERSION = 1
 
-#: The name of the bound: a fleet that is one bin without fragmentation.
+#: The name of the bound, a fleet that is one bin without fragmentation.
 BOUND = 'one bin'
 
-#: The number of points in time that are given.
+#: Limit of the points in time in a document.
 _MAX_POINTS = 250
 _DIGITS = 4
 
@@ -42,10 +42,9 @@ _PAIRED_HEADINGS = ('Strategy', 'Compared with', 'Lost more',
 
 
 def document(result: scenarios.ScenarioResult) -> dict[str, Any]:
-    """Turn the result into dicts, lists, numbers and strings.
+    """Return the result for JSON.
 
-    It holds no time that the computer took: the same input gives the same
-    document.
+    It has no computing times, so that equal inputs give equal documents.
     """
     scenario = result.scenario
     fleet = scenario.fleet
@@ -119,7 +118,7 @@ def _tallied(found: totals.Totals) -> dict[str, Any]:
 
 
 def _used(replays: Sequence[totals.Replay], cpus: int) -> dict[str, Any]:
-    """Describe the fleet over time; the points are those of one replay."""
+    """Describe the fleet over time; the points are of the first replay."""
     means = outcome.means([each.outcome.samples for each in replays])
     return {
         'utilisation_percent': _percent(means.busy_cpus, cpus),
@@ -150,7 +149,7 @@ def _difference(found: totals.LossDifference) -> dict[str, Any]:
 
 
 def _round(value: float) -> float:
-    # Minus nothing is nothing.
+    # Adding 0.0 turns -0.0 into 0.0.
     return round(value, _DIGITS) + 0.0
 
 
@@ -159,9 +158,9 @@ def _percent(part: float, whole: float) -> float:
 
 
 def text(result: scenarios.ScenarioResult, width: int | None = None) -> str:
-    """Draw the result.
+    """Draw the result as text.
 
-    :param width: columns of the terminal, None if there is none
+    :param width: columns of the terminal, None for the default
     """
     room = width or text_table.WIDTH
     found = document(result)
@@ -182,7 +181,7 @@ def text(result: scenarios.ScenarioResult, width: int | None = None) -> str:
 
 
 def describe_input(found: Mapping[str, Any]) -> Iterator[str]:
-    """Say what is replayed over what."""
+    """Describe the workload, the fleet and the flavors, a line each."""
     workload, fleet = found['workload'], found['fleet']
     replays = ('' if workload['replays'] == 1
                else f' of {workload["replays"]} seeds')
@@ -246,14 +245,14 @@ def _paired(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 
 def format_interval(difference: Mapping[str, Any]) -> str:
-    """Write an interval, or why there is none."""
+    """Format an interval, or the reason why there is none."""
     ends = difference['interval_percent']
     return (f'{ends[0]:+.2f} to {ends[1]:+.2f}' if ends
             else f'none: {difference["why_no_interval"]}')
 
 
 def intervals(result: scenarios.ScenarioResult) -> str:
-    """Say what the intervals are of."""
+    """Explain the intervals, in a paragraph."""
     seeds = len(result.scenario.requests)
     windows = min(result.windows, len(result.scenario.requests[0].arrivals))
     over = (f'{words.count_noun(windows, "window")} with equal numbers of '

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The requests of a replay: arrivals that refer to compiled flavors.
-
-The times of arrivals can be scaled to a load.
-"""
+"""The requests of a replay, which can be scaled to a load."""
 
 import dataclasses
 
@@ -14,10 +11,10 @@ from hpcvirt.model import flavor as flavor_model
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arrival:
-    """A request for one or more guests, which are all placed or refused.
+    """A request for one or more guests, which are placed or refused together.
 
     :ivar time: in seconds from the start of the log
-    :ivar duration: in seconds
+    :ivar duration: life of the guests in seconds
     :ivar flavor: the number of its flavor in :class:`Requests`
     :ivar count: number of guests
     """
@@ -33,7 +30,7 @@ class RequestedFlavor:
     """A flavor that a replay requests.
 
     :ivar flavor: as Nova stores it
-    :ivar guest: what it needs of a host
+    :ivar guest: its demand, compiled
     """
 
     flavor: flavor_model.Flavor
@@ -41,10 +38,7 @@ class RequestedFlavor:
 
     @property
     def cpus(self) -> int:
-        """The CPUs that count as its work: dedicated and shared vCPUs.
-
-        A PCPU of emulator threads is not work.
-        """
+        """The CPUs that count as work, without those of emulator threads."""
         return self.flavor.vcpus
 
 
@@ -60,32 +54,34 @@ class Requests:
     rule: tuple[str, ...] = ()
 
 
-#: The part of the work after the last request that is worth telling.
+#: From this share on, work after the last request is reported.
 _MUCH_PERCENT = 5
 
 
 def load(requests: Requests, capacity_cpus: int) -> float:
-    """Return the CPUs that would be busy, if nothing were refused, / capacity.
+    """Return the mean of requested CPUs / capacity between the requests.
 
-    It is the mean from the first to the last request, if as much runs on
-    after the last request as was running before the first.
+    The work after the last request is included, as if as much work were left
+    over from the time before the first one.
 
-    :raises InvalidInput: if all requests are made at one time
+    :raises InvalidInput: if all requests have the same time
     """
     times = [arrival.time for arrival in requests.arrivals]
     span = max(times) - min(times)
     if not span:
         raise exception.InvalidInput(
-            'load', 'all requests are made at one time, which has no load')
+            'load', 'all requests have the same time, so that there is no '
+            'load')
     return _work(requests) / span / capacity_cpus
 
 
 def scale_to_load(requests: Requests, capacity_cpus: int,
                   wanted: float) -> Requests:
-    """Scale the times between requests; durations stay as they are.
+    """Scale the times between requests, but not the durations.
 
     :param capacity_cpus: the CPUs of the fleet for guests
-    :raises InvalidInput: if all requests are made at one time
+    :param wanted: the load after scaling
+    :raises InvalidInput: if all requests have the same time
     """
     now = load(requests, capacity_cpus)
     factor = now / wanted

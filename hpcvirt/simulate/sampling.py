@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Look at the fleet of a replay at times that are evenly spread."""
+"""Sample the fleet of a replay at regular times."""
 
 import dataclasses
 import math
@@ -16,14 +16,14 @@ from hpcvirt.simulate import outcome
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
 
-#: A replay takes at most this number of samples.
+#: Limit of the samples of a replay.
 MAX_SAMPLES = 500
 
 
 class FleetSampler:
     """Takes samples of the fleet from the first arrival to the last.
 
-    :ivar samples: those that were taken
+    :ivar samples: the samples so far
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
@@ -38,8 +38,8 @@ class FleetSampler:
         self._first = arrivals[0].time if arrivals else math.inf
         self._span = arrivals[-1].time - self._first if arrivals else 0.0
 
-    def before(self, time: float) -> None:
-        """Take the samples of the time before something changes."""
+    def sample_until(self, time: float) -> None:
+        """Take the samples that are due before a change at this time."""
         if self._due() >= time:
             return
         sample = self._sample()
@@ -47,7 +47,7 @@ class FleetSampler:
             self.samples.append(outcome.FleetSample(self._due(), *sample))
 
     def _due(self) -> float:
-        """Tell when the next sample is due."""
+        """Return the time of the next sample."""
         taken = len(self.samples)
         if taken == MAX_SAMPLES or (taken and not self._span):
             return math.inf
@@ -86,7 +86,7 @@ class FleetSampler:
             cell.memory_mib for cell in cells) if free_mib else 0
 
     def _room(self, guest: guests.Guest, host: int) -> int:
-        """Count the guests of the smallest flavor that a host takes."""
+        """Return how many guests of the smallest flavor fit on a host."""
         return int(self._known.figures(
             'room', np.array([host]),
             lambda host: self._fill(guest, host))[0])
@@ -96,7 +96,7 @@ class FleetSampler:
         most, supply = left.free.times(guest.sums), left.supply
         if len(guest.demand.cells) == 1 and claim.counts_cells(
                 guest.demand, supply):
-            return min(most, self._known.of_cells(
+            return min(most, self._known.sum_over_cells(
                 'room', host, lambda cell: capacity.fill(
                     guest.shape, dataclasses.replace(supply, cells=(cell,)),
                 ).count))
@@ -105,7 +105,7 @@ class FleetSampler:
 
 def _smallest(flavors: Sequence[
         requests.RequestedFlavor]) -> requests.RequestedFlavor | None:
-    """Find the smallest flavor that needs no device."""
+    """Return the smallest flavor without devices, None if there is none."""
     return min((flavor for flavor in flavors
                 if not flavor.guest.demand.requests),
                key=lambda flavor: (flavor.cpus, flavor.flavor.ram_mib),

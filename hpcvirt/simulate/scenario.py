@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What is replayed, and what came of it."""
+"""The input and the result of a simulation."""
 
 import dataclasses
 import itertools
@@ -14,9 +14,9 @@ from hpcvirt.simulate import totals
 
 def group_hosts(fleet: state.Fleet,
                 ) -> list[tuple[str, list[state.FleetHost]]]:
-    """Group neighboring hosts that share what they have.
+    """Group neighboring hosts that share their state.
 
-    :returns: each group with its name, NAME for NAME-1, NAME-2 and so on
+    :returns: (name, hosts) of each group; NAME-1, NAME-2... become NAME
     """
     groups = [list(group) for _, group in itertools.groupby(
         fleet.hosts, lambda host: id(host.state))]
@@ -26,7 +26,7 @@ def group_hosts(fleet: state.Fleet,
 
 def count_cpus(host: state.FleetHost,
                flavors: Iterable[request_model.RequestedFlavor]) -> int:
-    """Count the CPUs of a host that flavors use."""
+    """Count the CPUs of a host that guests of the flavors can use."""
     used = [flavor.guest.sums for flavor in flavors]
     return sum(
         len(cell.dedicated) * any(sums.pcpus for sums in used)
@@ -36,7 +36,7 @@ def count_cpus(host: state.FleetHost,
 
 def count_all_cpus(fleet: state.Fleet,
                    flavors: Iterable[request_model.RequestedFlavor]) -> int:
-    """Count the CPUs of all hosts that flavors use."""
+    """Count the CPUs of all hosts that guests of the flavors can use."""
     used = tuple(flavors)
     return sum(len(group) * count_cpus(group[0], used)
                for _, group in group_hosts(fleet))
@@ -44,14 +44,14 @@ def count_all_cpus(fleet: state.Fleet,
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
-    """The requests that a fleet gets.
+    """The requests to a fleet.
 
-    :ivar workload: its name
+    :ivar workload: name of the workload
     :ivar notes: what the reader left out or assumed
-    :ivar fleet: empty hosts; equal ones share their state
-    :ivar load: CPUs requested / CPUs of the fleet; None if the time of the
-        log is kept
-    :ivar requests: those of a log, or those of each seed of a model
+    :ivar fleet: empty hosts; equal hosts share their state
+    :ivar load: requested CPUs / CPUs of the fleet; None if the times of the
+        log are kept
+    :ivar requests: the requests of a log, or of each seed of a model
     """
 
     workload: str
@@ -72,11 +72,12 @@ class Scenario:
 
 @dataclasses.dataclass(frozen=True)
 class ScenarioResult:
-    """What came of a scenario.
+    """The result of a scenario.
 
-    :ivar windows: the parts that one replay is divided into for intervals
-    :ivar replays: name of a strategy -> its replay of each of the requests
-    :ivar bound: those over a fleet that is one bin
+    :ivar windows: number of parts of a replay, from which intervals are
+        computed
+    :ivar replays: strategy to its replays, one for each of the requests
+    :ivar bound: the replays over a fleet that is one bin
     """
 
     scenario: Scenario

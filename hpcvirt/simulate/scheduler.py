@@ -19,10 +19,10 @@ from hpcvirt.simulate import strategy as strategies
 
 
 class Scheduler:
-    """Chooses hosts for requests with one strategy.
+    """A scheduler that chooses hosts with one strategy.
 
     :ivar table: the hosts
-    :ivar known: their answers to the demands of the flavors
+    :ivar known: cache of the fits of the flavors
     :ivar packing: see :class:`hpcvirt.fit.supply.Supply`
     """
 
@@ -41,8 +41,8 @@ class Scheduler:
     def place(self, number: int, count: int) -> list[host_table.Running]:
         """Place all guests of a request, or none.
 
-        :param number: of the flavor
-        :returns: nothing if some guest has no host
+        :param number: the number of the flavor
+        :returns: empty if a guest has no host
         """
         hosts = self._everywhere
         placed: list[host_table.Running] = []
@@ -80,10 +80,10 @@ class Scheduler:
 
     def _has_again(self, host: int,
                    placed: Sequence[host_table.Running]) -> bool:
-        """Whether Placement can allocate the devices of a host once more.
+        """Whether Placement can allocate the same devices of a host again.
 
-        For each guest of a request, the scheduler claims the same candidate
-        of a host, which names the providers.
+        The scheduler claims the same allocation candidate of a host, with the
+        same providers, for all guests of a request.
         """
         first = next((guest for guest in placed if guest.host == host), None)
         return first is None or all(
@@ -98,11 +98,11 @@ class Scheduler:
 
     def _has_sums(self, number: int,
                   hosts: host_table.Integers) -> host_table.Booleans:
-        """Tell for some hosts whether Placement can allocate a guest."""
+        """Return for each host whether Placement can allocate a guest."""
         sums = self._flavors[number].guest.sums
         table = self.table
         able = table.memory_left[hosts] >= sums.memory_mib
-        # However a host is overcommitted, one guest gets no more than it has.
+        # Overcommit does not let a single guest exceed the host (max_unit).
         able &= table.memory[hosts] >= sums.memory_mib
         if sums.pcpus:
             able &= table.free_pcpus[hosts] >= sums.pcpus
@@ -117,7 +117,7 @@ class Scheduler:
         return able
 
     def _has_cards(self, number: int, host: int) -> bool:
-        """Tell whether Placement can allocate the vGPUs of a guest."""
+        """Whether Placement can allocate the vGPUs of a guest."""
         supply = self.table.supplies[host]
         return all(
             admission.most_of_one_pool(request, supply)
@@ -127,7 +127,7 @@ class Scheduler:
 
 
 def _claimed(demand: demands.Demand) -> demands.Demand:
-    """Leave out what Placement allocates, and no claim looks for."""
+    """Remove the requests that Placement allocates and no claim checks."""
     return dataclasses.replace(demand, requests=tuple(
         request for request in demand.requests if not request.one_pool))
 
@@ -135,16 +135,16 @@ def _claimed(demand: demands.Demand) -> demands.Demand:
 def _sift_alternates(known: fit_cache.FitCache, number: int,
                      demand: demands.Demand, hosts: host_table.Integers,
                      several: bool) -> host_table.Integers:
-    """Leave out the hosts that must not become alternates.
+    """Remove the hosts that must not become alternates.
 
-    It is what :mod:`hpcvirt.nova.decision` does for HPCTopologyFilter: a
-    guest whose cells differ is not sent where it would be misplaced if it had
-    failed to start on another host. Nova is assumed to try several hosts
-    (``[scheduler]max_attempts``), as it does by default.
+    As in :mod:`hpcvirt.nova.decision` for HPCTopologyFilter, a guest whose
+    cells differ is not sent to a host on which it would be misplaced after it
+    failed to start on another. It is assumed that Nova tries several hosts
+    (``[scheduler]max_attempts``), as by default.
 
-    :param number: of the demand
-    :param hosts: those on which it fits
-    :param several: the request is for several guests
+    :param number: the number of the demand
+    :param hosts: the hosts on which it fits
+    :param several: whether the request is for several guests
     """
     if not demand.cells or not move_check.needs_retry_check(demand) or not (
             several or len(hosts) > 1):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run the replays of a scenario, each in a process of its own.
+"""Run the replays of a scenario in parallel, each in its own process.
 
-The results do not depend on how many processes there are.
+The results do not depend on the number of processes.
 """
 
 import contextlib
@@ -32,14 +32,14 @@ from hpcvirt.simulate import strategy as strategies
 from hpcvirt.simulate import totals
 from hpcvirt.simulate import workload as workloads
 
-#: Reports how much of a task is done, and how much there is to do.
+#: Reports the progress of a task: finished steps, all steps.
 Report = Callable[[int, int], None]
-#: A piece of work.
+#: A task, which reports its progress and returns its result.
 Task = Callable[[Report], Any]
-#: Shows which part of the task with this number is done, from 0 to 1.
+#: Shows the progress of a task: its number, and the fraction that is done.
 Show = Callable[[int, float], None]
 
-#: A report is passed on if so much more is done.
+#: Smaller steps of the progress are not sent.
 _STEP = 0.005
 
 
@@ -47,10 +47,10 @@ def run(tasks: Sequence[Task], show: Show) -> list[Any]:
     """Run tasks, and return their results in the order of the tasks.
 
     :raises Unreachable: if a process ended without a result
-    :raises Exception: what the first task that failed raised
+    :raises Exception: the exception of the first task that failed
     """
     most = len(os.sched_getaffinity(0))
-    # A forked process has its task; nothing needs to be pickled.
+    # A forked process inherits its task, so that it need not be pickled.
     context = multiprocessing.get_context('fork')
     results: list[Any] = [None] * len(tasks)
     waiting = list(range(len(tasks)))
@@ -90,7 +90,7 @@ def _work(task: Task, out: connection.Connection) -> None:
     def report(done: int, total: int) -> None:
         nonlocal last
         if os.getppid() != first:
-            # The first process was killed, and nobody waits for the result.
+            # The first process was killed, so that no result is needed.
             raise SystemExit(1)
         if last + _STEP <= done / total < 1:
             last = done / total
@@ -106,10 +106,10 @@ def _work(task: Task, out: connection.Connection) -> None:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Let an interrupt wait while a process is forked.
+    """Defer interrupts while a process is forked.
 
-    What Python calls after a fork drops exceptions. The new process is never
-    interrupted: the first one ends it.
+    Python's callbacks after a fork drop exceptions. The new process keeps
+    interrupts blocked, since the first process terminates it.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -123,8 +123,8 @@ def _received(ready: connection.Connection) -> tuple[float, Any]:
         done, result = ready.recv()
     except EOFError:
         raise exception.Unreachable(
-            'a process of the simulation was killed; the machine may have '
-            'too little memory') from None
+            'a process of the simulation was killed; the machine may not '
+            'have enough memory') from None
     return done, result
 
 
@@ -132,7 +132,7 @@ def _received(ready: connection.Connection) -> tuple[float, Any]:
 def _ended(running: Mapping[connection.Connection,
                             tuple[int, contexts.ForkProcess]],
            ) -> Iterator[None]:
-    """Leave no process behind, whatever happens."""
+    """Terminate all processes at the end, even after an error."""
     try:
         yield
     finally:
@@ -142,11 +142,11 @@ def _ended(running: Mapping[connection.Connection,
             child.join()
 
 
-#: Replays requests over a fleet.
+#: A function that replays requests over a fleet.
 Engine = Callable[
     [Sequence[supplies.Supply], request_model.Requests, Report],
     outcomes.ReplayOutcome]
-#: Shows how far replays of these names are.
+#: Makes a display of the progress of replays with these names.
 ShowBars = Callable[[Sequence[str]],
                     contextlib.AbstractContextManager[Show]]
 
@@ -155,12 +155,12 @@ def make_scenario(name: str, found: Sequence[workloads.Workload],
                   fleet: state.Fleet, load: float | None, *,
                   own: bool = True,
                   vf_share: float = 0.0) -> scenarios.Scenario:
-    """Let workloads request the flavors of a fleet.
+    """Map workloads to the flavors of a fleet.
 
     :param found: the log, or the workload of each seed of a model
-    :param load: CPUs requested / CPUs of the fleet; None to keep the times
+    :param load: requested CPUs / CPUs of the fleet; None to keep the times
     :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`
-    :param vf_share: likewise
+    :param vf_share: see the same function
     :raises InvalidInput: if nothing can be requested
     """
     requested = []
@@ -182,9 +182,9 @@ def simulate(scenario: scenarios.Scenario,
              show_bars: ShowBars | None = None,
              others: Mapping[str, Engine] | None = None,
              ) -> scenarios.ScenarioResult:
-    """Replay the requests with all strategies, and find the bound.
+    """Replay the requests with all strategies, and compute the bound.
 
-    :param others: engines that are no strategies of this package, by name
+    :param others: name to engine of strategies outside this package
     """
     engines: dict[str, Engine] = {
         **{each.name: functools.partial(_replay, each) for each in compared},

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from hpcvirt import exception
 from hpcvirt import words
 
-#: The multipliers of nova-scheduler by default. Its weighers that are not
-#: named weigh all hosts of a replay equally.
+#: The default multipliers of nova-scheduler. Its other weighers weigh all
+#: hosts of a replay equally.
 UPSTREAM = {'ram': 1.0, 'cpu': 1.0, 'disk': 1.0, 'pci': 1.0, 'io-ops': -1.0}
-#: The multipliers that pack guests with the weighers of Nova alone.
+#: Multipliers that pack guests with only the weighers of Nova.
 PACKING = {**UPSTREAM, 'ram': -1.0, 'cpu': -1.0, 'disk': -1.0}
-#: hpcvirt's weighers, with their default multipliers, added to Nova's own.
+#: Nova's weighers and those of hpcvirt, with their default multipliers.
 HPCVIRT = {**UPSTREAM, 'fragmentation': 20.0, 'locality': 20.0}
-#: The tightest host only: the one with the fewest free CPUs left.
+#: Takes the host with the fewest free CPUs.
 BEST_FIT = {'cpus-left': -1.0}
 
-#: The name of what an operator's nova.conf selects.
+#: The name of the strategy that an operator's nova.conf configures.
 NOVA_CONF = 'nova.conf'
 
 _BASES: Mapping[str, Mapping[str, float]] = {
@@ -28,12 +28,12 @@ _BASES: Mapping[str, Mapping[str, float]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Strategy:
-    """How hosts are chosen.
+    """A strategy of choosing hosts.
 
-    :ivar multipliers: the multiplier of each weigher
+    :ivar multipliers: weigher to multiplier
     :ivar fullest: ``packing_host_numa_cells_allocation_strategy``
-    :ivar moves: how many moves of other guests may make room for a refused
-        request
+    :ivar moves: maximum number of moves of other guests that may make room
+        for a refused request
     """
 
     name: str
@@ -46,9 +46,9 @@ def parse(text: str, moves: int) -> tuple[Strategy, ...]:
     """Read a list of strategies: ``nova,packing,hpcvirt+moves``.
 
     ``+moves`` lets refused requests move other guests, and ``+fullest`` lets
-    claims use the fullest cells first.
+    claims use the fullest host cells first.
 
-    :param moves: the moves of each request with ``+moves``
+    :param moves: maximum number of moves for a request with ``+moves``
     :raises InvalidInput: for an unknown or repeated name
     """
     strategies: list[Strategy] = []

@@ -3,14 +3,14 @@
 """Create workloads from models; the same seed gives the same workload.
 
 ``lublin``
-    The jobs of a parallel computer of 256 processors, after
+    The jobs of a parallel computer with 256 processors, after
     [Lublin-Feitelson-2003]: sizes near powers of two, run times that are
-    longer for larger jobs, arrivals with the cycle of a day. The parameters
-    are those that the paper gives for all jobs of its logs.
+    longer for larger jobs, arrivals with a daily cycle. The parameters are
+    those of the paper for all jobs of its logs.
 ``cloud``
-    Instances of the flavors of the fleet: requests that do not depend on each
-    other, lives of which some are ten times longer than others, and in total
-    the same CPU-hours of each flavor.
+    Instances of the flavors of the fleet: independent requests, log-normal
+    lives, some of which are ten times longer than others, and the same
+    CPU-hours of each flavor on average.
 """
 
 import dataclasses
@@ -27,11 +27,11 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import workload as workloads
 
 MODELS = ('lublin', 'cloud')
-#: The jobs of a workload, if nobody says how many.
+#: The default number of jobs.
 JOBS = 10_000
 _MAX_JOBS = 1_000_000
 
-#: The processors of the computer; the paper's logs are of 128 to 1,024.
+#: The processors of the computer; those in the paper have 128 to 1,024.
 PROCESSORS = 256
 #: Probabilities of a job of one processor, and of a power of two.
 _SERIAL, _POWER_OF_TWO = 0.244, 0.576
@@ -40,23 +40,22 @@ _SERIAL, _POWER_OF_TWO = 0.244, 0.576
 _LOW, _HIGH = 0.8, math.log2(PROCESSORS)
 _MIDDLE, _BELOW = _HIGH - 2.5, 0.86
 #: Shapes and scales of the two gamma distributions of the logarithm of a run
-#: time, and the line that gives the probability of the first from the size.
+#: time; the probability of the first is linear in the size.
 _SHORT, _LONG = (4.2, 0.94), (312, 0.03)
 _SLOPE, _INTERCEPT = -0.0054, 0.78
 #: Longer run times are drawn again.
 _MAX_LOG_RUN_TIME = 12
-#: Shape and scale of the logarithm of the time between two arrivals, which
-#: is drawn again if it is longer.
+#: Shape and scale of the logarithm of the time between two arrivals; longer
+#: times are drawn again.
 _BETWEEN = (10.2303 * 1.0225, 0.4871)
 _MAX_LOG_BETWEEN = 13
 #: Shape and scale of the distribution of arrivals over the half hours of a
-#: day that begins at the 11th of them.
+#: day, which begins with the 11th half hour.
 _DAY = (8.1737, 3.9631)
 _FIRST_HALF_HOUR, _HALF_HOURS = 11, 48
 _HALF_HOUR_S = 1800
 
-#: The mean life of an instance of a cloud, and the mean time between
-#: requests, in seconds: a week and an hour.
+#: Mean life of an instance, a week, and mean time between requests, an hour.
 _LIFE_S, _BETWEEN_S = 7 * 86400, 3600
 #: The standard deviation of the logarithm of lives.
 _SIGMA = 1.2
@@ -73,7 +72,7 @@ class Model:
                  ) -> workloads.Workload:
         """Create a workload.
 
-        :param flavors: of the fleet, which ``cloud`` requests
+        :param flavors: flavors of the fleet, which ``cloud`` requests
         :raises InvalidInput: if there are no flavors to request
         """
         dice = random.Random(seed)  # noqa: S311 - no secret
@@ -90,10 +89,10 @@ class Model:
 
 
 def parse(text: str) -> Model | None:
-    """Read the name of a model and a number of jobs, ``cloud:20000``.
+    """Parse the name of a model and its number of jobs: ``cloud:20000``.
 
-    :returns: None for what does not begin with the name of a model
-    :raises InvalidInput: if there is no number of jobs behind the colon
+    :returns: None if the text does not begin with the name of a model
+    :raises InvalidInput: if the number of jobs is invalid
     """
     name, colon, number = text.partition(':')
     if name not in MODELS:
@@ -135,8 +134,8 @@ def _run_time(cpus: int, dice: random.Random) -> float:
 def _arrivals(dice: random.Random) -> Iterator[float]:
     """Yield the times of arrivals.
 
-    The time between two is drawn as at a mean hour, and passes faster in half
-    hours with more arrivals.
+    The time between two arrivals is drawn for an average half hour; it passes
+    faster in half hours with more arrivals.
     """
     weights = _half_hours()
     now = 0.0
@@ -155,7 +154,7 @@ def _arrivals(dice: random.Random) -> Iterator[float]:
 
 
 def _half_hours() -> list[float]:
-    """Weigh the half hours of a day by their arrivals, with the mean 1."""
+    """Return the relative arrivals of the half hours; the mean is 1."""
     shape, scale = _DAY
     weights = [0.0] * _HALF_HOURS
     for number in range(_FIRST_HALF_HOUR, _FIRST_HALF_HOUR + _HALF_HOURS):

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Count what came of the requests of replays.
+"""Compute the losses of replays, and the differences between strategies.
 
 A request counts with its core-hours: the CPUs of its flavor, times its
-instances, times their life. Every request of a replay is counted, from the
-empty fleet on; a request that would have outlived the log counts whole.
+instances, times their life. All requests of a replay count, from the empty
+fleet on; a request that would outlive the log counts with its whole life.
 
-All strategies of a run get the same requests, so their losses are compared
-pair by pair: what both lose alike cancels. The difference of two strategies is
-that of their lost core-hours in percent of all core-hours. Its 95 % interval
-is that of a ratio of two sums [Cochran-1977] over windows of one replay or
-over replays of several seeds, by Student's t distribution.
+All strategies get the same requests, so that their losses are compared in
+pairs, and common losses cancel out. The difference of two strategies is that
+of their lost core-hours in percent of all core-hours. Its 95 % interval is
+that of a ratio of two sums [Cochran-1977], over windows of one replay or over
+replays of several seeds, by Student's t distribution.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ _SECONDS = 3600.0
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """What was requested, and what came of it with one strategy."""
+    """The requests of a replay, and its outcome with one strategy."""
 
     requests: request_model.Requests
     outcome: outcomes.ReplayOutcome
@@ -39,7 +39,7 @@ class Replay:
 
 @dataclasses.dataclass(frozen=True)
 class CoreHours:
-    """The core-hours of a part of the requests, and of the refused ones."""
+    """The core-hours of a set of requests, and of those that were refused."""
 
     offered: float
     lost: float
@@ -51,14 +51,14 @@ class CoreHours:
 
 @dataclasses.dataclass(frozen=True)
 class Totals:
-    """The counts of one strategy, over all replays with it.
+    """The totals of a strategy over all its replays.
 
-    :ivar requests: how many were decided
-    :ivar refused: how many were refused, by cause
-    :ivar total: the core-hours of all requests
-    :ivar lost: core-hours of the refused requests, by cause
-    :ivar largest: (requests, accepted) of the flavors with the most CPUs
-    :ivar moves: moves of other guests
+    :ivar requests: number of requests
+    :ivar refused: number of refused requests by cause
+    :ivar total: core-hours of all requests
+    :ivar lost: core-hours of refused requests by cause
+    :ivar largest: (requests, accepted) for the flavors with the most CPUs
+    :ivar moves: number of moves of other guests
     """
 
     requests: int
@@ -86,7 +86,7 @@ def work(requests: request_model.Requests) -> list[float]:
 
 
 def check(requests: request_model.Requests, where: str) -> None:
-    """Refuse requests of which no share can be lost.
+    """Check that there are core-hours to lose.
 
     :raises InvalidInput: if nothing is requested
     """
@@ -99,7 +99,7 @@ def check(requests: request_model.Requests, where: str) -> None:
 
 
 def count_totals(replays: Sequence[Replay]) -> Totals:
-    """Count the replays of one strategy."""
+    """Return the totals of the replays of a strategy."""
     refused = dict.fromkeys(outcomes.Cause, 0)
     lost: dict[outcomes.Cause, list[float]] = {
         cause: [] for cause in outcomes.Cause}
@@ -137,10 +137,10 @@ def _largest(requests: request_model.Requests) -> int:
 def shares(replays: Sequence[Replay], windows: int) -> list[CoreHours]:
     """Divide replays into parts whose losses are nearly independent.
 
-    Several replays, each with requests of its own, are a part each. One is
-    divided into windows: consecutive parts with the same number of requests,
-    but for one, so that requests near the border of two windows are few
-    (batch means [Law-2015]).
+    Of several replays with different requests, each is a part. A single replay
+    is divided into windows, which are consecutive parts with the same number
+    of requests, give or take one: few requests are near the border of two
+    windows (batch means [Law-2015]).
     """
     found: list[CoreHours] = []
     for replay in replays:
@@ -160,27 +160,26 @@ def _parts(length: int, number: int) -> Iterator[range]:
         yield range(length * part // number, length * (part + 1) // number)
 
 
-#: With fewer parts an interval says nothing: that of two is 13 times as wide
-#: as their standard error.
+#: With fewer parts an interval is useless: for two parts it extends to 13
+#: standard errors on either side.
 MIN_PARTS = 3
 
 #: The confidence of an interval.
 LEVEL = 0.95
 
-#: Sums of parts differ from each other by less, in percent, if only rounding
-#: tells them apart.
+#: Smaller errors, in percent, are due to rounding.
 _EQUAL = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
 class LossDifference:
-    """What a strategy loses more than another one.
+    """The difference of the losses of a strategy and of a reference.
 
-    :ivar percent: core-hours, in percent of all core-hours; negative if the
-        strategy loses less than the reference
-    :ivar reach: half of the interval; None if there is none
-    :ivar why_none: the reason then
-    :ivar parts: how many parts were compared
+    :ivar percent: in percent of all core-hours; negative if the strategy
+        loses less than the reference
+    :ivar reach: half the width of the interval; None if there is none
+    :ivar why_none: why there is no interval
+    :ivar parts: number of parts that were compared
     """
 
     strategy: str
@@ -192,16 +191,16 @@ class LossDifference:
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Return the ends of the interval, if there is one."""
+        """The ends of the interval, None if there is none."""
         return (None if self.reach is None else
                 (self.percent - self.reach, self.percent + self.reach))
 
 
 def differences(shares: Mapping[str, Sequence[CoreHours]],
                 ) -> Iterator[LossDifference]:
-    """Compare each strategy with each one before it.
+    """Compare each strategy with each of the previous ones.
 
-    :param shares: the parts of each strategy, the same parts for all
+    :param shares: the parts of each strategy, with the same requests for all
     """
     for reference, strategy in itertools.combinations(shares, 2):
         yield difference(strategy, shares[strategy],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a log or a model asks of a fleet, before flavors are chosen for it."""
+"""A workload: the jobs of a log or a model, before flavors are chosen."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from hpcvirt.model import flavor as flavor_model
 class WorkloadJob:
     """A request of a log for one or more equal instances.
 
-    :ivar time: when it is made, in seconds from the start of the log
-    :ivar duration: how long its instances live, in seconds
+    :ivar time: time of the request, in seconds from the start of the log
+    :ivar duration: life of its instances, in seconds
     :ivar cpus: CPUs of each instance
     :ivar memory_mib: memory of each instance; 0 if the log does not say
-    :ivar count: number of instances, which are all placed or refused
-    :ivar flavor: the name of its flavor in the log; empty if it has none
+    :ivar count: number of instances, which are placed or refused together
+    :ivar flavor: name of its flavor in the log; empty if there is none
     :ivar vfs: virtual functions of each instance
     :ivar gpus: whole GPUs of each instance
     """
@@ -37,9 +37,9 @@ class Workload:
     """The jobs of a log, in the order of their time.
 
     :ivar name: the file or the model
-    :ivar flavors: the flavors that the log itself describes, by name
+    :ivar flavors: name to flavor, for those that the log describes
     :ivar splits: whether a job larger than the largest flavor may become
-        several instances, as the processes of a parallel job may
+        several instances, as for processes of a parallel job
     :ivar notes: what the reader left out or assumed, one sentence each
     """
 

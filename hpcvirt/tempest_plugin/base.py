@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Base classes of all tests, and of those that fill whole hosts."""
+"""The base classes of all tests, and of tests that fill whole hosts."""
 
 import functools
 import json
@@ -33,7 +33,7 @@ PAUSE_S = 0.5
 
 
 class HPCTestCase(test.BaseTestCase):
-    """Tests instances with a NUMA topology, as the administrator."""
+    """A test of instances with a NUMA topology, as the administrator."""
 
     credentials = ('admin',)
 
@@ -129,7 +129,7 @@ class HPCTestCase(test.BaseTestCase):
                    pause_s: float = PAUSE_S) -> None:
         """Wait until a check is true, up to ``[compute]build_timeout``.
 
-        :param failure: what to say if it does not become true
+        :param failure: message if the check does not become true
         """
         if not waiting.poll(check, bool, CONF.compute.build_timeout,
                             pause_s):
@@ -137,7 +137,7 @@ class HPCTestCase(test.BaseTestCase):
 
     def wait_for_status(self, server_id: str,
                         *statuses: str) -> dict[str, Any]:
-        """Wait until a server has one of these states and no task."""
+        """Wait until a server has one of these statuses and no task."""
         def is_settled(server: Mapping[str, Any]) -> bool:
             return (server['OS-EXT-STS:task_state'] is None
                     and server['status'] in statuses)
@@ -159,7 +159,7 @@ class HPCTestCase(test.BaseTestCase):
         return server
 
     def shelve_and_unshelve(self, server_id: str) -> None:
-        """Shelve a server, take it off its host and unshelve it."""
+        """Shelve a server, offload it and unshelve it."""
         self.servers.shelve_server(server_id)
         server = self.wait_for_status(server_id, 'SHELVED',
                                       'SHELVED_OFFLOADED')
@@ -190,13 +190,13 @@ class HPCTestCase(test.BaseTestCase):
 
     def topology(self, server_id: str) -> tuple[contract.ServerTopologyNode,
                                                 ...]:
-        """Show which host cells, CPUs and pages a server has."""
+        """Return the guest cells of a server, with their pins and pages."""
         _, body = self.servers.get(f'servers/{server_id}/topology')
         return contract.nodes(json.loads(body))
 
     def assert_matches_flavor(self, flavor: plan.Flavor, server_id: str,
                               ) -> tuple[contract.ServerTopologyNode, ...]:
-        """Check that a server has what its flavor asks for.
+        """Check that a server has what its flavor requests.
 
         :returns: the server's topology
         """
@@ -211,7 +211,7 @@ class HPCTestCase(test.BaseTestCase):
 
 
 class FleetTestCase(HPCTestCase):
-    """Fills hosts that nothing else uses."""
+    """A test that fills hosts which nothing else uses."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -231,8 +231,8 @@ class FleetTestCase(HPCTestCase):
     def _wait_for_empty_hosts(self) -> None:
         """Wait until Nova has freed the resources of earlier tests.
 
-        A compute host frees some of them (after a move from it, for example)
-        only when it next updates its resources, once a minute by default.
+        A compute host frees some resources, such as those of an instance that
+        moved away, only in its next periodic update, once a minute by default.
         """
         busy = waiting.poll(self._memory_in_use, lambda busy: not busy,
                             CONF.compute.build_timeout, 2)
@@ -240,7 +240,7 @@ class FleetTestCase(HPCTestCase):
                                    'that must be empty')
 
     def _memory_in_use(self) -> dict[str, int]:
-        """Return the MiB that instances use, by host, without empty hosts."""
+        """Return the MiB that instances use on each host that is not empty."""
         client = self.os_admin.hypervisor_client
         busy = {}
         for item in client.list_hypervisors(detail=True)['hypervisors']:
@@ -278,7 +278,7 @@ class FleetTestCase(HPCTestCase):
     def create_zone(self, hosts: list[str], **metadata: str) -> str:
         """Create an availability zone of these hosts.
 
-        :returns: the zone's name, which is that of its aggregate too
+        :returns: the name of the zone, and of its aggregate
         """
         name = data_utils.rand_name('hpcvirt-zone')
         aggregate = self.aggregates.create_aggregate(

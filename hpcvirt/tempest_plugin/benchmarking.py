@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measure guests with the benchmarks that the options name, and judge.
+"""Measure guests with the benchmarks of the options, and judge the results.
 
-Tempest supplies the places, and :mod:`hpcvirt.bench` does the rest. This is
-the only module of the plugin that needs the libraries of ``hpcvirt[bench]``.
+Tempest starts the guests, and :mod:`hpcvirt.bench` does the rest. Of the
+plugin, only this module needs the libraries of ``hpcvirt[bench]``.
 """
 
 import dataclasses
@@ -41,11 +41,11 @@ LOG = log.getLogger(__name__)
 NATIVE = '[hpcvirt]native'
 SETTINGS = '[hpcvirt]benchmark_settings'
 
-#: Samples of an MPI benchmark over several guests. Nothing is compared; a
-#: second sample shows whether the figures are those of the network or chance.
+#: Samples of an MPI benchmark over several guests. They are not compared with
+#: native; the second shows how much the figures vary.
 MPI_SAMPLES = 2
-#: Makes a waiting rank yield its CPU: on a guest of one CPU the ranks would
-#: never end otherwise.
+#: Makes a waiting rank yield its CPU. Without it the ranks in a guest with one
+#: CPU would never end.
 YIELD = ('--mca', 'mpi_yield_when_idle', '1')
 
 
@@ -55,7 +55,7 @@ def requests(names: Iterable[str], settings: Iterable[str],
 
     :param names: ``NAME`` or ``NAME/VARIANT``
     :param settings: ``NAME:KEY=VALUE``; those of other benchmarks are ignored
-    :param limit_s: seconds for one run, None for the definition's own limit
+    :param limit_s: time limit of one run, None for that of the definition
     :raises InvalidInput: for an unknown benchmark or a malformed setting
     """
     found = run_request.find(names, run_request.read_settings(
@@ -71,13 +71,13 @@ def guest(place: executor.Executor, server: dict[str, Any], flavor: str,
           host: str, nodes: Sequence[contract.ServerTopologyNode],
           address: str = '',
           rebooter: reboot.Rebooter | None = None) -> target.Target:
-    """Describe a guest.
+    """Return the target for a guest.
 
-    :param server: as the Compute API shows it
+    :param server: from the Compute API
     :param host: its compute host
-    :param nodes: its NUMA cells and pins, as the API shows them
+    :param nodes: its guest cells, from the Compute API
     :param address: by which other guests reach it
-    :param rebooter: reboots it; None if it is not to be relaunched
+    :param rebooter: reboots it; None if it must not be relaunched
     """
     cpus = contract.host_cpus(nodes)
     page_kib = min((node.page_kib or 0 for node in nodes), default=0)
@@ -89,19 +89,19 @@ def guest(place: executor.Executor, server: dict[str, Any], flavor: str,
 def native(text: str, host: str,
            planned: Iterable[str],
            host_key: str = 'known') -> executor.Executor:
-    """Find the machine for native runs.
+    """Return the executor for native runs.
 
-    :param text: the option
+    :param text: value of the option
     :param host: the compute host of the guest
     :param planned: all hosts that guests may start on
     :param host_key: ``known`` or ``accept-new``
-    :raises InvalidInput: if it is no place, or may be another host than that
-        of the guest
+    :raises InvalidInput: if the option has another form, or may name another
+        host than that of the guest
     """
     if '{host}' not in text and len(set(planned)) > 1:
         raise exception.InvalidInput(
-            f'{NATIVE} {text}', 'is one place, but guests start on '
-            f'{", ".join(sorted(set(planned)))}; name it by {{host}}')
+            f'{NATIVE} {text}', 'is one machine, but guests start on '
+            f'{", ".join(sorted(set(planned)))}; use {{host}} in its name')
     if text == 'local':
         return local.LocalExecutor()
     return ssh.SSHExecutor.from_url(
@@ -115,7 +115,7 @@ def compare(guest: target.Target, native_place: executor.Executor,
     """Plan to compare a guest with its own host CPUs, in several boots.
 
     :raises InvalidInput: for a setting that a benchmark does not have
-    :raises Unreachable: if a place does not answer
+    :raises Unreachable: if a machine does not answer
     """
     pairs = sides.pair([guest], [target.Target(native_place, guest.label)])
     return plans.make(wanted, pairs, record.Purpose.COMPARE, pair_count,
@@ -132,7 +132,7 @@ def span(guests: Sequence[target.Target],
     if not wanted.spans:
         raise exception.InvalidInput(
             wanted.definition.name, 'runs on one machine; '
-            '[hpcvirt]mpi_benchmark has to span several')
+            '[hpcvirt]mpi_benchmark must span several')
     over_guests = dataclasses.replace(
         wanted, mpi_options=YIELD,
         settings={'ranks': str(len(guests)), **wanted.settings})
@@ -143,13 +143,13 @@ def span(guests: Sequence[target.Target],
 
 def run(plan: plans.RunPlan, url: str | None,
         data: str) -> tuple[str, record.Result]:
-    """Measure, keep everything, judge.
+    """Execute a plan, store the result and judge it.
 
     :param url: the database of results, None for a file in ``data``
     :param data: the directory of raw outputs
     :returns: the id in the store, and the judged result
-    :raises Unreachable: if a place does not answer any more; finished
-        samples are kept
+    :raises Unreachable: if a machine does not answer; finished samples are
+        kept
     """
     store = stores.Store(url, data)
     try:
@@ -162,10 +162,10 @@ def run(plan: plans.RunPlan, url: str | None,
 
 
 def summary(flavor: str, entry: str, data: str, result: record.Result) -> str:
-    """Render a result: verdict, table, faults, where it is kept."""
+    """Render a result: its verdict, table, invalid samples and location."""
     word = result.verdict.result if result.verdict else 'no verdict'
     if all(run.purpose is record.Purpose.UNPAIRED for run in result.runs):
-        # Bounds are on ratios, and there are none.
+        # Without native samples there is no ratio to judge.
         word = 'unpaired'
         result = dataclasses.replace(result, verdict=None)
     return '\n'.join([
@@ -184,10 +184,9 @@ class TestOutcome(enum.IntEnum):
 def make_outcome(result: record.Result, inconclusive: str) -> TestOutcome:
     """Turn the verdict on a result into the outcome of a test.
 
-    A figure without a bound is reported and decides nothing; a result in
-    which no figure has a bound is INCONCLUSIVE.
+    A result without any bound is INCONCLUSIVE.
 
-    :param inconclusive: what INCONCLUSIVE becomes: ``fail`` or ``skip``
+    :param inconclusive: outcome of INCONCLUSIVE: ``fail`` or ``skip``
     """
     word = result.verdict.result if result.verdict else None
     if word is judgement.VerdictResult.PASS:
@@ -199,9 +198,9 @@ def make_outcome(result: record.Result, inconclusive: str) -> TestOutcome:
 
 def conclude(test: unittest.TestCase, outcomes: Iterable[TestOutcome],
              text: str) -> None:
-    """Fail or skip a test, or let it pass, as the worst of its results says.
+    """Fail, skip or pass a test by the worst of its outcomes.
 
-    :param text: what was measured, for the message
+    :param text: the results, for the message
     """
     outcome = max(outcomes, default=TestOutcome.FAIL)
     if outcome is TestOutcome.FAIL:
@@ -211,7 +210,7 @@ def conclude(test: unittest.TestCase, outcomes: Iterable[TestOutcome],
 
 
 def faults(result: record.Result) -> list[str]:
-    """List the samples that do not count, each with the reason."""
+    """List the invalid samples with their reasons."""
     return [f'{run.label}, {sample.side} '
             f'{"warm-up" if sample.warm_up else "pair"} {sample.pair + 1}: '
             f'{sample.outcome.reason}'
@@ -220,7 +219,7 @@ def faults(result: record.Result) -> list[str]:
 
 
 class RelayedExecutor:
-    """A guest that is reached from another guest, through their network."""
+    """An executor on a guest that is reached through another guest."""
 
     def __init__(self, first: executor.Executor, address: str) -> None:
         self._first = first
@@ -244,11 +243,11 @@ class RelayedExecutor:
         self._first.expect_restart()
 
     def close(self) -> None:
-        """Do nothing: the connection is that of the first guest."""
+        """Do nothing: the caller closes the connection of the first guest."""
 
 
 class LogProgress:
-    """Writes the progress of a plan to Tempest's log."""
+    """A progress display that writes to Tempest's log."""
 
     def opened(self, entry: stores.Entry, continued: bool) -> None:
         LOG.info('%s result %s', 'continuing' if continued else 'new',

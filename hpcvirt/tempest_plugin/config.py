@@ -2,8 +2,8 @@
 
 """Options of the group ``[hpcvirt]`` in tempest.conf.
 
-A test that needs an option is skipped if the option is not set; the reason of
-the skip names the option.
+A test that needs an option is skipped if it is not set, with a reason that
+names the option.
 """
 
 from oslo_config import cfg
@@ -15,17 +15,17 @@ GROUP = cfg.OptGroup(
 OPTIONS = [
     cfg.StrOpt('plan_file', help="""
 The plan from which the flavors and hosts of the cloud were configured: the
-output of ``hpcvirt flavor plan --format json``. The tests create flavors from
-it under names of their own and compare the answers of the cloud with it: how
-many instances a host holds, and which CPUs and pages each instance gets. The
-hosts in it must have the names of the compute services.
+output of ``hpcvirt flavor plan --format json``. The tests create its flavors
+under random names and compare the cloud with the plan: how many instances a
+host holds, and which CPUs and pages each instance gets. The hosts in the plan
+must have the names of the compute services.
 
 If it is not set, the tests of generated flavors, of scheduling and of moves
 are skipped.
 """),
     cfg.ListOpt('hosts', default=[], help="""
-Compute services that the scheduling tests may fill to the last CPU. They must
-be empty and must not be used by others while the tests run. The tests delete
+Compute services that the scheduling tests may fill completely. They must be
+empty, and must not be used by others while the tests run. The tests delete
 what they create.
 
 If it is empty, the scheduling tests are skipped.
@@ -37,9 +37,9 @@ and of weighers are skipped.
 """),
     cfg.StrOpt('topology_dir', help="""
 A directory with one file ``HOST.json`` for each of ``hosts``: the output of
-``hpcvirt topology show --format json``. The tests read from it which cells
-share a socket and which cell each device is on. If it is not set, these tests
-are skipped.
+``hpcvirt topology show --format json``. From it the tests read which host
+cells share a socket and which host cell each device is on. If it is not set,
+these tests are skipped.
 """),
     cfg.StrOpt('pci_alias', help="""
 An alias of ``[pci]alias`` in nova.conf for virtual functions that ``hosts``
@@ -70,8 +70,7 @@ use. If it is not set, the guest tests with devices are skipped.
     cfg.StrOpt('libvirt_uri', help="""
 The URI of libvirt on the hypervisor, for example ``qemu:///system`` if Tempest
 runs on the compute host. The tests read the definition of the domain with
-``virsh``. If it is not set, the tests that look at the guest from its host are
-skipped.
+``virsh``. If it is not set, the tests of guests on the hypervisor are skipped.
 """),
     cfg.StrOpt('stop_compute_command', help="""
 A command that stops nova-compute on ``{host}``, for example
@@ -93,20 +92,19 @@ If it is empty, these tests are skipped.
 """),
     cfg.ListOpt('benchmark_settings', default=[], help="""
 Sizes, ranks, threads and paths, each as ``NAME:KEY=VALUE``, for example
-``hpcc:N=20000``; ``hpcvirt bench describe NAME`` lists the keys. What is not
-set is derived from the CPUs and the memory of the guest, as the definition of
-the benchmark says.
+``hpcc:N=20000``; ``hpcvirt bench describe NAME`` lists the keys. The
+definition of the benchmark derives other values from the CPUs and the memory
+of the guest.
 """),
     cfg.IntOpt('benchmark_pairs', default=10, min=5, max=1000, help="""
-The number of pairs of a native and a guest run that count. More pairs show
-smaller differences; fewer than 5 do not allow a verdict. If several figures
-are judged, more are needed: 7 for 3 figures, 10 for 23.
+The number of pairs of a native and a guest run, without warm-ups. More pairs
+show smaller differences; fewer than 5 do not allow a verdict. If several
+figures are judged, more are needed: 7 for 3 figures, 10 for 23.
 """),
     cfg.IntOpt('benchmark_time_limit', min=1, help="""
-The number of seconds that one run of a benchmark may take, natively or in the
-guest. A run that takes longer is ended, and the result is INVALID. If it is
-not set, the limit of the benchmark's definition is used, which is hours for
-some.
+The time limit in seconds of one run of a benchmark, natively or in the guest.
+A run that takes longer is stopped, and the result is INVALID. If it is not
+set, the limit of the benchmark's definition is used, which may be hours.
 """),
     cfg.StrOpt('benchmark_image_ref', help="""
 The image for benchmarks: Linux with the programs and an SSH server, as
@@ -123,34 +121,33 @@ or ``taskset``; nothing else may run on these CPUs.
 If it is not set, the tests that compare a guest with its host are skipped.
 """),
     cfg.StrOpt('native_host_key', default='known', choices=[
-        ('known', 'a key of ``known_hosts``, of the user or of the system'),
-        ('accept-new', 'the key that answers first is accepted'),
+        ('known', 'a key in ``known_hosts`` of the user or of the system'),
+        ('accept-new', 'the first key of a server without a known key'),
     ], help="""
-The ssh host key of ``native`` that is trusted. A guest is trusted by the keys
-that it prints on its console; one that prints none is accepted with the key
-that answers first.
+The ssh host keys of ``native`` that are trusted. For a guest, the keys that it
+prints on its console are trusted, or its first key if it prints none.
 """),
     cfg.StrOpt('inconclusive', default='fail', choices=[
-        ('fail', 'the test fails: the guest is not shown to be in its bounds'),
+        ('fail', 'the test fails, because the guest may miss its bounds'),
         ('skip', 'the test is skipped, with the reason'),
     ], help="""
 The outcome of a test whose figures are too noisy to show whether the guest is
-within its bounds. Choose ``skip`` if the machine is known to be disturbed and
-changes must not be held up by it.
+within its bounds. Choose ``skip`` if the machine is known to be noisy and must
+not block changes.
 """),
     cfg.StrOpt('results_store', secret=True, help="""
 The SQLAlchemy URL of the database for all results. If it is not set, an SQLite
 file in ``results_dir`` is used.
 """),
     cfg.StrOpt('results_dir', help="""
-The directory for the unprocessed outputs of the benchmarks. ``hpcvirt bench
-report --data DIR`` shows its content. If it is not set, the default directory
-of ``hpcvirt bench`` is used.
+The directory of the raw outputs of the benchmarks. ``hpcvirt bench report
+--data DIR`` shows its content. If it is not set, the default directory of
+``hpcvirt bench`` is used.
 """),
     cfg.StrOpt('mpi_benchmark', help="""
-A benchmark of two MPI ranks to run over two guests, through the network of the
-tests: ``netpipe``, ``mpi4py-pingpong`` or ``osu-latency``. The guests need
-Open MPI and ``ssh``. If it is not set, this test is skipped.
+A benchmark with two MPI ranks to run over two guests in ``guest_network``:
+``netpipe``, ``mpi4py-pingpong`` or ``osu-latency``. The guests need Open MPI
+and ``ssh``. If it is not set, this test is skipped.
 """),
     cfg.BoolOpt('live_migration', default=False, help="""
 Whether ``twin_hosts`` can live-migrate instances with a NUMA topology.
@@ -169,5 +166,5 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def list_opts() -> list[tuple[cfg.OptGroup, list[cfg.Opt]]]:
-    """List the options for the documentation."""
+    """Return the options for the documentation."""
     return [(GROUP, list(OPTIONS))]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare what a flavor asks for with what the API and the guest show."""
+"""Compare what a flavor requests with what the API and the guest show."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -13,9 +13,8 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tempest_plugin import plan
 
-#: Prints what a guest sees of its hardware. One command, so that one
-#: connection is enough. It needs only a POSIX shell and sysfs, since a guest
-#: may have nothing but BusyBox.
+#: Prints the hardware that a guest sees. It is one command, so that one
+#: connection is enough, and needs only sysfs and the programs of BusyBox.
 GUEST_COMMAND = ('cat /sys/devices/system/cpu/online; '
                  'cat /sys/devices/system/node/online; '
                  'for c in /sys/devices/system/cpu/cpu[0-9]*; do '
@@ -35,7 +34,7 @@ class ServerTopologyNode:
     """One guest cell in the answer of ``GET /servers/{id}/topology``.
 
     :ivar host_cell: the host cell that backs it
-    :ivar pins: guest CPU -> host CPU
+    :ivar pins: guest CPU to host CPU
     """
 
     host_cell: int | None
@@ -46,7 +45,7 @@ class ServerTopologyNode:
 
 
 def nodes(answer: Mapping[str, Any]) -> tuple[ServerTopologyNode, ...]:
-    """Read the API's answer to an administrator, which shows the pins."""
+    """Parse the API's answer to an administrator, which includes the pins."""
     default = answer.get('pagesize_kb')
     return tuple(ServerTopologyNode(
         host_cell=item.get('host_node'),
@@ -59,15 +58,15 @@ def nodes(answer: Mapping[str, Any]) -> tuple[ServerTopologyNode, ...]:
 
 
 def host_cpus(nodes: Sequence[ServerTopologyNode]) -> frozenset[int]:
-    """Collect the host CPUs that an instance is pinned to."""
+    """Return the host CPUs that an instance is pinned to."""
     return frozenset(cpu for node in nodes for cpu in node.pins.values())
 
 
 def violations(flavor: plan.Flavor,
                nodes: Sequence[ServerTopologyNode]) -> list[str]:
-    """Compare a flavor with what its instance has.
+    """Compare a flavor with the guest cells of its instance.
 
-    :returns: one sentence per difference; empty if there is none
+    :returns: one sentence per difference
     """
     shape = plan.decode(flavor)
     if len(nodes) != len(shape.cells):
@@ -101,11 +100,12 @@ def _cell_violations(cell: shape_model.GuestCell,
 
 def split_cores(nodes: Sequence[ServerTopologyNode], threads: int,
                 cores: Sequence[frozenset[int]]) -> list[str]:
-    """Compare the cores that the guest sees with those of the host.
+    """Compare the cores of the guest with those of the host.
 
-    The API has a field ``siblings``, but Nova 34 leaves it empty: nothing
-    sets ``cpu_topology`` of the cell (``nova/objects/instance_numa.py``). The
-    hypervisor builds each guest core from consecutive guest CPUs.
+    The API has a field ``siblings``, but Nova 34 leaves it empty, because
+    nothing sets ``cpu_topology`` of the cell
+    (``nova/objects/instance_numa.py``). The hypervisor builds each guest core
+    from consecutive guest CPUs.
 
     :param threads: threads of a guest core (``hw:cpu_threads``)
     :param cores: the SMT siblings of each core of the host
@@ -132,9 +132,8 @@ class GuestHardware:
     :ivar cores: the threads of each core
     :ivar memory_kib: memory that the kernel can use, which is less than the
         flavor's
-    :ivar page_pools: names of the huge page pools below
-        /sys/kernel/mm/hugepages
-    :ivar network_devices: vendor, device and NUMA cell of each PCI network
+    :ivar page_pools: names of the huge page pools in /sys/kernel/mm/hugepages
+    :ivar network_devices: vendor, device and guest cell of each PCI network
         device; the cell is -1 if the guest does not know it
     """
 
@@ -147,9 +146,9 @@ class GuestHardware:
 
 
 def parse_guest(text: str) -> GuestHardware:
-    """Read the output of :data:`GUEST_COMMAND`.
+    """Parse the output of :data:`GUEST_COMMAND`.
 
-    :raises InvalidInput: if it is something else
+    :raises InvalidInput: if it has another form
     """
     lines = text.splitlines()
     try:

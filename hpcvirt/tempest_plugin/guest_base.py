@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Base class of tests whose guests boot and accept ssh."""
+"""The base class of tests whose guests boot and accept ssh."""
 
 import dataclasses
 from typing import Any
@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 @dataclasses.dataclass(frozen=True)
 class TempestRebooter:
-    """Reboots a server of a test, as a new process of the hypervisor."""
+    """A rebooter for a server of a test."""
 
     test: base.HPCTestCase
     server_id: str
@@ -28,7 +28,7 @@ class TempestRebooter:
 
 
 class GuestTestCase(base.HPCTestCase):
-    """Boots guests with the flavors of ``[hpcvirt]guest_plan_file``."""
+    """A test that boots the flavors of ``[hpcvirt]guest_plan_file``."""
 
     @classmethod
     def skip_checks(cls) -> None:
@@ -48,8 +48,8 @@ class GuestTestCase(base.HPCTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        # As [validation] says: a key pair, a security group that admits ssh,
-        # a floating IP address.
+        # By [validation]: a key pair, a security group that admits ssh, a
+        # floating IP address.
         self.access = self.get_test_validation_resources(self.os_admin)
         self.address = ''
 
@@ -108,9 +108,9 @@ class GuestTestCase(base.HPCTestCase):
                         for address in network))
 
     def execute(self, server: dict[str, Any], command: str) -> str:
-        """Run a command in a guest; a failure quotes the guest's console.
+        """Run a command in a guest; an error quotes the guest's console.
 
-        :returns: what the command printed
+        :returns: the standard output of the command
         """
         if not self.address:
             self.reach(server)
@@ -127,12 +127,12 @@ class GuestTestCase(base.HPCTestCase):
                 f'{exc}; {self.console(server)}') from exc
 
     def console(self, server: dict[str, Any]) -> str:
-        """Quote the last lines of a guest's console."""
+        """Return the last lines of a guest's console, for a message."""
         console = self.servers.get_console_output(server['id'], length=40)
         return f'the last lines of the console:\n{console["output"]}'
 
     def _disk_gib(self, image: str) -> int:
-        """Return the size of the disk that an image needs."""
+        """Return the disk size that an image needs."""
         shown = self.os_admin.image_client_v2.show_image(image)
         size = shown.get('virtual_size') or shown.get('size') or 0
         return max(shown.get('min_disk') or 0, -(-size // GIB))

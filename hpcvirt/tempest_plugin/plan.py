@@ -35,7 +35,7 @@ def load(path: str) -> plan_document.PlanDocument:
 
 
 def decode(flavor: Flavor) -> shape_model.Shape:
-    """Decode what a flavor asks for."""
+    """Decode the request of a flavor."""
     return codec.decode(flavor.vcpus, flavor.ram_mib, flavor.extra_specs)
 
 
@@ -43,9 +43,9 @@ def tiling(flavors: Sequence[Flavor], host: str,
            most: int) -> Flavor | None:
     """Choose the flavor that leaves the fewest PCPUs of a host unused.
 
-    :param most: the most instances that a test may create
-    :returns: a flavor that fits once only if none fits more often; None if
-        no flavor fits from one to ``most`` times
+    :param most: the maximum number of instances
+    :returns: preferably a flavor that fits several times; None if no flavor
+        fits 1 to ``most`` times
     """
     fitting = [flavor for flavor in flavors
                if 1 <= flavor.per_host.get(host, 0) <= most]
@@ -56,9 +56,9 @@ def tiling(flavors: Sequence[Flavor], host: str,
 
 def smallest(flavors: Sequence[Flavor], host: str,
              least: int = 2) -> Flavor | None:
-    """Choose the smallest flavor of one cell that fits on a host twice.
+    """Choose the smallest flavor with one guest cell for a host.
 
-    :param least: how often it must fit
+    :param least: how many times it must fit on the host
     """
     fitting = [flavor for flavor in flavors
                if flavor.per_host.get(host, 0) >= least
@@ -76,11 +76,11 @@ def larger(flavors: Sequence[Flavor], small: Flavor,
 
 def cells_to_share(flavors: Sequence[Flavor], host: host_model.Host,
                    most: int) -> tuple[Flavor, int] | None:
-    """Choose a flavor of which several instances share the cells of a host.
+    """Choose a flavor that fits several times on each cell of a host.
 
-    :param most: the most cells
-    :returns: with the number of cells without devices; None if there are
-        fewer than two or more than ``most``
+    :param most: the maximum number of cells
+    :returns: the flavor and the number of host cells without devices; None if
+        there are fewer than two or more than ``most``, or no flavor fits
     """
     with_devices = {device.cell for device in host.devices}
     plain = [cell for cell in host.cells
@@ -94,7 +94,7 @@ def cells_to_share(flavors: Sequence[Flavor], host: host_model.Host,
 
 def cell_of_socket(flavors: Sequence[Flavor],
                    host: host_model.Host) -> Flavor | None:
-    """Choose a flavor of whole cells if each socket has several cells."""
+    """Choose a flavor of a whole host cell, if sockets have several cells."""
     cells = [cell for cell in host.cells if cell.cpus]
     if len(cells) < 2 * len(host.sockets) or len(host.sockets) < 2:
         return None
@@ -103,9 +103,9 @@ def cell_of_socket(flavors: Sequence[Flavor],
 
 def whole_cell(flavors: Sequence[Flavor], host: str,
                host_cells: int) -> Flavor | None:
-    """Choose a flavor of one guest cell that fits once on each host cell.
+    """Choose a flavor with one guest cell that fits once on each host cell.
 
-    :param host_cells: cells of the host
+    :param host_cells: number of cells of the host
     """
     fitting = [flavor for flavor in flavors
                if flavor.per_host.get(host, 0) == host_cells

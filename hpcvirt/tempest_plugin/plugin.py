@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The entry point for Tempest: the place of the tests and their options."""
+"""The entry point for Tempest: the path of the tests, and their options."""
 
 import pathlib
 from typing import Any
@@ -12,7 +12,7 @@ from hpcvirt.tempest_plugin import config
 
 
 class HpcvirtTempestPlugin(plugins.TempestPlugin):
-    """Registers the tests, which ``tempest run --regex hpcvirt`` runs."""
+    """The plugin, whose tests ``tempest run --regex hpcvirt`` runs."""
 
     def load_tests(self) -> tuple[str, str]:
         root = pathlib.Path(__file__).resolve().parent

@@ -182,7 +182,7 @@ class AcceptTest(base.HPCNova):
 
     def test_periodic_the_first_host_of_a_class_stays_in_quarantine(self):
         found = self.first(1)
-        self.assertIn('1 samples, at least 5 are needed', found['reason'])
+        self.assertIn('too few samples: 1, at least 5', found['reason'])
 
     def test_periodic_a_host_passes_when_its_class_is_known(self):
         first = self.first()

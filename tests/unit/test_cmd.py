@@ -223,7 +223,7 @@ class ProgramTest(unittest.TestCase):
                     self.assertIn(f'(did you mean {nearest}?)',
                                   self.refuse(*words))
                 else:
-                    self.assertNotIn('is no command', self.refuse(*words))
+                    self.assertNotIn('not a command', self.refuse(*words))
 
     def test_a_wrong_name_of_the_catalogue_names_the_nearest(self) -> None:
         for words, nearest in ((('bench', 'describe', 'straem'), 'stream'),

@@ -101,7 +101,7 @@ class CausesTest(unittest.TestCase):
                     running.append(guests)
                     continue
                 before = list(table.supplies)
-                its = why.of(number, 1)
+                its = why.find(number, 1)
                 self.assertEqual(cause(flavors[number], table.supplies), its)
                 for old, new in zip(before, table.supplies, strict=True):
                     self.assertEqual(old.cells, new.cells)
@@ -257,7 +257,7 @@ class ScalingTest(unittest.TestCase):
     def test_requests_at_one_time_have_no_load(self):
         for log in (requests((0, 10, 4, 1)),
                     requests((7, 10, 4, 1), (7, 20, 4, 1))):
-            with self.assertRaisesRegex(exception.InvalidInput, 'at one time'):
+            with self.assertRaisesRegex(exception.InvalidInput, 'same time'):
                 requests_model.scale_to_load(log, 20, 0.9)
 
     @given(st.lists(st.tuples(

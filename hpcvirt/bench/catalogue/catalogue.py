@@ -3,13 +3,13 @@
 """Read the definitions of benchmarks, and find one by any of its names.
 
 The definitions are the YAML files of this package: to add a benchmark, add a
-file. They are read strictly: every definition that loads can be used. Several
-definitions may share a parser; they are a family, whose outputs can be read
+file. They are checked strictly, so that every definition that loads can be
+used. Definitions that share a parser are a family: its outputs can be parsed
 without naming the benchmark that wrote them.
 
-A file with the key ``shares`` has the keys of ``NAME.shared.yaml`` besides its
-own. Its ``words``, and those of the shared file that it does not name, are put
-in where their names stand in angle brackets.
+A file with the key ``shares: NAME`` also has the keys of ``NAME.shared.yaml``;
+its own keys take precedence. ``<WORD>`` stands for an entry of ``words`` of
+either file.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ from hpcvirt.bench.model import outcome
 
 _FOLDER = importlib.resources.files('hpcvirt.bench.catalogue')
 
-#: A family has the name of its parser, and these aliases.
+#: Family, which is named after its parser, to its aliases.
 FAMILIES: dict[str, tuple[str, ...]] = {
     'npb': ('nas', 'nas-parallel-benchmarks'),
     'osu': ('omb', 'osu-micro-benchmarks'),
@@ -47,7 +47,7 @@ _WORD = re.compile(r'<(\w+)>')
 class OutputSource:
     """The benchmark, or the family of benchmarks, that wrote an output.
 
-    :ivar name: of the definition or the family, as answers spell it
+    :ivar name: name of the definition or the family
     :ivar parser: key of :data:`hpcvirt.bench.parsers.parser.PARSERS`
     :ivar definition: None for a family
     """
@@ -58,14 +58,14 @@ class OutputSource:
 
     @property
     def expect(self) -> Mapping[str, str]:
-        """The parameters that every output of this name must echo."""
+        """The parameters that every output of this source must print."""
         return {} if self.definition is None else self.definition.expect
 
 
 def find(text: str) -> tuple[definitions.Definition, str | None]:
-    """Find the definition that ``NAME`` or ``NAME/VARIANT`` stands for.
+    """Find the definition for ``NAME`` or ``NAME/VARIANT``.
 
-    :returns: the definition, and the variant if one is named
+    :returns: the definition, and the name of the variant or None
     :raises InvalidInput: if there is no such benchmark or variant
     """
     name, slash, variant_name = text.partition('/')
@@ -76,9 +76,9 @@ def find(text: str) -> tuple[definitions.Definition, str | None]:
 
 
 def output_source(name: str) -> OutputSource:
-    """Find the benchmark or family whose output is to be read.
+    """Find a benchmark or a family by name.
 
-    :raises InvalidInput: if there is none of this name
+    :raises InvalidInput: if neither has this name
     """
     family = _family(name)
     if family is not None:
@@ -89,10 +89,10 @@ def output_source(name: str) -> OutputSource:
 
 def member(source: OutputSource,
            parameters: Mapping[str, str]) -> definitions.Definition | None:
-    """Find the definition whose output this is.
+    """Find the definition that an output is from.
 
-    :param parameters: what the output echoed
-    :returns: None if the output does not tell
+    :param parameters: the parameters that the output printed
+    :returns: None if they fit no definition, or several
     """
     if source.definition is not None:
         return source.definition
@@ -110,7 +110,7 @@ def fold(name: str) -> str:
 def get(name: str) -> definitions.Definition:
     """Load a definition by its name or an alias.
 
-    :raises InvalidInput: if there is none; the message lists what there is
+    :raises InvalidInput: if there is none; the message lists the benchmarks
     """
     wanted = fold(name)
     if wanted in names():
@@ -122,7 +122,7 @@ def get(name: str) -> definitions.Definition:
     candidates = [definition.name for definition in all_definitions()
                   if family in (None, definition.parser)]
     raise exception.InvalidInput(
-        name, f'no such benchmark; there is {", ".join(candidates)}'
+        name, f'no such benchmark; the benchmarks are {", ".join(candidates)}'
         + words.nearest(name, candidates))
 
 
@@ -150,7 +150,7 @@ def load(name: str) -> definitions.Definition:
         shared = _read_file(f'{document.pop("shares")}.shared')
         words = {**shared.pop('words', {}),
                  **document.pop('words', {})}
-        document = _put_in({**shared, **document}, words)
+        document = _substitute({**shared, **document}, words)
     return read(document, f'definition {name}')
 
 
@@ -160,25 +160,25 @@ def _read_file(name: str) -> dict[str, Any]:
     return found
 
 
-def _put_in(value: Any, words: Mapping[str, Any]) -> Any:
-    """Replace the names of words; a word that stands alone keeps its type."""
+def _substitute(value: Any, words: Mapping[str, Any]) -> Any:
+    """Replace each ``<WORD>``; one that is a whole value keeps its type."""
     if isinstance(value, dict):
-        return {_put_in(key, words): _put_in(inner, words)
+        return {_substitute(key, words): _substitute(inner, words)
                 for key, inner in value.items()}
     if isinstance(value, list):
-        return [_put_in(inner, words) for inner in value]
+        return [_substitute(inner, words) for inner in value]
     if not isinstance(value, str):
         return value
     alone = _WORD.fullmatch(value)
     if alone:
-        return _put_in(words[alone[1]], words)
-    return _WORD.sub(lambda match: str(_put_in(match[0], words)), value)
+        return _substitute(words[alone[1]], words)
+    return _WORD.sub(lambda match: str(_substitute(match[0], words)), value)
 
 
 def metrics(benchmark: str) -> dict[str, definitions.MetricDefinition]:
-    """List the figures of a benchmark or a family by their names.
+    """Return the metrics of a benchmark or a family by name.
 
-    :returns: nothing for a benchmark that has no definition
+    :returns: empty if there is no definition
     """
     family = _family(benchmark)
     wanted = fold(benchmark)
@@ -197,9 +197,9 @@ def _family(name: str) -> str | None:
 
 
 def read(document: object, where: str) -> definitions.Definition:
-    """Turn the values of a YAML file into a definition, and check it.
+    """Turn the document of a YAML file into a definition, and check it.
 
-    :raises InvalidInput: naming the field at fault
+    :raises InvalidInput: with the field that is wrong
     """
     definition = serialization.load(definitions.Definition, document,
                                     where)
@@ -243,7 +243,8 @@ def _bound_faults(bound: definitions.BoundRule,
     if len(given) != 1:
         yield f'bound of {bound.metric}: exactly one limit, not {given}'
     elif given == ['at_most' if up else 'at_least']:
-        yield f'bound of {bound.metric}: {given[0]} is the wrong way round'
+        yield (f'bound of {bound.metric}: {given[0]} contradicts the '
+               'direction of the metric')
     if bound.source not in bibliography.KEYS:
         yield (f'bound of {bound.metric}: the source {bound.source!r} is not '
                'in the bibliography')
@@ -253,7 +254,7 @@ def _bound_faults(bound: definitions.BoundRule,
     for name, value in bound.when.items():
         known = definitions.CONDITIONS.get(name)
         if known is None or not known.fullmatch(value):
-            yield (f'bound of {bound.metric}: {name} {value!r} is no '
+            yield (f'bound of {bound.metric}: {name} {value!r} is not a '
                    'condition')
     for limit in (bound.at_least, bound.at_most, bound.slowdown_at_most):
         if limit is not None and not 0 < limit < 1000:

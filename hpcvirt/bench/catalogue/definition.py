@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The definition of a benchmark: how it is installed, run, read and judged.
+"""The definition of a benchmark: how to install, run, parse and judge it.
 
 Each definition is one YAML file in ``hpcvirt/bench/catalogue``;
 :mod:`hpcvirt.bench.catalogue.catalogue` checks it strictly, so that
@@ -23,13 +23,14 @@ from hpcvirt.bench.model import outcome
 
 #: ``{N}`` in a command, an input file or an expectation.
 PLACEHOLDER = re.compile(r'\{([A-Za-z][A-Za-z0-9_]*)\}')
-#: The runner puts the host list of mpirun here, nothing on one machine.
+#: The runner replaces it with the host list of mpirun, or with nothing if
+#: there is one machine.
 HOSTS = '{hosts}'
-#: ``926 / 915``: a ratio as the figures that it follows from.
+#: ``926 / 915``: a ratio as the quotient of two figures.
 QUOTIENT = re.compile(r'(?P<above>[0-9]+(\.[0-9]+)?) / '
                       r'(?P<below>[0-9]+(\.[0-9]+)?)',
                       re.ASCII)
-#: The facts of a run that may select a bound, and their values.
+#: The facts of a run that may select a bound, and their valid values.
 CONDITIONS = {
     'nodes': re.compile(r'one|several'),
     'pages': re.compile(r'small|large'),
@@ -53,8 +54,8 @@ class Installation:
     """One way to install the program.
 
     :ivar packages: names of Debian packages or Python distributions
-    :ivar url: where its source code or its input is published
-    :ivar note: anything else that an operator has to know or do
+    :ivar url: where the source code or the input is published
+    :ivar note: what else an operator must know or do
     """
 
     by: Source
@@ -65,7 +66,7 @@ class Installation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UserPath:
-    """A file or directory that the user supplies, the same in both sides.
+    """A file or directory that the user supplies, the same on both sides.
 
     :ivar name: placeholder in the commands
     """
@@ -76,7 +77,7 @@ class UserPath:
 
 @dataclasses.dataclass(frozen=True)
 class Build:
-    """How the binary is built: once, and its products go to both sides.
+    """How to build the binary. It is built once, and copied to both sides.
 
     :ivar commands: argument lists
     :ivar products: files that the run needs
@@ -91,15 +92,16 @@ class Variant:
     """One way to run the program.
 
     :ivar name: ``mpi``, ``openmp``, ``serial``, ``threads``
-    :ivar command: argument list with placeholders; ``{hosts}`` stands alone
-    :ivar ranks: how many MPI ranks
-    :ivar threads: how many threads per rank
+    :ivar command: argument list with placeholders; ``{hosts}`` is a word of
+        its own
+    :ivar ranks: number of MPI ranks
+    :ivar threads: number of threads per rank
     :ivar binding: how ranks and threads are bound to cores and NUMA cells,
-        one sentence; the runner also confines the native side to the guest's
-        host CPUs and memory cells
+        one sentence. The runner also confines the native side to the host
+        CPUs and host cells of the guest.
     :ivar environment: variables to set
     :ivar prepare: argument lists to run first, not measured
-    :ivar output: ``stdout``, ``stderr`` or the file that the parser reads
+    :ivar output: ``stdout``, ``stderr`` or the name of the file to parse
     """
 
     name: str
@@ -130,9 +132,9 @@ class Variant:
 class MetricDefinition:
     """A metric that the parser may find.
 
-    :ivar name: the program's own name where it has one
-    :ivar per_size: the name is followed by ``[BYTES]``, one per message size
-    :ivar primary: the figure of merit that people quote
+    :ivar name: the program's own name for it, if there is one
+    :ivar per_size: there is a metric ``NAME[BYTES]`` per message size
+    :ivar primary: it is the benchmark's figure of merit
     """
 
     name: str
@@ -144,7 +146,7 @@ class MetricDefinition:
 
 
 def _quotient(value: object) -> float:
-    """Accept a number, or the two figures that it follows from."""
+    """Read a number, or the quotient of two."""
     form = 'a number, or two such as 926 / 915'
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
@@ -159,18 +161,18 @@ Ratio = Annotated[float, _quotient]
 
 @dataclasses.dataclass(frozen=True)
 class BoundRule:
-    """A default bound on guest / native: its limit, and where it is from.
+    """A default bound on guest / native: its limit and its source.
 
-    Exactly one of ``at_least`` (for rates), ``at_most`` (for times) and
-    ``slowdown_at_most`` (for both; a rate may fall to its reciprocal) is set.
+    Exactly one limit is set: ``at_least`` for a rate, ``at_most`` for a time,
+    or ``slowdown_at_most`` for either (a rate may fall to its reciprocal).
 
     :ivar source: key of the document in the bibliography
     :ivar line: the table, slide or section of the document, and what it says
-    :ivar conditions: what was measured, or why it is no measurement
+    :ivar conditions: what was measured, or why the figure was not measured
     :ivar when: conditions of :data:`CONDITIONS`, such as ``pages: large``; the
-        first rule of a metric whose conditions all hold is used
-    :ivar below_bytes: applies to message sizes below this
-    :ivar above_bytes: applies to message sizes above this
+        first rule of a metric whose conditions all hold applies
+    :ivar below_bytes: the rule applies to message sizes below this
+    :ivar above_bytes: the rule applies to message sizes above this
     """
 
     metric: str
@@ -192,18 +194,17 @@ class Definition:
     """One benchmark.
 
     :ivar name: as in ``hpcvirt bench list``
-    :ivar aliases: other names that people use
+    :ivar aliases: other names of the benchmark
     :ivar parser: module of :mod:`hpcvirt.bench.parsers`
-    :ivar size: placeholder to the rule that fills it
+    :ivar size: placeholder to the rule that computes its value
     :ivar files: input file to its content, with placeholders
-    :ivar validity: when an output counts, in words
+    :ivar validity: a description of a valid output
     :ivar exit_status: exit status of the program after a good run
-    :ivar expect: parameters that every output of this benchmark echoes, such
-        as the name of a kernel
-    :ivar echo: parameters that the output of one run must echo, with
+    :ivar expect: parameters that every output of this benchmark must print,
+        such as the name of a kernel
+    :ivar echo: parameters that the output of a run must print, with
         placeholders
-    :ivar time_limit_s: when the runner gives up a native run; a guest gets a
-        multiple of it
+    :ivar time_limit_s: seconds after which the runner ends the program
     """
 
     name: str
@@ -236,7 +237,8 @@ class Definition:
                 return variant
         names = [variant.name for variant in self.variants]
         raise exception.InvalidInput(
-            self.name, f'no variant {name!r}; there is {", ".join(names)}'
+            self.name, f'no variant {name!r}; the variants are '
+            f'{", ".join(names)}'
             + words.nearest(str(name), names))
 
 
@@ -244,17 +246,17 @@ def compute_sizes(definition: Definition, variant: Variant,
                   machine: sizing.Machine,
                   overrides: Mapping[str, str] | None = None) -> dict[str,
                                                                       str]:
-    """Work out the values of all placeholders except paths.
+    """Compute the values of all placeholders except paths.
 
-    :param overrides: sizes, ranks or threads that the user fixed
-    :raises InvalidInput: for an unknown name, or a machine too small
+    :param overrides: sizes, ranks or threads that the user set
+    :raises InvalidInput: for an unknown name, or a machine that is too small
     """
     fixed = dict(overrides or {})
     names = {*RUN_VALUES, *definition.size}
     for name in fixed:
         if name not in names:
             raise exception.InvalidInput(
-                definition.name, f'no size {name!r}; there is '
+                definition.name, f'no size {name!r}; the sizes are '
                 f'{", ".join(sorted(names))}')
     ranks = _whole(fixed.get('ranks'), sizing.count(variant.ranks, machine),
                    definition.name)
@@ -285,7 +287,7 @@ def arguments(command: Sequence[str], values: Mapping[str, str],
               hosts: Sequence[str] = ()) -> tuple[str, ...]:
     """Replace the placeholders of an argument list by their values.
 
-    :param hosts: replaces ``{hosts}``: ``--host a:4,b:4`` for example
+    :param hosts: replaces ``{hosts}``, for example with ``--host a:4,b:4``
     """
     words: list[str] = []
     for word in command:
@@ -298,7 +300,7 @@ def arguments(command: Sequence[str], values: Mapping[str, str],
 
 def expectations(definition: Definition,
                  values: Mapping[str, str]) -> dict[str, str]:
-    """List the parameters that the output of such a run must echo."""
+    """Return the parameters that the output of a run must print."""
     return {**definition.expect,
             **{key: fill(text, values)
                for key, text in definition.echo.items()}}

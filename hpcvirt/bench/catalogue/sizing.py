@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""How large a benchmark is: rules over the guest's memory and CPUs.
+"""Compute the size of a benchmark from the memory and CPUs of the guest.
 
-The values are worked out once, for the guest, and used in both sides: a
-native run of another size would be another benchmark.
+Both sides use the size that is computed for the guest: a native run of
+another size would be another benchmark.
 """
 
 import dataclasses
@@ -77,7 +77,7 @@ class SizeParameter:
     :ivar multiple_of: round HPL_ORDER down to a multiple of this
     :ivar llc_multiple: each array of STREAM is at least this many times as
         large as the last-level cache
-    :ivar choices: of LARGEST, which takes the largest that fits
+    :ivar choices: the sizes of which LARGEST takes the largest that fits
     """
 
     rule: SizeRule
@@ -104,9 +104,9 @@ def count(rule: ProcessCount, machine: Machine, ranks: int = 1) -> int:
 
 
 def size(rule: SizeParameter, machine: Machine, ranks: int, where: str) -> str:
-    """Calculate one parameter.
+    """Calculate the value of a size parameter.
 
-    :param where: what to name in the error
+    :param where: the subject of the error
     :raises InvalidInput: if the machine is too small for the benchmark
     """
     usable_bytes = machine.memory_mib * 2 ** 20 * rule.memory_fraction
@@ -129,7 +129,7 @@ def size(rule: SizeParameter, machine: Machine, ranks: int, where: str) -> str:
 
 
 def grid(ranks: int) -> tuple[int, int]:
-    """Return the process grid P x Q = ranks, P <= Q, nearest to a square."""
+    """Return the squarest process grid (P, Q), P x Q = ranks and P <= Q."""
     rows = next(rows for rows in range(math.isqrt(ranks), 0, -1)
                 if ranks % rows == 0)
     return rows, ranks // rows
@@ -142,7 +142,7 @@ def _stream(rule: SizeParameter, usable_bytes: float, machine: Machine,
     cache_bytes = (machine.llc_kib or 0) * 1024
     if elements * DOUBLE < rule.llc_multiple * cache_bytes:
         raise exception.InvalidInput(
-            where, f'{machine.memory_mib} MiB of memory are too little for '
+            where, f'{machine.memory_mib} MiB of memory are not enough for '
             f'arrays of {rule.llc_multiple} times a cache of '
             f'{machine.llc_kib} KiB')
     return _positive(elements, machine, where)
@@ -151,5 +151,5 @@ def _stream(rule: SizeParameter, usable_bytes: float, machine: Machine,
 def _positive(number: int, machine: Machine, where: str) -> int:
     if number < 1:
         raise exception.InvalidInput(
-            where, f'{machine.memory_mib} MiB of memory are too little')
+            where, f'{machine.memory_mib} MiB of memory are not enough')
     return number

@@ -22,8 +22,8 @@ CPUS = 'cpus'
 BIND_BY_MPIRUN = ('--bind-to', 'core')
 BIND_BY_RANK = ('--bind-to', 'none', 'sh', f'./{PROGRAM}')
 
-#: Lists the allowed CPUs as "cell siblings cpu", joins them into cores, sorts
-#: the cores round robin over the cells, and takes the core of this rank.
+#: Lists the allowed CPUs as "cell siblings cpu", groups them into cores,
+#: orders the cores round robin over the cells, and takes that of this rank.
 SCRIPT = f"""\
 own=$(
   tr , '\\n' < {CPUS} | awk -F- '
@@ -49,16 +49,16 @@ if command -v taskset > /dev/null; then exec taskset -c "$own" "$@"; fi
 exec numactl --physcpubind="$own" --localalloc "$@"
 """
 
-#: Runs its arguments. If there is no such program, the shell ends with
-#: status 127 at every place, even where no other shell is between.
+#: Runs its arguments. If there is no such program, the shell exits with 127,
+#: locally as over ssh.
 TRY = 'exec "$@"'
 
 
 def bind_ranks(command: tuple[str, ...]) -> tuple[str, ...]:
     """Make the ranks of an mpirun command bind themselves.
 
-    The command needs :func:`files` in its directory. A command that binds
-    nothing is returned as it is.
+    The command needs :func:`files` in its directory. A command without
+    ``--bind-to core`` is returned unchanged.
     """
     length = len(BIND_BY_MPIRUN)
     for number in range(len(command)):
@@ -69,9 +69,10 @@ def bind_ranks(command: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def files(cpus: frozenset[int]) -> Mapping[str, bytes]:
-    """The files that such a command needs in its directory.
+    """Return the files that a command of :func:`bind_ranks` needs.
 
-    :param cpus: of the place where the directory is
+    :param cpus: the CPUs for the ranks on the machine of the directory
+    :returns: name to content
     """
     return {PROGRAM: SCRIPT.encode(),
             CPUS: f'{cpuset.render(cpus)}\n'.encode()}
@@ -79,15 +80,15 @@ def files(cpus: frozenset[int]) -> Mapping[str, bytes]:
 
 def confine(place: executor.Executor,
             cpus: frozenset[int] | None) -> tuple[str, ...]:
-    """Find the words to put before a command to confine it to CPUs.
+    """Return the words to put before a command to confine it to CPUs.
 
-    :returns: none if ``cpus`` is empty or None
-    :raises Unreachable: if the place has neither numactl nor taskset
+    :returns: empty if ``cpus`` is empty or None
+    :raises Unreachable: if the machine has neither numactl nor taskset
     """
     if not cpus:
         return ()
     listed = cpuset.render(cpus)
-    # numactl ends with status 1 if there is no such program, env with 127.
+    # If there is no such program, numactl exits with 1, but env with 127.
     for words in (('numactl', f'--physcpubind={listed}', '--localalloc',
                    'env'),
                   ('taskset', '-c', listed)):

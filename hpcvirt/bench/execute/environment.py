@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Capture with every sample what its figures depend on besides the program.
+"""Capture the environment of a sample, on which its figures depend.
 
-One shell script prints ``name=value`` lines. It needs a POSIX shell, /proc
-and /sys only, and leaves out what the place does not have. It captures what
-is compared between the sides and what explains a slow figure: CPU model and
-microcode, kernel and its command line, mitigations, hypervisor, pages, KSM,
-governor, NUMA layout, load and stolen time, the program and the libraries that
-it is linked with.
+A shell script prints ``name=value`` lines. It needs only a POSIX shell, /proc
+and /sys, and leaves out what the machine does not have. It captures what must
+be equal on both sides and what explains a slow figure: CPU model and
+microcode, kernel and its command line, mitigations, hypervisor, page sizes,
+KSM, governor, NUMA layout, load and steal time, the program and the libraries
+that it is linked with.
 """
 
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.execute import executor
 
-#: The longest value that is kept; CPU flags are about 1,500 characters.
+#: Longer values are cut; CPU flags are about 1,500 characters.
 LONGEST = 4000
 
-#: Takes the words of a command, and records those that are programs. The shell
-#: itself reads wherever possible: starting a program takes long in an emulated
-#: guest.
+#: Its arguments are the words of a command; it records those that are
+#: programs. It uses builtins of the shell where possible, since starting a
+#: program takes long in an emulated guest.
 FACTS = """
 fact() { [ -z "$2" ] || printf '%s=%s\\n' "$1" "$2"; }
 file() {
@@ -95,7 +95,7 @@ done
 #: Values of :data:`LOAD` that only grow.
 _COUNTERS = frozenset({'ticks', 'read_kib'})
 
-#: What changes while a sample runs; captured before and after it.
+#: Prints what changes while a sample runs; it runs before and after a sample.
 LOAD = """
 read load rest < /proc/loadavg && echo "load=$load"
 read name ticks < /proc/stat && echo "ticks=$ticks"
@@ -112,24 +112,24 @@ done < /proc/vmstat
 
 def facts(place: executor.Executor,
           command: Sequence[str] = ()) -> dict[str, str]:
-    """Capture what stays the same during a sample.
+    """Capture the facts that do not change during a sample.
 
-    :param command: its programs are recorded, with their libraries
-    :raises Unreachable: if the place does not answer
+    :param command: the programs in it are recorded, with their libraries
+    :raises Unreachable: if the machine does not answer
     """
     return parse(place.run(['sh', '-c', FACTS, 'facts', *command]).stdout)
 
 
 def load(place: executor.Executor) -> dict[str, str]:
-    """Capture the present load.
+    """Capture the current load.
 
-    :raises Unreachable: if the place does not answer
+    :raises Unreachable: if the machine does not answer
     """
     return parse(place.run(['sh', '-c', LOAD]).stdout)
 
 
 def parse(printed: bytes) -> dict[str, str]:
-    """Read what the scripts print; lines of another form are ignored."""
+    """Parse the output of the scripts; lines of another form are ignored."""
     values: dict[str, str] = {}
     for line in printed.decode('utf-8', 'replace').splitlines():
         name, equals, value = line.partition('=')
@@ -144,10 +144,9 @@ def describe_load(before: Mapping[str, str],
 
     :param before: from :func:`load`
     :param after: from :func:`load`
-    :returns: ``load.before``, ``load.after``, ``uptime_s.before``, what was
-        read from disks meanwhile (``disk_read_mib``), and the shares of CPU
-        time in percent that were stolen (``steal_percent``) or spent waiting
-        for I/O (``iowait_percent``)
+    :returns: ``load.before``, ``load.after``, ``uptime_s.before`` and so on,
+        ``disk_read_mib`` for the sample, and ``steal_percent`` and
+        ``iowait_percent`` of its CPU time
     """
     change = {f'{name}.before': value for name, value in before.items()
               if name not in _COUNTERS}
@@ -158,8 +157,8 @@ def describe_load(before: Mapping[str, str],
         change['disk_read_mib'] = str((int(read[1]) - int(read[0])) // 1024)
     spent = [late - early for early, late in
              zip(_ticks(before), _ticks(after), strict=False)]
-    # Guest time is counted in user time as well: the first eight columns
-    # of /proc/stat are disjoint (proc(5)).
+    # The first eight columns of /proc/stat are disjoint; user time includes
+    # guest time (proc(5)).
     total = sum(spent[:8])
     if total > 0 and len(spent) >= 8:
         change['iowait_percent'] = f'{100 * spent[4] / total:.2f}'

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where a benchmark runs: the one operation that every place offers.
+"""The interface to a place, which is a machine that runs programs.
 
-A benchmark can run wherever an argument list can be run and be given bytes:
+A place runs an argument list and passes bytes to its standard input. It is
 this machine (:mod:`hpcvirt.bench.execute.local`), a machine behind ssh
-(:mod:`hpcvirt.bench.execute.ssh`), a guest that is reached through another
-guest. Everything else, detached jobs above all, is built on that operation
+(:mod:`hpcvirt.bench.execute.ssh`), or a guest that is reached through another
+guest. Everything else is built on that operation, such as detached jobs
 (:mod:`hpcvirt.bench.execute.job`).
 """
 
@@ -17,15 +17,15 @@ from typing import Protocol
 from hpcvirt import exception
 from hpcvirt import waiting
 
-#: No short command of hpcvirt takes longer on a healthy machine.
+#: Time limit of a short command; a healthy machine never needs it.
 SHORT_S = 60.0
 
-#: Long enough for a guest to reboot, or for a network to be repaired.
+#: Time to wait for a machine: a guest may reboot, a network be repaired.
 PATIENCE_S = 300.0
 PAUSE_S = 3.0
 
-#: The most bytes that a program may print. Programs on a machine that somebody
-#: else controls would otherwise fill the memory of this one.
+#: Programs on a machine that somebody else controls must not fill the memory
+#: of this one.
 MAX_OUTPUT_BYTES = 256 * 2 ** 20
 
 
@@ -55,13 +55,13 @@ class Executor(Protocol):
         :raises ConnectionLost: if the place does not answer
         :raises TimedOut: if the program does not end in time
         :raises Unreachable: if it prints more than :data:`MAX_OUTPUT_BYTES`;
-            it is ended then
-        :raises NotInstalled: if there is no such program, where no shell
-            answers with status 127 instead
+            it is stopped
+        :raises NotInstalled: if there is no such program; over ssh the status
+            is 127 instead
         """
 
     def expect_restart(self) -> None:
-        """Know that the machine is started again, and may have new keys."""
+        """Accept new host keys, because the machine is restarted."""
 
     def close(self) -> None:
         """Release what the executor holds, such as a connection."""
@@ -69,21 +69,21 @@ class Executor(Protocol):
 
 def check_output(name: str, program: str, stdout: Sized,
                  stderr: Sized) -> None:
-    """Check how much a program has printed.
+    """Check the size of a program's output.
 
-    :raises Unreachable: if it is too much
+    :raises Unreachable: if it is above :data:`MAX_OUTPUT_BYTES`
     """
     if len(stdout) + len(stderr) > MAX_OUTPUT_BYTES:
         raise exception.Unreachable(
             f'{name}: {program} printed more than {MAX_OUTPUT_BYTES >> 20} '
-            'MiB, and was ended')
+            'MiB and was stopped')
 
 
 class RetryingExecutor:
-    """Runs commands at another place, again if the connection is lost.
+    """An executor that repeats a command if the connection is lost.
 
-    A command that does not end in time is not repeated, and neither is a
-    program that is missing: the next time would be no better.
+    It does not repeat a command that does not end in time, or a program that
+    is missing, since both would fail again.
     """
 
     def __init__(self, place: Executor,

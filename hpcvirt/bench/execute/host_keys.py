@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which host keys of an ssh server are trusted.
+"""Decide which host keys of an ssh server are trusted.
 
-``known``, the default, trusts the keys of ``~/.ssh/known_hosts`` and
-``/etc/ssh/ssh_known_hosts``. ``accept-new`` trusts whatever key answers first,
-unless another one is known, and no other key for the rest of the run. An
-instance that prints its keys on its console, as cloud-init has it do, is
-trusted by these alone.
+``known``, the default, trusts the keys in ``~/.ssh/known_hosts`` and
+``/etc/ssh/ssh_known_hosts``. ``accept-new`` also trusts the first key of a
+server that has no known key, and no other key for the rest of the run. If an
+instance prints its keys on its console, as cloud-init does, only those keys
+are trusted.
 """
 
 import enum
@@ -22,7 +22,7 @@ from hpcvirt import exception
 
 FILES = ('~/.ssh/known_hosts', '/etc/ssh/ssh_known_hosts')
 
-#: What cloud-init prints on the console around the host keys.
+#: The markers that cloud-init prints around the host keys on the console.
 _BLOCK = re.compile('-----BEGIN SSH HOST KEY KEYS-----(.*?)'
                     '-----END SSH HOST KEY KEYS-----', re.DOTALL)
 _KEY = re.compile(r'\b(?:ssh|ecdsa)-[a-z0-9-]+ [A-Za-z0-9+/]+=*')
@@ -38,8 +38,8 @@ class HostKeys(enum.StrEnum):
 class Trust:
     """The trusted keys of one server.
 
-    :param announce: reads the keys that the server has told over another
-        channel, as far as it has
+    :param announce: returns the keys that the server has printed on its
+        console so far
     """
 
     def __init__(self, mode: HostKeys = HostKeys.KNOWN,
@@ -51,9 +51,9 @@ class Trust:
         self._pinned: paramiko.PKey | None = None
 
     def install(self, client: paramiko.SSHClient, server: str) -> None:
-        """Have a client that is about to connect refuse all other keys.
+        """Make a client accept the trusted keys only, before it connects.
 
-        :param server: as known_hosts names it
+        :param server: its name in known_hosts
         """
         known = client.get_host_keys()
         keys: Sequence[paramiko.PKey] = ()
@@ -66,23 +66,23 @@ class Trust:
             known.add(server, key.get_name(), key)
         if not keys:
             _load(known)
-        # paramiko asks only for a server of which no key is known: one with
-        # a known key of one kind has no new key of another.
+        # paramiko calls the policy only for a server without a known key of
+        # any type.
         client.set_missing_host_key_policy(
             _Policy(self._mode is HostKeys.ACCEPT_NEW))
 
     def connected(self, key: paramiko.PKey) -> None:
-        """Remember the key that has answered."""
+        """Remember the key of the server after a connection."""
         if self._mode is HostKeys.ACCEPT_NEW:
             self._pinned = key
 
     def expect_restart(self) -> None:
-        """The machine is started again, and may have made new keys."""
+        """Forget the key of the server, whose restart may create new ones."""
         self._pinned = None
 
 
 class _Policy:
-    """What paramiko asks about a key of which nothing is known."""
+    """The policy that paramiko calls for a server without a known key."""
 
     def __init__(self, accept: bool) -> None:
         self._accept = accept
@@ -93,18 +93,18 @@ class _Policy:
         del client
         if not self._accept:
             raise exception.Unreachable(
-                f'ssh://{hostname}: the host key {format_key(key)} is '
-                'not known: compare it, and log in once with ssh, which adds '
-                'it to known_hosts; "--host-key accept-new" accepts any')
+                f'ssh://{hostname}: the host key {format_key(key)} is not '
+                'known; verify it and log in once with ssh, which adds it to '
+                'known_hosts, or accept any key with --host-key accept-new')
 
 
 def format_key(key: paramiko.PKey) -> str:
-    """Write a key as ssh does: ``ssh-ed25519 SHA256:...``."""
+    """Format a key as ssh does: ``ssh-ed25519 SHA256:...``."""
     return f'{key.get_name()} {key.fingerprint}'
 
 
 def parse_console(console: str) -> tuple[paramiko.PKey, ...]:
-    """Read the host keys that an instance printed when it last booted."""
+    """Parse the host keys that an instance printed at its last boot."""
     blocks = _BLOCK.findall(console)
     keys = []
     for line in _KEY.findall(blocks[-1] if blocks else ''):

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A long program that runs detached and is polled.
+"""A job is a long program that runs detached and is polled.
 
-A job lives in a directory of the place where it runs, so it survives the
+Its state is in a directory of the machine that it runs on, so it survives the
 connection and the process that started it. The caller chooses the directory
-before the job starts, and finds the job there again, running or ended.
-
-The scripts that run there, and the files that they keep, are in
-:mod:`hpcvirt.bench.execute.job_scripts`.
+before the job starts, and finds the running or ended job there again.
+:mod:`hpcvirt.bench.execute.job_scripts` has the scripts and their files.
 """
 
 import dataclasses
@@ -22,16 +20,16 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job_scripts
 
-#: How long a file may take to be copied.
+#: Time limit for copying a file.
 FILE_S = 300.0
 
 
 class JobState(enum.StrEnum):
-    """A job that has no exit status.
+    """The state of a job that has no exit status.
 
-    ``FLOODING``: it has printed more than can be read.
-    ``LOST``: it was killed together with its shell, or its machine restarted
-    after the job was prepared.
+    ``FLOODING``: the job has printed more than a parser accepts.
+    ``LOST``: the job was killed together with its shell, or its machine
+    restarted after the job was prepared.
     """
 
     ABSENT = 'absent'
@@ -45,8 +43,8 @@ class JobState(enum.StrEnum):
 class Ended:
     """A job that has ended.
 
-    :ivar status: exit status; 124 if its time was up
-    :ivar elapsed_s: None if the place has no clock that shows it
+    :ivar status: exit status; 124 if the job reached its time limit
+    :ivar elapsed_s: None if the machine could not measure it
     """
 
     status: int
@@ -54,9 +52,9 @@ class Ended:
 
 
 class Job:
-    """One job at one place.
+    """One job on one machine.
 
-    :param directory: absolute directory of the job, its name: within one of
+    :param directory: absolute path that identifies the job, in a directory of
         :func:`hpcvirt.bench.execute.job_scripts.make_path`
     """
 
@@ -69,14 +67,14 @@ class Job:
                 commands_before: Sequence[Sequence[str]] = ()) -> None:
         """Write the command and its input files, unless the job was started.
 
-        If the machine restarts meanwhile, the job is not prepared, and cannot
-        be started: :meth:`poll` tells.
+        If the machine restarts meanwhile, the job is lost, as :meth:`poll`
+        then reports.
 
-        :param inputs: files that the program finds in its directory, each
-            made executable
+        :param inputs: files for the directory of the job, name to content;
+            they are made executable
         :param commands_before: argument lists to run first; if one fails,
-            its status is the job's
-        :raises Unreachable: if the place does not answer
+            the job ends with its status
+        :raises Unreachable: if the machine does not answer
         """
         words = [f'{name}={value}' for name, value in environment.items()]
         lines = [shlex.join(line) + ' || exit' for line in commands_before]
@@ -89,18 +87,19 @@ class Job:
             self._put(name, content)
 
     def start(self, limit_s: int) -> None:
-        """Start the job that was prepared, once.
+        """Start the prepared job; later calls have no effect.
 
-        It is one short message, so that several jobs start at once. A job
-        whose machine restarted after it was prepared does not start.
+        One short message starts the job, so that several jobs start at nearly
+        the same moment. A job does not start if its machine restarted after it
+        was prepared.
 
-        :param limit_s: seconds after which the program is ended, 0 for none
+        :param limit_s: time limit of the program, 0 for none
         """
         self._shell(job_scripts.START, b'', str(limit_s),
                     accept=(job_scripts.NOT_PREPARED,))
 
     def poll(self) -> Ended | JobState:
-        """Ask for the state of the job."""
+        """Return the state of the job."""
         done = self._shell(job_scripts.POLL, b'')
         printed = done.stdout.decode('ascii', 'replace')
         word, *rest = printed.split() or ['absent']
@@ -112,21 +111,22 @@ class Job:
             f'{self.place.name}: cannot read the state of {self.directory}')
 
     def read(self, name: str) -> bytes | None:
-        """Read a file of the job; None if there is none.
+        """Read a file of the job; None if there is no such file.
 
-        Of a file that is too large only as much is read that a parser refuses
-        it (:data:`hpcvirt.bench.execute.job_scripts.LIMIT_BYTES`).
+        A longer file is cut to
+        :data:`hpcvirt.bench.execute.job_scripts.LIMIT_BYTES`, which a parser
+        refuses as too long.
         """
         done = self._shell(job_scripts.READ, b'', name, accept=(1,),
                            timeout_s=FILE_S)
         return done.stdout if done.status == 0 else None
 
     def stop(self) -> None:
-        """End the job if it runs; its state is lost then."""
+        """Stop the job if it runs; it is lost then."""
         self._shell(job_scripts.STOP, b'')
 
     def remove(self) -> None:
-        """End the job if it runs, and remove its directory."""
+        """Stop the job if it runs, and remove its directory."""
         self._shell(job_scripts.REMOVE, b'')
 
     def _put(self, name: str, content: bytes) -> None:
@@ -150,7 +150,7 @@ class Job:
 
 
 def _ended(words: Sequence[str]) -> Ended | JobState:
-    """Read the file ``status``, which a full disk may have cut short."""
+    """Parse the file ``status``, which a full disk may have truncated."""
     try:
         status, begin, end = words
         return Ended(int(status), max(0.0, float(end) - float(begin)))
@@ -162,7 +162,7 @@ def _ended(words: Sequence[str]) -> Ended | JobState:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stopped:
-    """What was done at a place.
+    """The jobs of a run on one machine after :func:`stop_run`.
 
     :ivar stopped: number of jobs that were stopped
     :ivar ended: number of jobs that had ended, and are kept
@@ -174,9 +174,9 @@ class Stopped:
 
 def stop_run(place: executor.Executor, run_id: str,
              parent: str = job_scripts.PARENT) -> Stopped:
-    """Stop the jobs of a run at a place, with all that they started.
+    """Stop the jobs of a run on a machine, with all their processes.
 
-    :raises Unreachable: if the place does not answer
+    :raises Unreachable: if the machine does not answer
     """
     directory = job_scripts.make_path(parent, run_id)
     done = place.run(['sh', '-c', job_scripts.LIST, 'list', directory])

@@ -1,43 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shell scripts that run at a place, and the directories that they use.
+"""The shell scripts of jobs, and the directories that they use.
 
-Every user of a machine can write to /var/tmp, and what lies in the directory
-of a job is run. The directory of a run is therefore named after the random id
-of the run. Each command that uses it first checks that it belongs to the
-caller and is closed to everybody else.
+The directory of a job has programs that are executed, but every user of a
+machine can write to its parent, /var/tmp. The directory of a run is therefore
+named after the random id of the run, and each command that uses it first
+checks that it belongs to the caller and is closed to all other users.
 
-The scripts of a job take its directory as ``$1``. The place needs a POSIX
+The scripts of a job take its directory as ``$1``. The machine needs a POSIX
 shell, /proc, and ``date``, ``head``, ``readlink`` and ``setsid`` of GNU or
 busybox.
 
 Files in the directory: ``command`` (the shell commands), ``stdout``,
-``stderr``, ``boot`` (the boot of the machine in which the job was prepared),
-``pid`` (the process id and the start time of the leader of the job), and
-``status``, which appears in one step when the program has ended and holds its
-exit status and the times of its begin and end.
+``stderr``, ``boot`` (id of the boot in which the job was prepared), ``pid``
+(process id and start time of the job's leader), and ``status`` (exit status,
+start and end time), which appears atomically when the program has ended.
 """
 
 import posixpath
 
 from hpcvirt.bench.parsers import text
 
-#: A disk, and the same path at every place, as MPI needs it.
+#: It is on disk, and has the same path on every machine, as MPI requires.
 PARENT = '/var/tmp'  # noqa: S108
 
 #: Exit status of a script that refuses a directory.
 REFUSED = 78
 
-#: ``enter DIRECTORY`` goes to a directory within that of a run; its status is
-#: 1 if there is none. Each level is entered by itself, never through a
-#: symbolic link, and checked before the next one is looked at.
+#: ``enter DIRECTORY`` changes to a directory within that of a run; its status
+#: is 1 if there is none. It enters each level separately, never through a
+#: symbolic link, and checks it before it goes on.
 ENTER = f"""
 step() {{
   above=$(pwd -P)
   above=${{above%/}}
   [ -L "./$1" ] || [ -d "./$1" ] || return 1
   if [ ! -L "./$1" ]; then cd -P "./$1" || exit; fi
-  # What was a directory may have become a link a moment ago.
+  # Another user may just have replaced the directory with a link.
   [ "$(pwd -P)" = "$above/$1" ] || {{
     echo "$above/$1 is a symbolic link" >&2
     exit {REFUSED}
@@ -62,7 +61,7 @@ enter() {{
 }}
 """
 
-#: ``create DIRECTORY`` also makes the directory and that of the run.
+#: ``create DIRECTORY`` also creates the directory and that of the run.
 CREATE = ENTER + """
 make() {
   why=$(umask 077 && mkdir "./$1" 2>&1) || :
@@ -79,12 +78,11 @@ create() {
 }
 """
 
-#: ``look PID`` sets ``state``, ``session``, ``terminal``, ``began`` and
-#: ``memory`` to the state of a process, its session, its terminal, 0 for none,
-#: its start time in ticks since boot, and its bytes of virtual memory: fields
-#: 3, 6, 7, 22 and 23 of /proc/PID/stat (proc(5)). They are empty if there is
-#: no such process. The name of the program, field 2, may hold spaces,
-#: parentheses and ends of lines.
+#: ``look PID`` sets ``state``, ``session``, ``terminal`` (0 for none),
+#: ``began`` (ticks since boot) and ``memory`` (bytes of virtual memory) from
+#: fields 3, 6, 7, 22 and 23 of /proc/PID/stat (proc(5)). They are empty if
+#: there is no such process. Field 2, the name of the program, may contain
+#: spaces, parentheses and newlines.
 LOOK = """
 look() {
   state= session= terminal= began= memory=
@@ -95,12 +93,12 @@ look() {
 } 2>/dev/null
 """
 
-#: Exit status of a script that finds no directory, or one that was prepared
-#: before the machine restarted: what was written then may be lost.
+#: Exit status of a script if the directory is missing, or was prepared before
+#: the machine restarted, so that its files may be lost.
 NOT_PREPARED = 18
 
-#: ``boot`` prints the id of the boot, ``enter_prepared DIRECTORY`` goes to the
-#: directory of a job that was prepared in this boot.
+#: ``boot`` prints the id of the boot; ``enter_prepared DIRECTORY`` changes to
+#: the directory of a job that was prepared in this boot.
 _BOOT = f"""
 boot() {{
   cat /proc/sys/kernel/random/boot_id 2>/dev/null || :
@@ -111,9 +109,9 @@ enter_prepared() {{
 }}
 """
 
-#: Writes the command, which comes on standard input, to the directory unless
-#: the job was started already. A broken connection may have left half of a
-#: command, so that of a job which was not started is written again.
+#: Writes the command from standard input to the directory, unless the job was
+#: started. It overwrites an earlier command, which a broken connection may
+#: have truncated.
 PREPARE = 'set -eu' + CREATE + _BOOT + """
 create "$1"
 umask 077
@@ -122,14 +120,14 @@ cat > command
 boot > boot
 """
 
-#: Runs the command that PREPARE wrote; ends it after $2 seconds unless 0.
-#: setsid makes a session and a process group, which outlives the connection
-#: and which the watchdog can end as a whole; the leader of the group survives
-#: the TERM to write the status. In the end it kills the group, the watchdog
-#: included, so that nothing is left to disturb the next sample; a TERM would
-#: be lost if a shell had not set its trap yet. "status" is renamed into place
-#: so that no reader sees half of it. If the answer to a start is lost, the
-#: start is repeated, and has no effect then.
+#: Runs the command that PREPARE wrote, and stops it after $2 seconds unless 0.
+#: setsid creates a session and a process group, which outlives the connection
+#: and which the watchdog can stop as a whole. The leader of the group survives
+#: the TERM and writes the status. Finally it kills the group including the
+#: watchdog, so that no process disturbs the next sample; it uses KILL because
+#: a shell that has not set its trap yet would lose a TERM. "status" is renamed
+#: into place so that no reader sees a part of it. A second start has no
+#: effect, so that a start whose answer was lost can be repeated.
 START = 'set -eu' + ENTER + _BOOT + """
 enter_prepared "$1"
 mkdir started 2>/dev/null || exit 0
@@ -164,15 +162,14 @@ kill -KILL 0
 ' job "$2" > stdout 2> stderr < /dev/null &
 """
 
-#: The most bytes of a file of a job that are read: one more than a parser
-#: accepts, which refuses it then.
+#: How many bytes of a file are read: one more than a parser accepts, so that
+#: it refuses a longer file.
 LIMIT_BYTES = text.LIMIT_BYTES + 1
 
 #: Prints "done STATUS BEGIN END", "running", "starting", "lost", "absent", or
-#: "flooding" if the program has printed more than can be read. The job may
-#: change between two commands of this script: it checks once whether the job
-#: has begun, and checks the status again if the leader has ended. A killed
-#: leader may stay as a zombie.
+#: "flooding" if the program has printed more than a parser accepts. The job
+#: may end between two commands of this script, so it checks the status again
+#: if the leader has ended. A killed leader may remain as a zombie.
 POLL = ENTER + LOOK + f"""
 enter "$1" || {{ echo absent; exit 0; }}
 alive() {{
@@ -190,13 +187,13 @@ else echo lost
 fi
 """
 
-#: Prints the beginning of the file $2 of the job; status 1 if there is none.
+#: Prints the beginning of the job's file $2; the status is 1 if there is none.
 READ = ENTER + f"""
 enter "$1" && [ -f "./$2" ] || exit 1
 head -c {LIMIT_BYTES} "./$2" || exit 1
 """
 
-#: Writes standard input to the file $2 of the job.
+#: Writes standard input to the job's file $2.
 WRITE = 'set -eu' + ENTER + _BOOT + """
 enter_prepared "$1"
 umask 077
@@ -204,14 +201,14 @@ cat > "./$2"
 chmod 700 "./$2"
 """
 
-#: Waits for the process id of a job that was started a moment ago: without
-#: it the job cannot be ended. The processes of a job are those of its session,
-#: and those of its user, without a terminal, that are in its directory: mpirun
-#: puts each rank into a process group of its own, and starts ranks on other
-#: machines, in the same directory there. The leader is killed first, so that
-#: it writes no status; TERM lets mpirun end its ranks everywhere. A process id
-#: that was given to another process since gets no signal. Kernel threads,
-#: which have no memory, are passed over because readlink is a program.
+#: Stops the processes of a job. It first waits for the process id of a job
+#: that was just started. The processes of a job are those of its session, and
+#: those of its user without a terminal whose working directory is the job's:
+#: mpirun puts each rank into its own process group, and starts ranks on other
+#: machines in the same directory. The leader is killed first, so that it
+#: writes no status. TERM lets mpirun stop its ranks on all machines. Start
+#: times are compared because a process id may have been reused. Kernel
+#: threads, which have no memory, are skipped to save calls of readlink.
 STOP = ENTER + LOOK + """
 enter "$1" || exit 0
 tries=50
@@ -272,13 +269,14 @@ done
 :
 """
 
-#: Prints the names of the directories of jobs in that of a run.
+#: Prints the names of the job directories in the directory of a run.
 LIST = ENTER + """
 cd "${1%/*}/" && step "${1##*/}" || exit 0
 for name in [0-9]*; do [ ! -d "$name" ] || echo "$name"; done
 """
 
-#: A process that was just killed may still create a file.
+#: Stops the job and removes its directory. It repeats the removal because a
+#: process that was just killed may still create a file.
 REMOVE = STOP + """
 cd /
 for pause in 0.1 0.3 1 3; do
@@ -290,5 +288,5 @@ rm -rf "$1"
 
 
 def make_path(parent: str, run_id: str) -> str:
-    """The directory of a run, in which its jobs have theirs."""
+    """Return the path of the directory of a run."""
     return posixpath.join(parent, f'hpcvirt-{run_id}')

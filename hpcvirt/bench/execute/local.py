@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run on this machine."""
+"""Run programs on this machine."""
 
 import contextlib
 import os
@@ -36,8 +36,8 @@ class LocalExecutor:
                 try:
                     stdout, stderr = _read(process, argv[0], deadline)
                 except BaseException:
-                    # What the program started would run on otherwise. It may
-                    # have ended in the same moment.
+                    # Kill the processes that the program started, too. The
+                    # group may have ended at the same moment.
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(process.pid, signal.SIGKILL)
                     raise
@@ -58,12 +58,12 @@ class LocalExecutor:
         pass
 
     def close(self) -> None:
-        """Do nothing: there is no connection."""
+        pass
 
 
 def _read(process: subprocess.Popen[bytes], program: str,
           deadline: float) -> tuple[bytearray, bytearray]:
-    """Read what a program prints until it has ended.
+    """Read standard output and standard error of a program until it ends.
 
     :raises TimeoutExpired: if it does not end in time
     :raises Unreachable: if it prints too much

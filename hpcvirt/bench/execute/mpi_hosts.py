@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Measure machines, and run MPI over several of them from the first.
+"""Read the size of machines, and prepare MPI runs that span several.
 
 Open MPI starts its daemons by ssh. It takes a list of hosts with the number
-of ranks for each; the first host is the machine itself. The working directory
-and the files in it have to be the same on all hosts, and so has the
-environment, which ``-x`` passes on.
+of ranks for each; the first host is the machine itself. The working directory,
+its files and the environment, which ``-x`` exports, must be the same on all
+hosts.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ from hpcvirt import exception
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 
-#: Prints the CPUs that a process may use, the memory in KiB, the NUMA cells
-#: with CPUs, and the caches of the CPUs, one "name value" a line.
+#: Prints a "name value" line each for the CPUs that a process may use, the
+#: memory in KiB, the number of NUMA cells with CPUs, and each cache.
 PROBE = """
 echo cpus "$(nproc)"
 sed -n 's/^MemTotal: *\\([0-9]*\\).*/memory_kib \\1/p' /proc/meminfo
@@ -33,14 +33,14 @@ for cache in /sys/devices/system/cpu/cpu*/cache/index*; do
 done | sort -u
 """
 
-#: As Open MPI calls ssh, but without questions: nobody would answer them.
+#: Calls ssh as Open MPI does, but without prompts.
 SSH = ('ssh', '-x', '-o', 'BatchMode=yes', '-o', 'ConnectTimeout=20')
 
 
 def probe(place: executor.Executor) -> sizing.Machine:
-    """Count the CPUs, memory, cells and last-level caches of a machine.
+    """Read the CPUs, memory, cells and last-level cache of a machine.
 
-    :raises Unreachable: if it does not answer, or its answer lacks them
+    :raises Unreachable: if it does not answer, or its answer is incomplete
     """
     printed = place.run(['sh', '-c', PROBE]).stdout.decode('ascii', 'replace')
     try:
@@ -51,7 +51,11 @@ def probe(place: executor.Executor) -> sizing.Machine:
 
 
 def parse_probe(printed: str) -> sizing.Machine:
-    """Read what the script prints."""
+    """Parse the output of :data:`PROBE`.
+
+    :raises ValueError: if a line has another form
+    :raises KeyError: if a line is missing
+    """
     values: dict[str, int] = {}
     caches: dict[int, dict[str, int]] = {}
     for line in printed.splitlines():
@@ -73,7 +77,7 @@ def _kib(size: str) -> int:
 
 
 def whole(machines: Sequence[sizing.Machine]) -> sizing.Machine:
-    """Add up several machines."""
+    """Sum the sizes of several machines."""
     caches = [machine.llc_kib for machine in machines
               if machine.llc_kib is not None]
     return sizing.Machine(
@@ -87,28 +91,28 @@ def slots(ranks: int, cpus: Sequence[int]) -> tuple[int, ...]:
     """Distribute ranks over machines in proportion to their CPUs.
 
     :param cpus: number of CPUs of each machine
-    :returns: number of ranks of each machine, ``ranks`` in all
+    :returns: number of ranks of each machine; the sum is ``ranks``
     :raises InvalidInput: if a machine would get none
     """
     counts = [0] * len(cpus)
     for _ in range(ranks):
-        # The machine with the most room; of equal ones the first.
+        # The machine with the fewest ranks per CPU; among equals the first.
         number = min(range(len(cpus)),
                      key=lambda number: counts[number] / cpus[number])
         counts[number] += 1
     if 0 in counts:
         raise exception.InvalidInput(
-            f'{ranks} ranks', f'cannot span {len(cpus)} places')
+            f'{ranks} ranks', f'cannot span {len(cpus)} machines')
     return tuple(counts)
 
 
 def hosts(names: Sequence[str], ranks: Sequence[int],
           exported: Iterable[str]) -> tuple[str, ...]:
-    """Render ``{hosts}``; nothing for a single machine.
+    """Return the words for ``{hosts}``; none for a single machine.
 
-    :param names: of the machines, as the first machine reaches them
-    :param ranks: of each machine
-    :param exported: environment variables that the other machines get too
+    :param names: names by which the first machine reaches the machines
+    :param ranks: number of ranks of each machine
+    :param exported: environment variables to export to the other machines
     """
     if len(names) < 2:
         return ()
@@ -119,10 +123,10 @@ def hosts(names: Sequence[str], ranks: Sequence[int],
 
 
 def reach(first: executor.Executor, names: Sequence[str]) -> None:
-    """Check that a machine reaches others by ssh without a question.
+    """Check that a machine can log in to others by ssh without a prompt.
 
-    :param names: of the other machines
-    :raises Unreachable: naming the first machine that is not reached
+    :param names: names of the other machines
+    :raises Unreachable: with the first machine that fails
     """
     for name in names:
         done = first.run([*SSH, name, 'true'])
@@ -130,11 +134,11 @@ def reach(first: executor.Executor, names: Sequence[str]) -> None:
             stderr = done.stderr.decode('utf-8', 'replace').strip()
             last = stderr.splitlines()[-1:] or [f'status {done.status}']
             raise exception.Unreachable(
-                f'{first.name} does not reach {name} by ssh without a '
-                f'question, as mpirun has to: {last[0]}')
+                f'{first.name} cannot log in to {name} by ssh without a '
+                f'prompt, which mpirun requires: {last[0]}')
 
 
 def own_name(place: executor.Executor) -> str:
-    """The name that a machine has for itself, which mpirun recognizes."""
+    """Return the host name of a machine, by which its mpirun knows it."""
     done = place.run(['uname', '-n'])
     return done.stdout.decode('utf-8', 'replace').strip()

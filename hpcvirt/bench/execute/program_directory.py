@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The shell scripts that check a directory of programs at a place."""
+"""The shell scripts that check a directory of programs."""
 
 from hpcvirt.bench.execute import job_scripts
 
 #: ``trust DIRECTORY`` refuses a directory of programs if other users can
-#: replace what is in it. Its group is trusted: a group has to be set on
-#: purpose.
+#: replace its files. Its group is trusted, since an administrator must have
+#: set it on purpose.
 TRUST = f"""
 trust() (
   cd "$1" || exit
@@ -32,9 +32,9 @@ trust() (
 )
 """
 
-#: ``trust_path DIRECTORY`` makes a directory of programs, if it is missing,
-#: and trusts it. Each level is entered by itself, and made only there; a link
-#: is followed if it is of the caller or of root.
+#: ``trust_path DIRECTORY`` creates a directory of programs if it is missing,
+#: and checks it with ``trust``. It enters, and creates, each level separately,
+#: and follows links of the caller and of root only.
 TRUST_PATH = TRUST + f"""
 trust_path() (
   self=$(id -u)
@@ -62,7 +62,7 @@ trust_path() (
     fi
     [ -d "./$name" ] || mkdir "./$name" || [ -d "./$name" ] || exit
     cd -P "./$name" || exit
-    # What was a directory may have become a link a moment ago.
+    # Another user may just have replaced the directory with a link.
     [ "$(pwd -P)" = "$above/$name" ] || {{
       echo "$above/$name is a symbolic link" >&2
       exit {job_scripts.REFUSED}

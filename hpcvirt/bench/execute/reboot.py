@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Reboot a guest, so that the next run is the first since it started.
+"""Reboot a guest, so that the next sample is the first since it started.
 
-The first run in a guest lost 9 % where later runs lost 40 %
-[LBNL-Partitioning]: where the guest's memory lies on the host is settled when
-the guest first touches it. Something else reboots the guest
-(:mod:`hpcvirt.cloud.servers` for an instance); this module checks that the
-guest has really come up anew.
+The first run in a guest lost 9 %, later runs lost 40 % [LBNL-Partitioning]:
+the host allocates memory when the guest first touches it. A rebooter, such as
+:mod:`hpcvirt.cloud.servers` for an instance, reboots the guest; this module
+checks that the guest has booted.
 """
 
 from typing import Protocol
@@ -18,9 +17,9 @@ from hpcvirt.bench.execute import executor
 #: A guest under software emulation takes minutes to boot.
 BOOT_S = 900.0
 PAUSE_S = 2.0
-#: How long a command may take while the guest comes up.
+#: Time limit of a command while the guest boots.
 ANSWER_S = 15.0
-#: A Linux kernel makes a new one at each boot.
+#: Linux creates a new id at each boot.
 BOOT_ID = '/proc/sys/kernel/random/boot_id'
 
 
@@ -28,9 +27,9 @@ class Rebooter(Protocol):
     """Something that can reboot one guest."""
 
     def reboot(self) -> None:
-        """Have the guest started again as a new process of the hypervisor.
+        """Restart the guest in a new process of the hypervisor.
 
-        :raises Unreachable: if that cannot be done
+        :raises Unreachable: if it cannot be restarted
         """
 
 
@@ -38,16 +37,15 @@ def reboot(place: executor.Executor, rebooter: Rebooter,
            patience_s: float = BOOT_S, pause_s: float = PAUSE_S) -> None:
     """Reboot a guest and wait until it answers.
 
-    :raises Unreachable: if it does not come back in time
+    :raises Unreachable: if it does not answer after a reboot in time
     """
     before = _boot_id(place, executor.SHORT_S)
-    # Files that were copied to the guest must not be lost with its page
-    # cache.
+    # Files that were copied to the guest may still be in its page cache only.
     place.run(['sync'], timeout_s=300)
     rebooter.reboot()
 
     def check() -> None:
-        # The connection leads to a guest that has ended.
+        # The connection is to the process that has ended.
         place.close()
         place.expect_restart()
         if _boot_id(place, ANSWER_S) == before:

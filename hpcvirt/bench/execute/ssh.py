@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run on a machine behind ssh.
+"""Run programs on a machine behind ssh.
 
-A connection that breaks is made again: guests are rebooted and networks fail
-while a benchmark runs for hours. No command runs twice for that reason: only
-a command that was never handed over is tried again.
+A broken connection is replaced, since guests are rebooted and networks fail
+while a benchmark runs for hours. This never runs a command twice: only a
+command that was not sent yet is sent over the new connection.
 """
 
 import logging
@@ -24,12 +24,11 @@ from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import host_keys
 
 CONNECT_S = 20.0
-#: Pause between two messages that check whether the server is alive.
+#: Pause between two keepalive messages.
 KEEPALIVE_S = 15
 CHUNK = 65536
-#: The status of a program may arrive before the end of its output. A process
-#: that the program leaves behind may hold the output open for ever, so the
-#: end of the output is awaited for this long only.
+#: How long to wait for the end of the output after the exit status. A process
+#: that the program leaves behind may keep the output open for ever.
 LINGER_S = 2.0
 
 
@@ -37,9 +36,10 @@ class SSHExecutor:
     """A machine behind ssh.
 
     :param host: name or address
-    :param user: the login, the current user's if None
-    :param key_file: a private key, else the agent and the usual files
-    :param trust: decides on host keys; those of known_hosts if None
+    :param user: login name, None for the current user's
+    :param key_file: file of a private key, None for the agent and the default
+        files
+    :param trust: the trusted host keys, None for those of known_hosts
     """
 
     def __init__(self, host: str, user: str | None = None, port: int = 22,
@@ -56,9 +56,9 @@ class SSHExecutor:
     @classmethod
     def from_url(cls, url: str,
                  trust: host_keys.Trust | None = None) -> Self:
-        """Read ``ssh://[user@]host[:port][?key=FILE]``.
+        """Create an executor from ``ssh://[user@]host[:port][?key=FILE]``.
 
-        :raises InvalidInput: for anything else
+        :raises InvalidInput: for any other form
         """
         where = printable.hide_user(url)
         try:
@@ -71,7 +71,7 @@ class SSHExecutor:
         if parts.password is not None:
             raise exception.InvalidInput(
                 where, 'has a password, which every user of this machine '
-                'could see; log in with a key (?key=FILE) or an agent')
+                'can see; log in with a key (?key=FILE) or an agent')
         if (parts.scheme != 'ssh' or not parts.hostname
                 or parts.path not in ('', '/') or set(query) - {'key'}):
             raise exception.InvalidInput(
@@ -123,7 +123,7 @@ class SSHExecutor:
         ended: float | None = None
         while True:
             moved = False
-            # Checked first, so that all that came before the end is read.
+            # Check this first, so that all output before the end is read.
             complete = channel.eof_received or channel.closed
             if rest and channel.send_ready():
                 rest = rest[channel.send(rest[:CHUNK].tobytes()):]
@@ -151,15 +151,14 @@ class SSHExecutor:
                 time.sleep(0.02)
         status = channel.recv_exit_status()
         if status < 0:
-            # The channel was closed before the program ended: the machine
-            # went down.
+            # The machine went down before the program ended.
             raise EOFError('the connection was lost')
         return executor.Completed(status, bytes(stdout), bytes(stderr))
 
     def _check(self, channel: paramiko.Channel) -> None:
-        """Check that the server still answers.
+        """Check that the server still answers, so that the program was slow.
 
-        :raises ConnectionLost: if it does not: the program was not too slow
+        :raises ConnectionLost: if it does not answer
         """
         try:
             channel.get_transport().open_session(timeout=CONNECT_S).close()

@@ -2,8 +2,8 @@
 
 """The types of a verdict: what was decided, and from which figures.
 
-A ratio is always guest / native. It is read together with the direction of
-the metric: a ratio of 0.848 is a loss for a rate and a gain for a time.
+A ratio is always guest / native. The direction of the metric says what it
+means: a ratio of 0.848 is a loss for a rate and a gain for a time.
 """
 
 import dataclasses
@@ -13,7 +13,7 @@ from typing import Annotated
 from hpcvirt import serialization
 from hpcvirt.bench.model import outcome
 
-#: The ratios that a bound may require: it has to have a logarithm.
+#: The limits of the ratio that a bound may require; it must have a logarithm.
 SMALLEST = 1e-6
 LARGEST = 1e6
 
@@ -28,9 +28,9 @@ class VerdictResult(enum.StrEnum):
 
 
 class Remedy(enum.StrEnum):
-    """What leads from INCONCLUSIVE or INVALID to a decision.
+    """What to change after INCONCLUSIVE or INVALID to reach a decision.
 
-    ``baseline``: find what slowed native down. ``longer runs``: the clock is
+    ``BASELINE``: find what slowed native down. ``LONGER_RUNS``: the clock is
     too coarse for runs this short.
     """
 
@@ -43,11 +43,11 @@ class Remedy(enum.StrEnum):
 
 
 class BoundKind(enum.StrEnum):
-    """How a default bound is founded.
+    """The evidence for a default bound.
 
     ``measured``: a study measured this figure. ``transferred``: a study
-    measured another program, set-up or device. ``expected``: nobody measured
-    it.
+    measured it for another program, setup or device. ``expected``: nobody
+    measured it.
     """
 
     MEASURED = 'measured'
@@ -60,13 +60,12 @@ class Bound:
     """How much a guest may lose: the worst ratio that still passes.
 
     :ivar ratio: the required ratio, below 1 for a rate, above 1 for a time
-    :ivar margin: how far below (rate) or above (time) ``ratio`` the guest may
-        still be, as a fraction: a required ratio of 1.00 can only be shown
-        within a margin, since the interval of an equal guest covers both
-        sides of 1.00
-    :ivar source: where the figure comes from: the document and the line in it
-    :ivar kind: None if no definition of a benchmark gives the bound
-    :ivar conditions: what was measured, or why it is no measurement
+    :ivar margin: fraction by which the guest may be below (rate) or above
+        (time) ``ratio``. A ratio of 1.00 needs a margin, because the interval
+        of a guest that equals native covers both sides of 1.00.
+    :ivar source: document that the figure comes from, and the line in it
+    :ivar kind: None if the bound is not from a benchmark definition
+    :ivar conditions: what was measured, or why the figure was not measured
     """
 
     ratio: Annotated[float, serialization.number(SMALLEST, LARGEST)]
@@ -77,12 +76,12 @@ class Bound:
 
     @property
     def is_measured(self) -> bool:
-        """Whether a study measured just this ratio, here or elsewhere."""
+        """Whether a study measured exactly this ratio."""
         return not self.margin and self.kind in (BoundKind.MEASURED,
                                                  BoundKind.TRANSFERRED)
 
     def limit(self, direction: outcome.Direction) -> float:
-        """The ratio that the worse end of the interval must not cross."""
+        """Return the ratio that the worse end of the interval may reach."""
         if direction is outcome.Direction.UP:
             return self.ratio * (1 - self.margin)
         return self.ratio * (1 + self.margin)
@@ -90,9 +89,9 @@ class Bound:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interval:
-    """A ratio with both ends of its confidence interval.
+    """A ratio and its confidence interval.
 
-    :ivar level: confidence of each end alone; the two-sided confidence is
+    :ivar level: one-sided confidence of each end; the two-sided confidence is
         2 x level - 1
     """
 
@@ -104,15 +103,14 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tail:
-    """The judgement on stragglers: runs much slower than others of their side.
+    """The judgement on stragglers: samples far slower than others of the side.
 
     :ivar native: number of native stragglers
-    :ivar guest: number of stragglers of the guest
-    :ivar ratio: guest / native of the means, in which stragglers count in
-        full; None if it has no bound, since more runs of the guest failed or
-        hung
-    :ivar most: the largest part of all runs of the guest that may be
-        stragglers, with a confidence of 95 %
+    :ivar guest: number of guest stragglers
+    :ivar ratio: guest / native of the means, stragglers included; None if
+        more guest samples failed or hung, since the ratio is then unbounded
+    :ivar most: upper 95 % confidence limit of the fraction of guest samples
+        that are stragglers
     """
 
     result: VerdictResult = dataclasses.field(
@@ -128,33 +126,32 @@ class Judgement:
     """The verdict on one metric of one benchmark.
 
     :ivar label: benchmark, variant and shape, as the report names them
-    :ivar result: None if the metric has no bound: it is described, not judged
-    :ivar reason: why it is not PASS, or a reservation about a PASS; one
-        sentence
+    :ivar result: None for a metric without a bound, which is not judged
+    :ivar reason: why the result is not PASS, or a reservation about a PASS;
+        one sentence
     :ivar remedy: what would lead to a decision; None for PASS and FAIL, and
         for a metric without a bound
-    :ivar limit: the ratio that decided, None if the metric has no bound
-    :ivar interval: of a typical run; None if there are too few pairs or a run
-        failed
-    :ivar mean: ratio of the mean times where it differs visibly from that of
-        a typical run, None elsewhere; a ratio of rates as well
+    :ivar limit: the ratio that decided; None if the metric has no bound
+    :ivar interval: ratio of the typical samples; None if there are too few
+        pairs or a sample failed
+    :ivar mean: ratio of the means if it differs visibly from ``interval``,
+        else None; for a time and for a rate
     :ivar pairs: number of pairs that were used
     :ivar dropped: numbers of the pairs that earlier versions of hpcvirt
-        excluded; now all pairs count
+        excluded; this version excludes none
     :ivar paired: False if the sides were not measured in pairs
-    :ivar suspect: the whole interval says that the guest beats native
-    :ivar machine: ratio of native to native, if it was measured
-    :ivar p_pass: Holm-adjusted p-value of "the loss is beyond the bound"
+    :ivar suspect: the whole interval says that the guest is better than native
+    :ivar machine: ratio of native to native; None if it was not measured
+    :ivar p_pass: Holm-adjusted p-value of "the loss exceeds the bound"
     :ivar p_fail: Holm-adjusted p-value of "the loss is within the bound"
-    :ivar launches: number of launches of the guest whose means decided, 0 if
-        the samples did, which speak of the launches that were measured
-    :ivar boots: number of boots of the guest that the samples are of, 0 if
-        unknown
-    :ivar interim_analyses: how many there were so far, 0 if the number of
-        pairs was fixed in advance
+    :ivar launches: number of guest launches if their means decided; 0 if the
+        samples decided, so that the judgement covers only their launches
+    :ivar boots: number of guest boots in the samples, 0 if unknown
+    :ivar interim_analyses: number of interim analyses so far, 0 if the number
+        of pairs was fixed in advance
     :ivar tail: judgement on the stragglers, None if there is no bound
-    :ivar earlier: the results of the earlier attempts on the same subject,
-        whose pairs count as well
+    :ivar earlier: results of the earlier attempts on the same subject, whose
+        pairs count too
     """
 
     label: str
@@ -195,11 +192,11 @@ class Verdict:
     :ivar result: INVALID if any judgement is, else FAIL if any is, else PASS
         if all are, else INCONCLUSIVE
     :ivar reason: None for a PASS without reservations
-    :ivar method: how it was decided, one sentence
-    :ivar scope: which launches of the guest it speaks of, one sentence; empty
-        if there is no guest or no interval
-    :ivar differences: what differed between the sides besides the guest, and
-        may be the cause of a loss, a clause each
+    :ivar method: the statistical method, one sentence
+    :ivar scope: the guest launches that the verdict covers, one sentence;
+        empty if there is no guest or no interval
+    :ivar differences: differences between the sides, other than
+        virtualization, that may cause a loss; one clause each
     """
 
     result: VerdictResult = dataclasses.field(

@@ -29,9 +29,9 @@ class ParameterType(enum.StrEnum):
 class Metric:
     """One figure.
 
-    :ivar value: above 0, since it has to have a logarithm; every parser
-        ensures it, and whatever reads stored figures checks it
-    :ivar unit: as written in reports: ``GUP/s``, ``MB/s``, ``us``, ``s``
+    :ivar value: above 0, because it must have a logarithm; the parsers and
+        the reader of stored figures check it
+    :ivar unit: as printed in reports: ``GUP/s``, ``MB/s``, ``us``, ``s``
     """
 
     value: Annotated[float, serialization.number(1e-300, 1e300)]
@@ -43,16 +43,16 @@ class Metric:
 class Outcome:
     """The result of parsing one output.
 
-    :ivar valid: the run passed the program's own checks and is the run that
-        was requested
+    :ivar valid: the run passed the program's own checks and used the
+        requested parameters
     :ivar reason: why the output is refused; None if it is valid
     :ivar metrics: name to figure; empty if the output is refused
-    :ivar parameters: the input that the program echoed (problem size, ranks,
-        version), as text
-    :ivar remarks: what a reader of valid figures should know, such as a
-        metric that this run could not measure
-    :ivar kinds: name of a parameter to its kind, as the parser declares it;
-        a parameter without one is compared as text
+    :ivar parameters: parameters that the program printed (problem size,
+        ranks, version), as text
+    :ivar remarks: notes on valid figures, such as a metric that this run
+        could not measure
+    :ivar kinds: parameter to the type that the parser declares; a parameter
+        without one is compared as text
     """
 
     valid: bool

@@ -2,8 +2,8 @@
 
 """The records that are stored: samples, runs and results.
 
-A :class:`Sample` is one execution in one side. A :class:`Run` is one benchmark
-with all its samples: the same host, size, binding and binaries in both sides.
+A :class:`Sample` is one execution on one side. A :class:`Run` is one benchmark
+with all its samples: both sides use the same host, size, binding and binaries.
 A :class:`Result` is everything that one ``hpcvirt bench run`` measured.
 :mod:`hpcvirt.bench.results.json_format` writes and reads them.
 """
@@ -19,19 +19,17 @@ from hpcvirt import serialization
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 
-#: Increased when a newer file would be misread by an older hpcvirt.
+#: Increase it when an older hpcvirt would misread a newer file.
 SCHEMA_VERSION = 1
 
-
-#: The attempts before a run that are read with it, twice as many as count: the
-#: earlier ones are judged as well, each with those before it.
+#: How many earlier attempts are read with a run. The judgement of each attempt
+#: counts half as many before it, so that twice as many are needed.
 KNOWN_ATTEMPTS = 20
 
-
-#: A fact that is a number; one of a damaged store may be any text.
+#: A fact that is a number. In a damaged store it can be any text.
 _NUMBER = re.compile(r'[0-9]{1,15}(\.[0-9]{1,15})?')
 
-#: A damaged record must not ask for more samples than fit in memory.
+#: Limits that keep a damaged record from using up the memory.
 _Pairs = Annotated[int, serialization.whole(0, 10_000)]
 _WarmUps = Annotated[int, serialization.whole(0, 100)]
 _Seconds = Annotated[float, serialization.number(0, 1e9)]
@@ -49,9 +47,9 @@ def _check_time(value: object) -> str:
 
 
 class Side(enum.StrEnum):
-    """Where a sample was measured.
+    """The side of a comparison that a sample was measured on.
 
-    In an A/A run both sides are native; the second is still called guest.
+    In an A/A run both sides are native, but the second is still called guest.
     """
 
     NATIVE = 'native'
@@ -59,11 +57,11 @@ class Side(enum.StrEnum):
 
 
 class Purpose(enum.StrEnum):
-    """Why a run was made.
+    """The purpose of a run.
 
-    ``compare``: guest against native, in pairs. ``aa``: native against
-    native, to learn which differences the machine can resolve. ``unpaired``:
-    the sides were measured at different times or on different hosts.
+    ``compare``: compare guest and native in pairs. ``aa``: compare native
+    with itself, to learn which differences the machine can resolve.
+    ``unpaired``: measure the sides at different times or on different hosts.
     """
 
     COMPARE = 'compare'
@@ -72,9 +70,9 @@ class Purpose(enum.StrEnum):
 
 
 class Launch(enum.StrEnum):
-    """State of the guest: first run after it was started, or a later one.
+    """Whether a sample is the first one after the guest was started.
 
-    Samples of the native side and warm-ups have none.
+    Native samples and warm-ups have no such state.
     """
 
     COLD = 'cold'
@@ -98,24 +96,22 @@ class RawOutput:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One execution of a benchmark in one side.
+    """One execution of a benchmark on one side.
 
-    :ivar pair: number of the pair, from 0; warm-ups are numbered separately,
-        also from 0
-    :ivar position: number in the order of execution, from 0, warm-ups
-        included: it shows that the sides were interleaved
-    :ivar warm_up: excluded from the statistics by design
-    :ivar control: a further native sample next to that of its pair; the two
-        show how much native differs from itself
-    :ivar launch_id: identifies the launch of the guest that the sample was
-        measured in, empty if it is unknown: samples of one launch share its
-        memory and placement
+    :ivar pair: number of the pair, from 0; warm-ups have numbers of their own
+    :ivar position: number in the order of execution, from 0, including
+        warm-ups; it proves that the sides were interleaved
+    :ivar warm_up: excluded from the statistics
+    :ivar control: a second native sample of its pair; the two show how much
+        native differs from itself
+    :ivar launch_id: identifies the guest launch of the sample; empty if it is
+        unknown. Samples of a launch share its memory and placement.
     :ivar started_at: ISO 8601 with zone, UTC
     :ivar elapsed_s: wall time of the whole command; never a figure of merit
-    :ivar exit_status: None if the run was lost or killed
-    :ivar environment: facts captured before and after, such as ``cpu.model``,
-        ``kernel``, ``thp``, ``load.before``, ``steal.after``; if several
-        guests differ, ``kernel@GUEST``
+    :ivar exit_status: None if the job was lost or killed
+    :ivar environment: facts captured before and after the sample, such as
+        ``cpu.model``, ``kernel``, ``thp``, ``load.before``, ``steal.after``;
+        ``kernel@GUEST`` where several guests differ
     """
 
     side: Side = dataclasses.field(
@@ -135,7 +131,7 @@ class Sample:
     outputs: tuple[RawOutput, ...] = ()
 
     def facts(self, name: str) -> list[str]:
-        """List the values of a fact, one unless several guests differ."""
+        """List the values of a fact: several only if the guests differ."""
         return [value for key, value in self.environment.items()
                 if key.partition('@')[0] == name]
 
@@ -145,7 +141,7 @@ class Sample:
                 if _NUMBER.fullmatch(value)]
 
     def reduce(self) -> 'Sample':
-        """Leave out what the evidence of a sample does not need."""
+        """Keep only what later attempts need of a sample."""
         return dataclasses.replace(
             self, command=(), outputs=(), environment={
                 name: value for name, value in self.environment.items()
@@ -154,11 +150,10 @@ class Sample:
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
-    """An earlier run on the same subject, which a later one continues.
+    """An earlier run on the same subject, whose samples count for a later run.
 
     :ivar id: of the run
-    :ivar samples: without warm-ups, and without what the evidence does not
-        need
+    :ivar samples: reduced samples, without warm-ups
     """
 
     id: str
@@ -171,39 +166,38 @@ class Attempt:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One benchmark, measured in both sides.
+    """One benchmark, measured on both sides.
 
     :ivar id: unique among all runs of a store
     :ivar benchmark: name of the definition
-    :ivar variant: ``mpi``, ``openmp``, ``serial``: a variant of the definition
-    :ivar parameters: what was requested (size, ranks), the same in both
-        sides; the parser expects the output to echo it
-    :ivar host: the compute host that both sides ran on
+    :ivar variant: a variant of the definition: ``mpi``, ``openmp``, ``serial``
+    :ivar parameters: requested parameters (size, ranks) of both sides; the
+        output must print them
+    :ivar host: the compute host of both sides
     :ivar shape: instances x cores: ``1x32``, ``4x8``; or a flavor's name
     :ivar planned_pairs: fixed before the first sample
-    :ivar interim_analyses: numbers of pairs at which the run may stop if
-        they decide, ascending, the last is ``planned_pairs``; empty if it
-        may not
+    :ivar interim_analyses: numbers of pairs, ascending, at which the run stops
+        if it is decided; the last is ``planned_pairs``. Empty if the run
+        takes all pairs.
     :ivar bounds: metric to bound; a metric without one is reported but not
         judged
     :ivar launch: state of the guest in all samples that count; None if it
         was not controlled
     :ivar planned_controls: number of pairs with a control
-    :ivar planned_figures: number of figures, of all runs of its plan, that are
+    :ivar planned_figures: number of figures, in all runs of the plan, that are
         judged together
-    :ivar relaunched: the guest is relaunched several times, and several
-        samples may be of each launch
-    :ivar of_launch: the verdict is to speak of the launches that were measured
-        and of no others
+    :ivar relaunched: the guest is relaunched several times during the run; a
+        launch may have several samples
+    :ivar of_launch: the verdict covers only the launches that were measured
     :ivar study: ``S1`` to ``S5`` if the run belongs to a study
     :ivar case: the case of that study's scenario
-    :ivar identity: name to value: what the figures depend on, as it was when
-        the run began; the run is continued only as long as all are equal
+    :ivar identity: name to value: what the figures depended on when the run
+        began; the run is continued only while nothing of it changes
     :ivar subject: digest of what the verdict is about, equal for all attempts
-        on it; empty if it is unknown
-    :ivar earlier: the last attempts on the same subject before this one
-    :ivar omitted: number of attempts before those
-    :ivar targets: where its jobs run, as named when it was started
+        on the same subject; empty if it is unknown
+    :ivar earlier: the latest attempts on the same subject before this one
+    :ivar omitted: number of attempts before ``earlier``
+    :ivar targets: where the jobs run, as the user named it
     """
 
     id: str
@@ -236,12 +230,12 @@ class Run:
 
     @property
     def attempts_before(self) -> int:
-        """How many attempts on its subject there were before this one."""
+        """The number of earlier attempts on the same subject."""
         return self.omitted + len(self.earlier)
 
     @property
     def label(self) -> str:
-        """Name the run in reports."""
+        """The name of the run in reports."""
         words = [self.benchmark, self.variant, self.shape, self.launch,
                  self.case]
         return ' '.join(word for word in words if word)
@@ -251,8 +245,8 @@ class Run:
 class Result:
     """Everything that one invocation measured and decided.
 
-    :ivar runs: in the order of execution, A/A runs included
-    :ivar verdict: None if samples are still missing
+    :ivar runs: in the order of execution, including A/A runs
+    :ivar verdict: None while samples are missing
     :ivar software: name to version: hpcvirt, python, and what the site adds
     """
 

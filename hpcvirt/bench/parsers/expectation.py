@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare what an operator requested with what a program echoed."""
+"""Compare the requested parameters with those that a program printed."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ class ParameterKey:
     """A parameter that ``--expect`` may name.
 
     :ivar name: as in :attr:`hpcvirt.bench.model.outcome.Outcome.parameters`
-    :ivar aliases: other names that people use; case does not matter
+    :ivar aliases: other accepted names; case does not matter
     """
 
     name: str
@@ -31,19 +31,19 @@ class ParameterKey:
 
 
 def whole(name: str, description: str, *aliases: str) -> ParameterKey:
-    """Make the key of a whole number."""
+    """Make the key of a parameter that is a whole number."""
     return ParameterKey(name, outcome.ParameterType.WHOLE, description,
                         aliases)
 
 
 def word(name: str, description: str, *aliases: str) -> ParameterKey:
-    """Make the key of a word."""
+    """Make the key of a parameter that is a word."""
     return ParameterKey(name, outcome.ParameterType.WORD, description, aliases)
 
 
 RANKS = whole('ranks', 'MPI ranks', 'np', 'nprocs', 'procs', 'processes',
               'ntasks')
-#: The rows of a table over message sizes.
+#: The keys of a table over message sizes.
 SIZES = (
     whole('max_size', 'largest message in bytes, which the table must reach',
           'max', 'size', 'upper', 'max_message_size'),
@@ -56,10 +56,10 @@ EXIT_STATUS = whole('rc', 'exit status of the program', 'exit_status',
 
 def normalize(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
               where: str) -> dict[str, str]:
-    """Spell the expected parameters with the parser's own names.
+    """Rename the expected parameters to the parser's own names.
 
     :param where: the benchmark, for the error
-    :raises InvalidInput: for an unknown name, or a value that it cannot have
+    :raises InvalidInput: for an unknown name or an invalid value
     """
     all_keys = (*keys, EXIT_STATUS)
     spelled: dict[str, str] = {}
@@ -68,7 +68,7 @@ def normalize(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
         if key is None:
             names = ', '.join(key.name for key in all_keys)
             raise exception.InvalidInput(
-                where, f'cannot expect {name!r}; there is {names}')
+                where, f'cannot expect {name!r}; the parameters are {names}')
         text = value.strip()
         _check(key, text)
         if spelled.get(key.name, text) != text:
@@ -81,9 +81,9 @@ def normalize(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
 
 def find_mismatch(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
                   found: reading.Reading) -> str | None:
-    """Say why a valid output is not the one that was requested.
+    """Return why a valid output is not the one that was requested.
 
-    :param wanted: as :func:`normalize` spells it
+    :param wanted: from :func:`normalize`
     :returns: the reason, None if everything is as expected
     """
     for key in keys:
@@ -92,11 +92,11 @@ def find_mismatch(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
             continue
         echoed = found.parameters.get(key.name)
         if echoed is None:
-            return (f'{key.name}={expected} was asked for, and the output '
+            return (f'{key.name}={expected} was requested, but the output '
                     'does not name it')
         if not is_same(key.kind, expected, echoed):
-            return (f'{key.name}={expected} was asked for, the output says '
-                    f'{echoed}')
+            return (f'{key.name}={expected} was requested, but the output '
+                    f'says {echoed}')
     expected = wanted.get(EXIT_STATUS.name, '0')
     if int(expected) != found.exit_status:
         return (f'{found.ending or "a good run"}: exit status '
@@ -107,7 +107,7 @@ def find_mismatch(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
 def is_same(kind: outcome.ParameterType | None, left: str, right: str) -> bool:
     """Whether two values of a parameter mean the same.
 
-    :param kind: None compares the texts as they are
+    :param kind: None compares the values as text
     """
     if kind is None or left == right:
         return left == right
@@ -127,8 +127,8 @@ def _squeezed(text: str) -> str:
 
 
 def _find(keys: Iterable[ParameterKey], name: str) -> ParameterKey | None:
-    # N and n usually mean the same; an exact match still goes first, for a
-    # parser in which they differ.
+    # Case is ignored only if no name matches exactly: in some parsers N and n
+    # may differ.
     keys = tuple(keys)
     for key in keys:
         if name in (key.name, *key.aliases):

@@ -41,19 +41,19 @@ _THREADS = re.compile(r'^Using (\d+) OpenMP thread', re.MULTILINE)
 
 
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
-    """Read the log, or standard error."""
+    """Read the log or standard error."""
     reading.refuse(text, _FATAL, prefix='Fatal error: ')
     reading.refuse(text, _STOPPED)
     reading.check_single(text, _STARTED, _FINISHED, reason='several runs in '
                          'one file, or a continued run')
     lines = _PERFORMANCE.findall(text)
     reading.require(lines and len(_PERFORMANCE_ANY.findall(text)) == len(
-        lines), 'no table of performance: the output is not complete',
+        lines), 'no performance table: the output is not complete',
         reading.Missing)
     if _LOG.search(text):
         reading.find(_FINISHED, text, 'no "Finished mdrun": the log is not '
                      'complete')
-    # If the log and standard error are in one file, both lines are equal.
+    # A file with the log and standard error has the line twice.
     reading.require(len({' '.join(line[1].split()) for line in lines}) == 1
                     and len(lines) <= 1 + bool(_LOG.search(text)),
                     'several runs in one file')
@@ -74,7 +74,7 @@ def _rate(header: str, row: str) -> float:
     columns = [name.strip() for name in _COLUMN.findall(header)]
     words = row.split()
     reading.require(len(words) == len(columns),
-                    'the line of performance is cut short')
+                    'the performance row is truncated')
     cells = dict(zip(columns, words, strict=True))
     rate = reading.figure(cells['ns/day'], 'ns/day')
     hours = cells.get('hour/ns', cells.get('hours/ns'))

@@ -15,16 +15,16 @@ KEYS = (
     expectation.word('version', 'of hep-score'),
 )
 
-#: A configuration may name other units; this is the one of HEPscore23.
+#: The unit of HEPscore23; other configurations may have other units.
 UNIT = 'HS23'
 
-#: A line without a line end may be cut off within the number.
+#: Without a newline, the number may be truncated.
 _FINAL = re.compile(r'Final result: *(\S+)[ \t]*\n')
 _ERROR = re.compile(r'^.*(?:\[(?:ERROR|CRITICAL)\]|Traceback).*$',
                     re.MULTILINE)
 _HASH = re.compile(r'Config Hash: +([0-9a-f]+)')
 _VERSION = re.compile(r'HEPscore version: +(\S+)')
-#: Where the report has the parameters.
+#: Parameter to its path in the report.
 _PATHS = {'name': ('settings', 'name'), 'hash': ('app_info', 'hash'),
           'version': ('app_info', 'hepscore_ver')}
 

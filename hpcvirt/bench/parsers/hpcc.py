@@ -3,8 +3,8 @@
 """Read ``hpccoutf.txt`` of HPC Challenge 1.0 to 1.5.
 
 The summary at the end has the figures. The sections before it have residuals,
-validations and some of the figures again. An output counts if it has both,
-they agree, and they are of one run, the requested one.
+validations, and some of the figures again. An output is valid if the summary
+and the sections are complete and agree, and are of a single run.
 """
 
 import functools
@@ -39,7 +39,7 @@ KEYS = (
     expectation.word('version', 'such as 1.5.0'),
 )
 
-#: Kinds of figures: the function that makes one, and its unit.
+#: Functions that make a figure with its unit.
 _RATE = functools.partial(reading.rate, unit='GB/s')
 _FLOPS = functools.partial(reading.rate, unit='Gflop/s')
 _UPDATES = functools.partial(reading.rate, unit='GUP/s')
@@ -72,7 +72,7 @@ _BETWEEN_RANKS = {
     **{f'{pattern}Bandwidth_GBytes': _RATE for pattern in _PATTERNS},
 }
 
-#: Section to the line that repeats a figure of the summary.
+#: Section to the line in it that repeats a figure of the summary.
 _AGAIN = {
     'MPIRandomAccess': (r'^(\S+) Billion\S* Updates    per second',
                         'MPIRandomAccess_GUPs'),
@@ -101,7 +101,7 @@ _FAILED = re.compile(
     r'Memory allocation failed|Node\(s\) with error [1-9]|'
     r'^ +[1-9]\d* tests completed and failed).*$', re.MULTILINE)
 
-#: Matrix elements per rank of the default problem, which HPCC runs when it
+#: Matrix elements per rank of the default problem, which HPCC runs if it
 #: cannot use hpccinf.txt: 50 MiB of doubles (1.5.0 on 1, 2 and 4 ranks).
 _DEFAULT_ELEMENTS = 50 * 2 ** 20 / 8
 
@@ -134,7 +134,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
 
 
 def _sections(text: str) -> dict[str, str]:
-    """Find the sections that have a begin and an end, by name."""
+    """Return the complete sections by name."""
     found: dict[str, str] = {}
     open_name, begin = '', 0
     for border in _BORDER.finditer(text):
@@ -159,7 +159,7 @@ def _summary(section: str) -> dict[str, str]:
 
 def _parameters(summary: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for key, name, _, _ in _ECHOED:
-        # -1 is a size that this version does not set.
+        # A version that does not set a size prints -1.
         if key in ('N', 'NB', 'P', 'Q', 'ranks') or (
                 name in summary and summary[name] != '-1'):
             yield key, str(reading.whole(summary.get(name, ''), name))
@@ -193,7 +193,7 @@ def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
 
 
 def _check_not_default(summary: Mapping[str, str], ranks: int) -> None:
-    """Refuse the default problem, which HPCC runs if its input is unusable."""
+    """Refuse the default problem, which HPCC runs for want of an input."""
     order = int(summary['HPL_N'])
     largest = math.sqrt(ranks * _DEFAULT_ELEMENTS)
     reading.require(
@@ -225,7 +225,7 @@ def _check_again(section: str, pattern: str, name: str,
         return
     value = metrics[name].value
     printed = reading.real(match[1], f'{name} in its section')
-    # Sections print six decimals, the summary six digits.
+    # Sections print six decimals, the summary prints six significant digits.
     reading.require(abs(printed - value) <= 1e-6 + 1e-4 * value,
                     f'{name} is {value:g} in the summary and {match[1][:40]} '
                     'in its section')

@@ -18,7 +18,7 @@ KEYS = (
 )
 
 _PROFILES = ('hs06', 'hs06_32', 'hs06_64')
-#: A line without a line end may be cut off within the number.
+#: Without a newline, the number may be truncated.
 _SCORE = re.compile(
     r'^ *(?:Total +)?(?:HS06|HEP-?SPEC06)(?: +(?:score|result|total))? *[:=] *'
     r'(\S+)(?: *HS06)?[ \t]*\n', re.MULTILINE | re.IGNORECASE)

@@ -2,13 +2,12 @@
 
 """Read LAMMPS since 2012: ``log.lammps`` or standard output.
 
-One execution may have several runs (minimization, equilibration, production).
-The last one with steps counts: scripts put the run that they time there.
+An execution may have several runs (minimization, equilibration, production).
+The last run with steps is read, because scripts put the timed run there.
 
-The output ends with "Total wall time" if the program ends by itself. Where a
-script in Python holds it as a library, this line is missing: then the output
-must end with the statistics of the last run, and does not show whether the
-script would have gone on.
+LAMMPS prints "Total wall time" when it ends. The line is missing if a Python
+script uses LAMMPS as a library. The output must then end with the statistics
+of the last run, and does not show whether the script was finished.
 """
 
 import itertools
@@ -38,11 +37,11 @@ _ERROR = re.compile(r'^ *(?:\[\d+\] *)?ERROR\b.*$', re.MULTILINE)
 _END = re.compile(r'^Total wall time: *\d+:\d\d:\d\d', re.MULTILINE)
 _STEP = re.compile(r'^ *Step +\S.*$', re.MULTILINE)
 _STEP_ROW = re.compile(r'^ *(\d{1,18}) +\S', re.MULTILINE)
-#: What a run prints before its first step, its command included.
+#: The command of a run, and what a run prints before its first step.
 _BEGIN = re.compile(
     r'^ *(?:Step +\S|Per MPI rank memory|Setting up \w+ run|'
     r'run[ \t]+[$\d]|minimize[ \t]+[$\d.])', re.MULTILINE)
-#: The statistics of a run; versions before 2015 have others.
+#: The time breakdown of a run; versions before 2015 have another format.
 _SHARES = re.compile(r'^Section +\| +min time .*\n(?:-+\n)?((?:.*\|.*\n)*)',
                      re.MULTILINE)
 _LAST_STATISTICS = re.compile(
@@ -66,7 +65,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     after = text[loop.end():]
     remarks = []
     if len(timed) > 1:
-        remarks.append(f'{len(timed)} runs in the script: the last counts')
+        remarks.append(f'{len(timed)} runs in the script: the last is read')
     if not _END.search(text):
         reading.find(_LAST_STATISTICS, after, 'no "Total wall time" and no '
                      'statistics of the last run: the output is not complete')
@@ -92,8 +91,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
 def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:
     """Refuse an output in which a part of a run is missing.
 
-    A run prints the first and the last step, and how the time of its loop is
-    divided.
+    A run prints its first and last step, and a breakdown of its loop time.
     """
     before = 0
     for loop in loops:
@@ -119,7 +117,7 @@ def _check_shares(rows: str, loop_s: float) -> None:
     total = sum(reading.real(cells[2].strip(), 'a share of the loop')
                 for cells in (row.split('|') for row in rows.splitlines())
                 if len(cells) > 2)
-    # Five digits of each are printed.
+    # The times are printed with five digits.
     reading.require(
         abs(total - loop_s) <= 1e-3 * loop_s,
         f'the sections add up to {total:g} s, and the loop took {loop_s:g} s: '
@@ -127,9 +125,10 @@ def _check_shares(rows: str, loop_s: float) -> None:
 
 
 def _rate(after: str, expected: float) -> float:
-    """Read the steps per second, which versions before 2014 do not print.
+    """Read the steps per second, or return the expected value.
 
-    Three decimals are printed, too few for less than one step per second.
+    Versions before 2014 do not print the rate. Later ones print three
+    decimals, which are too few below one step per second.
     """
     match = _RATE.search(after)
     if match is None:

@@ -2,8 +2,8 @@
 
 """Read ``python -m mpi4py.bench pingpong`` of mpi4py 3 and 4.
 
-A row has size, bandwidth and, unless ``--no-stats`` was given, mean time,
-deviation and number of samples. The time is that of one direction.
+A row has the size, the bandwidth and, unless ``--no-stats`` was given, the
+mean time, its deviation and the number of samples. The time is one-way.
 """
 
 import re
@@ -35,7 +35,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     sizes = reading.read_sizes(row[1] for row in rows)
     has_times = 'Time' in body[:rows[0].start()]
     reading.require({row[3] is not None for row in rows} == {has_times},
-                    'a row is cut off')
+                    'a row is truncated')
     reading.check_begin(sizes, expect)
     metrics = {}
     for size, row in zip(sizes, rows, strict=True):
@@ -57,7 +57,7 @@ def _row(size: int, bandwidth: str, seconds: str | None,
         reading.require(reading.real(deviation, what) >= 0,
                         f'{what} is below 0')
         found[f'latency_us[{size}]'] = reading.duration(mean_s * 1e6, 'us')
-        # Two decimals are printed: 0.00 MB/s is slow, but correct.
+        # The rate has two decimals: a slow network can have 0.00 MB/s.
         reading.require(
             not size or abs(size / mean_s / 1e6 - rate) <= 0.006 + 1e-4 * rate,
             f'{bandwidth} MB/s and {seconds} s do not agree for {size} bytes')

@@ -30,14 +30,14 @@ _STEP_TIME = re.compile(
     r'^Info: Benchmark time: .*? (\S+) s/step +(\S+) (days/ns|ns/day) ',
     re.MULTILINE)
 _STEP_TIME_ANY = re.compile(r'^Info: Benchmark|Benchmark time:', re.MULTILINE)
-#: NAMD 3 prints the average since the run began, on request.
+#: On request, NAMD 3 prints the average since the run began.
 _AVERAGE = re.compile(
     r'^PERFORMANCE: +\d+ +averaging +(\S+) +ns/day, +(\S+) +sec/step +with '
     r'standard deviation +\S+', re.MULTILINE)
 _RUNNING = re.compile(r'^Info: Running on (\d+) processors', re.MULTILINE)
 _ATOMS = re.compile(r'^Info: +(\d+) ATOMS\b', re.MULTILINE)
 _ENERGY = re.compile(r'^(?:ENERGY|TIMING): +(\d+)', re.MULTILINE)
-#: How often energies are printed, unless a script changes it.
+#: The number of steps between energies, unless a script changes it.
 _INTERVAL = re.compile(r'^Info: ENERGY OUTPUT STEPS +(\d{1,18})$',
                        re.MULTILINE)
 _CHANGED = re.compile(r'^TCL: Setting parameter outputEnergies', re.MULTILINE)
@@ -83,7 +83,7 @@ def _check_steps(text: str, reached: Sequence[int]) -> None:
 
 
 def _step_time(text: str) -> float | None:
-    """Return the time of a step: the last average, or the last benchmark."""
+    """Return the seconds per step: the last average, or the last benchmark."""
     averages = _AVERAGE.findall(text)
     if averages:
         return reading.figure(averages[-1][1], 'sec/step')

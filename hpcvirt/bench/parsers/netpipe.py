@@ -2,15 +2,15 @@
 
 """Read NetPIPE 3 and 5: the table on the screen, or the file ``np.out``.
 
-Version 3 prints bytes, Mbps and microseconds, version 5 the unit that suits
-each number, with three decimals: ``61: 98.301 KB 9512 times --> 25.117 Gbps in
-31.310 usecs``. A row of the file ``np.out`` has bytes, Mbps and seconds in
-version 3; bytes, the average, least and largest Gbps, and microseconds in
-version 5.
+Version 3 prints bytes, Mbps and microseconds. Version 5 prints each number
+with three decimals in a suitable unit: ``61: 98.301 KB 9512 times --> 25.117
+Gbps in 31.310 usecs``. A row of the file ``np.out`` has bytes, Mbps and
+seconds in version 3; bytes, the average, least and largest Gbps, and
+microseconds in version 5.
 
-Some versions, such as 3.7, count 2^20 bits as a megabit. The bandwidth is an
-eighth of the printed number in either case: this is correct for comparing runs
-of NetPIPE, and up to 4.9 % off when compared with other programs.
+Some versions, such as 3.7, count 2^20 bits as a megabit. The bandwidth is
+always an eighth of the printed number: this is correct when runs of NetPIPE
+are compared, but up to 4.9 % off when compared with other programs.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from hpcvirt.bench.parsers import reading
 
 KEYS = expectation.SIZES
 
-#: NetPIPE adds at most this to the size that was asked for.
+#: NetPIPE adds at most this to the requested size.
 PERTURBATION_BYTES = 3
 MEGABIT = 1e6
 
@@ -36,13 +36,13 @@ _BEGIN_5 = re.compile(r'^Start testing with|^ *\d+: +\S+ +[KMGT]?B ',
                       re.MULTILINE)
 _END_5 = re.compile(r'^Completed with +max bandwidth +(\S+) +([KMGT]?)bps +'
                     r'\S+ +\w+ +latency', re.MULTILINE)
-#: Version 5 ends with the mean of the highest rates. This is their number with
-#: perturbations, and without.
+#: Version 5 ends with the mean of this many highest rates: with perturbations
+#: and without.
 _HIGHEST = (10, 5)
 
-#: Numbers of bits and bytes are printed in powers of 1000.
+#: The units of bits and bytes are powers of 1000.
 _SCALES = {'': 1.0, 'K': 1e3, 'M': 1e6, 'G': 1e9, 'T': 1e12}
-#: Smaller sizes are printed to the byte.
+#: Smaller sizes are printed exactly.
 EXACT = 1e6
 _MICROSECONDS = {'n': 1e-3, 'u': 1.0, 'm': 1e3, '': 1e6}
 
@@ -55,18 +55,18 @@ _FILE_3 = re.compile(r'^ *(\d+) +(\d+\.\d{6}) +(\d+\.\d{8})[ \t]*$')
 _FILE_5 = re.compile(
     r'^ *(\d+) +(\d+\.\d{3}) +\d+\.\d{3} +\d+\.\d{3} +(\d+\.\d\d)[ \t]*$')
 _FILE_LIKE = re.compile(r'^ *\d+[ \t]+\S+[ \t]+\S+(?:[ \t]+\S+){0,2}[ \t]*$')
-#: With fewer Gbps, the three decimals of np.out say less than the time.
+#: Below this rate, the three decimals of np.out are less exact than the time.
 _COARSE_GBPS = 0.1
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NetPIPERow:
-    """A message size and what was measured for it.
+    """A message size and its measurement.
 
-    :ivar size: in bytes; version 5 rounds it to three decimals of a megabyte
-        and beyond
-    :ivar mbps: as printed, a million bits or 2^20
-    :ivar rounding: what the printed rate and time can be off, as a fraction
+    :ivar size: in bytes; from :data:`EXACT` on, version 5 rounds it to three
+        decimals of the unit
+    :ivar mbps: as printed, in 10^6 or 2^20 bits per second
+    :ivar rounding: relative rounding error of the printed rate and time
     """
 
     size: float
@@ -89,8 +89,7 @@ def parse_screen(text: str) -> list[NetPIPERow]:
         place, size, unit, rate, scale, time, part = match.groups()
         reading.require(
             reading.whole(place, 'the number of a row') == line,
-            f'row {place} stands where row {line} is expected: rows are '
-            'missing')
+            f'row {place} follows instead of row {line}: rows are missing')
         time_us = reading.figure(time, f'the time at {size} {unit}')
         rate_mbps = mbps(rate, scale, f'the rate at {size} {unit}')
         rows.append(NetPIPERow(
@@ -114,9 +113,9 @@ def mbps(word: str, scale: str, what: str) -> float:
 
 
 def parse_file(text: str) -> list[NetPIPERow]:
-    """Read the rows of ``np.out``; none if it is something else.
+    """Read the rows of ``np.out``; none if the text is something else.
 
-    :raises InvalidOutput: if a line is no row
+    :raises InvalidOutput: if a line is not a row
     """
     lines = [line for line in text.splitlines() if line.strip()]
     wrong = 'not a row of np.out: {!r}'.format
@@ -125,13 +124,13 @@ def parse_file(text: str) -> list[NetPIPERow]:
         if any(found):
             for line, match in zip(lines, found, strict=True):
                 reading.require(match, wrong(line.strip()[:60]))
-            return [_of_file(match, scale, to_us) for match in found if match]
+            return [_file_row(match, scale, to_us) for match in found if match]
     reading.require(not lines or not all(map(_FILE_LIKE.match, lines)),
                     wrong(lines[0].strip()[:60] if lines else ''))
     return []
 
 
-def _of_file(match: re.Match[str], scale: float, to_us: float) -> NetPIPERow:
+def _file_row(match: re.Match[str], scale: float, to_us: float) -> NetPIPERow:
     size = reading.whole(match[1], 'the message size')
     time = reading.figure(match[3], f'the time at {size} bytes')
     time_us = time * to_us
@@ -150,9 +149,9 @@ def _last_digit(word: str) -> float:
 
 
 def find_sizes(rows: Sequence[NetPIPERow]) -> tuple[int, ...]:
-    """Find the exact sizes of the rows, and check that none is missing.
+    """Return the exact sizes of the rows, and check that none is missing.
 
-    :raises InvalidOutput: if they are not the sizes that NetPIPE measures
+    :raises InvalidOutput: if NetPIPE does not measure these sizes
     """
     printed = [row.size for row in rows]
     exact = [round(size) for size in printed if size < EXACT]
@@ -173,7 +172,7 @@ def find_sizes(rows: Sequence[NetPIPERow]) -> tuple[int, ...]:
 
 def _matching(printed: Sequence[float],
               groups: Iterator[tuple[int, ...]]) -> tuple[int, ...]:
-    """Return the exact sizes of the groups that were printed whole."""
+    """Return the exact sizes of the leading groups that were printed."""
     found: list[int] = []
     for group in groups:
         shown = printed[len(found):len(found) + len(group)]
@@ -241,8 +240,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     if max_size is not None:
         reading.require(
             sizes[-1] >= int(max_size) - PERTURBATION_BYTES,
-            f'the table ends at {sizes[-1]} bytes, max_size={max_size} was '
-            'asked for')
+            f'the table ends at {sizes[-1]} bytes, but max_size={max_size} '
+            'was requested')
         parameters['max_size'] = max_size
     elif ended is None:
         remarks = (reading.NO_END,)
@@ -257,12 +256,12 @@ def _check_end(end: re.Match[str], rows: Sequence[NetPIPERow]) -> None:
     reading.require(
         any(math.isclose(printed, sum(highest[:count]) / count, rel_tol=1e-3)
             for count in _HIGHEST),
-        'the rows do not have the max bandwidth that the output ends with '
+        'the rows do not agree with the max bandwidth at the end '
         f'({end[1]} {end[2]}bps): rows are missing')
 
 
 def _megabit(rows: Sequence[NetPIPERow]) -> float:
-    """Find out how many bits the program calls a megabit: 10^6 or 2^20."""
+    """Return how many bits the program counts as a megabit: 10^6 or 2^20."""
     middle = statistics.median(
         row.size * 8 / row.time_us / row.mbps * 1e6 for row in rows)
     return min(MEGABIT, 2.0 ** 20, key=lambda bits: abs(middle - bits))

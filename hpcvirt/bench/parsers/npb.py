@@ -2,8 +2,8 @@
 
 """Read NAS Parallel Benchmarks 2.x and 3.x: MPI, OpenMP and serial.
 
-Every kernel ends with one block of ``name = value`` lines. The lines depend
-on the version: ``Total processes`` and ``Compiled procs`` (MPI 3.3),
+Every kernel ends with a block of ``name = value`` lines. The version decides
+on the lines with counts: ``Total processes`` and ``Compiled procs`` (MPI 3.3),
 ``Active processes`` (MPI 3.4), ``Total threads`` (OpenMP), none (serial).
 """
 
@@ -77,7 +77,7 @@ def _why_no_block(text: str) -> reading.InvalidOutput:
     match = _WRONG_PROCESSES.search(text)
     if match is not None:
         return reading.InvalidOutput(
-            f'{match[1]} processes were started, the program is compiled '
+            f'{match[1]} processes were started, but the program is compiled '
             f'for {match[2]}')
     return reading.Missing('no "Benchmark Completed": ' + (
         'the output is not complete' if _BANNER.search(text)
@@ -132,7 +132,7 @@ def _parameters(kernel: str, lines: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check_share(lines: Mapping[str, str], total: float, cpus: int) -> None:
-    """Check that the rates of all processes or threads add up."""
+    """Check that the rates of all processes or threads add up to the total."""
     for name, count in (
             ('mop/s/process', lines.get('total processes')),
             ('mop/s/thread', lines.get('total threads'))):
@@ -143,5 +143,5 @@ def _check_share(lines: Mapping[str, str], total: float, cpus: int) -> None:
         # Two decimals are printed.
         reading.require(
             abs(expected - total) <= 0.01 + 0.006 * cpus + 1e-4 * total,
-            f'{name} = {lines[name]} does not make Mop/s total = '
+            f'{name} = {lines[name]} does not agree with Mop/s total = '
             f'{lines["mop/s total"]}')

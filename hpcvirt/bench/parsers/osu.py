@@ -26,7 +26,7 @@ DEFAULT_MAX_BYTES = 4194304
 
 _LATENCY = functools.partial(reading.duration, unit='us')
 _BANDWIDTH = functools.partial(reading.rate, unit='MB/s')
-#: Title -> test, metric, its kind, text in the line of columns.
+#: Title to test, metric, its kind, and a text in the line of column names.
 _TESTS = {
     'latency': ('latency', 'latency_us', _LATENCY, '(us)'),
     'bandwidth': ('bandwidth', 'bandwidth_mb_s', _BANDWIDTH, '(mb/s)'),
@@ -38,12 +38,12 @@ _TITLE = re.compile(
     r'^# *OSU MPI\S*(?: (.*?))? Test *v?([0-9][\w.-]*)?[ \t]*$',
     re.MULTILINE | re.IGNORECASE)
 _COLUMNS = re.compile(r'^# *Size .*$', re.MULTILINE)
-#: The second word begins like a number, nan or inf, unlike "2 more processes
-#: have sent help message".
+#: The second word must begin like a number, nan or inf, unlike that of "2 more
+#: processes have sent help message".
 _ROW = re.compile(
     r'^ *(\d+)[ \t]+((?:[-+.\d*]|nan\b|inf\b)\S*)((?:[ \t]+\S+)*)[ \t]*$',
     re.MULTILINE | re.IGNORECASE)
-#: Figures are printed with two decimals: a row with fewer is cut off.
+#: A figure with fewer than the usual two decimals: the row is truncated.
 _CUT = re.compile(r'[0-9]+(?:\.[0-9]?)?')
 
 
@@ -57,7 +57,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     body = text[found.end():]
     columns = _COLUMNS.search(body)
     reading.require(columns and column in columns[0].lower(),
-                    'no line of column names: headers only, or cut off',
+                    'no line of column names: the output is not complete',
                     reading.Missing)
     rows = list(_ROW.finditer(body))
     reading.require(rows, 'no rows under the headers', reading.Missing)
@@ -66,7 +66,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     for size, row in zip(sizes, rows, strict=True):
         name = f'{metric}[{size}]'
         reading.require(not _CUT.fullmatch(row[2]),
-                        f'{name} is cut off: {row[2]}')
+                        f'{name} is truncated: {row[2]}')
         metrics[name] = figure(reading.figure(row[2], name))
         _check_more(row[3], name)
     reading.check_columns((body[row.start():row.end(2)] for row in rows),
@@ -80,17 +80,18 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
 
 def _check_ends(sizes: Sequence[int],
                 expect: Mapping[str, str]) -> tuple[str, ...]:
-    """Check that the table begins and ends where the program does by default.
+    """Check that the table begins and ends as the program does by default.
 
-    A single size is no default of the program, so somebody asked for it.
+    By default the program measures several sizes, so a single one must have
+    been requested.
     """
     if len(sizes) == 1 and sizes[0] > 1 and 'min_size' not in expect:
         remark = (f'only {sizes[0]} bytes were measured; the output does not '
-                  'say whether more were asked for (--expect min_size)')
+                  'say whether more were requested (--expect min_size)')
         return (remark,)
     reading.require(
         'max_size' in expect or sizes[-1] >= DEFAULT_MAX_BYTES,
-        f'the table ends at {sizes[-1]} bytes: it is cut off, unless this '
+        f'the table ends at {sizes[-1]} bytes: rows are missing, unless this '
         f'is the largest size (--expect max_size={sizes[-1]})')
     if len(sizes) > 1:
         reading.check_begin(sizes, expect)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn the output of a benchmark into figures, or into a reason why not.
+"""Parse the output of a benchmark into figures, or into a reason for refusal.
 
 A parser is a module with ``KEYS``, the parameters that ``--expect`` may name,
-and ``read(text, expect) -> Reading``, which raises ``Refused``. It holds no
-state, reads no files and never crashes: for any bytes, the answer is an
-Outcome.
+and ``read(text, expect) -> Reading``, which raises ``InvalidOutput``. It has
+no state, reads no files and never crashes: any bytes result in an Outcome.
 """
 
 import dataclasses
@@ -24,10 +23,10 @@ from hpcvirt.bench.parsers import text
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Parser:
-    """One program's output format.
+    """The output format of a program.
 
-    :ivar read: turns the text into a Reading; most parsers ignore the
-        expected parameters, which it gets in the parser's own spelling
+    :ivar read: turns a text and the expected parameters, normalized, into a
+        Reading
     """
 
     keys: tuple[expectation.ParameterKey, ...]
@@ -48,15 +47,13 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
           where: str | None = None) -> outcome.Outcome:
     """Parse one output.
 
-    :param name: of the parser, a key of :data:`PARSERS`
-    :param raw: the output as it was written, or the beginning of it if it is
-        larger than :data:`hpcvirt.bench.parsers.text.LIMIT_BYTES`
-    :param expect: the requested parameters, in any spelling that the parser
-        knows
+    :param name: name of the parser, a key of :data:`PARSERS`
+    :param raw: the unchanged output; if it is larger than
+        :data:`hpcvirt.bench.parsers.text.LIMIT_BYTES`, its beginning suffices
+    :param expect: the requested parameters by name or alias
     :param exit_status: exit status of the program, None if it is unknown
-    :param where: what to name in an error, the parser by default
-    :raises InvalidInput: if ``expect`` cannot be understood; never because
-        of the output
+    :param where: the subject of an error, the parser by default
+    :raises InvalidInput: if ``expect`` is invalid, never because of the output
     """
     parser = PARSERS[name]
     wanted = expectation.normalize(parser.keys, expect, where or name)
@@ -100,7 +97,7 @@ def _read(parser: Parser, raw: bytes,
     for name, metric in found.metrics.items():
         reading.require(math.isfinite(metric.value) and metric.value > 0,
                         f'{name} is {metric.value}')
-    reading.require(found.metrics, 'the output holds no figure')
+    reading.require(found.metrics, 'the output has no figure')
     return found
 
 

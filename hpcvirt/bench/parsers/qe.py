@@ -2,9 +2,9 @@
 
 """Read Quantum ESPRESSO's pw.x, versions 5 to 7.
 
-pw.x prints "JOB DONE." whether it converged or not. A line before it and the
-exit status tell the difference: 0 if it converged, 2 if it ran out of steps,
-as AUSURF112 does by design.
+pw.x prints "JOB DONE." whether it converged or not. An earlier line and the
+exit status tell: 0 if it converged, 2 if it ran out of steps, as AUSURF112
+does by design.
 """
 
 import re
@@ -69,11 +69,11 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     electrons = reading.find(_ELECTRONS, text, 'no "electrons ... WALL": the '
                              'output is not complete')
     cycle_s = _seconds(electrons[2], 'electrons WALL')
-    # From an hour on, PWSCF is rounded to minutes.
+    # Times of an hour or more are rounded to minutes.
     is_rounded = 's' not in total[2]
     reading.require(
         cycle_s <= wall_s + (60.01 if is_rounded else 0.011),
-        f'electrons took {electrons[2]}, all of PWSCF {total[2]}')
+        f'electrons took {electrons[2]}, but all of PWSCF {total[2]}')
     parameters = {
         **reading.find_parameters(text, version=_BANNER), **_parallel(text),
         **reading.find_parameters(text, atoms=_ATOMS), **_cycles(text)}
@@ -103,7 +103,7 @@ def _cycles(text: str) -> dict[str, str]:
         found['converged'] = 'no' if stops else 'yes'
         if ends[-1]:
             found['iterations'] = ends[-1]
-    reading.require(ends or not energies, 'whether it converged is missing: '
+    reading.require(ends or not energies, 'no line says whether it converged: '
                     'the output is not complete')
     reading.require(energies or not ends, 'no total energy', reading.Missing)
     return found

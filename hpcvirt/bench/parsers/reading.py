@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The result of a parser, and what all parsers read it with.
+"""The result of a parser, and the functions that parsers share.
 
-Figures are read as C and Fortran programs print them. Fortran writes exponents
-with D, leaves out the letter when the exponent has three digits
-(``1.0-102``), and fills a field with asterisks when a number does not fit. C
+The functions read numbers as C and Fortran programs print them. Fortran writes
+exponents with D, omits the letter if the exponent has three digits
+(``1.0-102``), and fills a field with asterisks if a number does not fit. C
 prints nan, inf and the content of uninitialized memory.
 """
 
@@ -27,10 +27,10 @@ DOWN = outcome.Direction.DOWN
 
 
 class InvalidOutput(Exception):
-    """The output does not count.
+    """The output is not valid.
 
-    It never leaves the parsers: :func:`hpcvirt.bench.parsers.parser.parse`
-    turns it into the reason of an outcome.
+    :func:`hpcvirt.bench.parsers.parser.parse` turns the exception into the
+    reason of an outcome.
     """
 
     def __init__(self, reason: str) -> None:
@@ -39,14 +39,15 @@ class InvalidOutput(Exception):
 
 
 class Missing(InvalidOutput):
-    """The output is incomplete; another line of it may say why."""
+    """The output is incomplete; another line may say why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
     """An output that passed the program's own checks.
 
-    :ivar parameters: what the program echoed, by the keys of ``--expect``
+    :ivar parameters: parameters that the program printed, by the keys of
+        ``--expect``
     :ivar exit_status: exit status of a program that writes this output
     :ivar ending: why the exit status is not 0
     """
@@ -59,12 +60,12 @@ class Reading:
 
 
 def rate(value: float, unit: str) -> outcome.Metric:
-    """Make a figure that is better if it is larger."""
+    """Return a metric that is better if it is larger."""
     return outcome.Metric(value, unit, UP)
 
 
 def duration(value: float, unit: str = 's') -> outcome.Metric:
-    """Make a figure that is better if it is smaller."""
+    """Return a metric that is better if it is smaller."""
     return outcome.Metric(value, unit, DOWN)
 
 
@@ -80,9 +81,9 @@ def require(condition: object, reason: str,
 
 
 def find(pattern: re.Pattern[str], text: str, reason: str) -> re.Match[str]:
-    """Find a line that every whole output has.
+    """Find a line that every complete output has.
 
-    :raises Missing: if there is none
+    :raises Missing: if there is no such line
     """
     match = pattern.search(text)
     if match is None:
@@ -91,9 +92,9 @@ def find(pattern: re.Pattern[str], text: str, reason: str) -> re.Match[str]:
 
 
 def refuse(text: str, *troubles: re.Pattern[str], prefix: str = '') -> None:
-    """Refuse an output with a line that says that the run was not good.
+    """Refuse an output with a line that says that the run failed.
 
-    :raises InvalidOutput: with the first group of the pattern, or all of it
+    :raises InvalidOutput: with the first group of the match, or all of it
     """
     for trouble in troubles:
         match = trouble.search(text)
@@ -104,7 +105,7 @@ def refuse(text: str, *troubles: re.Pattern[str], prefix: str = '') -> None:
 
 def check_single(text: str, *once: re.Pattern[str],
                  reason: str = 'several runs in one file') -> None:
-    """Refuse an output in which a line occurs twice that a run prints once.
+    """Refuse an output that repeats a line which a run prints once.
 
     :raises InvalidOutput: with the reason
     """
@@ -112,9 +113,8 @@ def check_single(text: str, *once: re.Pattern[str],
         require(len(pattern.findall(text)) < 2, reason)
 
 
-#: No figure of merit, in any unit that hpcvirt knows, is outside this range.
-#: A smaller one is uninitialized memory (6.95e-313), a larger one a counter
-#: that overflowed.
+#: The limits of a figure of merit, in any unit. A smaller number is
+#: uninitialized memory (6.95e-313), a larger one a counter that overflowed.
 SMALLEST = 1e-30
 LARGEST = 1e30
 
@@ -126,9 +126,9 @@ _ASTERISKS = re.compile(r'\*+')
 
 
 def real(word: str, what: str) -> float:
-    """Read a number of any sign; nan and inf are refused.
+    """Read a finite number of any sign.
 
-    :param what: the name of the figure, for the reason
+    :param what: the name of the number, for the reason
     :raises InvalidOutput: if the word is not a finite number
     """
     match = _NUMBER.fullmatch(word)
@@ -177,7 +177,7 @@ def find_parameters(text: str,
             for name, match in found.items() if match}
 
 
-#: A table that is cut off between two rows looks complete.
+#: The remark on a table without an end marker, which may be truncated.
 NO_END = ('the output has no end marker; only --expect max_size can show that '
           'it is complete')
 
@@ -185,8 +185,8 @@ NO_END = ('the output has no end marker; only --expect max_size can show that '
 def check_columns(rows: Iterable[str], what: str) -> None:
     """Refuse rows that do not end in the same column.
 
-    Programs that fill columns of fixed width print all rows alike; a row from
-    which some digits are cut out is shorter.
+    Columns of fixed width make all rows equally long; a row that lost digits
+    is shorter.
 
     :raises InvalidOutput: if a row is longer or shorter than another
     """
@@ -206,9 +206,9 @@ def check_ascending(sizes: Sequence[int]) -> None:
 
 
 def read_sizes(words: Iterable[str]) -> list[int]:
-    """Read the sizes of a table in which each is twice the one before.
+    """Read the sizes of a table in which each is twice the previous one.
 
-    The size after 0 is 1.
+    After 0 comes 1.
 
     :raises InvalidOutput: if a size is missing or out of order
     """
@@ -223,7 +223,8 @@ def read_sizes(words: Iterable[str]) -> list[int]:
 def check_begin(sizes: Sequence[int], expect: Mapping[str, str]) -> None:
     """Refuse a table without its first rows.
 
-    :raises InvalidOutput: if it begins above a byte, and nobody asked for that
+    :raises InvalidOutput: if it begins above 1 byte and ``expect`` has no
+        ``min_size``
     """
     require(sizes[0] <= 1 or 'min_size' in expect,
             f'the table begins at {sizes[0]} bytes: rows are missing, unless '
@@ -231,15 +232,15 @@ def check_begin(sizes: Sequence[int], expect: Mapping[str, str]) -> None:
 
 
 def describe_sizes(sizes: Sequence[int]) -> dict[str, str]:
-    """Return the parameters that a table shows."""
+    """Return the parameters of a table over these sizes."""
     return {'min_size': str(sizes[0]), 'max_size': str(sizes[-1]),
             'rows': str(len(sizes))}
 
 
 def load_document(text: str) -> dict[str, Any] | None:
-    """Read a JSON object; None if the text is not one.
+    """Read a JSON object; None if the text is something else.
 
-    :raises InvalidOutput: for JSON that is cut short, or has NaN or infinity
+    :raises InvalidOutput: for invalid JSON, or one with NaN or infinity
     """
     stripped = text.strip()
     if not stripped.startswith('{'):
@@ -253,7 +254,7 @@ def load_document(text: str) -> dict[str, Any] | None:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise InvalidOutput(f'the document holds {constant}')
+    raise InvalidOutput(f'the document contains {constant}')
 
 
 def inner(document: object, *path: str) -> object:
@@ -266,9 +267,9 @@ def inner(document: object, *path: str) -> object:
 
 
 def score(value: object, what: str) -> float:
-    """Check a figure of a document: a number, not text or a truth value.
+    """Check that a value of a document is a plausible number.
 
-    :raises InvalidOutput: otherwise, or if it cannot be a measurement
+    :raises InvalidOutput: otherwise
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InvalidOutput(

@@ -15,7 +15,7 @@ KEYS = (
     expectation.word('version', 'such as 5.10'),
 )
 
-#: Kernel -> metric, and how many arrays it reads and writes.
+#: Kernel to metric, and the number of arrays that it reads and writes.
 _KERNELS = {
     'Copy': ('copy_mb_s', 2),
     'Scale': ('scale_mb_s', 2),
@@ -80,13 +80,13 @@ def _parameters(text: str) -> dict[str, str]:
         reading.require(
             counted == requested[1],
             f'{requested[1]} threads were requested, {counted} ran')
-    # Without OpenMP it prints no number of threads.
+    # A program without OpenMP prints no number of threads.
     parameters.setdefault('threads', '1')
     return parameters
 
 
 def _check_time(row: re.Match[str], size: str, element_bytes: int) -> None:
-    """Check that rate x best time is the size of the arrays it moves."""
+    """Check that rate x best time equals the bytes that the kernel moves."""
     name, rate, average, least, most = row.groups()
     what = f'the time of {name}'
     best_s, mean_s, worst_s = (reading.real(word, what)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Clean the text of an output from what terminals and launchers add."""
+"""Remove what terminals and launchers add to an output, and quote from it."""
 
 import re
 
-#: No benchmark that hpcvirt knows writes a thousandth of this. Reading one
-#: byte more is enough to tell that an output is larger.
+#: Larger outputs are refused; real ones have less than a thousandth of this.
 LIMIT_BYTES = 64 * 2 ** 20
 
 #: Colours and cursor movements (ECMA-48), window titles.
@@ -13,19 +12,19 @@ _ESCAPES = re.compile(
     r'\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)|'
     r'\x1b[@-Z\\^_]')
 _OVERLONG = re.compile(r'^.{4097,}$', re.MULTILINE)
-#: mpirun --tag-output: ``[1,0]<stdout>:`` before every line; Open MPI 5 puts
-#: the job's name into it.
+#: The prefix of mpirun --tag-output, ``[1,0]<stdout>:``; that of Open MPI 5
+#: includes the job's name.
 _TAG = re.compile(
     r'^\[(?:[^\]\s]{1,200}@)?\d+,\d+\]<(?:stdout|stderr)>: ?', re.MULTILINE)
-#: ``0: `` of srun --label, ``[0] `` of mpiexec -l.
+#: The prefix of srun --label, ``0: ``, and that of mpiexec -l, ``[0] ``.
 _LABEL = re.compile(r' *\d+: ?|\[\d+\] ?')
 
 
 def clean(raw: bytes) -> str:
     """Decode an output and remove colours, tags and carriage returns.
 
-    Anything can be decoded: bytes that are not text become U+FFFD, and no
-    parser accepts such a line as a figure.
+    Bytes that are not UTF-8 become U+FFFD, which no parser accepts in a
+    figure.
     """
     text = raw.decode('utf-8', 'replace').removeprefix('\ufeff')
     if '\x1b' in text:
@@ -36,9 +35,9 @@ def clean(raw: bytes) -> str:
 
 
 def _without_label(text: str) -> str:
-    """Remove the label of a rank if all lines have the same.
+    """Remove the label of a rank if all lines have the same label.
 
-    The rows of NetPIPE also begin with a number, but each with another one.
+    The rows of NetPIPE also begin with a number, but with different ones.
     """
     first = _LABEL.match(text)
     if first is None:
@@ -53,14 +52,11 @@ def _without_label(text: str) -> str:
 
 
 def drop_long_lines(text: str) -> str:
-    """Remove lines that are too long to hold figures.
-
-    They are dumps or not text at all, and take long to search.
-    """
+    """Remove lines that are too long for figures and take long to search."""
     return _OVERLONG.sub('', text)
 
 
-#: What programs and launchers say when they fail, the clearest first.
+#: Error messages of programs and launchers, the clearest first.
 _COMPLAINTS = tuple(re.compile('(?im)' + pattern) for pattern in (
     r'mpirun has detected an attempt to run as root',
     r'This test requires exactly two processes',
@@ -88,8 +84,8 @@ _COMPLAINTS = tuple(re.compile('(?im)' + pattern) for pattern in (
 def complaint(text: str) -> str | None:
     """Find the line that says what went wrong; None if there is none.
 
-    It is only of use if the result is missing: MPI libraries also print
-    complaints in good runs.
+    Use it only if the result is missing: MPI libraries print such lines in
+    good runs, too.
     """
     for pattern in _COMPLAINTS:
         match = pattern.search(text)
@@ -99,14 +95,14 @@ def complaint(text: str) -> str | None:
 
 
 def line_at(text: str, offset: int) -> str:
-    """Quote the line of the text around an offset."""
+    """Quote the line at an offset of a text."""
     begin = text.rfind('\n', 0, offset) + 1
     end = text.find('\n', offset)
     return quote(text[begin:] if end < 0 else text[begin:end])
 
 
 def quote(line: str) -> str:
-    """Make a piece of an output short and printable, to quote it."""
+    """Shorten a piece of an output and make it printable."""
     folded = ' '.join(line[:400].split())
     printable = ''.join(c if c.isprintable() else '?' for c in folded)
     return printable if len(printable) <= 120 else printable[:117] + '...'

@@ -2,9 +2,9 @@
 
 """Read WRF 3 and 4: ``rsl.error.0000`` or ``rsl.out.0000``.
 
-The figure is the mean of "Timing for main" over the outer domain, whose times
-include the nested domains, without the first step, which also reads the input
-and initializes the model.
+The figure is the mean of "Timing for main" over the steps of the outer domain,
+which include the nested domains. The first step is left out, because it also
+reads the input and initializes the model.
 """
 
 import datetime
@@ -29,8 +29,8 @@ KEYS = (
 
 _SUCCESS = re.compile(r'(?:^d\d+ +(\S{19})\S* +wrf: +)?SUCCESS COMPLETE WRF',
                       re.MULTILINE)
-#: Before its first step, WRF writes the state that it starts from, and says
-#: that its boundaries are acceptable.
+#: The model time of the start: before its first step, WRF writes the initial
+#: state, and reports that its boundaries are acceptable.
 _BEGUN = re.compile(r'^(?:Timing for Writing \S+_d01_|d01 +)'
                     r'(\d{4}-\d\d-\d\d_\S{8})', re.MULTILINE)
 _STEP = re.compile(
@@ -54,7 +54,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                     'a line "Timing for main" is broken')
     reading.find(_SUCCESS, text, 'no "SUCCESS COMPLETE WRF": the output is '
                  'not complete')
-    # Domain -> model time and seconds of each of its steps.
+    # Domain to the model time and seconds of each step.
     steps: dict[int, list[tuple[str, str]]] = {}
     for line in lines:
         steps.setdefault(int(line[2][:9]), []).append((line[1], line[3]))
@@ -63,7 +63,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     remarks = tuple(_check_complete(text, lines, steps))
     elapsed = [reading.figure(seconds, f'the time of the step to {time}')
                for time, seconds in steps[min(steps)]]
-    reading.require(len(elapsed) > 1, 'there is only one step, and the first '
+    reading.require(len(elapsed) > 1, 'there is only the first step, which '
                     'does not count')
     parameters = {'steps': str(len(elapsed)), 'domains': str(len(steps)),
                   **reading.find_parameters(text, version=_VERSION)}
@@ -77,10 +77,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
 def _check_complete(text: str, lines: Sequence[re.Match[str]],
                     steps: Mapping[int, Sequence[tuple[str, str]]],
                     ) -> Iterator[str]:
-    """Refuse an output of which a part is missing.
-
-    :returns: remarks on what the output does not show
-    """
+    """Refuse an incomplete output, and yield remarks on a doubtful one."""
     before = text[:lines[0].start()]
     reading.require(before.strip(), 'the output begins with a time step: its '
                     'beginning is missing')
@@ -99,8 +96,8 @@ def _check_complete(text: str, lines: Sequence[re.Match[str]],
                            'steps may be missing (--expect steps)')
             reading.require(
                 not last or _moment(last) == _moment(times[-1]),
-                f'the last step ends at {times[-1]}, the run at {last}: lines '
-                'are missing')
+                    f'the last step ends at {times[-1]}, but the run ends at '
+                f'{last}: lines are missing')
         gaps = _check_times(times, is_begun=bool(begun))
         if gaps.count(max(gaps, default=0.0)) == 1 and len(set(gaps)) > 1:
             yield (f'one step of domain {domain} is longer than the others: '
@@ -110,13 +107,13 @@ def _check_complete(text: str, lines: Sequence[re.Match[str]],
 def _check_times(times: Sequence[str], *, is_begun: bool) -> list[float]:
     """Check that model time increases evenly.
 
-    A step may end between two seconds, and its time is cut to whole ones: of
-    steps of 1.5 s, every other one is longer by 1 s. If one step alone is, a
-    line of steps of 1 s may be missing. In the first half of a run it is:
-    steps of a fraction would be longer once more.
-    WRF prints adaptive steps in another format.
+    The times are truncated to whole seconds, so that with steps of 1.5 s every
+    second gap is longer by 1 s. A single longer gap may mean that a line is
+    missing. In the first half of a run it does mean that, since fractional
+    steps would have a longer gap again. WRF prints adaptive steps in another
+    format.
 
-    :param is_begun: the first time is that of the begin, in whole seconds
+    :param is_begun: the first time is that of the start, in whole seconds
     :returns: the seconds between the times
     """
     gaps = [(after - before).total_seconds()

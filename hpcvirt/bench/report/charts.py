@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Small drawings for the page: intervals, studies, figures over time."""
+"""Draw the small charts of the page: intervals, studies, figures over time."""
 
 import math
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from hpcvirt.bench.report import text
 from hpcvirt.page import svg
 
 _WIDTH, _HEIGHT = 150, 22
-#: Between the ends of the scale and those of a drawing.
+#: Margin between the ends of the scale and the edges of a drawing.
 _EDGE = 6
 
 
 def interval(shown: judgement.Interval, span: float, bound: float | None,
              published: float | None) -> markupsafe.Markup:
-    """Draw a ratio with its interval, 1 in the middle, on a log scale.
+    """Draw a ratio with its interval on a log scale, with 1 in the middle.
 
-    :param span: the scale reaches from 1 / span to span; values beyond it
-        are drawn at the edge
+    :param span: the scale goes from 1 / span to span; values beyond it are
+        drawn at the edge
     """
     def x(ratio: float) -> float:
         return _across(ratio, span, 0, _WIDTH)
@@ -43,7 +43,7 @@ def interval(shown: judgement.Interval, span: float, bound: float | None,
 def study(rows: Sequence[tuple[str, float | None,
                                Sequence[judgement.Interval]]],
           ) -> markupsafe.Markup:
-    """Draw the ratios of a study beside those of a site, a line for each.
+    """Draw the ratios of a study and those of a site, a line for each figure.
 
     :param rows: label, published ratio, intervals of the site
     """
@@ -84,12 +84,12 @@ def history(times: Sequence[str], values: Sequence[float],
             alarm: bool) -> markupsafe.Markup:
     """Draw a figure over time.
 
-    :param times: ISO 8601
-    :param alarm: mark the last point
+    :param times: times of the values, in ISO 8601
+    :param alarm: whether to mark the last point
     """
     width, height, top, bottom, right = 280, 84, 8, 62, 62
     least, most = min(values), max(values)
-    # Noise of one percent should look flat.
+    # The scale covers at least 10 %, so that noise of 1 % looks flat.
     room = max(most - least, 0.1 * most)
     base = (most + least - room) / 2
     step = (width - right - 2 * _EDGE) / max(1, len(values) - 1)

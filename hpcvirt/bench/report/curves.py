@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A figure over message sizes, as one drawing."""
+"""Draw a figure over message sizes."""
 
 import dataclasses
 import itertools
@@ -16,10 +16,10 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.page import svg
 
 _WIDTH, _LEFT, _RIGHT = 640, 64, 626
-#: Top and bottom of the figure, and of the ratio below it.
+#: Top and bottom of the panel of the figure, and of that of the ratio.
 _FIGURE = (24.0, 190.0)
 _RATIO = (224.0, 314.0)
-#: Below the last of them: the sizes.
+#: Height of the sizes below the last panel.
 _BELOW = 22
 _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95,
           1, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 3, 5, 10, 20, 50, 100)
@@ -29,8 +29,8 @@ _TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95,
 class Point:
     """The figure for one message size.
 
-    :ivar native: None if there are samples of the guest only
-    :ivar published: the ratio that a study found for this size
+    :ivar native: None if only the guest was measured
+    :ivar published: the published ratio for this size
     :ivar limit: the ratio that the interval must not cross
     """
 
@@ -43,9 +43,10 @@ class Point:
 
 
 def draw(points: Sequence[Point], unit: str) -> markupsafe.Markup:
-    """Draw native, guest and published figures, and below them the ratio.
+    """Draw the native, guest and published figures above their ratio.
 
-    All axes are logarithmic. Figures of one side alone have no ratio.
+    All axes are logarithmic. The ratio is drawn only if both sides have
+    figures.
 
     :param points: at least two, in ascending order of size
     """
@@ -65,11 +66,11 @@ def draw(points: Sequence[Point], unit: str) -> markupsafe.Markup:
     return svg.drawing(
         _WIDTH, panels[-1][1] + _BELOW, parts,
         f'{unit} over message sizes from {first.size} to {last.size} bytes; '
-        'the table below holds the figures')
+        'the table below has the figures')
 
 
 def size_text(size: int) -> str:
-    """Write a size: ``128 B``, ``64 KiB``, ``4 MiB``."""
+    """Format a size: ``128 B``, ``64 KiB``, ``4 MiB``."""
     for unit, factor in (('GiB', 2 ** 30), ('MiB', 2 ** 20), ('KiB', 2 ** 10)):
         if size >= factor and size % factor == 0:
             return f'{size // factor} {unit}'
@@ -180,7 +181,7 @@ def _ratios(points: Sequence[Point],
 
 
 def _steps(points: Sequence[Point], name: str) -> Iterator[list[Point]]:
-    """Divide points where the value of a field changes."""
+    """Split the points where the value of a field changes."""
     for _, part in itertools.groupby(points, key=operator.attrgetter(name)):
         yield list(part)
 
@@ -193,14 +194,14 @@ def _published(point: Point) -> float | None:
 
 def _paths(kind: str, places: Sequence[tuple[float, float] | None],
            ) -> Iterator[str]:
-    """Draw lines, with a gap where there is no point."""
+    """Draw lines, with gaps at missing points."""
     for there, group in itertools.groupby(places, key=bool):
         if there:
             yield svg.path(kind, [place for place in group if place])
 
 
 def _decades(low: float, high: float) -> Iterator[float]:
-    """Yield ticks at powers of ten, or at 1, 2 and 5 of few of them."""
+    """Yield ticks at powers of ten, or at 1, 2 and 5 times few of them."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     steps = (1, 2, 5) if last - first <= 2 else (1,)
     for power in range(first, last + 1):

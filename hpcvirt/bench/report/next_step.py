@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What to do about figures that are INCONCLUSIVE or INVALID."""
+"""Recommend what to do about INCONCLUSIVE and INVALID figures."""
 
 import math
 import posixpath
@@ -12,9 +12,9 @@ from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: A guest is about as a study measured it within this loss.
+#: Largest log ratio between a guest and its bound that counts as near.
 _NEAR = 0.02
-#: If a larger part of the runs is much slower than the others, it is noise.
+#: If a larger fraction of the samples is slow, the slowness is noise.
 _FEW_SLOW = 0.25
 _REMEDY = judgement.Remedy
 _UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
@@ -23,11 +23,14 @@ _UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
 
 def find_steps(result: record.Result,
                ) -> dict[str, list[judgement.Judgement]]:
-    """Say what to do about a judged result: steps, each with its figures."""
+    """Return the recommended steps for a judged result.
+
+    :returns: step, a sentence or two, to the judgements that it is for
+    """
     judgements = result.verdict.judgements if result.verdict else ()
     if not judgements:
         return {}
-    # One that shows how noisy the machine is may have the same label.
+    # An A/A run may have the same label; it is the last, and sorted first.
     runs = {run.label: run for run in sorted(
         result.runs, key=lambda run: run.purpose is not record.Purpose.AA)}
     needed = {
@@ -37,7 +40,7 @@ def find_steps(result: record.Result,
     found: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
         if judged.result in _UNDECIDED:
-            # One run measures all of its figures: the largest number counts.
+            # A run measures all of its figures with the same number of pairs.
             most = max((pairs for other, pairs in needed.items() if pairs
                         and other.label == judged.label), default=None)
             pairs = most if needed.get(judged) else None
@@ -55,11 +58,11 @@ def _step(judged: judgement.Judgement, run: record.Run,
     if judged.remedy is _REMEDY.LAUNCHES:
         if run.relaunched or run.launch is record.Launch.COLD:
             return (f'More launches: {command} --pairs '
-                    f'{sample_pairs.USUAL_PAIRS}", with the settings of '
+                    f'{sample_pairs.USUAL_PAIRS}", with the same settings as '
                     'before, adds them.')
         return (f'More launches: "hpcvirt bench run {_what(run)} --where '
                 'server:NAME --native TARGET" relaunches the guest; '
-                '--this-launch judges this launch alone.')
+                '--this-launch judges only the current launch.')
     if judged.remedy is _REMEDY.LONGER_RUNS:
         sizes = ''.join(f' --set {name}=...' for name in
                         catalogue.get(run.benchmark).size)
@@ -70,7 +73,7 @@ def _step(judged: judgement.Judgement, run: record.Run,
     if judged.remedy is _REMEDY.BASELINE:
         return ('A sound baseline: find out what slowed native down; then '
                 f'{command} --native-cpus LIST" on the CPUs of the guest.')
-    return (f'Measure again: look at {_outputs(run)}, mend the cause, then '
+    return (f'Measure again: look at {_outputs(run)}, fix the cause, then '
             f'{command}".')
 
 
@@ -89,8 +92,8 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
     if pairs is None and near and bound and bound.is_measured:
         return (f'A margin: {interim_analyses.MAX_PAIRS} pairs would hardly '
                 'tell the guest from the ratio of the study; '
-                f'{command} --bound METRIC=RATIO", with the settings of '
-                'before, judges by a ratio of your own.')
+                f'{command} --bound METRIC=RATIO", with the same settings as '
+                'before, judges by a bound of your own.')
     tail = judged.tail
     if pairs is None and tail and tail.result is (
             judgement.VerdictResult.INCONCLUSIVE) and (
@@ -100,14 +103,14 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
                 f'slower than the others, or hang; then {command}" again.')
     if pairs is None:
         return (
-            'Less noise: with this one even '
-            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide at this '
-            'distance from the bound; fix the frequency, stop other guests, '
-            'bind ranks.')
+            'Less noise: so near to the bound, even '
+            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide with '
+            'this noise; fix the frequency, stop other guests, bind ranks.')
     more = f'{pairs} more' if run.subject else f'{pairs}'
     stop = '' if run.study else ' --until-decided'
-    return (f'More pairs: about {more} decide 4 times of 5: {command}{stop} '
-            f'--pairs {pairs}", with the settings of before'
+    return (f'More pairs: about {more} decide in 4 of 5 cases: '
+            f'{command}{stop} --pairs {pairs}", with the same settings as '
+            'before'
             + (', adds them.' if run.subject else '.'))
 
 
@@ -118,7 +121,7 @@ def _what(run: record.Run) -> str:
 
 
 def _where(run: record.Run) -> str:
-    """Name the targets, if it is clear which is which."""
+    """Return the options for the targets, with their names if unambiguous."""
     targets = [shlex.quote(target) for target in run.targets]
     if run.purpose is record.Purpose.COMPARE and len(targets) == 2:
         return f' --where {targets[1]} --native {targets[0]}'
@@ -128,7 +131,7 @@ def _where(run: record.Run) -> str:
 
 
 def _outputs(run: record.Run) -> str:
-    """Name the directory of the first sample that failed its check."""
+    """Return the directory of the first invalid sample, for a message."""
     for sample in run.samples:
         if not sample.outcome.valid and sample.outputs:
             return posixpath.dirname(sample.outputs[0].path)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Results as one HTML page that needs no other file."""
+"""Write results as one self-contained HTML page."""
 
 import dataclasses
 import itertools
@@ -25,7 +25,7 @@ from hpcvirt.page import templates
 def make_cards(results: Sequence[record.Result]) -> list[dict[str, Any]]:
     """Return a card for each figure that has a bound or an alarm.
 
-    A figure over message sizes has one card, of the mean of all sizes.
+    A figure over message sizes has one card, with the mean over all sizes.
     """
     bounded = {(run.label, metric) for result in results
                for run in result.runs for metric in run.bounds}
@@ -79,15 +79,14 @@ def _alarm(series: trends.TimeSeries) -> str:
     return ', '.join(alarms)
 
 
-#: More lines of the summary than this are folded away, where all passed.
+#: If more results than this passed, their lines in the summary are folded.
 MAX_PASSED = 10
-#: The number of hosts that do not stand out and are shown; more are folded
-#: away.
+#: If more cards than this have no alarm, they are folded.
 MAX_CARDS = 24
 
 
 def page(shown: Sequence[summary.Shown], title: str) -> str:
-    """Write the page: the summary, then the results, the newest first."""
+    """Return the page: the summary, then the results, the newest first."""
     environment = templates.environment('hpcvirt.bench.report')
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
     software = newest[0].result.software if newest else {}
@@ -114,14 +113,14 @@ def page(shown: Sequence[summary.Shown], title: str) -> str:
     return html + '\n'
 
 
-#: Colours are not the only difference between verdicts.
+#: Marks tell verdicts apart for readers who cannot tell the colours.
 MARKS = {'PASS': '✓', 'FAIL': '✗', 'INCONCLUSIVE': '?', 'INVALID': '!'}
 
 
 def _result(shown: summary.Shown) -> dict[str, Any]:
     result = shown.result
     judgements = text.select_judgements(result)
-    # Figures without a bound may vary widely; they do not set the scale.
+    # Figures without a bound may vary widely, so they do not set the scale.
     span = charts.span_of([
         end for judged in judgements if judged.interval and judged.limit
         for end in (judged.interval.low, judged.interval.high)])
@@ -182,9 +181,9 @@ def make_rows(judgements: Sequence[judgement.Judgement],
               span: float) -> dict[str, Any]:
     """Return the rows of a table, and a curve for each figure over sizes.
 
-    :param judgements: of one run
+    :param judgements: judgements on one run
     :param known: the default bounds
-    :param span: scale of the drawings in the table
+    :param span: scale of the drawings; see :func:`charts.interval`
     """
     rows: list[dict[str, Any]] = []
     drawn = []
@@ -225,7 +224,7 @@ def row(judged: judgement.Judgement, known: text.DefaultBounds,
 
 def curve(name: str, group: Sequence[judgement.Judgement],
           known: text.DefaultBounds) -> dict[str, Any]:
-    """Draw a figure over message sizes, with a row for each size.
+    """Return the drawing of a figure over message sizes, and a row per size.
 
     :param group: in ascending order of size
     """
@@ -246,7 +245,7 @@ def curve(name: str, group: Sequence[judgement.Judgement],
 
 def _ranges(group: Iterable[judgement.Judgement],
             known: text.DefaultBounds) -> list[list[judgement.Judgement]]:
-    """Divide sizes where their bounds change."""
+    """Split the sizes where their bounds change."""
     found: list[list[judgement.Judgement]] = []
     before: object = None
     for judged in group:
@@ -261,7 +260,7 @@ def _ranges(group: Iterable[judgement.Judgement],
 
 def _range(name: str, group: Sequence[judgement.Judgement],
            known: text.DefaultBounds, span: float) -> dict[str, Any]:
-    """Return the row of the size that loses most, for a range of sizes."""
+    """Return the row of a range of sizes: that of the size with most loss."""
     words = [judged.result for judged in group]
     word = next((word for word in _WORST if word in words), None)
     worst = max((judged for judged in group if judged.result is word),

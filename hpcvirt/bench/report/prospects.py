@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say before a run what it can decide, and in what time."""
+"""Predict before a run what it can decide, and how long it takes."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import schedule
 
-#: Noise of single runs: of a quiet machine, a usual one and a shared one.
+#: Coefficients of variation of a quiet, a typical and a shared machine.
 _VARIATIONS = (0.01, 0.03, 0.10)
 
 
 def describe(plan: plans.RunPlan) -> Iterator[str]:
-    """Say of each comparison of a plan which guests pass 4 times of 5."""
+    """Yield lines on which guests pass each comparison in 4 of 5 cases."""
     for planned in plan.runs:
         run = planned.run
         known = bounds.foresee(run)
@@ -43,7 +43,7 @@ def describe(plan: plans.RunPlan) -> Iterator[str]:
             continue
         metric, limit, direction = _find_tightest(run, known)
         yield (f'  {metric}, bound {stats.ratio_of_loss(limit, direction):.4g}'
-               ': a guest passes 4 times of 5')
+               ': a guest passes in 4 of 5 cases')
         for variation in _VARIATIONS:
             yield (f'    if single runs vary by {variation:.0%}: '
                    + _prospect(run, variation, units, limit, direction))
@@ -51,7 +51,7 @@ def describe(plan: plans.RunPlan) -> Iterator[str]:
 
 def _find_tightest(run: record.Run, known: dict[str, judgement.Bound],
                    ) -> tuple[str, float, outcome.Direction]:
-    """Return the figure that may lose least, and how much."""
+    """Return the figure that may lose least, its limit and direction."""
     directions = {figure.name: figure.direction
                   for figure in catalogue.get(run.benchmark).metrics}
     found = []
@@ -66,7 +66,7 @@ def _find_tightest(run: record.Run, known: dict[str, judgement.Bound],
 
 def _prospect(run: record.Run, variation: float, units: int, limit: float,
               direction: outcome.Direction) -> str:
-    """Say which guest passes with this noise, or how many pairs one needs."""
+    """Describe which guest passes with this noise, or the pairs it needs."""
     loss = limit - power.find_margin(variation, units, run.planned_figures,
                                      run.planned_pairs, limit)
     if loss >= 0:
@@ -74,15 +74,15 @@ def _prospect(run: record.Run, variation: float, units: int, limit: float,
         return f'{word} {stats.ratio_of_loss(loss, direction):.3f}'
     pairs = power.find_pairs(variation, limit, run.planned_figures)
     if pairs is None:
-        return ('not even one that equals native with '
+        return ('not even a guest that equals native, with '
                 f'{interim_analyses.MAX_PAIRS} pairs')
     longer = dataclasses.replace(run, planned_pairs=pairs)
-    return (f'none with {run.planned_pairs} pairs; one that equals native '
-            f'with {pairs}, {_duration(longer)}')
+    return (f'no guest with {run.planned_pairs} pairs; a guest that equals '
+            f'native with {pairs}, {_duration(longer)}')
 
 
 def _duration(run: record.Run) -> str:
-    """Say how long the jobs take, without relaunches of the guest."""
+    """Describe how long the jobs take, without relaunches of the guest."""
     minutes = len(schedule.list_missing(run))
     return (f'about {schedule.format_seconds(60 * minutes)} if a job takes a '
             'minute')

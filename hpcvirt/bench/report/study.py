@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The studies that a site ran again, for the page."""
+"""Describe the studies that a site reproduced, for the page."""
 
 import collections
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from hpcvirt.bench.studies import study
 
 
 def studies(results: Sequence[record.Result]) -> list[dict[str, Any]]:
-    """Return the section of every study of which a case was run."""
+    """Return the section of each study with a case that was run."""
     runs = [run for result in results for run in result.runs]
     return [_study(study_, comparison.compare(study_, runs))
             for study_ in study_catalogue.studies()
@@ -40,14 +40,14 @@ def _study(study_: study.Study,
 
 
 def _name(compared: comparison.SiteComparison, figures: int) -> str:
-    """Name a line of the drawing by its case, and one of several apart."""
+    """Name a line of the drawing: its case, and its figure if ambiguous."""
     if figures == 1 or compared.row is None:
         return compared.case.id
     return f'{compared.case.id} {compared.row.title}'
 
 
 def _row(compared: comparison.SiteComparison) -> dict[str, Any]:
-    """Describe a figure, with a curve where it is of message sizes."""
+    """Describe a figure, with a curve if it is over message sizes."""
     row = study_text.describe_comparison(compared)
     published = compared.row.ratio if compared.row else None
     for shown, result in zip(row['results'], compared.results, strict=True):

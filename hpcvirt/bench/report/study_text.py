@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Studies as text for a terminal, with the results of a site or without."""
+"""Write studies as text for a terminal, with or without results of a site."""
 
 import textwrap
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from hpcvirt.bench.report import text
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import study
 
-#: Sentences are wrapped here on every terminal.
+#: Sentences are wrapped at this column on every terminal.
 _WIDTH = 78
 _INDENT = '  '
 
@@ -31,7 +31,7 @@ def listing(studies: Iterable[study.Study], width: int | None) -> str:
 
 
 def describe(study_: study.Study, width: int | None) -> Iterator[str]:
-    """Write all that is known of a study, as lines and tables.
+    """Yield the description of a study, as lines and tables.
 
     :param width: columns of the terminal, None for no limit
     """
@@ -51,7 +51,7 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
         ('Case', 'Figure', 'Native', 'Guest', 'Unit', 'Ratio', 'Better',
          'Place'), [_published(row) for row in study_.rows],
         {'Native', 'Guest', 'Ratio'}, room))
-    yield from _section('Printed without the figures they follow from', [
+    yield from _section('Numbers stated without their figures', [
         f'{each.text}: {each.figure} ({each.place})'
         + (f'; {each.remark}' if each.remark else '')
         for each in study_.statements])
@@ -84,7 +84,7 @@ def format_comparisons(comparisons: Iterable[comparison.SiteComparison],
 
 
 def describe_comparison(compared: comparison.SiteComparison) -> dict[str, Any]:
-    """Write a published figure and the results of the site, for a table."""
+    """Return a published figure and the results of the site, as texts."""
     row = compared.row
     native, guest, ratio = row.figures if row else ('-', '-', '-')
     return {'case': compared.case.id,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The summary of a report: what passed, what failed, what to do next."""
+"""Write the summary of a report: the verdicts, and the next steps."""
 
 import collections
 import dataclasses
@@ -24,12 +24,12 @@ from hpcvirt.bench.report import text
 
 @dataclasses.dataclass(frozen=True)
 class ReportSubject:
-    """What a result is about.
+    """The subject of a result, as texts.
 
-    :ivar benchmarks: with their variants
+    :ivar benchmarks: names with variants
     :ivar flavors: names of flavors or shapes, empty if they are unknown
-    :ivar machines: CPU, kernel and pages of each side, or of both if they are
-        equal
+    :ivar machines: CPU, kernel and pages, a text for each side, or one text
+        if both are equal
     """
 
     benchmarks: str
@@ -39,7 +39,7 @@ class ReportSubject:
 
 
 def make_subject(result: record.Result) -> ReportSubject:
-    """Collect what the runs of a result say of themselves."""
+    """Describe the subject of a result."""
     samples = [sample for run in result.runs for sample in run.samples]
     machines = {side: _machine(sample for sample in samples
                               if sample.side is side) for side in record.Side}
@@ -76,7 +76,7 @@ def _joined(words: Iterable[str]) -> str:
     return ', '.join(word for word in dict.fromkeys(words) if word)
 
 
-#: What needs attention comes first.
+#: Verdicts in the order of the summary: what needs attention comes first.
 ORDER = ('FAIL', 'INVALID', 'INCONCLUSIVE', '', 'PASS')
 NOT_JUDGED = 'not judged'
 
@@ -86,7 +86,7 @@ class Shown:
     """One judged result of a report.
 
     :ivar finished: False while samples are missing
-    :ivar continued: a later result continues its evidence
+    :ivar continued: a later result includes its evidence
     """
 
     id: str
@@ -101,7 +101,7 @@ class Shown:
 
     @property
     def word(self) -> str:
-        """The verdict in a word, empty if there is none."""
+        """The verdict, empty if there is none."""
         verdict = self.result.verdict
         judged = any(run.purpose is not record.Purpose.UNPAIRED
                      for run in self.result.runs)
@@ -109,21 +109,21 @@ class Shown:
 
     @property
     def p_pass(self) -> float:
-        """The p-value of its worst figure, for a PASS."""
+        """The p-value of a PASS: that of its worst figure."""
         verdict = self.result.verdict
         return max((1.0 if each.p_pass is None else each.p_pass for each in (
             verdict.judgements if verdict else ())), default=1.0)
 
     @property
     def attempt(self) -> str:
-        """Name the attempt: ``third attempt``, empty for the only one."""
+        """The attempt, such as ``third attempt``; empty for the first."""
         most = max((run.attempts_before for run in self.result.runs),
                    default=0)
         return attempts.name(most) if most else ''
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Say what is special about the result."""
+        """What distinguishes the result from a finished first attempt."""
         return tuple(filter(None, (
             self.attempt, '' if self.finished else 'unfinished',
             'continued' if self.continued else '')))
@@ -136,28 +136,28 @@ class Shown:
 
     @property
     def reason(self) -> str:
-        """That of the verdict."""
+        """The reason of the verdict, empty if there is none."""
         verdict = self.result.verdict
         return verdict.reason or '' if verdict and self.word else ''
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What differs between the sides, and may be why it failed."""
+        """The differences between the sides that may explain a FAIL."""
         verdict = self.result.verdict
         return verdict.differences if verdict and self.word == 'FAIL' else ()
 
     @functools.cached_property
     def steps(self) -> tuple[tuple[str, str], ...]:
-        """What to do, each with the figures that it is about."""
+        """The recommended steps: names of figures, and what to do."""
         return tuple(
             (text.abridge([each.metric for each in figures]), step)
             for step, figures in next_step.find_steps(self.result).items())
 
 
 def lines(shown: Iterable[Shown]) -> list[Shown]:
-    """Sort results: those that need attention first, then the newest.
+    """Sort results by verdict, those that need attention first, and by time.
 
-    Attempts that a later result continues are last: it has their evidence.
+    Attempts come last if a later result includes their evidence.
     """
     newest = sorted(shown, key=lambda each: each.started_at, reverse=True)
     continued = {attempt.id for each in newest for run in each.result.runs
@@ -182,10 +182,10 @@ def count(summary: Iterable[Shown]) -> str:
 
 
 def describe_selection(summary: Iterable[Shown]) -> str:
-    """Say which PASS hold for the best of several hosts or flavors.
+    """Describe which PASS hold for the best of several hosts or flavors.
 
-    Each result is judged by itself. Who takes the best of several has as many
-    chances of a false PASS, so its p-value counts as many times.
+    Each result is judged by itself. Choosing the best of several results
+    multiplies the chance of a false PASS, and therefore its p-value.
 
     :returns: empty if only one host and flavor was judged
     """
@@ -221,17 +221,17 @@ def table(summary: Sequence[Shown], width: int | None) -> str:
           ', '.join(filter(None, (line.id, *line.states))),
           line.subject.benchmarks, line.subject.flavors or '-',
           line.subject.hosts or '-') for line in summary],
-        # Times are all of one width; they are not numbers, but stay whole.
+        # Right-aligned columns are not wrapped.
         {'Started'}, width)
 
 
 def minute(time: str) -> str:
-    """Write a time of the store to the minute."""
+    """Format an ISO 8601 time to the minute."""
     return time[:16].replace('T', ' ')
 
 
 def _failed(judgements: Iterable[judgement.Judgement]) -> Iterator[str]:
-    """Name the figures that failed; of many message sizes the worst one."""
+    """Yield the figures that failed; of several message sizes the worst."""
     groups: dict[tuple[str, str, float | None],
                  list[judgement.Judgement]] = {}
     for judged in judgements:

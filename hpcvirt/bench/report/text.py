@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Results as text: a table and footnotes."""
+"""Write results as text: a table and footnotes."""
 
 import itertools
 import textwrap
@@ -17,25 +17,25 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.report import next_step
 from hpcvirt.bench.studies import preconditions
 
-#: The default bounds of figures, by the label of the run and the metric.
+#: (label of the run, metric) to default bound.
 DefaultBounds = dict[tuple[str, str], judgement.Bound]
 
 
 def find_default_bounds(result: record.Result) -> DefaultBounds:
-    """Find the default bounds of the figures, whatever bounds they have."""
+    """Return the default bounds of the figures, even if others were set."""
     return {(run.label, metric): bound for run in result.runs
             for metric, bound in bounds.find_bounds(run).items()}
 
 
 def find_published_ratio(bound: judgement.Bound | None) -> float | None:
-    """Return the published ratio, None if the bound is no published one."""
+    """Return the ratio of a bound, None if no study published it."""
     if bound is None or bound.kind is not judgement.BoundKind.MEASURED:
         return None
     return bound.ratio
 
 
 def write_published(bound: judgement.Bound | None) -> str:
-    """Write the published ratio, or what the bound is instead."""
+    """Format the published ratio, or the kind of a bound without one."""
     if bound is None or bound.kind is None:
         return '-'
     found = find_published_ratio(bound)
@@ -43,7 +43,7 @@ def write_published(bound: judgement.Bound | None) -> str:
 
 
 def bound_source(bound: judgement.Bound) -> str:
-    """Say where a bound is from, empty for one that the user gave."""
+    """Describe the source of a bound, empty for one that the user set."""
     if not bound.source:
         return ''
     parts = (f'{bound.ratio:.3f}', bound.kind, bound.source)
@@ -51,17 +51,17 @@ def bound_source(bound: judgement.Bound) -> str:
     return f'{text}; {bound.conditions}' if bound.conditions else text
 
 
-#: Which figures are better, in a word for the column of a table.
+#: The better direction, for the column of a table.
 BETTER = {outcome.Direction.UP: 'higher', outcome.Direction.DOWN: 'lower'}
 
-#: A footnote on more figures names only the first and the last.
+#: Of more figures, a footnote names only the first and the last.
 MAX_NAMED = 4
 
 
 def table(result: record.Result, width: int = 100) -> str:
-    """Draw a judged result.
+    """Draw a judged result as a table with footnotes.
 
-    :param width: most characters of a line; longer lines are wrapped
+    :param width: columns of the terminal; longer lines are wrapped
     """
     judgements = select_judgements(result)
     blocks = [draw_figures(judgements, find_default_bounds(result),
@@ -75,9 +75,9 @@ def table(result: record.Result, width: int = 100) -> str:
 
 def select_judgements(result: record.Result) -> tuple[judgement.Judgement,
                                                       ...]:
-    """Return the judgements, then the other figures that have pairs.
+    """Return the judgements, then the figures with pairs but without a bound.
 
-    What was measured without native is not compared, and not judged.
+    Runs without native samples are left out.
     """
     alone = {run.label for run in result.runs
              if run.purpose is record.Purpose.UNPAIRED
@@ -94,7 +94,7 @@ def select_judgements(result: record.Result) -> tuple[judgement.Judgement,
 
 
 def select_runs(result: record.Result) -> list[record.Run]:
-    """Leave out runs that only show how noisy the machine of others is."""
+    """Return the runs without A/A runs, unless all are A/A runs."""
     runs = [run for run in result.runs
             if run.purpose is not record.Purpose.AA]
     return runs or list(result.runs)
@@ -133,7 +133,7 @@ def footnotes(result: record.Result,
 
 def notes(judgements: Iterable[judgement.Judgement],
           ) -> list[tuple[str, str]]:
-    """Return reasons and remarks, each after the figures it is about."""
+    """Return (names of figures, reason or remark) pairs."""
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in judgements:
         machine = None
@@ -149,11 +149,9 @@ def notes(judgements: Iterable[judgement.Judgement],
 
 def sources(bounds: Iterable[tuple[str, judgement.Bound]],
             ) -> list[tuple[str, str]]:
-    """Return the sources of bounds, each with all figures that it applies to.
+    """Return (names of figures, source of their bound) pairs.
 
     :param bounds: names of figures with their bounds
-    :returns: names of figures, each with the bound, its kind, its source and
-        its conditions
     """
     figures: dict[str, list[str]] = {}
     for name, bound in bounds:
@@ -165,16 +163,16 @@ def sources(bounds: Iterable[tuple[str, judgement.Bound]],
 
 
 def abridge(figures: Sequence[str]) -> str:
-    """List a few figures; of many, name the first and the last."""
+    """Join the names of a few figures; of many, the first and the last."""
     if len(figures) <= MAX_NAMED:
         return ', '.join(figures)
     return f'{figures[0]} to {figures[-1]} ({len(figures)} figures)'
 
 
 def sides(result: record.Result) -> list[str]:
-    """Name the runs whose sides are not a warm guest and its host.
+    """Describe the runs that do not compare a warm guest with its host.
 
-    Also those that were not set as their study requires.
+    The lines include the settings that were not as a study requires.
     """
     alike = [f'{run.label}: native against native, which shows how much the '
              'machine itself varies' for run in result.runs
@@ -187,15 +185,15 @@ def sides(result: record.Result) -> list[str]:
 
 
 def _controls(result: record.Result) -> list[str]:
-    """Say how much native differed from itself within the runs.
+    """Describe how much native differed from itself within the runs.
 
-    Of each run with controls the figure that differed most is named.
+    There is a line for each run with controls, on its worst figure.
     """
     worst: dict[str, judgement.Judgement] = {}
     lengths = {run.label: run.planned_controls for run in result.runs}
     for each in result.verdict.judgements if result.verdict else ():
         before = worst.setdefault(each.label, each)
-        if _from_itself(each) > _from_itself(before):
+        if _self_difference(each) > _self_difference(before):
             worst[each.label] = each
     return [f'{label}: native against native in the same run, '
             f'{lengths[label]} pairs: {interval(each.machine)} '
@@ -203,7 +201,7 @@ def _controls(result: record.Result) -> list[str]:
             if each.machine is not None and lengths.get(label)]
 
 
-def _from_itself(judged: judgement.Judgement) -> float:
+def _self_difference(judged: judgement.Judgement) -> float:
     """Return how far the interval of native against native extends."""
     if judged.machine is None:
         return 0.0
@@ -211,7 +209,7 @@ def _from_itself(judged: judgement.Judgement) -> float:
 
 
 def interval(ratio_: judgement.Interval | None) -> str:
-    """Write a ratio with its interval: ``0.951 [0.946, 0.957]``."""
+    """Format a ratio with its interval: ``0.951 [0.946, 0.957]``."""
     if ratio_ is None:
         return '-'
     low, high = _short(ratio_.low), _short(ratio_.high)
@@ -223,7 +221,7 @@ def _short(value: float) -> str:
 
 
 def bound(judged: judgement.Judgement) -> str:
-    """Write the bound of a judgement: ``>= 0.962``."""
+    """Format the bound of a judgement: ``>= 0.962``."""
     if judged.limit is None:
         return '-'
     sign = '>=' if judged.direction is outcome.Direction.UP else '<='
@@ -231,7 +229,7 @@ def bound(judged: judgement.Judgement) -> str:
 
 
 def figure(value: float | None) -> str:
-    """Write a value with four digits, large ones without an exponent."""
+    """Format a value with four digits, large values without an exponent."""
     if value is None:
         return '-'
     return f'{value:.0f}' if 1e4 <= value < 1e9 else f'{value:.4g}'
@@ -240,9 +238,9 @@ def figure(value: float | None) -> str:
 def draw_figures(judgements: Iterable[judgement.Judgement],
                  known: DefaultBounds | None = None, other: str = 'Native',
                  width: int | None = 100) -> str:
-    """Draw a table of judgements, those of a run below its label.
+    """Draw a table of judgements, grouped by the label of their run.
 
-    :param known: the default bounds; without them no figure is published
+    :param known: the default bounds; None omits the column ``Published``
     :param other: what the guest is compared with
     """
     ratios = f'Guest / {other.lower()}'
@@ -268,7 +266,7 @@ def draw_figures(judgements: Iterable[judgement.Judgement],
 
 
 def list_samples(run: record.Run) -> dict[str, list[outcome.Metric | None]]:
-    """List each figure of a run in every sample; None if it lacks there."""
+    """Return each metric of a run in all samples; None where it is missing."""
     outcomes = [sample.outcome for sample in run.samples if not sample.warm_up]
     return {name: [each.metrics.get(name) for each in outcomes]
             for name in dict.fromkeys(
@@ -276,7 +274,7 @@ def list_samples(run: record.Run) -> dict[str, list[outcome.Metric | None]]:
 
 
 def _unpaired(run: record.Run, width: int) -> str:
-    """Draw the samples of a run that has one side."""
+    """Draw the samples of a run with one side."""
     rows = []
     for name, found in list_samples(run).items():
         unit = next(metric.unit for metric in found if metric is not None)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Aggregate the samples of guests that ran at the same time into one sample.
+"""Aggregate the outcomes of guests that ran at the same time.
 
-The same program runs in every guest at the same moment. Rates add up; times
-and latencies are those of the slowest guest, because the user of the host
-waits for the last one.
+The same program runs in every guest at the same moment. Rates add up; of times
+and latencies the largest counts, because the user waits for the slowest guest.
 """
 
 from collections.abc import Mapping
@@ -55,10 +54,10 @@ def merge(labels: Sequence[str], facts: Sequence[Mapping[str, str]],
           | None = None) -> dict[str, str]:
     """Merge the facts of several guests into one mapping.
 
-    :param kinds: how parameters are compared; other facts are compared as
-        text
-    :returns: a fact on which all guests agree under its name, any other
-        under ``name@label``
+    :param kinds: types by which parameters are compared; other facts are
+        compared as text
+    :returns: a fact on which all guests agree as ``name``, any other as
+        ``name@label``
     """
     merged: dict[str, str] = {}
     for name in dict.fromkeys(name for mapping in facts for name in mapping):
@@ -75,7 +74,7 @@ def merge(labels: Sequence[str], facts: Sequence[Mapping[str, str]],
 
 
 def unique(names: Sequence[str]) -> tuple[str, ...]:
-    """Turn names into unique labels by numbering those that are equal."""
+    """Make labels unique by numbering equal names."""
     return tuple(
         name if names.count(name) == 1
         else f'{name}-{1 + names[:number].count(name)}'

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The connection to the database of results.
+"""Connect to the database of results.
 
-Nothing that is raised here shows a password.
+No error of this module shows a password.
 """
 
 import contextlib
@@ -34,7 +34,7 @@ _SECRET = re.compile(r'(passw(or)?d|pwd|secret|token)\s*=', re.IGNORECASE)
 
 
 def parse_argument(text: str) -> sqlalchemy.URL:
-    """Read a URL that the user typed, and add the password.
+    """Read the URL of ``--store``, and add the password.
 
     :raises InvalidInput: if it is not a database URL, or has a password
     """
@@ -43,7 +43,7 @@ def parse_argument(text: str) -> sqlalchemy.URL:
     if url.password is not None or _SECRET.search(query):
         raise exception.InvalidInput(
             '--store', 'has a password, which every user of this machine '
-            f'could see; leave it out and set {PASSWORD_VARIABLE}')
+            f'can see; omit it and set {PASSWORD_VARIABLE}')
     password = os.environ.get(PASSWORD_VARIABLE)
     if password and url.get_backend_name() != 'sqlite':
         url = url.set(password=password)
@@ -66,10 +66,11 @@ def parse_url(text: str) -> sqlalchemy.URL:
 
 def resolve(url: sqlalchemy.URL | str | None,
             directory: str) -> sqlalchemy.URL:
-    """Find the database that is meant.
+    """Return the URL of the database.
 
-    :param url: None for an SQLite file in the directory, whatever its name
-    :raises InvalidInput: if it is not a database URL, or its file no file
+    :param url: None for the default SQLite file in the directory
+    :raises InvalidInput: if it is not a database URL, or names a directory or
+        a device
     """
     if url is None:
         path = os.path.join(os.path.abspath(directory), location.DATABASE)
@@ -83,7 +84,7 @@ def resolve(url: sqlalchemy.URL | str | None,
 
 
 def file_of(url: sqlalchemy.URL) -> pathlib.Path | None:
-    """The file of an SQLite database; None for another database."""
+    """Return the file of an SQLite database; None for any other database."""
     if url.get_backend_name() != 'sqlite' or url.database in (
             None, '', ':memory:'):
         return None
@@ -91,9 +92,9 @@ def file_of(url: sqlalchemy.URL) -> pathlib.Path | None:
 
 
 def make_parent(url: sqlalchemy.URL) -> None:
-    """Make the directory of an SQLite database, if it is missing.
+    """Create the directory of an SQLite database, if it is missing.
 
-    :raises InvalidInput: if it cannot be made
+    :raises InvalidInput: if it cannot be created
     """
     file = file_of(url)
     if file is not None:
@@ -109,10 +110,9 @@ def connect(url: sqlalchemy.URL) -> sqlalchemy.Engine:
 
     :raises Unreachable: if it does not answer
     """
-    # Errors are raised as one line; oslo.db would also log the traceback.
+    # oslo.db would log a traceback besides the error that is raised.
     logging.getLogger('oslo_db').setLevel(logging.CRITICAL)
     if file_of(url) is not None and 'timeout' not in url.query:
-        # Wait long enough for other writers.
         url = url.update_query_dict({'timeout': str(LOCKED_S)})
     context = enginefacade.transaction_context()
     context.configure(connection=url, sqlite_fk=True, max_retries=3,
@@ -125,14 +125,14 @@ def connect(url: sqlalchemy.URL) -> sqlalchemy.Engine:
             return engine
         except (AttributeError, ImportError, OSError, TypeError,
                 ValueError) as exc:
-            # Drivers take the rest of a URL apart without checking it.
+            # Drivers parse the options of a URL without checking them.
             raise exception.Unreachable(f'{format_url(url)}: {exc}') from exc
 
 
 def _read_any_text(connection: Any, *_: object) -> None:
-    """Let a byte that is no UTF-8 damage one document, not the query.
+    """Escape bytes that are not UTF-8, so that the query does not fail.
 
-    What stands for it is no JSON.
+    The escapes are not JSON, so that only their document is damaged.
     """
     connection.text_factory = lambda raw: raw.decode(
         'utf-8', 'backslashreplace')
@@ -140,11 +140,11 @@ def _read_any_text(connection: Any, *_: object) -> None:
 
 @contextlib.contextmanager
 def one_line_errors(url: sqlalchemy.URL) -> Iterator[None]:
-    """Turn database errors into one line, but a duplicate into itself.
+    """Turn database errors, except duplicates, into errors of one line.
 
-    :raises InvalidInput: instead, if a page of an SQLite file is damaged;
-        what is on other pages can be read
-    :raises Unreachable: instead of any other error
+    :raises InvalidInput: if a page of an SQLite file is damaged; other pages
+        may still be readable
+    :raises Unreachable: for any other error
     """
     try:
         yield
@@ -154,7 +154,7 @@ def one_line_errors(url: sqlalchemy.URL) -> Iterator[None]:
         cause = getattr(exc, 'inner_exception', None) or exc
         message = getattr(cause, 'orig', None) or cause
         code = getattr(message, 'sqlite_errorcode', None)
-        # The other bits say where.
+        # The higher bits are details.
         if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
             raise exception.InvalidInput(format_url(url),
                                          str(message)) from exc
@@ -162,7 +162,7 @@ def one_line_errors(url: sqlalchemy.URL) -> Iterator[None]:
 
 
 def format_url(url: sqlalchemy.URL) -> str:
-    """Name a database without its user, password and options."""
+    """Return the URL of a database without user, password and options."""
     return sqlalchemy.URL.create(
         url.drivername, host=url.host, port=url.port,
         database=url.database).render_as_string()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the runs on the subject of a run before it.
+"""Read the earlier runs on the subject of a run.
 
-The columns beside the document of a run are for queries. Where they are
-damaged, they must not hide an attempt.
+Queries use the columns besides the document of a run. A damaged column must
+not hide an attempt.
 """
 
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ _COLUMNS = tables.RUNS.c
 
 
 def load(row: Any) -> record.Run:
-    """Read a run, whose columns must say what its document says.
+    """Read a run from a row of the table.
 
-    :raises InvalidInput: if it is damaged
+    :raises InvalidInput: if it is damaged: its columns and its document differ
     """
     run = json_format.load_run(row['document'], row['id'])
     for name in _NAMES:
         if getattr(run, name) != row[name]:
             raise exception.InvalidInput(
-                f'run {run.id}: {name}', f'is {str(row[name])[:64]!r} and '
-                f'{getattr(run, name)[:64]!r}')
+                f'run {run.id}: {name}', f'is {str(row[name])[:64]!r} in its '
+                f'column, but {getattr(run, name)[:64]!r} in its document')
     return run
 
 
 def find_misplaced(connection: sqlalchemy.Connection) -> Sequence[str]:
-    """Find runs whose document does not have what the columns say.
+    """Return the ids of runs whose document lacks the text of a column.
 
-    The columns are damaged, or have characters that JSON escapes.
+    The column is damaged, or has characters that JSON escapes.
     """
     return connection.execute(sqlalchemy.select(_COLUMNS.id).where(
         sqlalchemy.or_(*(
@@ -49,10 +49,10 @@ def find_misplaced(connection: sqlalchemy.Connection) -> Sequence[str]:
 
 def read(connection: sqlalchemy.Connection, run: record.Run,
          misplaced: Sequence[str]) -> list[record.Run]:
-    """Read the runs on the subject of a run before it, oldest first.
+    """Read the earlier runs on the subject of a run, oldest first.
 
-    :param misplaced: what :func:`find_misplaced` has found
-    :raises InvalidInput: if one is damaged
+    :param misplaced: from :func:`find_misplaced`
+    :raises InvalidInput: if one of them is damaged
     """
     if not run.subject:
         return []

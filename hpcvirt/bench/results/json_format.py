@@ -2,11 +2,11 @@
 
 """Write records as JSON, and read them back.
 
-Both are strict: no NaN or infinity is written, and what is read must have
-exactly the fields of :mod:`hpcvirt.bench.model.record`, of the right types. A
+The format is strict: no NaN or infinity is written, and a document must have
+exactly the fields of :mod:`hpcvirt.bench.model.record` with their types. A
 field with a default may be missing, so that older files of the same schema
-version stay readable. The runs and samples of a store are documents of their
-own; one without a version of its schema is of the first.
+version remain readable. In a store, each run and each sample is a document;
+one without a schema version has version 1.
 """
 
 import functools
@@ -23,7 +23,7 @@ from hpcvirt.bench.model import record
 
 T = TypeVar('T', record.Run, record.Sample)
 
-#: The key of a document with the version of its schema.
+#: The key of the schema version of a document.
 VERSION = 'schema_version'
 
 
@@ -36,14 +36,14 @@ def dumps(result: record.Result) -> str:
 def loads(text: str, where: str = 'result') -> record.Result:
     """Read what :func:`dumps` wrote.
 
-    :param where: what to name in the error
-    :raises InvalidInput: for anything else
+    :param where: the subject of an error
+    :raises InvalidInput: for any other text
     """
     return result_from(serialization.json_value(text, where), where)
 
 
 def result_from(plain: object, where: str = 'result') -> record.Result:
-    """Make a result from the values of a JSON document.
+    """Make a result from a parsed JSON document.
 
     :raises InvalidInput: if it is not a result of this schema version
     """
@@ -52,17 +52,17 @@ def result_from(plain: object, where: str = 'result') -> record.Result:
 
 
 def dump_document(value: record.Run | record.Sample) -> str:
-    """Write a run or a sample."""
+    """Write a run or a sample as JSON text."""
     return json.dumps({VERSION: record.SCHEMA_VERSION,
                        **serialization.dump(value)}, allow_nan=False)
 
 
 @functools.lru_cache(maxsize=1024)
 def load_run(document: str, run_id: str) -> record.Run:
-    """Read a run; many results have the same earlier attempts.
+    """Read a run. The cache serves results with the same earlier attempts.
 
-    :raises InvalidInput: if it is none of this schema version, or of a
-        benchmark that has no definition
+    :raises InvalidInput: if it is not a run of this schema version, or its
+        benchmark has no definition
     """
     run = _load(record.Run, document, f'run {run_id}')
     if run.id != run_id:
@@ -79,8 +79,8 @@ def load_samples(rows: Iterable[Any], run_id: str,
     """Read the samples of a run.
 
     :param rows: the document and the position of each sample
-    :raises InvalidInput: if one is none of this schema version or of another
-        position, or if a side has two samples of a pair that counts
+    :raises InvalidInput: if one is not a sample of this schema version, has
+        another position, or is the second of its pair and side
     """
     samples = []
     seen: set[tuple[record.Side, int]] = set()
@@ -102,7 +102,7 @@ def load_samples(rows: Iterable[Any], run_id: str,
 def load_software(document: str, entry_id: str) -> dict[str, str]:
     """Read the versions of the software that measured a result.
 
-    :raises InvalidInput: if they are none
+    :raises InvalidInput: if the document has another form
     """
     where = f'result {entry_id}: software'
     found: Any = serialization.load(
@@ -112,11 +112,11 @@ def load_software(document: str, entry_id: str) -> dict[str, str]:
 
 
 def _mapping(document: Any, where: str) -> dict[str, Any]:
-    """Read a document, which SQLite may hold as any type if it is damaged."""
+    """Parse a document, which may have any type in a damaged SQLite file."""
     try:
         plain = json.loads(document)
         if r'\ud' in document.lower():
-            # One half of a surrogate pair is no text.
+            # Refuse unpaired surrogates, which are not text.
             json.dumps(plain, ensure_ascii=False).encode()
     except (ValueError, TypeError, AttributeError,
             RecursionError) as exc:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Where results are kept, who may write there, and which process does.
+"""The directory of results, and the lock of the process that measures one.
 
 A lock file in the directory of raw outputs names the process that measures a
-result. It is locked for as long as the process lives, whatever ends it.
+result. Its lock ends with the process, even if that is killed.
 """
 
 import contextlib
@@ -22,10 +22,9 @@ DATABASE = 'bench.sqlite'
 
 
 def default_directory() -> str:
-    """The directory of raw outputs, by the XDG base directory rules.
+    """Return the directory of raw outputs by the XDG base directory rules.
 
-    They have a relative path ignored: it would be another one for each
-    directory that the command is called in.
+    By these rules a relative ``XDG_DATA_HOME`` is ignored.
     """
     home = os.environ.get('XDG_DATA_HOME', '')
     if not os.path.isabs(home):
@@ -34,10 +33,10 @@ def default_directory() -> str:
 
 
 def make_directory(path: str) -> None:
-    """Make a directory that only its owner can enter, if it is missing.
+    """Create a directory that only its owner can enter, if it is missing.
 
-    :raises InvalidInput: if it cannot be made, or if another user than root
-        owns it, or if everybody may write to it
+    :raises InvalidInput: if it cannot be created, belongs to a user other than
+        the caller and root, or is writable for everybody
     """
     try:
         os.makedirs(path, 0o700, exist_ok=True)
@@ -48,11 +47,11 @@ def make_directory(path: str) -> None:
     if status.st_uid not in (0, os.geteuid()):
         raise exception.InvalidInput(
             path, f'belongs to another user ({status.st_uid}); give a '
-            'directory of your own')
+            'directory that belongs to you')
     if status.st_mode & stat.S_IWOTH:
         raise exception.InvalidInput(
-            path, 'is a directory that everybody may write to; give one of '
-            'your own')
+            path, 'is writable for everybody; give a directory that only you '
+            'can write to')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -68,10 +67,10 @@ class Process:
 
 @contextlib.contextmanager
 def measure(data: str, entry_id: str) -> Iterator[None]:
-    """Measure a result, alone.
+    """Lock a result while the caller measures it.
 
     :param data: directory of raw outputs
-    :raises Unreachable: if another process does
+    :raises Unreachable: if another process measures it
     """
     path = _path(data, entry_id)
     try:
@@ -98,7 +97,7 @@ def measure(data: str, entry_id: str) -> Iterator[None]:
 
 
 def process(data: str, entry_id: str) -> Process | None:
-    """Find the process that measures a result; None if there is none."""
+    """Return the process that measures a result; None if there is none."""
     try:
         with _path(data, entry_id).open() as stream:
             try:
@@ -107,7 +106,7 @@ def process(data: str, entry_id: str) -> Process | None:
                 found = json.load(stream)
                 return Process(int(found['pid']), str(found['host']))
     except (OSError, ValueError, TypeError, KeyError):
-        # There is no such file, or it is being written.
+        # The file is missing, or is just being written.
         return None
     return None
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read outputs from files, side by side, in the order of pairs.
+"""Read the outputs of both sides from files, in the order of pairs.
 
-The outputs of an side are a directory (its files in natural order; a directory
-in it stands for one sample and holds the file that the benchmark's definition
-names), a quoted shell pattern, one raw output, or JSON: a result of
-``hpcvirt bench run``, or answers of ``hpcvirt bench parse`` as a list or one
+The outputs of a side are a directory, a quoted shell pattern, one raw output,
+or JSON. A directory has a file for each sample, in natural order, or a
+directory with the file that the benchmark's definition names. JSON is a result
+of ``hpcvirt bench run``, or answers of ``hpcvirt bench parse``: a list, or one
 per line.
 """
 
@@ -35,8 +35,8 @@ from hpcvirt.bench.results import json_format
 class ParsedOutput(outcome.Outcome):
     """An outcome with its benchmark: what ``hpcvirt bench parse`` prints.
 
-    :ivar launch: identifies the launch of the guest that wrote the output, if
-        it was recorded when it was measured
+    :ivar launch: identifies the guest launch of the output, None if it is
+        unknown
     """
 
     benchmark: str
@@ -45,10 +45,10 @@ class ParsedOutput(outcome.Outcome):
 
 @dataclasses.dataclass(frozen=True)
 class SideOutputs:
-    """The outputs of one benchmark in one side, in the order of pairs.
+    """The outputs of a benchmark on one side, in the order of pairs.
 
     :ivar benchmark: name of a definition or a family
-    :ivar launches: of the guest, for each output; empty if unknown
+    :ivar launches: guest launch of each output; empty if unknown
     """
 
     benchmark: str
@@ -63,7 +63,7 @@ def make_output(benchmark: str, result: outcome.Outcome) -> ParsedOutput:
 
 
 def read_raw(path: str) -> bytes:
-    """Read an output, but no more of it than a parser accepts.
+    """Read an output, or its beginning if it is longer than a parser accepts.
 
     :raises InvalidInput: if there is no such file
     """
@@ -72,13 +72,13 @@ def read_raw(path: str) -> bytes:
 
 def collect(path: str, side: record.Side, benchmark: str | None,
             expect: Mapping[str, str]) -> tuple[SideOutputs, ...]:
-    """Read one side.
+    """Read the outputs of one side.
 
     :param path: see the module
-    :param benchmark: which benchmark wrote raw outputs; JSON says so itself
-    :param expect: parameters that raw outputs must echo
+    :param benchmark: benchmark of raw outputs; JSON names its own
+    :param expect: parameters that raw outputs must print
     :returns: one element per benchmark and variant
-    :raises InvalidInput: if the path holds nothing that can be read
+    :raises InvalidInput: if the path has no readable outputs
     """
     first, *others = _files(path, benchmark)
     # Standard input and pipes can be read only once.
@@ -90,7 +90,7 @@ def collect(path: str, side: record.Side, benchmark: str | None,
             return _from_json(document, where, side)
     if benchmark is None:
         raise exception.InvalidInput(
-            where, 'holds raw outputs: name their benchmark with --benchmark')
+            where, 'has raw outputs; name their benchmark with --benchmark')
     source = catalogue.output_source(benchmark)
     raws = itertools.chain((raw,), (read_raw(str(file)) for file in others))
     return (SideOutputs(source.name, '', tuple(
@@ -103,8 +103,8 @@ def run_of(native: SideOutputs, guest: SideOutputs, *, unpaired: bool,
            warm_ups: int) -> record.Run:
     """Combine two sides into a run.
 
-    :param warm_ups: outputs at the beginning of each side that do not count
-    :raises InvalidInput: if the sides are not pairs
+    :param warm_ups: number of warm-ups at the beginning of each side
+    :raises InvalidInput: if the sides differ in length and are not unpaired
     """
     counts = len(native.outcomes), len(guest.outcomes)
     if not unpaired and counts[0] != counts[1]:
@@ -144,7 +144,7 @@ def _files(path: str, benchmark: str | None) -> list[pathlib.Path]:
 
 
 def _output(folder: pathlib.Path, benchmark: str | None) -> pathlib.Path:
-    """Find the file that is parsed in the directory of one sample."""
+    """Return the file to parse in the directory of a sample."""
     names = ['stdout']
     if benchmark is not None:
         definition = catalogue.output_source(benchmark).definition
@@ -194,10 +194,9 @@ def _from_json(document: object, where: str,
 
 
 def _check_figures(output: ParsedOutput, where: str) -> None:
-    """Refuse figures that are not what the definition says.
+    """Refuse figures whose unit or direction contradicts the definition.
 
-    A ratio of MB/s and GB/s, or of a time taken for a rate, would look like
-    any other.
+    The ratio of MB/s to GB/s, or of a time taken for a rate, would look sound.
     """
     declared = catalogue.metrics(output.benchmark)
     for name, metric in output.metrics.items():
@@ -207,10 +206,8 @@ def _check_figures(output: ParsedOutput, where: str) -> None:
             if found != wanted:
                 raise exception.InvalidInput(
                     f'{where}.metrics[{name!r}].{what}',
-                    f'is {str(found)!r}; {output.benchmark} measures it in '
-                    f'{str(wanted)!r}' if what == 'unit' else
-                    f'is {str(found)!r}, but the better direction of this '
-                    f'figure of {output.benchmark} is {str(wanted)!r}')
+                    f'is {str(found)!r}, but {str(wanted)!r} in the '
+                    f'definition of {output.benchmark}')
 
 
 def _check_launches(benchmark: str, group: Sequence[ParsedOutput],
@@ -235,7 +232,7 @@ def _from_runs(runs: Iterable[record.Run], where: str,
 
 def _in_order(samples: Sequence[record.Sample], side: record.Side,
               ) -> tuple[tuple[outcome.Outcome, ...], tuple[str, ...]]:
-    """Return the outcomes of an side, and their launches if all have one."""
+    """Return the outcomes of a side, and their launches if all have one."""
     counted = sorted((sample for sample in samples
                       if sample.side is side and not sample.warm_up),
                      key=lambda sample: sample.pair)

@@ -3,14 +3,13 @@
 """Store every finished sample permanently.
 
 A database (SQLite by default, or any other that SQLAlchemy and oslo.db
-support) holds the records, and a directory holds the raw outputs. Each sample
-is written in its own transaction as soon as it is parsed and its raw outputs
-are on disk. Nothing is ever updated or deleted, except that an invocation is
-marked as finished. So no finished sample is lost, whichever process is killed
-at any time.
+support) has the records, and a directory has the raw outputs. Each sample is
+written in its own transaction as soon as its raw outputs are on disk and it is
+parsed. Records are never updated or deleted; an invocation is only marked as
+finished. Therefore no finished sample is lost when a process is killed.
 
-A store that an older version wrote is read as it is, and brought to the format
-of this version before anything is written (see :mod:`.tables`).
+A store of an older version can be read as it is; it is migrated before
+anything is written (see :mod:`.tables`).
 """
 
 import contextlib
@@ -50,7 +49,7 @@ T = TypeVar('T')
 
 LOG = logging.getLogger(__name__)
 
-#: How long to try to create the tables while other processes do so, too.
+#: How long to retry while other processes create the tables.
 CREATION_LIMIT_S = 5
 CREATION_PAUSE_S = 0.25
 
@@ -61,7 +60,7 @@ class Entry:
 
     :ivar plan: digest of the plan; running the same plan again continues its
         unfinished entry
-    :ivar finished_at: None if samples are still missing
+    :ivar finished_at: None while samples are missing
     """
 
     id: str
@@ -76,12 +75,12 @@ class Store:
     :param url: SQLAlchemy URL: ``sqlite:////var/lib/hpcvirt/bench.sqlite``,
         ``postgresql+psycopg2://...``, ``mysql+pymysql://...``; None for a
         file in ``raw``
-    :param raw: directory of the raw outputs, the caller's own
+    :param raw: directory of the raw outputs, which must belong to the caller
     :param create: create the directory and the tables if they are missing,
-        and bring the tables to the present format
+        and migrate the tables to the current format
     :param warn: called with a line for each damaged result that is left out
-    :raises InvalidInput: if the URL is not a database URL, or the store is of
-        a newer format
+    :raises InvalidInput: if the URL is not a database URL, or the store has a
+        newer format
     :raises Unreachable: if the database does not answer
     """
 
@@ -108,7 +107,7 @@ class Store:
     def exists(self) -> bool:
         """Whether the database has the tables of a store.
 
-        :raises InvalidInput: if it is of a newer format
+        :raises InvalidInput: if the store has a newer format
         """
         with self._errors(), self._engine.connect() as connection:
             tables.check(connection, database.format_url(self._url))
@@ -117,9 +116,9 @@ class Store:
 
     def open_entry(self, entry: Entry, software: Mapping[str, str],
                    fits: Callable[[Entry], bool] = lambda _: True) -> Entry:
-        """Return the unfinished entry of this plan, or add the given one.
+        """Return the unfinished entry of the same plan, or add the given one.
 
-        :param fits: tells whether an unfinished entry can be continued
+        :param fits: whether an unfinished entry can be continued
         """
         query = sqlalchemy.select(tables.RESULTS).where(
             tables.RESULTS.c.plan == entry.plan,
@@ -148,8 +147,8 @@ class Store:
     def add_run(self, entry_id: str, number: int, run: record.Run) -> None:
         """Add a run without its samples, unless the store has it already."""
         bare = dataclasses.replace(run, samples=(), earlier=())
-        # SQLite does not wait for other writers in a transaction that has
-        # read. Every transaction here therefore writes first.
+        # SQLite does not wait for other writers in a transaction that began
+        # with a read. Every transaction of this class begins with a write.
         with (contextlib.suppress(db_exception.DBDuplicateEntry),
               self._errors(), self._engine.begin() as connection):
             connection.execute(tables.RUNS.insert().values(
@@ -160,7 +159,7 @@ class Store:
     def add_sample(self, run_id: str, sample: record.Sample) -> None:
         """Add a finished sample.
 
-        :raises InvalidInput: if the run already has one at that position
+        :raises InvalidInput: if the run already has a sample at its position
         """
         try:
             with self._errors(), self._engine.begin() as connection:
@@ -174,19 +173,22 @@ class Store:
 
     def measuring(self, entry_id: str,
                   ) -> contextlib.AbstractContextManager[None]:
-        """Measure a result, alone, while the context lasts.
+        """Return a context that locks a result while it is measured.
 
-        :raises Unreachable: if another process does
+        Entering it raises ``Unreachable`` if another process measures it.
         """
         return location.measure(str(self._raw), entry_id)
 
     def raw_directory(self, run_id: str, position: int) -> pathlib.Path:
-        """The directory of the raw outputs of a sample."""
+        """Return the directory of the raw outputs of a sample."""
         return self._raw / run_id / f'{position:04d}'
 
     def keep_raw(self, run_id: str, position: int, name: str,
                  content: bytes) -> record.RawOutput:
-        """Write one raw output to disk and describe it."""
+        """Write a raw output to disk and return its description.
+
+        :raises Unreachable: if it cannot be written
+        """
         digest = hashlib.sha256(content).hexdigest()
         target = (self.raw_directory(run_id, position)
                   / name.replace('/', '_'))
@@ -200,7 +202,7 @@ class Store:
         return record.RawOutput(name, str(relative), digest, len(content))
 
     def entries(self) -> tuple[Entry, ...]:
-        """List the invocations, oldest first, without damaged ones."""
+        """Return the invocations, oldest first; damaged ones are left out."""
         query = sqlalchemy.select(tables.RESULTS).order_by(
             tables.RESULTS.c.started_at, tables.RESULTS.c.id)
         with self._errors(), self._engine.connect() as connection:
@@ -211,7 +213,7 @@ class Store:
 
     def results(self, entries: Iterable[Entry],
                 ) -> Iterator[tuple[Entry, record.Result]]:
-        """Read invocations, without those that have a damaged record."""
+        """Yield invocations and their results; damaged ones are left out."""
         for entry in entries:
             result = self._undamaged(
                 entry.id, functools.partial(self.result, entry.id))
@@ -227,11 +229,9 @@ class Store:
             return None
 
     def result(self, entry_id: str) -> record.Result:
-        """Read an invocation with all finished samples.
+        """Read an invocation with all finished samples and earlier attempts.
 
-        Its runs have the last attempts on their subjects before them.
-
-        :raises InvalidInput: if there is no such entry
+        :raises InvalidInput: if there is no such entry, or it is damaged
         """
         with self._errors(), self._engine.connect() as connection:
             row = connection.execute(sqlalchemy.select(tables.RESULTS).where(
@@ -262,10 +262,10 @@ class Store:
 
     def _attempt(self, connection: sqlalchemy.Connection,
                  run: record.Run) -> record.Attempt:
-        """Read the evidence of a run, unless it was read before.
+        """Return a run as an earlier attempt, from a cache if possible.
 
-        Of a host that is measured every day, each result has the same
-        attempts as the one before it, but one.
+        If a host is measured regularly, successive results share all but one
+        of their attempts.
         """
         count = connection.execute(sqlalchemy.select(
             sqlalchemy.func.count()).where(
@@ -280,8 +280,8 @@ class Store:
     def _create(self) -> None:
         """Create or migrate the tables.
 
-        Another process may be doing the same, and hold a lock that a database
-        does not wait for; the next attempt finds nothing left to do.
+        Another process may do the same, and hold a lock that the database does
+        not wait for; the retry then finds nothing to do.
         """
         waiting.retry(lambda: tables.migrate(
             self._engine, database.format_url(self._url)),
@@ -295,7 +295,7 @@ class Store:
 def open_existing(url: sqlalchemy.URL | str | None,
                   raw: str, warn: Callable[[str], object] = LOG.warning,
                   ) -> Store | None:
-    """Open a store to read it; nothing is created.
+    """Open a store for reading, without creating anything.
 
     :param warn: called with a line for each damaged result that is left out
     :returns: None if there is no store yet
@@ -316,8 +316,8 @@ def open_existing(url: sqlalchemy.URL | str | None,
 
 
 def _entry(row: Any) -> Entry:
-    # Directories are named after it, and other people may write to the
-    # database.
+    # Directories are named after the id, which other users of the database
+    # can write.
     if not re.fullmatch('[0-9A-Za-z]+', str(row['id'])):
         raise exception.InvalidInput(
             str(row['id'])[:64], 'is not the id of a result')

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The tables of a store, and how an older store gets them.
+"""The tables of a store, and their migration.
 
-Each change of the tables or of the documents is a revision of alembic in
-:mod:`hpcvirt.bench.results.migrations`. All revisions that are missing are
-applied in one transaction, so that a store is of the old format or of the new
-one. On MariaDB and MySQL, which cannot take back changes of tables, a revision
-must either change tables and be repeatable, or change documents.
+Each change of the tables or of the documents is an alembic revision in
+:mod:`hpcvirt.bench.results.migrations`. All missing revisions are applied in
+one transaction, so that a store has either the old format or the new one.
+MariaDB and MySQL cannot roll back changes of tables: for them a revision must
+either change tables and be repeatable, or change only documents.
 """
 
 import pathlib
@@ -18,8 +18,8 @@ from hpcvirt import exception
 
 METADATA = sqlalchemy.MetaData()
 
-#: Documents can exceed the 64 KiB of MariaDB's TEXT. PostgreSQL and SQLite
-#: have one type of text, of any length.
+#: Documents can exceed the 64 KiB of MariaDB's TEXT. The text of PostgreSQL
+#: and SQLite has no such limit.
 DOCUMENT = sqlalchemy.Text().with_variant(mysql.MEDIUMTEXT(), 'mysql',
                                           'mariadb')
 
@@ -58,12 +58,12 @@ SAMPLES = sqlalchemy.Table(
 
 
 VERSION_TABLE = 'hpcvirt_alembic_version'
-#: The revisions, the first one first. alembic, which knows them too, takes
-#: longer to import than most commands run: only a migration imports it.
+#: The revisions, oldest first. They are repeated here because importing
+#: alembic takes longer than most commands; only a migration imports it.
 REVISIONS = ('0001', '0002')
 
 SCRIPTS = str(pathlib.Path(__file__).parent / 'migrations')
-#: What two processes that migrate a store at once wait for.
+#: The lock of a process that migrates a store.
 _LOCK_S = 60
 _LOCKS = {
     # A write, before any read, waits for other writers.
@@ -77,19 +77,19 @@ _UNLOCKS = dict.fromkeys(('mysql', 'mariadb'),
 
 
 def migrate(engine: sqlalchemy.Engine, where: str) -> None:
-    """Create the tables, or bring them to the newest revision.
+    """Create the tables, or migrate them to the newest revision.
 
     :param where: the store, for the error
-    :raises InvalidInput: if the store is of a newer format
+    :raises InvalidInput: if the store has a newer format
     """
     with engine.connect() as connection:
         if check(connection, where) == REVISIONS[-1]:
             return
-        # The transaction of the check has read: this one may wait.
+        # The check has begun a transaction with a read; see Store.add_run.
         connection.rollback()
         with connection.begin():
             connection.exec_driver_sql(_LOCKS[engine.dialect.name])
-            # Another process may have migrated it meanwhile.
+            # Another process may have migrated the store meanwhile.
             check(connection, where)
             _upgrade(connection)
         if engine.dialect.name in _UNLOCKS:
@@ -97,10 +97,10 @@ def migrate(engine: sqlalchemy.Engine, where: str) -> None:
 
 
 def check(connection: sqlalchemy.Connection, where: str) -> str | None:
-    """Check that a store is of a format that this version knows.
+    """Check that this version of hpcvirt knows the format of a store.
 
     :returns: its revision, None if it is older than the first
-    :raises InvalidInput: if it is newer than the last
+    :raises InvalidInput: if the format is newer than the last revision
     """
     if not sqlalchemy.inspect(connection).has_table(VERSION_TABLE):
         return None
@@ -109,7 +109,7 @@ def check(connection: sqlalchemy.Connection, where: str) -> str | None:
     if revision is None or revision in REVISIONS:
         return revision
     raise exception.InvalidInput(
-        where, f'is a store of the format {str(revision)[:32]!r}, and this '
+        where, f'is a store of the format {str(revision)[:32]!r}, but this '
         f'version of hpcvirt knows formats up to {REVISIONS[-1]!r}; upgrade '
         'hpcvirt')
 
@@ -118,6 +118,5 @@ def _upgrade(connection: sqlalchemy.Connection) -> None:
     from alembic import command
     from alembic import config
     settings = config.Config(attributes={'connection': connection})
-    # "%" starts an interpolation.
     settings.set_main_option('script_location', SCRIPTS.replace('%', '%%'))
     command.upgrade(settings, REVISIONS[-1])

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a run depends on, and what each sample was taken in.
+"""The identity of a run, and the environment of each sample.
 
-A run is continued only as long as its definition, its inputs and its machines
-are as they were: samples of another binary, another input file or another
-kernel are no samples of the same run. Runs with the same *subject* are
-attempts on it, whose evidence is judged together
-(:mod:`hpcvirt.bench.analysis.attempts`).
+A run is continued only while its definition, its inputs and its machines stay
+the same: samples of another binary, another input file or another kernel
+belong to another run. Runs with the same *subject* are attempts on it, whose
+evidence is judged together (:mod:`hpcvirt.bench.analysis.attempts`).
 
-The subject leaves out what does not change the question: how many samples are
-taken, which bounds they are held against, the address of an instance and the
-CPUs that it happens to be pinned to. Of the machines it contains the hardware
-and the settings, as :mod:`hpcvirt.bench.execute.environment` captures them, so
-that a host that was changed is not judged by what was measured before.
+The subject excludes what does not change the question: the number of samples,
+the bounds, the address of an instance and the CPUs that it happens to be
+pinned to. It includes the hardware and the settings of the machines, as
+:mod:`hpcvirt.bench.execute.environment` captures them. After a change of a
+host, its earlier measurements therefore no longer count.
 """
 
 import hashlib
@@ -30,18 +29,18 @@ from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import target as targets
 
-#: How long the checksums of the input files of a place may take.
+#: Time limit for the checksums of the input files of a target.
 CHECKSUM_LIMIT_S = 600.0
 #: Longer values are not printed.
 LONGEST_SHOWN = 60
 
-#: Facts that change by themselves: with every boot, or with every instance.
+#: Facts that change with every boot or with every instance.
 _UNSTEADY = ('boot_id', 'host', 'server.id', 'server.host_cpus')
-#: The memory that a kernel finds varies by a few pages from boot to boot.
+#: The memory size that a kernel reports varies by a few pages between boots.
 _MEMORY = 'memory.total_kib'
 _MEMORY_STEP_KIB = 65536
 
-#: Prints a checksum for each path: of a file, or of all files in a directory.
+#: Prints the checksum of each path: of a file, or of all files in a directory.
 _CHECKSUMS = """
 for path; do
   if [ -d "$path" ]; then
@@ -57,15 +56,15 @@ done
 
 def identify(planned: plans.PlannedRun,
              binaries: Mapping[str, str]) -> dict[str, str]:
-    """Find out what a run depends on.
+    """Collect what a run depends on.
 
     :param binaries: product to its checksum
     :returns: name to value, as messages show them
-    :raises Unreachable: if a place does not answer
+    :raises Unreachable: if a target does not answer
     """
     jobs = planned.guest_jobs
     found = aggregation.merge([job.label for job in jobs],
-                              [_of_job(job) for job in jobs])
+                              [_describe_job(job) for job in jobs])
     found |= {f'binary {name}': digest for name, digest in binaries.items()}
     for side, of_side in planned.jobs.items():
         used = [target for job in of_side for target in job.targets]
@@ -93,9 +92,9 @@ def subject(planned: plans.PlannedRun, identity: Mapping[str, str]) -> str:
 
 def changes(before: Mapping[str, str],
             now: Mapping[str, str]) -> tuple[str, ...]:
-    """Say what changed: ``native kernel was 6.1.0-18 and is 6.1.0-21``.
+    """Describe changes: ``native kernel was 6.1.0-18 and is 6.1.0-21``.
 
-    :param before: empty for a run of a version that did not keep it
+    :param before: empty for a run of an hpcvirt that did not record it
     """
     if not before:
         return ('an earlier version of hpcvirt began it',)
@@ -113,8 +112,8 @@ def _change(before: str | None, now: str | None) -> str:
     return f'was {before or "empty"} and is {now or "empty"}'
 
 
-def _of_job(job: run_spec.JobSpec) -> dict[str, str]:
-    """Return what the definition and the settings make of a job."""
+def _describe_job(job: run_spec.JobSpec) -> dict[str, str]:
+    """Return what the definition and the settings determine of a job."""
     spec = job.run
     definition = spec.definition
     return {
@@ -148,9 +147,9 @@ def _facts(spec: run_spec.RunSpec, target: targets.Target) -> dict[str, str]:
 
 def _checksums(spec: run_spec.RunSpec,
                target: targets.Target) -> dict[str, str]:
-    """Return the checksums of the files that a job finds at its place.
+    """Return the checksums of the files that a job reads on its target.
 
-    A build writes into its directory, and is known by its binaries.
+    A build directory is left out: its binaries have checksums.
     """
     built = ' '.join(word for words in spec.builds for word in words)
     paths = {name: path for name, path in spec.paths.items()
@@ -179,10 +178,10 @@ Facts = Mapping[str, str]
 
 def capture(specs: Sequence[run_spec.JobSpec],
             places: Sequence[executor.Executor]) -> list[dict[str, str]]:
-    """Capture what stays the same during a sample, for each place.
+    """Capture the facts that do not change during a sample, for each target.
 
-    :param places: those of the targets of the jobs, in their order
-    :raises Unreachable: if a place does not answer
+    :param places: executors of the targets of the jobs, in their order
+    :raises Unreachable: if a target does not answer
     """
     commands = [spec.run.command for spec in specs for _ in spec.targets]
     return [environment.facts(place, command)
@@ -195,8 +194,9 @@ def describe(specs: Sequence[run_spec.JobSpec], fixed: Sequence[Facts],
     """Merge the facts of all targets of a sample.
 
     :param fixed: from :func:`capture`
-    :param before: from :func:`hpcvirt.bench.execute.environment.load`
-    :param after: from the same
+    :param before: from :func:`hpcvirt.bench.execute.environment.load`, before
+        the sample
+    :param after: from the same function, after the sample
     """
     used = [target for spec in specs for target in spec.targets]
     merged = aggregation.merge([target.label for target in used], [

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A plan: what is to be measured, where, how many times.
+"""Plan what to measure, where, and how many times.
 
-``hpcvirt bench run`` and the Tempest plugin make it from requests
+``hpcvirt bench run`` and the Tempest plugin make a plan from requests
 (:mod:`hpcvirt.bench.run.run_request`) and pairs of a guest and a native target
 (:mod:`hpcvirt.bench.run.sides`); :mod:`hpcvirt.bench.run.runner` executes it.
 """
@@ -34,10 +34,9 @@ from hpcvirt.bench.run import sides
 class PlannedRun:
     """One run of a plan.
 
-    :ivar jobs: what each side starts for a sample, at once; an unpaired run
-        needs those of the guest only
-    :ivar run: what will be kept, before it has begun: without an id, an
-        identity, samples
+    :ivar jobs: the jobs that each side starts together for a sample; an
+        unpaired run needs only those of the guest
+    :ivar run: the record, still without an id, an identity and samples
     """
 
     jobs: sides.Jobs
@@ -49,7 +48,7 @@ class PlannedRun:
 
     @property
     def all_jobs(self) -> tuple[run_spec.JobSpec, ...]:
-        """Those of both sides, native first."""
+        """The jobs of both sides, native first."""
         return (*self.jobs.get(record.Side.NATIVE, ()), *self.guest_jobs)
 
 
@@ -61,10 +60,7 @@ class RunPlan:
 
     @property
     def fingerprint(self) -> str:
-        """The identity of the plan: two equal plans have the same digest.
-
-        A plan that was interrupted is continued under its fingerprint.
-        """
+        """The digest of the plan, which identifies it when it is continued."""
         text = json.dumps([_identity(run) for run in self.runs],
                           sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -77,18 +73,19 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
          bounds: Mapping[str, judgement.Bound] | None = None) -> RunPlan:
     """Plan the runs of benchmarks.
 
-    :param pair_count: samples of each side that count, besides ``warm_ups``;
-        None for ``sample_pairs.USUAL_PAIRS``, or as many as the figures need
+    :param pair_count: samples of each side, besides ``warm_ups``; None for
+        ``sample_pairs.USUAL_PAIRS``, or more if the figures need more
     :param shape: instances x cores; by default that of the guests, or the
         flavor of a single guest
     :param launch: ``warm``, ``cold`` or ``both``; by default that of the
         request
     :param until_decided: stop before ``pair_count`` if the pairs so far decide
-    :param of_launch: judge the guest as it runs; without it, a warm guest that
-        is compared is relaunched several times if it can be
-    :param relaunch: so is a guest that is measured unpaired
-    :raises InvalidInput: for an unknown setting, a guest too small, or a
-        guest that cannot be rebooted and would have to be
+    :param of_launch: judge the current launch of the guest only. By default a
+        warm guest that is compared is relaunched several times, if hpcvirt
+        can reboot it.
+    :param relaunch: relaunch a guest that is measured unpaired, too
+    :raises InvalidInput: for an unknown setting, for a guest that is too
+        small, or if the launch needs reboots of a guest that has no rebooter
     :raises Unreachable: if a target does not answer
     """
     planned = [
@@ -117,7 +114,7 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
 
 
 def find_least(run: record.Run, figures: int) -> int:
-    """Return the number of pairs of a run that can decide all figures.
+    """Return the least number of pairs of a run that can decide all figures.
 
     :returns: at least ``sample_pairs.USUAL_PAIRS``
     """
@@ -129,13 +126,13 @@ def find_least(run: record.Run, figures: int) -> int:
 
 
 def count_units(run: record.Run) -> int:
-    """Return how many boots, or pairs, of a run may repeat its losses."""
+    """Return the sample size of the rank test: boots or pairs."""
     return len(boots.sizes(run)) if run.relaunched else run.planned_pairs
 
 
 def _plan_run(request: requests.RunRequest, pairs: Sequence[sides.Pair],
               run: record.Run) -> PlannedRun:
-    """Add what follows from the jobs."""
+    """Add the parameters of the jobs to the record."""
     jobs = sides.jobs(pairs, request)
     of_guest = jobs[record.Side.GUEST]
     return PlannedRun(jobs, dataclasses.replace(
@@ -145,7 +142,7 @@ def _plan_run(request: requests.RunRequest, pairs: Sequence[sides.Pair],
 
 
 def _with_pairs(run: record.Run, *, until_decided: bool) -> record.Run:
-    """Add what follows from the number of pairs."""
+    """Add the interim analyses and controls for the number of pairs."""
     looks: tuple[int, ...] = ()
     if until_decided:
         looks = interim_analyses.plan(
@@ -158,13 +155,13 @@ def _with_pairs(run: record.Run, *, until_decided: bool) -> record.Run:
 
 def launches(word: str, pairs: Sequence[sides.Pair], purpose: record.Purpose,
              *, of_launch: bool = False) -> tuple[record.Launch | None, ...]:
-    """The states of the guest that each benchmark is run in.
+    """Return the states of the guest that each benchmark is run in.
 
     :param word: ``warm``, ``cold`` or ``both``; empty for any state
-    :returns: None for any state, and for a machine that is compared with
-        itself: it is no guest
     :param of_launch: the guest must not be rebooted
-    :raises InvalidInput: if a guest would have to be rebooted and cannot be
+    :returns: None stands for any state; a machine that is compared with
+        itself has only that
+    :raises InvalidInput: if a guest must be rebooted, but cannot
     """
     is_aa = purpose is record.Purpose.AA
     if not word:
@@ -190,9 +187,9 @@ def launches(word: str, pairs: Sequence[sides.Pair], purpose: record.Purpose,
 
 
 def _controls(purpose: record.Purpose, pair_count: int) -> int:
-    """Choose the number of controls: the least that allow a verdict.
+    """Return the number of controls: the least that allow a verdict.
 
-    In a short run they would be too large a part of its time.
+    A short run has none, since they would take too much of its time.
     """
     least = sample_pairs.MIN_PAIRS
     is_worth_it = purpose is record.Purpose.COMPARE and pair_count >= 2 * least

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a user asks to be run: a benchmark, a variant, settings."""
+"""Requests of users: a benchmark, a variant and settings."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from hpcvirt.bench.model import record
 class Setting:
     """A size, a number of ranks or threads, or a path.
 
-    :ivar benchmark: the one that it is for; None for all that have the key
+    :ivar benchmark: None if it is for all benchmarks that have the key
     """
 
     key: str
@@ -33,11 +33,12 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class RunRequest:
-    """A benchmark that is to be run.
+    """A benchmark to run.
 
-    :ivar variant: None for the first of the definition
-    :ivar launch: state of the guest that it is about, None for any
-    :ivar study: the study and the case that it belongs to, if it does
+    :ivar variant: None for the first variant of the definition
+    :ivar launch: state of the guest to measure, None for any
+    :ivar study: the study that it belongs to, None if it belongs to none
+    :ivar case: the case of that study
     :ivar mpi_options: further options of mpirun
     """
 
@@ -51,7 +52,7 @@ class RunRequest:
 
     @property
     def spans(self) -> bool:
-        """One run of it goes over several machines, by MPI."""
+        """Whether one run spans several machines, by MPI."""
         return self.definition.variant(self.variant).spans
 
 
@@ -73,9 +74,9 @@ def read_settings(words: Iterable[str], option: str,
     """Read the settings that an option gives.
 
     :param words: ``KEY=VALUE``, or ``NAME:KEY=VALUE``
-    :param option: its name, for messages
-    :param of_benchmarks: each begins with the NAME of its benchmark
-    :raises InvalidInput: for another form, or an unknown benchmark
+    :param option: name of the option, for messages
+    :param of_benchmarks: each word begins with the NAME of a benchmark
+    :raises InvalidInput: for any other form, or an unknown benchmark
     """
     form = 'NAME:KEY=VALUE' if of_benchmarks else 'KEY=VALUE'
     found = []
@@ -92,7 +93,7 @@ def read_settings(words: Iterable[str], option: str,
 
 def settings_of(definition: definitions.Definition,
                 settings: Iterable[Setting]) -> dict[str, str]:
-    """The settings that are for a benchmark; the last of a key counts."""
+    """Return the settings for a benchmark; the last value of a key counts."""
     return {setting.key: setting.value for setting in settings
             if setting.is_for(definition)}
 
@@ -101,7 +102,7 @@ def check_used(benchmarks: Sequence[definitions.Definition],
                settings: Iterable[Setting], option: str) -> None:
     """Check that each setting is for one of the benchmarks.
 
-    :raises InvalidInput: naming the first that is not
+    :raises InvalidInput: for the first setting that is not
     """
     for setting in settings:
         if not any(setting.is_for(definition) for definition in benchmarks):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""One benchmark, ready to be run the same way in both sides."""
+"""One benchmark, ready to be run the same way on both sides."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -12,22 +12,24 @@ from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.run import target as targets
 
-#: Without it Open MPI refuses to start as root, as many guests do.
+#: Lets Open MPI start as root, which it refuses by default: many guests have
+#: no other user.
 AS_ROOT = {'OMPI_ALLOW_RUN_AS_ROOT': '1',
            'OMPI_ALLOW_RUN_AS_ROOT_CONFIRM': '1'}
 
 
 @dataclasses.dataclass(frozen=True)
 class RunSpec:
-    """What is run, with every placeholder filled.
+    """A benchmark with every placeholder filled.
 
     :ivar values: placeholder to value: sizes, ranks, threads
-    :ivar prepare: argument lists that are run before and not measured
-    :ivar inputs: input files, which the program finds in its directory
-    :ivar output: ``stdout``, ``stderr`` or the file that is parsed
-    :ivar expect: what the parser is to expect
-    :ivar builds: argument lists that build ``products``
-    :ivar products: files that must be the same in both sides
+    :ivar prepare: commands (argument lists) that run before and are not
+        measured
+    :ivar inputs: name to content of the input files in the job's directory
+    :ivar output: ``stdout``, ``stderr`` or the name of the file to parse
+    :ivar expect: parameters that the output must print
+    :ivar builds: commands (argument lists) that build ``products``
+    :ivar products: files that must be the same on both sides
     :ivar paths: files and directories that the user supplies
     """
 
@@ -54,8 +56,8 @@ class JobSpec:
     """One job of a sample; most samples are a single job.
 
     :ivar target: where the job is started
-    :ivar others: where the job itself starts processes, by MPI; they get its
-        files
+    :ivar others: where the job starts further processes, by MPI; its files
+        are copied there
     """
 
     run: RunSpec
@@ -75,13 +77,13 @@ class JobSpec:
 
     @property
     def binds_ranks(self) -> bool:
-        """Each rank binds itself, since mpirun would ignore the prefix."""
+        """Whether each rank binds itself, since mpirun ignores the prefix."""
         return self.run.variant.spans and all(
             target.cpus for target in self.targets)
 
     @property
     def cores_used(self) -> int | None:
-        """How many CPUs the ranks and threads can use, None if unknown."""
+        """The number of CPUs that the ranks use, None if unknown."""
         counts = [target.cpu_count for target in self.targets]
         workers = (int(self.run.values['ranks'])
                    * int(self.run.values['threads']))
@@ -100,12 +102,12 @@ class JobSpec:
 def make(definition: definitions.Definition, variant_name: str | None,
          machine: sizing.Machine, settings: Mapping[str, str],
          hosts: Sequence[str] = ()) -> RunSpec:
-    """Fill a definition for a machine.
+    """Fill the placeholders of a definition for a machine.
 
-    :param settings: sizes, ranks, threads and paths that the user gave
+    :param settings: sizes, ranks, threads and paths of the user
     :param hosts: the value of ``{hosts}``
-    :raises InvalidInput: for an unknown setting, a path that is missing, or
-        a machine too small
+    :raises InvalidInput: for an unknown setting, a missing path, or a machine
+        that is too small
     """
     variant = definition.variant(variant_name)
     paths = {path.name: settings[path.name] for path in definition.paths

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Execute a plan, sample by sample, and keep each sample when it is finished.
+"""Execute a plan sample by sample, and store each sample when it is finished.
 
-Nothing is decided here: :mod:`hpcvirt.bench.run.plan` says what is run,
+This module decides nothing: :mod:`hpcvirt.bench.run.plan` says what to run,
 :mod:`hpcvirt.bench.run.schedule` in which order, and the parsers whether an
-output counts. A plan that was interrupted is continued when the same plan is
-executed again. Both sides get the same binaries: another compiler is another
-benchmark.
+output is valid. An interrupted plan is continued when the same plan is
+executed again. Both sides get the same binaries, because another compiler
+would make another benchmark.
 """
 
 import dataclasses
@@ -36,12 +36,12 @@ from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import schedule
 
-#: Argument lists that build binaries.
+#: Commands (argument lists) that build binaries.
 Builds = tuple[tuple[str, ...], ...]
-#: The binaries to put into the directories of jobs.
+#: The binaries to put into the directories of jobs: name to content.
 Products = Mapping[Builds, Mapping[str, bytes]]
 
-#: "make: *** [Makefile:36: cg] Error 2", which does not name the cause.
+#: Lines such as "make: *** [Makefile:36: cg] Error 2", which name no cause.
 _MAKE = re.compile(r'make(\[\d+\])?: ')
 BUILD_LIMIT_S = 1800.0
 COPY_LIMIT_S = 600.0
@@ -53,13 +53,13 @@ shift
 exec "$@"
 """
 
-#: Prints the SHA-256 sum of the file $1; status 0 even if there is none.
+#: Prints the SHA-256 sum of the file $1; exits with 0 even if it is missing.
 _SUM = program_directory.TRUST_PATH + """
 trust_path "$(dirname "$1")" || exit
 [ ! -e "$1" ] || sha256sum "$1"
 """
 
-#: Writes standard input to the file $1, in one step.
+#: Writes standard input to the file $1 atomically.
 _PUT = """
 new=$(mktemp "$1.XXXXXX") && cat > "$new" &&
   chmod 755 "$new" && mv "$new" "$1"
@@ -78,7 +78,7 @@ class Progress(Protocol):
 
     def sample_started(self, run: record.Run, due: schedule.PlannedSample,
                        number: int, total: int) -> None:
-        """A sample is being taken; both numbers are of the whole plan."""
+        """A sample was started; both numbers refer to the whole plan."""
 
     def tick(self, elapsed_s: float) -> None:
         """The sample is still running."""
@@ -87,11 +87,11 @@ class Progress(Protocol):
         """The sample is finished and kept."""
 
     def left_behind(self, what: str) -> None:
-        """Something could not be removed."""
+        """A directory could not be removed."""
 
 
 def read_versions(*distributions: str) -> dict[str, str]:
-    """Read the versions that are kept with a result."""
+    """Read the versions to store with a result."""
     return {**{name: importlib.metadata.version(name)
                for name in distributions},
             'python': platform.python_version()}
@@ -101,10 +101,10 @@ def execute(plan: plans.RunPlan, store: stores.Store,
             software: Mapping[str, str], progress: Progress) -> str:
     """Execute a plan to its end.
 
-    :param software: name to version, kept with the result
+    :param software: name to version, stored with the result
     :returns: the id of the entry in the store
-    :raises Unreachable: if a place or the store does not answer any more;
-        finished samples are kept
+    :raises Unreachable: if a target or the store does not answer; finished
+        samples are kept
     """
     fresh = stores.Entry(uuid.uuid4().hex[:16], plan.fingerprint,
                          sampler.read_clock(), None)
@@ -139,7 +139,7 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
           software: Mapping[str, str], progress: Progress) -> stores.Entry:
     """Continue the unfinished result of a plan, or begin one.
 
-    A result whose runs depend on something that changed is not continued.
+    A result is not continued if anything changed that its runs depend on.
     """
     def fits(entry: stores.Entry) -> bool:
         begun = store.result(entry.id).runs
@@ -148,7 +148,7 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
             for change in identity.changes(run.identity, now)))
         if changed:
             progress.not_continued(entry, changed)
-            # What still runs there would disturb the new result.
+            # Jobs that still run would disturb the new result.
             for run, planned in zip(begun, plan.runs, strict=False):
                 for job in planned.all_jobs:
                     for target in job.targets:
@@ -163,14 +163,14 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
 def _take_samples(planned: plans.PlannedRun, run: record.Run,
                   products: Products, store: stores.Store,
                   progress: Progress, others: tuple[int, int]) -> int:
-    """Take the samples that a run lacks, until it is decided if it may be.
+    """Take the samples that a run lacks, or fewer if that decides it.
 
-    :param others: number of samples of the runs before it, and after it
-    :returns: number of its samples
+    :param others: number of samples of the runs before and after this one
+    :returns: number of samples of the run
     """
     run_id = run.id
     is_relaunched = run.relaunched or run.launch is record.Launch.COLD
-    # Which samples follow the pilot is known at its end only.
+    # The samples after the pilot are planned when it has ended.
     while (missing := schedule.list_missing(run)) and not _is_decided(run):
         due = missing[0]
         progress.sample_started(
@@ -199,7 +199,7 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
 
 
 def _is_decided(run: record.Run) -> bool:
-    """Whether a run that may stop early has all its samples by now."""
+    """Whether an interim analysis of a run has decided."""
     counted = [sample for sample in run.samples
                if not sample.warm_up and not sample.control]
     if len(counted) not in [2 * pairs for pairs in run.interim_analyses]:
@@ -211,10 +211,10 @@ def _is_decided(run: record.Run) -> bool:
 
 def _build(planned: plans.PlannedRun,
            scratch: str) -> tuple[Products, dict[str, str]]:
-    """Build each binary once, and install it wherever it is run.
+    """Build each binary once, and install it on each target that runs it.
 
-    :param scratch: names a directory at the builder, which is removed again
-    :returns: the products, and a checksum of each binary
+    :param scratch: name of a temporary directory on the builder
+    :returns: the products, and the checksum of each binary
     """
     users: dict[Builds, list[run_spec.JobSpec]] = {}
     for job in planned.all_jobs:
@@ -238,11 +238,11 @@ def _build(planned: plans.PlannedRun,
 
 def build(spec: run_spec.RunSpec, place: executor.Executor,
           directory: str) -> dict[str, bytes]:
-    """Build the products at one place.
+    """Build the products on one machine.
 
-    :param directory: a scratch directory, created and removed
-    :returns: product to its bytes; empty if there is nothing to build
-    :raises Unreachable: if a command fails, with the end of its output
+    :param directory: a temporary directory, which is created and removed
+    :returns: product to its content; empty if there is nothing to build
+    :raises Unreachable: with the end of the output of a command that failed
     """
     if not spec.builds:
         return {}
@@ -261,11 +261,11 @@ def build(spec: run_spec.RunSpec, place: executor.Executor,
 
 def distribute(products: Mapping[str, bytes],
                places: Sequence[executor.Executor]) -> dict[str, bytes]:
-    """Install the products that have absolute names at each other place.
+    """Install the products that have absolute paths on further machines.
 
     :returns: the other products, to be put into the directory of each job
-    :raises InvalidInput: if a place has another file by that name
-    :raises Unreachable: if a file cannot be installed, or others could
+    :raises InvalidInput: if a machine has a different file at the path
+    :raises Unreachable: if a file cannot be installed, or other users could
         replace it
     """
     others: dict[str, bytes] = {}
@@ -279,9 +279,9 @@ def distribute(products: Mapping[str, bytes],
 
 
 def install(place: executor.Executor, path: str, content: bytes) -> None:
-    """Copy a binary to a place, unless it is there.
+    """Copy a binary to a machine, unless it is there already.
 
-    :raises InvalidInput: if another binary is there
+    :raises InvalidInput: if a different binary is there
     :raises Unreachable: if other users could replace it
     """
     present = _command(place, ['sh', '-c', _SUM, 'sum', path],
@@ -306,7 +306,7 @@ def _command(place: executor.Executor, argv: Sequence[str], stdin: bytes = b'',
 
 
 def _cause(output: str) -> str:
-    """The last lines, without those in which make only says that it failed."""
+    """Return the last lines that are not messages of make."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     causes = [line for line in lines if not _MAKE.match(line)]
     return printable.one_line(' / '.join((causes or lines)[-2:]))

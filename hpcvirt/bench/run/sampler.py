@@ -2,9 +2,9 @@
 
 """Take one sample: start its jobs, wait for them, read their outputs.
 
-A sample is one job, or one job at each of several places. These start at the
-same moment and are measured together
-(:mod:`hpcvirt.bench.results.aggregation`).
+A sample is one job, or one job on each of several machines. Such jobs start
+at the same moment, and :mod:`hpcvirt.bench.results.aggregation` combines their
+figures.
 """
 
 import datetime
@@ -36,19 +36,18 @@ from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import schedule
 from hpcvirt.bench.run import target as targets
 
-#: How long a place that does not answer is retried if only files are to be
-#: removed there.
+#: How long a machine is retried that does not answer and only needs cleaning.
 CLEAN_S = 20.0
 #: Pauses between two polls: short at first, since small benchmarks end soon,
-#: then longer, so as not to disturb the long ones.
+#: then longer, so that polls do not disturb long benchmarks.
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 10.0
 #: A job that has not begun after this time was lost while it started.
 STARTING_S = 30.0
 #: How many times a job is started if it is lost (its machine went down).
 ATTEMPTS = 3
-#: The exit statuses of a shell for a program that it cannot execute, and what
-#: Open MPI prints in this case, whatever its exit status is.
+#: The exit statuses of a shell for a program that it cannot execute, and the
+#: messages of Open MPI for it, which uses various exit statuses.
 NO_PROGRAM = (126, 127)
 NO_PROGRAM_OF_MPI = (b'unable to find the specified executable',
                      b'unable to launch the specified application')
@@ -58,9 +57,10 @@ Keep = Callable[[str, bytes], record.RawOutput]
 
 
 class Unfinished(enum.Enum):
-    """Why a job has not ended by itself.
+    """Why a job did not end by itself.
 
-    ``STOPPED``: by the sampler, since another job of the sample was lost.
+    ``STOPPED``: the sampler stopped it, since another job of the sample was
+    lost.
     """
 
     LOST = enum.auto()
@@ -80,18 +80,18 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
            tick: Tick = lambda _elapsed: None,
            launch: record.Launch | None = None,
            is_launched: bool = False) -> record.Sample:
-    """Take a sample, or wait for jobs that were started before.
+    """Take a sample, or wait for its jobs if they were started before.
 
     :param specs: the jobs of the side
     :param products: for each job, the binaries to put into its directory
-    :param keep: keeps a raw output
-    :param tick: called from time to time with the seconds since the start
+    :param keep: stores a raw output
+    :param tick: called at each poll with the seconds since the start
     :param launch: state of the guest
-    :param is_launched: the guest was relaunched for the run, so that its boot
-        is one of several
-    :raises Unreachable: if a place does not answer again in time
+    :param is_launched: the run relaunches the guest, so that the sample is
+        recorded with its boot
+    :raises Unreachable: if a machine does not answer again in time
     :raises JobNotStarted: if a program cannot be executed; its outputs are
-        kept
+        stored
     """
     used = [target for spec in specs for target in spec.targets]
     places = [executor.RetryingExecutor(target.place) for target in used]
@@ -123,7 +123,7 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         for name, content in contents.items())
     for spec, contents, end in zip(specs, raw, ends, strict=True):
         if _is_missing(contents, end):
-            # The next attempt, with the program, is to start anew.
+            # When the program is installed, the job must start anew.
             for job in running:
                 job.remove()
             raise JobNotStarted(
@@ -144,9 +144,9 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
 
 
 def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
-    """Remove the directories that the jobs of a run left.
+    """Remove the directories of a run's jobs.
 
-    :returns: what could not be removed
+    :returns: the directories that could not be removed, for messages
     """
     left = []
     for target in spec.targets:
@@ -163,7 +163,7 @@ def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
 
 def _jobs(specs: Sequence[run_spec.JobSpec], run_id: str,
           name: str) -> list[jobs.Job]:
-    """Give each job a directory, even if two jobs share a place."""
+    """Give each job its own directory, even if two jobs share a machine."""
     ends = [''] if len(specs) == 1 else [f'.{n}' for n in range(len(specs))]
     return [jobs.Job(executor.RetryingExecutor(spec.target.place),
                      posixpath.join(job_scripts.make_path(
@@ -172,10 +172,10 @@ def _jobs(specs: Sequence[run_spec.JobSpec], run_id: str,
 
 
 def _must_start(states: Sequence[jobs.Ended | jobs.JobState]) -> bool:
-    """Tell whether the jobs must be started, or were started before.
+    """Whether the jobs must be started.
 
-    A job that is starting belongs to a process that was killed before it had
-    started all jobs.
+    A job that is starting was left by a process that was killed before it had
+    started all jobs, so that all start anew.
     """
     return jobs.JobState.LOST not in states and (
         jobs.JobState.ABSENT in states or jobs.JobState.STARTING in states)
@@ -199,12 +199,12 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
            products: Sequence[Mapping[str, bytes]]) -> dict[str, str]:
     """Prepare all jobs, then start them at the same moment.
 
-    :returns: how near to each other they started
+    :returns: the fact within how many seconds they started
     """
     for job in running:
         job.remove()
     for spec, job, binaries in zip(specs, running, products, strict=True):
-        # MPI needs the same directory in the other places, too.
+        # MPI needs the same directory on the other machines.
         copies = [jobs.Job(executor.RetryingExecutor(target.place),
                            job.directory) for target in spec.others]
         for copy in copies:
@@ -229,8 +229,8 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
 def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
     """Wait for all jobs; if one is lost, stop the others.
 
-    :raises TimedOut: if a place that can be reached does not answer for long
-    :raises Unreachable: if a job prints too much; all jobs are removed then
+    :raises TimedOut: if a machine that can be reached does not answer for long
+    :raises Unreachable: if a job prints too much, after removing all jobs
     """
     begin = time.monotonic()
     pause_s = FIRST_PAUSE_S
@@ -243,7 +243,7 @@ def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
                 try:
                     state = job.poll()
                 except exception.TimedOut:
-                    # A machine may be too busy to answer; its job goes on.
+                    # The job may keep the machine too busy to answer.
                     if (time.monotonic() - answered[number]
                             > executor.PATIENCE_S):
                         raise
@@ -254,7 +254,7 @@ def _wait(running: Sequence[jobs.Job], tick: Tick) -> list[End]:
                         each.remove()
                     raise exception.Unreachable(
                         f'{job.place.name}: the benchmark printed more than '
-                        f'{text.LIMIT_BYTES >> 20} MiB, and was ended')
+                        f'{text.LIMIT_BYTES >> 20} MiB and was stopped')
                 end = _end(state, spent_s)
                 if end is not None:
                     ends[number] = end
@@ -285,7 +285,7 @@ def _longest(ends: Sequence[End]) -> float | None:
 
 
 def _status(ends: Sequence[End]) -> int | None:
-    """The first status that is not 0; None if a job was lost."""
+    """Return the first status that is not 0; None if a job was lost."""
     statuses = [end.status for end in ends if isinstance(end, jobs.Ended)]
     if len(statuses) < len(ends):
         return None
@@ -312,8 +312,7 @@ def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],
     if run.output not in raw:
         return _invalid(f'left no {run.output} (exit status {end.status})'
                         f'{_errors(raw)}')
-    # The definition names the status that a good run of this program ends
-    # with; where that is not 0, the parser has to expect it.
+    # Some programs end a good run with a status other than 0.
     expect = dict(run.expect)
     if run.definition.exit_status:
         expect.setdefault('rc', str(run.definition.exit_status))
@@ -328,7 +327,7 @@ def _is_missing(raw: Mapping[str, bytes], end: End) -> bool:
 
 
 def _errors(raw: Mapping[str, bytes]) -> str:
-    """Return the end of standard error after a colon, if it has any."""
+    """Return a colon and the end of standard error, or nothing if empty."""
     text = raw.get('stderr', b'').decode('utf-8', 'replace')
     lines = [' '.join(line.split()) for line in text.splitlines()
              if any(map(str.isalnum, line))]
@@ -340,5 +339,5 @@ def _invalid(reason: str) -> outcome.Outcome:
 
 
 def read_clock() -> str:
-    """Return the time as records have it: ISO 8601, UTC, to the second."""
+    """Return the current time in ISO 8601, in UTC, to the second."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec='seconds')

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order in which the samples of a run are taken, and the time they take.
+"""Order the samples of a run, and estimate the time that they take.
 
-Warm-ups come first, in each side in turn, then the pairs. Which side of a pair
-goes first is drawn by lot: a slow drift of the host (temperature, page cache,
-neighbours) affects both sides alike, and so does what a run leaves behind for
-the next one. A guest that is relaunched during the run is warmed up again in
-each of its boots.
+The warm-ups of both sides come first, then the pairs. Chance decides which
+side of a pair goes first, so that a slow drift of the host (temperature, page
+cache, neighbours) and the after-effects of a sample affect both sides alike. A
+guest that is relaunched during the run is warmed up again after each boot.
 
-The first pairs may have a *control*, a further native sample on the other side
-of the native one than that of the guest. The first of two native samples often
-follows a run of the guest, the second one never does.
+The first pairs may have a *control*, a second native sample next to the native
+one and away from the guest. The first of the two native samples often follows
+a guest sample; the second one never does.
 """
 
 import dataclasses
@@ -28,12 +27,12 @@ SIDES = (record.Side.NATIVE, record.Side.GUEST)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlannedSample:
-    """One sample to be taken.
+    """A sample to take.
 
     :ivar position: number in the order of execution, from 0
     :ivar pair: number of the pair, or of the warm-up; both from 0
     :ivar relaunch: the guest is relaunched before this sample
-    :ivar control: a further native sample next to that of its pair
+    :ivar control: a second native sample of its pair
     """
 
     position: int
@@ -52,14 +51,14 @@ def order(pairs: int, warm_ups: int,
           controls: int = 0) -> tuple[PlannedSample, ...]:
     """Order the samples of a run.
 
-    :param pairs: pairs that count, at least 1
-    :param warm_ups: samples per side that do not count
+    :param pairs: number of pairs, at least 1, without warm-ups
+    :param warm_ups: number of warm-ups of each side
     :param purpose: an unpaired run has samples of the guest only
-    :param launch: a guest that is rebooted before each sample is not warmed
-        up
-    :param lot: which orders are drawn; equal lots give equal orders
+    :param launch: a cold guest, which is rebooted before each sample, has no
+        warm-ups
+    :param lot: seed of the random order
     :param of_boots: the number of pairs in each boot of a guest that is
-        relaunched before each of them; empty if it is not
+        relaunched during the run; empty if it is not
     :param controls: number of pairs with a control
     """
     dice = random.Random(lot)  # noqa: S311 - no secret
@@ -68,7 +67,7 @@ def order(pairs: int, warm_ups: int,
     steps: list[tuple[int, record.Side, int, str]] = []
     first = 0
     for boot, size in enumerate(of_boots or (pairs,)):
-        # The host stays warm while the guest is relaunched.
+        # A relaunch of the guest leaves the host warm.
         steps += [(boot, side, number, 'warm-up')
                   for number in range(boot * warm_ups, (boot + 1) * warm_ups)
                   for side in (SIDES if boot == 0 else (record.Side.GUEST,))]
@@ -96,8 +95,8 @@ def order(pairs: int, warm_ups: int,
 def list_missing(run: record.Run) -> tuple[PlannedSample, ...]:
     """List the samples that a run still lacks, in their order.
 
-    If the guest is relaunched, what comes after the pilot is not known before
-    its end, and may change.
+    If the guest is relaunched, the samples after the pilot may change when
+    the pilot ends.
     """
     taken = {sample.position for sample in run.samples}
     return tuple(
@@ -109,13 +108,13 @@ def list_missing(run: record.Run) -> tuple[PlannedSample, ...]:
 
 
 def estimate_seconds(run: record.Run) -> float | None:
-    """Estimate the time of the samples that a run still lacks.
+    """Estimate the time of the samples that a run still lacks, in seconds.
 
-    The time between the starts of two samples includes what is done besides
-    the program. The median of a side is not disturbed by an interruption.
-    Reboots of the guest count as soon as one was measured.
+    The time between the starts of two samples includes the overhead. The
+    median of a side is robust against interruptions. Reboots of the guest
+    are included as soon as one was measured.
 
-    :returns: None if it has no sample yet
+    :returns: None if the run has no sample yet
     """
     taken = sorted(run.samples, key=lambda sample: sample.position)
     durations: dict[record.Side, list[float]] = {}
@@ -135,7 +134,7 @@ def estimate_seconds(run: record.Run) -> float | None:
 
 
 def format_remaining(run: record.Run) -> str:
-    """Say how long a run still takes; empty if that is not known."""
+    """Describe the remaining time of a run; empty if it is unknown."""
     left = estimate_seconds(run)
     if not left:
         return ''
@@ -147,7 +146,7 @@ def format_remaining(run: record.Run) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a time as people read it."""
+    """Format a duration: ``2 h 5 min``, ``12 min``, ``40 s``."""
     minutes = round(seconds / 60)
     if minutes >= 120:
         return f'{minutes // 60} h {minutes % 60} min'
@@ -157,7 +156,7 @@ def format_seconds(seconds: float) -> str:
 def _duration(sample: record.Sample, after: record.Sample | None) -> float:
     elapsed_s = sample.elapsed_s or 0.0
     if after and any(after.numbers(boots.RELAUNCH_S)):
-        # The reboot between them is counted by itself.
+        # The reboot between the two samples is counted separately.
         return elapsed_s
     if after is None or not sample.started_at or not after.started_at:
         return elapsed_s

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Which guest is compared with which native target, and what each starts.
+"""Pair guests with native targets, and specify the jobs of both sides.
 
-With several guests, a benchmark that knows of other machines (``{hosts}`` in
-its command: MPI) is run once over all of them. Any other benchmark is started
-in each guest at the same moment, sized for that guest, and as many times
-natively, each copy confined to the host CPUs of its guest, so that both sides
-do the same work.
+With several guests, a benchmark with ``{hosts}`` in its command (MPI) runs
+once over all of them. Any other benchmark is started in each guest at the same
+moment, sized for that guest. The native side starts as many copies, each
+confined to the host CPUs of its guest, so that both sides do the same work.
 """
 
 import dataclasses
@@ -31,8 +30,8 @@ class Pair:
 
     :ivar guest: its label is unique among the guests
     :ivar size: of the guest
-    :ivar native: the same machine for all guests of a host, each time with a
-        connection of its own; None if nothing is compared
+    :ivar native: None if the guest is not compared. The guests of a host
+        share the machine, but each pair has its own connection.
     :ivar cpus: host CPUs that the native copy is confined to, None if unknown
     """
 
@@ -43,7 +42,7 @@ class Pair:
 
     @property
     def host(self) -> str:
-        """The compute host of both."""
+        """The compute host of both targets."""
         return self.guest.host or mpi_hosts.own_name(
             (self.native or self.guest).place)
 
@@ -57,11 +56,11 @@ class Pair:
 def pair(guests: Sequence[targets.Target],
          natives: Sequence[targets.Target] = (),
          cpus: Sequence[frozenset[int]] = ()) -> tuple[Pair, ...]:
-    """Pair guests with native targets, and measure the size of the guests.
+    """Pair guests with native targets, and read the size of the guests.
 
-    :param natives: one for each guest, or none
-    :param cpus: one set for each guest; none for those that the guests are
-        pinned to
+    :param natives: one for each guest, or empty
+    :param cpus: host CPUs for each guest; empty for the CPUs that the guests
+        are pinned to
     :raises Unreachable: if a guest does not answer
     """
     labels = aggregation.unique([guest.label for guest in guests])
@@ -75,20 +74,20 @@ def pair(guests: Sequence[targets.Target],
 
 
 def whole(pairs: Sequence[Pair]) -> sizing.Machine:
-    """All guests together."""
+    """Return the size of all guests together."""
     return mpi_hosts.whole([pair.size for pair in pairs])
 
 
 def instances(pairs: Sequence[Pair]) -> str:
-    """Instances x cores of equal guests, empty if they differ."""
+    """Return "instances x cores" of equal guests, empty if they differ."""
     cpus = {pair.size.cpus for pair in pairs}
     return f'{len(pairs)}x{cpus.pop()}' if len(cpus) == 1 else ''
 
 
 def jobs(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
-    """Specify the jobs that a benchmark starts in each side, at once.
+    """Specify the jobs that each side starts together for a sample.
 
-    :raises InvalidInput: for an unknown setting, or a guest too small
+    :raises InvalidInput: for an unknown setting, or a guest that is too small
     :raises Unreachable: if the targets of an MPI run do not reach each other
     """
     if request.spans:
@@ -99,7 +98,7 @@ def jobs(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
         run_spec.JobSpec(spec, pair.guest)
         for spec, pair in zip(specs, pairs, strict=True))}
     natives = tuple(
-        run_spec.JobSpec(spec, _confined(pair.native, [pair]))
+        run_spec.JobSpec(spec, _confine(pair.native, [pair]))
         for spec, pair in zip(specs, pairs, strict=True)
         if pair.native is not None)
     if natives:
@@ -142,12 +141,12 @@ def _spanning(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
     if natives:
         groups = [group for _, group in natives.values()]
         found[record.Side.NATIVE] = (
-            job([_confined(native, group)
+            job([_confine(native, group)
                  for native, group in natives.values()], groups),)
     return found
 
 
-def _confined(native: targets.Target,
+def _confine(native: targets.Target,
               pairs: Sequence[Pair]) -> targets.Target:
     """Confine native jobs to the CPUs of their guests, if all are known."""
     known = [pair.cpus for pair in pairs if pair.cpus is not None]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A target: a machine that jobs are started on, and what is known of it."""
+"""A target is a machine that runs jobs, and the facts known about it."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -15,20 +15,19 @@ from hpcvirt.model import cpuset
 class Target:
     """A machine that jobs are started on.
 
-    :ivar place: runs programs on it
-    :ivar label: its name; unique among the targets of an side
+    :ivar place: runs programs on the machine
+    :ivar label: its name, unique among the targets of a side
     :ivar address: by which other targets reach it, empty if unknown
     :ivar host: the compute host, empty if unknown
     :ivar flavor: the name of the flavor, empty if it is no instance
-    :ivar host_cpus: CPUs of the host that the instance is pinned to, None if
-        unknown
+    :ivar host_cpus: host CPUs that the instance is pinned to, None if unknown
     :ivar facts: added to the environment of each sample
-    :ivar rebooter: reboots it, None if it is no instance
+    :ivar rebooter: reboots the machine, None if it is no instance
     :ivar prefix: words before each command, which confine it to ``cpus``
     :ivar cpus: CPUs that commands are confined to; empty for no confinement
     :ivar cpu_count: number of CPUs that commands can use, None if unknown
-    :ivar directory: where the directories of runs are
-    :ivar named: how the user named it, empty if another program did
+    :ivar directory: parent of the directories of runs
+    :ivar named: its name on the command line, empty if there is none
     """
 
     place: executor.Executor
@@ -48,10 +47,11 @@ class Target:
 
 def instance_facts(server_id: str, flavor: str, page_kib: int,
                    host_cpus: frozenset[int] | None) -> dict[str, str]:
-    """The facts of an instance that are kept with every sample.
+    """Return the facts of an instance that are stored with each sample.
 
-    :param page_kib: size of the pages behind its memory, 0 if unknown
-    :param host_cpus: that it is pinned to, None or empty if it is not
+    :param page_kib: page size of its memory, 0 if unknown
+    :param host_cpus: host CPUs that it is pinned to, None or empty if it is
+        not pinned
     """
     facts = {'server.id': server_id, 'server.flavor': flavor}
     if page_kib:

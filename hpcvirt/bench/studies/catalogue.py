@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The five studies that hpcvirt implements, files of this package."""
+"""Load the five studies that hpcvirt implements from files of this package."""
 
 import functools
 import importlib.resources
@@ -21,7 +21,7 @@ def get(name: str) -> study.Study:
     """
     if name.upper() not in IDS:
         raise exception.InvalidInput(
-            name, f'no such study; there are {", ".join(IDS)}'
+            name, f'no such study; the studies are {", ".join(IDS)}'
             + words.nearest(name, IDS))
     return _load(name.upper())
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a site measured, compared with what a study published.
+"""Compare the figures of a site with those of a published study.
 
 The newest run of each benchmark on each host counts. A figure that the study
-averages is averaged in the same way: slowdowns (guest / native of a time, or
-native / guest of a rate), by their arithmetic mean. A free benchmark that
-stands in for that of the study keeps its own figures; its ratio is inverted
-where its direction differs from that of the published figure.
+averages is averaged in the same way: by the arithmetic mean of the slowdowns
+(guest / native of a time, or native / guest of a rate). A free benchmark that
+replaces that of the study keeps its own figures; its ratio is inverted if its
+direction differs from that of the published figure.
 """
 
 import dataclasses
@@ -32,10 +32,10 @@ FACTORS = {('Tflop/s', 'Gflop/s'): 1000.0}
 
 @dataclasses.dataclass(frozen=True)
 class Component:
-    """One of several figures: a kernel of an average, or a message size.
+    """A figure of a kernel or a message size, which an average consists of.
 
-    :ivar size_bytes: the message size, None for anything else
-    :ivar interval: in the component's own direction, None if it has none
+    :ivar size_bytes: the message size, None for a kernel
+    :ivar interval: in the component's own direction, None if there is none
     """
 
     name: str
@@ -49,16 +49,16 @@ class Component:
 
 @dataclasses.dataclass(frozen=True)
 class SiteResult:
-    """What one host of the site measured.
+    """The result of one host of the site.
 
-    :ivar benchmark: with its variant, and ``cold`` if its guest was cold
-    :ivar stand_in: it is not the benchmark of the study
-    :ivar native: None for a result that is made of components
+    :ivar benchmark: with its variant, and ``cold`` if the guest was cold
+    :ivar stand_in: the benchmark is not that of the study
+    :ivar native: None if the result consists of components
     :ivar interval: in the direction of the published figure
     :ivar pairs: the fewest pairs of any component
-    :ivar components: what was averaged; empty for a single figure
-    :ivar reason: why there is no ratio, or what it lacks
-    :ivar unmet: what was not as the case requires
+    :ivar components: the averaged figures; empty for a single figure
+    :ivar reason: why there is no ratio, or a reservation about it
+    :ivar unmet: settings that were not as the case requires, a clause each
     """
 
     host: str
@@ -80,7 +80,7 @@ class SiteResult:
 class SiteComparison:
     """A published figure and the results of the site.
 
-    :ivar row: None for a case of which the study prints no figure
+    :ivar row: None for a case without a published figure
     :ivar results: empty if the site has not run the case
     """
 
@@ -100,13 +100,13 @@ def compare(study_: study.Study,
     by_case: dict[str, list[record.Run]] = {name: [] for name in cases}
     for run in _newest(run for run in runs if run.study == study_.id
                        and run.purpose is not record.Purpose.AA):
-        # A guest in the other state answers another question.
+        # Cold and warm guests are not comparable.
         if run.case in cases and (
                 cases[run.case].launch in ('', run.launch)):
             by_case[run.case].append(run)
     comparisons = [
         SiteComparison(cases[row.case], row, tuple(
-            _of_row(cases[row.case], row, by_case[row.case])))
+            _compare_row(cases[row.case], row, by_case[row.case])))
         for row in study_.rows]
     with_rows = {row.case for row in study_.rows}
     comparisons += [
@@ -116,7 +116,7 @@ def compare(study_: study.Study,
 
 
 def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
-    """Return one run of each kind: the newest that has a ratio, if any."""
+    """Yield one run of each kind: the newest one, with a ratio if any has."""
     newest: dict[tuple[str | None, ...], record.Run] = {}
     for run in sorted(runs, key=lambda run: (
             any(judged.interval for judged in verdict.describe(run)),
@@ -127,7 +127,7 @@ def _newest(runs: Iterable[record.Run]) -> Iterator[record.Run]:
         run.host, run.shape, run.benchmark, run.variant, _cold(run)))
 
 
-def _of_row(case: study.Case, row: study.PublishedComparison,
+def _compare_row(case: study.Case, row: study.PublishedComparison,
             runs: Sequence[record.Run]) -> Iterator[SiteResult]:
     fitting = [run for run in runs if _stands_for(case, row, run)]
     if row.benchmark not in catalogue.FAMILIES:
@@ -174,7 +174,7 @@ def _single(row: study.PublishedComparison, run: record.Run) -> SiteResult:
                 (judged.pairs for judged in judgements), default=0),
             reason=next((judged.reason for judged in judgements
                          if judged.reason), None) or 'no such message size')
-    # Sizes are measured together: their errors may have the same sign.
+    # One run measures all sizes, so that their errors may be correlated.
     return dataclasses.replace(
         blank, components=components, unit=components[0].unit,
         pairs=min(judged.pairs for judged in judgements),
@@ -186,10 +186,10 @@ def _single(row: study.PublishedComparison, run: record.Run) -> SiteResult:
 
 def _average(case: study.Case, row: study.PublishedComparison,
              runs: Sequence[record.Run]) -> SiteResult:
-    """Return the mean slowdown of several benchmarks of one host.
+    """Return the mean slowdown of several benchmarks on one host.
 
-    Its interval is that of a sum of independent figures, each known within
-    limits of its own [Zou-Donner-2008].
+    The benchmarks are independent, so that their intervals are combined as
+    those of a sum [Zou-Donner-2008].
     """
     components, intervals, pairs = [], [], []
     for run in runs:
@@ -219,7 +219,7 @@ def _average(case: study.Case, row: study.PublishedComparison,
 
 
 def _without_row(runs: Iterable[record.Run]) -> Iterator[SiteResult]:
-    """Return the figures of a case without published ones."""
+    """Yield the results of a case without published figures."""
     for run in runs:
         blank = _blank(run, False)
         figures: dict[str, list[judgement.Judgement]] = {}
@@ -240,7 +240,7 @@ def _without_row(runs: Iterable[record.Run]) -> Iterator[SiteResult]:
 
 
 def _primary(run: record.Run) -> Iterator[judgement.Judgement]:
-    """Return the judgements on the primary metrics of the benchmark."""
+    """Yield the judgements on the primary metrics of the benchmark."""
     primary = {figure.name for figure in catalogue.get(run.benchmark).metrics
                if figure.primary}
     for judged in verdict.describe(run):

@@ -13,7 +13,7 @@ def describe_study(study_: study.Study) -> dict[str, Any]:
     """Return a study with the ratios of its figures."""
     return {
         **serialization.dump(study_),
-        # Nobody but the contributors has the file.
+        # Only contributors have the file.
         'document': {name: value for name, value in serialization.dump(
             study_.document).items() if name != 'file'},
         'rows': [_row(row) for row in study_.rows],

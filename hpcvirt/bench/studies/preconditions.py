@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What has to be set before a case is run, and whether it was set.
+"""The settings that a case requires, and a check whether they were set.
 
-Operators set nested paging, SMT and transparent huge pages by hand. Studies
-are about these settings: a figure that was measured without them answers
-another question.
+Operators set nested paging, SMT and transparent huge pages by hand. The
+studies measure the effect of these settings, so that figures under other
+settings cannot be compared.
 """
 
 import re
@@ -15,12 +15,11 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import study
 
-#: The facts that show a setting, by their names in the environment of a
-#: sample.
+#: Setting to the facts in the environment of a sample that show it.
 _FACTS = {'nested_paging': ('kvm.ept', 'kvm.npt'), 'smt': ('cpu.smt',)}
 _NAMES = {'nested_paging': 'nested paging', 'smt': 'SMT'}
 _STATES = {'1': 'on', 'Y': 'on', '0': 'off', 'N': 'off'}
-#: What ``transparent_hugepage/enabled`` holds, by the pages of a case.
+#: Pages of a case to the choice in ``transparent_hugepage/enabled``.
 THP = {'small': 'never', 'large': 'always'}
 
 _INSTRUCTIONS: Mapping[str, Mapping[str, str]] = {
@@ -52,7 +51,7 @@ _INSTRUCTIONS: Mapping[str, Mapping[str, str]] = {
 
 
 def instructions(case: study.Case) -> Iterator[str]:
-    """Say what to set before the case is run, one sentence per setting."""
+    """Yield what to set before the case is run, one sentence per setting."""
     settings = {**case.host_settings, 'pages': case.guests.pages,
                 'device': case.guests.device}
     for name, sentences in _INSTRUCTIONS.items():
@@ -61,19 +60,21 @@ def instructions(case: study.Case) -> Iterator[str]:
 
 
 def find_unmet(*runs: record.Run) -> tuple[str, ...]:
-    """Say what was not as the cases of the runs require.
+    """Return the settings that were not as the cases of the runs require.
 
-    :returns: one clause each, without the settings that a machine does not
-        report and without the cases that no study has any more
+    Settings that a machine does not report, and cases that no study has any
+    more, are ignored.
+
+    :returns: one clause each
     """
     return tuple(dict.fromkeys(
         clause for run in runs for case in _cases(run)
         for sample in run.samples
-        for clause in _of_sample(case, sample)))
+        for clause in _check_sample(case, sample)))
 
 
 def describe_unmet(result: record.Result) -> list[str]:
-    """Say the same of all runs of a result, one line for each run."""
+    """Return a line for each run of a result with such settings."""
     return [f'{run.label}: not as {run.study}/{run.case} requires: '
             f'{"; ".join(clauses)}'
             for run in result.runs if (clauses := find_unmet(run))]
@@ -85,7 +86,7 @@ def _cases(run: record.Run) -> list[study.Case]:
             for case in study_.cases if case.id == run.case]
 
 
-def _of_sample(case: study.Case, sample: record.Sample) -> Iterator[str]:
+def _check_sample(case: study.Case, sample: record.Sample) -> Iterator[str]:
     if sample.side is record.Side.NATIVE:
         for name, wanted in case.host_settings.items():
             for fact in _FACTS.get(name, ()):
@@ -97,5 +98,5 @@ def _of_sample(case: study.Case, sample: record.Sample) -> Iterator[str]:
     for value in sample.facts('pages.thp'):
         chosen = re.search(r'\[(\w+)\]', value)
         if wanted and chosen and chosen[1] != wanted:
-            yield (f'transparent huge pages were "{chosen[1]}" in the '
+            yield (f'transparent huge pages were "{chosen[1]}" on the '
                    f'{sample.side.value} side')

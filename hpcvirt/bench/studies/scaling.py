@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A case of a study, scaled to the hosts of a site.
+"""Scale a case of a study to the hosts of a site.
 
-The guests are those of the site's own plan for these hosts: one guest per
-socket becomes one per socket, four guests of 8 cores on a host of 32 become
+The guests are those of the site's own plan for these hosts. One guest per
+socket remains one per socket; four guests of 8 cores on a host of 32 become
 four quarters, and one of 24 becomes three quarters. A tuned guest has the
-cells, pins and pages of the plan; an untuned guest has the same number of
-CPUs and as much memory, and floats. A case that cannot be scaled is refused
-with a reason.
+guest cells, pinning and page size of the plan; an untuned guest has as many
+CPUs and as much memory, and is not pinned. A case that cannot be scaled is
+refused with a reason.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from hpcvirt.model import shape
 class PlannedGuest:
     """A guest of the site's plan, pinned and with NUMA cells.
 
-    :ivar per_host: how many of these guests every host takes
+    :ivar per_host: number of these guests that fit on each host
     """
 
     guest: shape.Shape
@@ -50,12 +50,12 @@ class Site:
 
 @dataclasses.dataclass(frozen=True)
 class ScaledCase:
-    """A case as these hosts can run it.
+    """A case as the hosts of the site run it.
 
     :ivar per_host: guests on each host
     :ivar vcpus: vCPUs of each guest
     :ivar memory_mib: memory of each guest
-    :ivar guest: what each guest requests of its host, None if it floats
+    :ivar guest: the request of each guest, None if it is not pinned
     """
 
     case: study.Case
@@ -75,7 +75,7 @@ class ScaledCase:
 class CaseRefusal:
     """A case that these hosts cannot run.
 
-    :ivar reason: one sentence without its subject
+    :ivar reason: a sentence whose subject is the case
     """
 
     case: study.Case
@@ -88,7 +88,7 @@ def set_smt(case: study.Case,
     smt = case.host_settings.get('smt')
     if smt == 'on' and host.threads_per_core < 2:
         return CaseRefusal(case,
-                           f'needs SMT, and {host.name} shows none: turn '
+                           f'needs SMT, which is off on {host.name}; turn '
                            'it on and read the topology again')
     if smt == 'off':
         return dataclasses.replace(host, cells=tuple(
@@ -103,13 +103,13 @@ def scale(case: study.Case, site: Site) -> ScaledCase | CaseRefusal:
         return CaseRefusal(case, f'runs on one host, not on {count}')
     if case.hosts > 1 and not 2 <= count <= case.hosts:
         wanted = '2' if case.hosts == 2 else f'2 to {case.hosts}'
-        return CaseRefusal(case, 'spans several hosts: give the topologies of '
-                           f'{wanted}')
+        return CaseRefusal(case, 'spans several hosts; give the topologies of '
+                           f'{wanted} hosts')
     per_host, share = _division(case, site)
     vcpus = share * site.cpus
     if vcpus.denominator > 1:
         return CaseRefusal(case,
-                           f'takes {share} of a host, and {site.cpus} CPUs '
+                           f'takes {share} of a host, but {site.cpus} CPUs '
                            'cannot be divided so')
     fitting = [planned.guest for planned in site.guests
                if planned.guest.cpus == vcpus
@@ -117,8 +117,8 @@ def scale(case: study.Case, site: Site) -> ScaledCase | CaseRefusal:
     if not fitting:
         return CaseRefusal(
             case, f'needs {per_host} guest{"s" if per_host > 1 else ""} of '
-            f'{vcpus} CPUs on a host, and the plan of these hosts has no '
-            'such guest, because their cells do not divide so')
+            f'{vcpus} CPUs on a host, but the plan of these hosts has no '
+            'such guest, because the host cells cannot be divided so')
     guest = max(fitting, key=lambda guest: (-len(guest.cells),
                                             guest.memory_mib))
     return ScaledCase(case, site.hosts, per_host, guest.cpus,
@@ -128,14 +128,14 @@ def scale(case: study.Case, site: Site) -> ScaledCase | CaseRefusal:
 
 def _division(case: study.Case,
               site: Site) -> tuple[int, fractions.Fraction]:
-    """Return the guests on each host, and each one's share of its CPUs."""
+    """Return the guests on each host, and the share of CPUs of each."""
     guests = case.guests
     if guests.partition is study.GuestSpan.HOST:
         return 1, fractions.Fraction(1)
     if guests.partition is study.GuestSpan.PART:
         return guests.instances // case.hosts, fractions.Fraction(
             guests.share)
-    # A case of one socket keeps to one; a case of all sockets uses all.
+    # A case with one guest per host uses one socket, any other all sockets.
     single = guests.instances == case.hosts
     return (1 if single else site.sockets,
             fractions.Fraction(1, site.sockets))
@@ -149,7 +149,8 @@ def _without_siblings(cell: host_model.Cell) -> host_model.Cell:
         llc=tuple(cache & first for cache in cell.llc if cache & first))
 
 
-#: The kernel keeps this share of a guest's memory and does not report it.
+#: The kernel reserves up to this share of a guest's memory, and does not
+#: report it in MemTotal.
 KERNEL_SHARE = 0.1
 
 
@@ -170,8 +171,8 @@ def select_benchmarks(case: study.Case,
     if definition.name not in allowed:
         raise exception.InvalidInput(
             f'--instead {stand_in}', f'does not stand in for a benchmark of '
-            f'{case.id}; ' + (f'{", ".join(allowed)} may' if allowed
-                              else 'nothing does'))
+            f'{case.id}; ' + (f'choose from {", ".join(allowed)}' if allowed
+                              else 'no other benchmark does'))
     selected: dict[tuple[str, str], study.StudyBenchmark] = {}
     for benchmark in case.benchmarks:
         chosen = (_replaced(benchmark, definition)
@@ -181,10 +182,9 @@ def select_benchmarks(case: study.Case,
 
 
 def check_guest_count(case: study.Case, count: int) -> None:
-    """Check that as many guests are measured as the case has.
+    """Check that a case allows a number of guests.
 
-    :param count: guests that were given
-    :raises InvalidInput: if the case does not allow this number
+    :raises InvalidInput: if it does not
     """
     guests = case.guests
     if guests.partition is study.GuestSpan.SOCKET and (
@@ -199,17 +199,17 @@ def check_guest_count(case: study.Case, count: int) -> None:
         wanted = str(most)
     if count < least or (most is not None and count > most):
         raise exception.InvalidInput(
-            case.id, f'is a case of {wanted} guests, not of {count}; give '
-            '--where once for each')
+            case.id, f'needs {wanted} guests, not {count}; give --where once '
+            'for each')
 
 
 def scale_parameters(case: study.Case, benchmark: study.StudyBenchmark,
                      machine: sizing.Machine) -> dict[str, str]:
-    """Return the parameters that the study fixes for these guests.
+    """Return the parameters that a case sets for the guests of a site.
 
-    Guests of the study's size use the parameters of the study. On other
-    guests the sizes follow the rule of the definition, the ranks keep their
-    share of the CPUs, and parameters that do not depend on the machine stay.
+    Guests of the study's size use the parameters of the study. For other
+    guests, the definition computes the sizes, the ranks keep their share of
+    the CPUs, and parameters that do not depend on the machine are kept.
 
     :param machine: all guests together
     """
@@ -223,7 +223,7 @@ def scale_parameters(case: study.Case, benchmark: study.StudyBenchmark,
     kept = {}
     for name, value in benchmark.parameters.items():
         if name == 'ranks':
-            # A variant that does not span the guests runs in each by itself.
+            # A variant that does not span the guests runs in each separately.
             if definition.variant(benchmark.variant).spans:
                 kept[name] = str(max(1, int(value) * machine.cpus // cpus))
         elif definition.size[name].rule is sizing.SizeRule.FIXED:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A published study: what it measured, its figures and lessons.
+"""A published study: its cases, figures and lessons.
 
 The figures are stored as the study prints them; ratios are computed from
-them. Cases are declarative, so that a site can run one on its own cloud and
-compare its figures with the published ones.
+them. A site can run a case on its own cloud and compare its figures with the
+published ones.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ class GuestSpan(enum.StrEnum):
 
 
 class Relation(enum.StrEnum):
-    """How a measurement relates to a printed number, if not by rounding."""
+    """The relation of a measurement to a printed number, if not rounded."""
 
     ABOUT = 'about'
     BELOW = 'below'
@@ -35,7 +35,7 @@ class Relation(enum.StrEnum):
     AT_LEAST = 'at least'
 
 
-#: The relation of a ratio to that of the loss which it follows from.
+#: The relation of a loss to that of the ratio computed from it.
 _OPPOSITE = {Relation.BELOW: Relation.ABOVE, Relation.ABOVE: Relation.BELOW,
              Relation.AT_MOST: Relation.AT_LEAST,
              Relation.AT_LEAST: Relation.AT_MOST}
@@ -50,9 +50,9 @@ class CaseGuests:
     :ivar memory_mib: memory of each guest, None if the study does not state
         it
     :ivar partition: what each guest spans
-    :ivar share: the share of the host's CPUs that each guest has, such as
-        ``1/4``; for ``PART`` only
-    :ivar tuned: guest NUMA cells are exposed and pinned
+    :ivar share: for ``PART``, the share of the host's CPUs of each guest, such
+        as ``1/4``
+    :ivar tuned: the guest has NUMA cells, which are pinned
     :ivar pages: page size inside the guest and the application, ``small`` or
         ``large``; empty if the study did not vary it
     :ivar host_pages: page size that backs the guest's memory
@@ -82,9 +82,9 @@ class CaseGuests:
 class StudyBenchmark:
     """A benchmark of a case.
 
-    :ivar parameters: sizes and ranks of the study; on a larger or smaller
-        site the rule of the benchmark's definition applies instead
-    :ivar stand_ins: free benchmarks that may be run instead
+    :ivar parameters: sizes and ranks of the study; for guests of another size,
+        see :func:`hpcvirt.bench.studies.scaling.scale_parameters`
+    :ivar stand_ins: free benchmarks that may replace it
     """
 
     benchmark: str
@@ -114,18 +114,18 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class PublishedComparison:
-    """One published comparison.
+    """One published comparison of guest and native.
 
-    Either both sides have a figure, or the study states a percentage only.
+    Either both sides have a figure, or the study states only a percentage.
 
     :ivar what: the benchmark and its figure, as the study names them
     :ivar place: the table, slide or section of the document
-    :ivar scope: what else varies, for example ``processes: '8'``
+    :ivar scope: other parameters that vary, such as ``processes: '8'``
     :ivar below_bytes: only message sizes below this
     :ivar above_bytes: only message sizes above this
     :ivar stated_percent: loss of a rate, or increase of a time, in percent
-    :ivar relation: of the measurement to the percentage, None if it rounds to
-        it
+    :ivar relation: relation of the measurement to the percentage, None if the
+        percentage is rounded
     :ivar native_spread: the number after +/- in the study
     """
 
@@ -158,7 +158,7 @@ class PublishedComparison:
 
     @property
     def title(self) -> str:
-        """The figure, with what else varies."""
+        """The figure, with its scope."""
         return self.what + ''.join(
             f', {value} {name}' if value.isdigit() else ''
             for name, value in self.scope.items())
@@ -178,11 +178,11 @@ class PublishedComparison:
 
 @dataclasses.dataclass(frozen=True)
 class Statement:
-    """A number that a study prints without the figures it follows from.
+    """A number that a study states without the underlying figures.
 
-    :ivar to: the other end of a range, None for a single number
+    :ivar to: the upper end of a range, None for a single number
     :ivar place: the table, slide or section of the document
-    :ivar remark: what else has to be known of it
+    :ivar remark: what else a reader must know about the number
     """
 
     text: str
@@ -239,7 +239,7 @@ class Study:
             f'{", ".join(names)}' + words.nearest(name, names))
 
     def limited_to(self, name: str) -> 'Study':
-        """Return the study with one case and its rows only.
+        """Return the study with only one case and its rows.
 
         :raises InvalidInput: if the study has no such case
         """

@@ -25,13 +25,13 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
 _COMPARE_EPILOG = """\
-NATIVE and GUEST are directories of raw outputs (paired in natural order of the
-file names), quoted shell patterns, or JSON: results of "bench run", or answers
-of "bench parse" as a list or one on each line; one of them may be - for
-standard input. A result that holds both sides is given alone. Answers of
-guests may say "launch": ID, which launch of the guest wrote them. Status 0:
-PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs
-cannot be compared.
+NATIVE and GUEST are directories of raw outputs (paired in the natural order of
+their file names), quoted shell patterns, or JSON: results of "bench run", or
+answers of "bench parse" as a list or one per line. One of them may be - for
+standard input. A result with both sides is given alone. Answers of guests may
+have "launch": ID, which identifies the launch of the guest. Status 0: PASS, 1:
+FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs cannot be
+compared.
 """
 
 
@@ -42,9 +42,9 @@ benchmark, a missing file, an unknown key of --expect).
 
 
 class ParseOutput(command.Report):
-    """Read the output of a benchmark.
+    """Parse the output of a benchmark.
 
-    Show its figures if it is valid, or the reason if it is not.
+    Print its figures if it is valid, or else the reason why it is not.
     """
 
     epilog = _PARSE_EPILOG
@@ -53,22 +53,21 @@ class ParseOutput(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'name', metavar='NAME',
-            help='the benchmark, as in "bench list", or npb, osu, qe, namd, '
-            'wrf')
+            help='a benchmark of "bench list", or npb, osu, qe, namd or wrf')
         parser.add_argument(
             'file', metavar='FILE',
-            help='its output; - for standard input')
+            help='the output, or - for standard input')
         parser.add_argument(
             '--expect', metavar='KEY=VALUE', action='append', default=[],
-            help='how the benchmark was run (N=1000, ranks=4, class=C, '
-            'rc=2): an output that says otherwise is invalid; "bench '
-            'describe" lists the keys; may be repeated')
+            help='a parameter of the run (N=1000, ranks=4, class=C, rc=2): an '
+            'output with another value is invalid; "bench describe" lists the '
+            'keys; may be repeated')
         parser.add_argument(
             '--exit-status', metavar='N', type=int,
             help='exit status of the program, if known')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Read one output."""
+        """Parse the output."""
         source = catalogue.output_source(args.name)
         expect = {**source.expect, **_read_expectations(args.expect)}
         raw = output_files.read_raw(args.file)
@@ -112,8 +111,8 @@ def _draw_output(output: output_files.ParsedOutput) -> str:
 class CompareOutputs(command.Report):
     """Judge the outputs of a guest against native outputs.
 
-    The ratio is always guest / native; the direction of the metric says
-    whether it is a loss.
+    The ratio is always guest / native. The direction of the metric says
+    whether a ratio below 1 is a loss.
     """
 
     epilog = _COMPARE_EPILOG
@@ -124,13 +123,13 @@ class CompareOutputs(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'native', metavar='NATIVE',
-            help='native outputs, or a result that holds both sides')
+            help='native outputs, or a result with both sides')
         parser.add_argument(
             'guest', metavar='GUEST', nargs='?',
             help='outputs of the guest, in the order of the pairs')
         parser.add_argument(
             '--aa', metavar='NATIVE2',
-            help='more native outputs, in pairs with NATIVE: they show how '
+            help='further native outputs, paired with NATIVE; they show how '
             'noisy the machine is')
         parser.add_argument(
             '--benchmark', metavar='NAME',
@@ -158,25 +157,26 @@ class CompareOutputs(command.Report):
             'those of the result, or one)')
         parser.add_argument(
             '--warm-up', type=int, default=0, metavar='N',
-            help='outputs at the beginning of each side that do not count '
-            '(default: 0)')
+            help='number of warm-ups at the beginning of each side (default: '
+            '0)')
         parser.add_argument(
             '--max-pairs', type=int, metavar='N',
-            help='judge growing outputs as often as you like, until there '
-            'are N pairs; say the same N each time')
+            help='the outputs are judged repeatedly while they grow to N '
+            'pairs; give the same N each time')
         parser.add_argument(
             '--this-launch', action='store_true',
-            help='judge the launch of the guest that was measured, not its '
-            'flavor')
+            help='judge only the launch of the guest that was measured, not '
+            'its flavor')
         parser.add_argument(
             '--unpaired', action='store_true',
             help='the sides were not measured in turn on one host')
         parser.add_argument(
             '--all', action='store_true',
-            help='also show the figures without a bound, which do not count')
+            help='also print the figures without a bound, which are not '
+            'judged')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Judge."""
+        """Judge the outputs."""
         if args.warm_up < 0:
             raise exception.InvalidInput('--warm-up', 'is below 0')
         if args.max_pairs is not None and (
@@ -193,7 +193,7 @@ class CompareOutputs(command.Report):
         if not any(run.bounds for run in judged):
             raise exception.InvalidInput(
                 ', '.join(run.benchmark for run in judged) or args.native,
-                'no figure has a bound: give --bound METRIC=RATIO or '
+                'no figure has a bound; give --bound METRIC=RATIO or '
                 '--overhead PERCENT')
         found = verdict.judge(runs)
         others = tuple(_without_bound(judged)) if args.all else ()
@@ -221,16 +221,16 @@ def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
                                   args.benchmark, expect)
     guest = output_files.collect(args.guest, record.Side.GUEST, args.benchmark,
                                  expect)
-    runs = list(_matched(native, guest, args))
+    runs = list(_match_sides(native, guest, args))
     if args.aa is not None:
         again = output_files.collect(args.aa, record.Side.NATIVE,
                                      args.benchmark, expect)
         runs += [dataclasses.replace(run, purpose=record.Purpose.AA)
-                 for run in _matched(native, again, args)]
+                 for run in _match_sides(native, again, args)]
     return runs
 
 
-def _matched(native: Iterable[output_files.SideOutputs],
+def _match_sides(native: Iterable[output_files.SideOutputs],
              guest: Iterable[output_files.SideOutputs],
              args: argparse.Namespace) -> Iterable[record.Run]:
     guest_outputs = {(outputs.benchmark, outputs.variant): outputs
@@ -239,7 +239,7 @@ def _matched(native: Iterable[output_files.SideOutputs],
         others = guest_outputs.pop((outputs.benchmark, outputs.variant), None)
         if others is None:
             raise exception.InvalidInput(
-                outputs.benchmark, 'there are native outputs only')
+                outputs.benchmark, 'there are only native outputs')
         run = output_files.run_of(outputs, others, unpaired=args.unpaired,
                                   warm_ups=args.warm_up)
         run = dataclasses.replace(run, shape=args.shape,
@@ -251,7 +251,7 @@ def _matched(native: Iterable[output_files.SideOutputs],
         yield run
     for name, _ in guest_outputs:
         raise exception.InvalidInput(
-            name, 'there are outputs of the guest only')
+            name, 'there are only outputs of the guest')
 
 
 def _without_bound(runs: Iterable[record.Run],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench list`` and ``describe``: the catalogue."""
+"""``hpcvirt bench list`` and ``describe``: print the catalogue."""
 
 import argparse
 import shlex
@@ -17,8 +17,8 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
 _DESCRIBE_EPILOG = """\
-With --vcpus and --memory-mib, the sizes are worked out for a guest, and the
-command and its input files are shown as they would be run there.
+With --vcpus and --memory-mib, the sizes are computed for a guest, and the
+command and its input files are printed as they would be run there.
 """
 
 
@@ -35,7 +35,7 @@ class ListBenchmarks(command.Report):
     fields = ('name', 'title', 'obtain', 'variants')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Find the benchmarks."""
+        """Load the benchmarks."""
         del args
         listed = catalogue.all_definitions()
         rows = [(definition.name, definition.title, _obtain(definition),
@@ -68,7 +68,7 @@ def _obtain(definition: definitions.Definition) -> str:
 
 
 class DescribeBenchmark(command.Report):
-    """Show how to install a benchmark, and how it is sized, run and judged."""
+    """Show how a benchmark is installed, sized, run and judged."""
 
     epilog = _DESCRIBE_EPILOG
     rows = 'metrics'
@@ -77,26 +77,27 @@ class DescribeBenchmark(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'name', metavar='NAME',
-            help='as in "bench list"')
+            help='a benchmark of "bench list"')
         parser.add_argument(
             '--variant', metavar='VARIANT',
-            help='such as mpi or openmp (default: the first)')
+            help='a variant such as mpi or openmp (default: the first)')
+        count = command.whole_number(1, 10 ** 12)
         parser.add_argument(
-            '--vcpus', type=_count, metavar='N', dest='cpus',
+            '--vcpus', type=count, metavar='N', dest='cpus',
             help='CPUs of the guest')
         parser.add_argument(
-            '--memory-mib', type=_count, metavar='N',
+            '--memory-mib', type=count, metavar='N',
             help='memory of the guest in MiB')
         parser.add_argument(
-            '--cells', type=_count, metavar='N', default=1,
+            '--cells', type=count, metavar='N', default=1,
             help='NUMA cells of the guest (default: 1)')
         parser.add_argument(
-            '--llc-kib', type=_count, metavar='N',
+            '--llc-kib', type=count, metavar='N',
             help='last-level caches of its CPUs in KiB')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Find the benchmark."""
-        # The list needs none of the parsers.
+        """Load the benchmark."""
+        # Importing the parsers takes long, and "list" does not need them.
         from hpcvirt.bench.parsers import parser as parsers
         definition = catalogue.get(args.name)
         variant = definition.variant(args.variant)
@@ -111,14 +112,6 @@ class DescribeBenchmark(command.Report):
             _table(('Key', 'Kind', 'Meaning'),
                    [(key.name, key.kind, key.help) for key in keys]),
             *(() if example is None else _example_text(variant, example)))))
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if not 0 < number < 10 ** 12:
-        raise argparse.ArgumentTypeError(
-            f'{text} is not a number of at least 1')
-    return number
 
 
 def _example(args: argparse.Namespace, definition: definitions.Definition,
@@ -159,7 +152,7 @@ def _text(definition: definitions.Definition) -> Iterator[str]:
         yield from _wrapped(f'ranks {variant.ranks}, threads '
                             f'{variant.threads}; {variant.binding}', 4)
     if definition.size:
-        yield '\nSize, the same in both sides\n'
+        yield '\nSize, the same on both sides\n'
         for name, size in definition.size.items():
             yield from _wrapped(f'{name} ({size.rule}): {size.help}')
     yield '\nValidity\n'
@@ -182,8 +175,8 @@ def _text(definition: definitions.Definition) -> Iterator[str]:
                for rule in definition.bounds):
             yield from _wrapped(
                 'A guest exactly as a study measured it is INCONCLUSIVE, '
-                'however long it is measured: PASS needs more, as "bench run" '
-                'says before it begins.')
+                'however long it is measured. PASS needs a better guest; '
+                '"bench run" prints how much better before it begins.')
 
 
 def _limit(rule: definitions.BoundRule) -> str:

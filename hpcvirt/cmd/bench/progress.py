@@ -24,17 +24,17 @@ if typing.TYPE_CHECKING:
     from hpcvirt.bench.results import store
 
 
-#: The number of changes that are named if a result cannot be continued.
+#: How many changes are printed if a result cannot be continued.
 MAX_CHANGES = 5
 
 
 class Terminal:
-    """One line for each sample, and one that is updated while it runs.
+    """A progress display with a line for each sample on standard error.
 
-    The latter is left out if standard error is not a terminal.
+    On a terminal, a further line is updated while a sample runs.
 
     :param data: the directory of raw outputs
-    :ivar result: id of the result, empty before there is one
+    :ivar result: id of the result, empty before it is opened
     """
 
     def __init__(self, data: str) -> None:
@@ -47,11 +47,11 @@ class Terminal:
         self._begin = 0.0
         self._run: record.Run | None = None
         self._left = ''
-        #: Samples of benchmarks that follow.
+        #: Number of samples of the following benchmarks.
         self._later = 0
 
     def planned(self, text: str) -> None:
-        """Say what a run can decide, before it begins."""
+        """Print what a run can decide before it begins."""
         self._print(text)
 
     def opened(self, entry: 'store.Entry', continued: bool) -> None:
@@ -104,7 +104,7 @@ class Terminal:
             summary += '; its outputs are in ' + os.path.dirname(
                 os.path.join(self._data, sample.outputs[0].path))
         if outcome.valid:
-            # The primary figures, and no more than fit into a line.
+            # Primary figures, as many as fit into a line.
             names = [name for name in outcome.metrics
                      if bounds.split(name)[0] in self._primary][:2]
             summary = ', '.join(

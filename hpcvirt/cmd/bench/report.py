@@ -27,12 +27,13 @@ if typing.TYPE_CHECKING:
 
 _TITLE = 'Guest against native'
 
-class ReportResults(command.Report):
-    """Show what was measured.
 
-    Ratio with interval and verdict for each figure,
-    next to the published figure, and each host over time, so that slow hosts
-    and drifts stand out.
+class ReportResults(command.Report):
+    """Show the results of the store.
+
+    Each figure is shown with its ratio, interval and verdict, next to the
+    published figure. The page of --html also shows each host over time, so
+    that slow hosts and drifts stand out.
     """
 
     fields = ('id', 'started_at', 'finished')
@@ -40,16 +41,16 @@ class ReportResults(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'results', nargs='*', metavar='RESULT',
-            help='ids of results (default: all)')
+            help='id of a result (default: all results)')
         parser.add_argument(
             '--html', metavar='FILE',
-            help='write one self-contained page; an existing file is '
-            'replaced only if it is a report')
+            help='write a self-contained page; an existing file is replaced '
+            'only if it is a report')
         store_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace,
                ) -> command.CommandResult | None:
-        """Read and judge."""
+        """Read and judge the results."""
         with extras.bench():
             from hpcvirt.bench.report import page
         shown = _results(args)

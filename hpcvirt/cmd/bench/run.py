@@ -29,9 +29,9 @@ from hpcvirt.model import cpuset
 
 _EPILOG = f"""\
 A TARGET is {targets.FORMS}.
-If both targets are the same, the machine is compared with itself: a difference
-that is seen then is noise, and no smaller difference can be judged. Without
---native the result is unpaired and there is no verdict. Status 0: PASS (or
+If both targets are the same, the machine is compared with itself: any
+difference is noise, and smaller differences cannot be judged on this machine.
+Without --native the result is unpaired and has no verdict. Status 0: PASS (or
 unpaired and valid), 1: FAIL, INCONCLUSIVE or INVALID, 2: the measurement
 failed.
 """
@@ -44,8 +44,8 @@ class RunBenchmarks(command.Report):
     """Measure a guest against native.
 
     Run benchmarks in a guest and natively, in interleaved pairs, and judge
-    whether the guest is within its bounds. Each sample is kept as soon as it
-    is finished; if the run is interrupted, the same command continues it.
+    whether the guest is within its bounds. Each sample is stored as soon as it
+    is finished. If the run is interrupted, the same command continues it.
     """
 
     epilog = _EPILOG
@@ -55,46 +55,45 @@ class RunBenchmarks(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'benchmarks', nargs='*', metavar='NAME[/VARIANT]',
-            help='as in "hpcvirt bench list"')
+            help='a benchmark of "hpcvirt bench list"')
         parser.add_argument(
             '--study', metavar='ID/CASE',
-            help='instead of names: the benchmarks, sizes and launch of a '
-            'case, see "hpcvirt study show"')
+            help='instead of names: take the benchmarks, sizes and launch of '
+            'a case; see "hpcvirt study show"')
         parser.add_argument(
             '--instead', metavar='NAME',
-            help='with --study: a free benchmark to run instead of one of '
-            'the case, where the study allows it')
+            help='with --study: a free benchmark that replaces one of the '
+            'case, if the study allows it')
         parser.add_argument(
             '--where', required=True, action='append', metavar='TARGET',
-            help='the guest; several are measured together')
+            help='the guest; several guests are measured together')
         parser.add_argument(
             _NATIVE, action='append', metavar='TARGET',
-            help='the host itself, on the same CPUs; once, or once for each '
-            'guest')
+            help='the host of the guest; once, or once for each guest')
         parser.add_argument(
             _NATIVE_CPUS, action='append', metavar='LIST',
-            help='confine native runs to these CPUs, those of the guest; if '
-            'the guest is a server and the caller may see its CPUs, the '
-            'default is these; once, or once for each guest')
+            help='confine native runs to these CPUs; once, or once for each '
+            'guest (default: the CPUs of the guest, if it is a server and the '
+            'caller may see them)')
         parser.add_argument(
             '--launch', choices=('warm', 'cold', 'both'),
-            help='state of the guest: after a warm-up in each of several '
-            'boots (the default, unless the case of a study says otherwise), '
-            'hard-rebooted through Nova before each of its samples, or a run '
-            'of each')
+            help='state of the guest: warm, after a warm-up in each of '
+            'several boots (the default, unless the case of a study has '
+            'another); cold, hard-rebooted through Nova before each sample; '
+            'or both, in a run each')
         parser.add_argument(
             '--this-launch', action='store_true',
-            help='judge the guest as it runs, and not its flavor: a server '
-            'is not relaunched')
+            help='judge only the current launch of the guest, not its flavor; '
+            'a server is not relaunched')
         parser.add_argument(
-            '--pairs', type=_pair_count, metavar='N',
-            help='pairs that count, fixed in advance (default: '
-            f'{sample_pairs.USUAL_PAIRS}, or as many as the figures need that '
-            'are judged together; fewer than 5 never decide)')
+            '--pairs', type=command.whole_number(1, 1000), metavar='N',
+            help='number of pairs, fixed in advance (default: '
+            f'{sample_pairs.USUAL_PAIRS}, or more if the figures that are '
+            'judged together need more; fewer than 5 never decide)')
         parser.add_argument(
             '--until-decided', action='store_true',
-            help='stop at one of several numbers of pairs if they decide; '
-            '--pairs is the largest. For one benchmark')
+            help='stop at one of several numbers of pairs up to --pairs, if '
+            'they decide; for a single benchmark')
         parser.add_argument(
             targets.SET, action='append', default=[], metavar='KEY=VALUE',
             dest='settings',
@@ -103,16 +102,16 @@ class RunBenchmarks(command.Report):
         parser.add_argument(
             '--bound', action='append', default=[], metavar='METRIC=RATIO',
             dest='bounds',
-            help='worst ratio guest / native that passes')
+            help='the worst ratio guest / native that passes')
         parser.add_argument(
             '--shape', default='', metavar='IxC',
-            help='instances x cores, 4x8 for example; selects bounds and '
-            'names the row in reports')
+            help='instances x cores, such as 4x8; selects bounds and names '
+            'the row in reports')
         targets.add_options(parser)
         store_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Measure and judge."""
+        """Measure and judge the guest."""
         own_bounds = dict(bounds.parse(word) for word in args.bounds)
         settings = requests.read_settings(args.settings, targets.SET)
         case = study_case.read(args)
@@ -166,13 +165,13 @@ def _pairs(args: argparse.Namespace) -> tuple[sides.Pair, ...]:
 
 
 def _spread(option: str, values: Sequence[str], count: int) -> list[str]:
-    """One value for each guest: a single value is for all of them."""
+    """Return a value for each guest; a single value is for all guests."""
     if len(values) == 1:
         return list(values) * count
     if values and len(values) != count:
         raise exception.InvalidInput(
-            option, f'given {len(values)} times; give it once, or once for '
-            f'each --where ({count})')
+            option, f'is given {len(values)} times; give it once, or once '
+            f'for each --where ({count})')
     return list(values)
 
 
@@ -192,9 +191,9 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
         where = (f'; "hpcvirt bench runs" lists it, "hpcvirt bench stop '
                  f'{shown.result}" ends it' if shown.result else '')
         output.complain(
-            'hpcvirt: interrupted; finished samples are kept, a sample that '
-            'was started runs on at its target, and the same command '
-            f'continues the run{where}')
+            'hpcvirt: interrupted; finished samples are kept, the current '
+            'sample continues on its target, and the same command continues '
+            f'the run{where}')
         raise
     except exception.Unreachable as exc:
         raise exception.Unreachable(
@@ -205,10 +204,3 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
         for pair in pairs:
             pair.close()
         store.close()
-
-
-def _pair_count(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 1000:
-        raise ValueError
-    return number

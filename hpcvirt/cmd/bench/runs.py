@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench runs`` and ``stop``: what goes on, or was interrupted."""
+"""``hpcvirt bench runs`` and ``stop``: list and stop unfinished runs."""
 
 import argparse
 import os
@@ -25,16 +25,16 @@ if typing.TYPE_CHECKING:
     from hpcvirt.bench.model import record
 
 
-#: How long the process may take to end.
+#: How long the measuring process may take to end.
 END_S = 20.0
 PAUSE_S = 0.1
 
 
 class ListRuns(command.Report):
-    """List the runs that go on, and those that were interrupted.
+    """List the runs that are in progress or were interrupted.
 
-    The command that
-    began a run continues it; "hpcvirt bench stop" ends what it left running.
+    The command that began an interrupted run continues it; "hpcvirt bench
+    stop" stops the jobs that it left on its targets.
     """
 
     fields = ('result', 'run', 'state', 'started_at', 'samples',
@@ -44,14 +44,14 @@ class ListRuns(command.Report):
         store_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Find the runs."""
+        """Read the unfinished runs."""
         found = list(_unfinished(args))
         return command.CommandResult(found, lambda: _draw(found))
 
 
 def _draw(found: list[dict[str, typing.Any]]) -> str:
     if not found:
-        return 'No run goes on, and none was interrupted.\n'
+        return 'No run is in progress, and none was interrupted.\n'
     rows = [(each['result'], each['run'], each['state'], each['started_at'],
              f'{each["samples"]} of {each["planned_samples"]}',
              each['remaining'] or '-', ', '.join(each['targets']))
@@ -91,25 +91,25 @@ def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
 
 
 class StopRun(command.Command):
-    """End a run, also at its targets.
+    """Stop a run on this machine and on its targets.
 
-    End a run: the process that measures, if it runs on this machine, and all
-    that the run started at its targets, the processes of mpirun included.
-    Finished samples are kept, also one that has ended and was not read yet.
-    The command that began the run continues it.
+    Stop the measuring process, if it runs on this machine, and all processes
+    that the run started on its targets, including those of mpirun. Finished
+    samples are kept, even one that was not read yet. The command that began
+    the run continues it.
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             'result', metavar='RESULT',
-            help='as in "hpcvirt bench runs"')
+            help='id of a result in "hpcvirt bench runs"')
         targets.add_options(parser)
         store_arguments.add(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """End the process, then what runs at each target."""
+        """Stop the measuring process, then the jobs on each target."""
         args = parsed_args
-        begun = _begun(args)
+        begun = _read_unfinished(args)
         _end_process(args)
         places = {word: [run.id for run in begun if word in run.targets]
                   for run in begun for word in run.targets}
@@ -129,7 +129,7 @@ class StopRun(command.Command):
         return 2 if failed else 0
 
 
-def _begun(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
+def _read_unfinished(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
     """Read the runs of an unfinished result."""
     store = store_arguments.open_existing(args)
     try:
@@ -137,7 +137,7 @@ def _begun(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
             if entry.id == args.result:
                 if entry.finished_at is not None:
                     raise exception.InvalidInput(
-                        entry.id, 'is finished, and nothing of it runs')
+                        entry.id, 'is finished and has no running jobs')
                 return store.result(entry.id).runs if store else ()
     finally:
         if store is not None:
@@ -146,7 +146,7 @@ def _begun(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
 
 
 def _end_process(args: argparse.Namespace) -> None:
-    """End the process that measures; it would start its jobs again."""
+    """End the measuring process, which would start its jobs again."""
     with extras.bench():
         from hpcvirt.bench.results import location
     process = location.process(args.data, args.result)
@@ -155,16 +155,16 @@ def _end_process(args: argparse.Namespace) -> None:
     if process.host != os.uname().nodename:
         raise exception.Unreachable(
             f'{args.result} is measured by process {process.pid} on '
-            f'{process.host}: stop it there')
-    # Nothing is lost if it is killed; SIGINT may be ignored, as it is by what
-    # a shell started in the background.
+            f'{process.host}; stop it on that machine')
+    # A kill loses nothing. A process that a shell started in the background
+    # ignores SIGINT.
     os.kill(process.pid, signal.SIGTERM)
     left = waiting.poll(lambda: location.process(args.data, args.result),
                         lambda found: found is None, END_S, PAUSE_S)
     if left is not None:
         raise exception.Unreachable(
             f'process {process.pid}, which measures {args.result}, does not '
-            'end')
+            'end; kill it and repeat the command')
     print(f'process {process.pid}: ended')
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The arguments that say where results are kept."""
+"""The arguments that name the store of results."""
 
 import argparse
 import typing
@@ -17,8 +17,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add --store and --data."""
     parser.add_argument(
         '--store', metavar='URL',
-        help='database of results, as SQLAlchemy names it, without a '
-        'password, which is read from HPCVIRT_STORE_PASSWORD (default: '
+        help='SQLAlchemy URL of the database of results without its password, '
+        'which is read from HPCVIRT_STORE_PASSWORD (default: '
         f'sqlite:///DATA/{location.DATABASE})')
     parser.add_argument(
         '--data', metavar='DIR', default=location.default_directory(),
@@ -26,7 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def open_store(args: argparse.Namespace) -> 'store.Store':
-    """Open the store that the arguments name, and create what is missing.
+    """Open the store that the arguments name; create it if it is missing.
 
     :raises NotInstalled: if a library of the bench extra is missing
     """
@@ -38,9 +38,9 @@ def open_store(args: argparse.Namespace) -> 'store.Store':
 
 
 def open_existing(args: argparse.Namespace) -> 'store.Store | None':
-    """Open the store that the arguments name, to read it.
+    """Open the store that the arguments name for reading.
 
-    :returns: None if there is none yet
+    :returns: None if it does not exist
     """
     with extras.bench():
         from hpcvirt.bench.results import database

@@ -19,7 +19,7 @@ from hpcvirt.bench.studies import study as studies
 
 @dataclasses.dataclass(frozen=True)
 class StudyCase:
-    """A case of a study, with the benchmarks that are run for it."""
+    """A case of a study, with the benchmarks to run for it."""
 
     study: studies.Study
     case: studies.Case
@@ -34,8 +34,8 @@ class StudyCase:
                  ) -> tuple[requests.RunRequest, ...]:
         """Request the benchmarks with the sizes and ranks of the case.
 
-        :param guests: all guests together
-        :param settings: the user's, which override those of the case
+        :param guests: size of all guests together
+        :param settings: settings of the user, which override those of the case
         """
         return tuple(
             requests.RunRequest(
@@ -49,21 +49,21 @@ class StudyCase:
 
 
 def read(args: argparse.Namespace) -> StudyCase | None:
-    """Find the case that --study names; None if benchmarks are named.
+    """Return the case of --study; None if benchmarks are named instead.
 
-    :raises InvalidInput: for both or neither, for an unknown case, and if
-        the number of guests is not that of the case
+    :raises InvalidInput: for both or neither, an unknown case, or a number of
+        guests that the case does not allow
     """
     if args.study is None:
         if args.instead:
             raise exception.InvalidInput('--instead', 'needs --study')
         if not args.benchmarks:
             raise exception.InvalidInput(
-                'NAME', 'is missing: name benchmarks, or give --study')
+                'NAME', 'is missing; name benchmarks, or give --study')
         return None
     if args.benchmarks:
         raise exception.InvalidInput(
-            '--study', 'names the benchmarks itself; leave out '
+            '--study', 'selects the benchmarks; omit '
             f'{", ".join(args.benchmarks)}')
     name, slash, case_name = args.study.partition('/')
     if not slash:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Targets as the user writes them: local, ssh://HOST, server:NAME."""
+"""Find the targets that a user names: local, ssh://HOST, server:NAME."""
 
 import argparse
 import dataclasses
@@ -18,7 +18,7 @@ from hpcvirt.cmd.bench import store_arguments
 FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
 
-#: The option with settings of benchmarks.
+#: The option for settings of benchmarks.
 SET = '--set'
 
 
@@ -27,36 +27,38 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--os-cloud', metavar='NAME',
                         help='an entry of clouds.yaml, for server:')
     parser.add_argument('--host-key', choices=('known', 'accept-new'),
-                        default='known', help='the ssh host keys that are '
-                        'trusted: those of known_hosts, or that a server: '
-                        'printed on its console (the default); or also the '
-                        'key that answers first where none is known, and no '
-                        'other one during the run')
+                        default='known', help='the trusted ssh host keys: '
+                        'known, those in known_hosts or on the console of a '
+                        'server: (the default); accept-new, also the first '
+                        'key of a machine without a known key, and no other '
+                        'key during the run')
 
 
 def add_instances(parser: argparse.ArgumentParser) -> None:
-    """Add what every command needs that measures in its own instances.
+    """Add the arguments of commands that measure in their own instances.
 
-    These are --user, --set, --apply, the options of targets and of the store.
+    These are --user, --set, --apply, and those of targets and of the store.
     """
     parser.add_argument('--user', default='root', metavar='NAME',
-                        help='who logs in to the instances (default: '
+                        help='login name in the instances (default: '
                         '%(default)s)')
     parser.add_argument(SET, action='append', default=[],
                         metavar='KEY=VALUE', dest='settings',
                         help='a setting of a benchmark, as for "bench run"')
     parser.add_argument('--apply', action='store_true',
-                        help='carry out what is otherwise only printed')
+                        help='carry out the steps; without it they are only '
+                        'printed')
     add_options(parser)
     store_arguments.add(parser)
 
 
 def find(text: str, cloud: str | None, host_key: str) -> target.Target:
-    """Look up a target that the user names.
+    """Find a target.
 
+    :param text: one of :data:`FORMS`
     :param cloud: an entry of clouds.yaml, for ``server:``
     :param host_key: ``known`` or ``accept-new``
-    :raises InvalidInput: if it has none of the forms
+    :raises InvalidInput: if the text has another form
     :raises Unreachable: if the cloud does not answer
     """
     if text == 'local':
@@ -72,16 +74,16 @@ def find(text: str, cloud: str | None, host_key: str) -> target.Target:
 
 
 def find_named(args: argparse.Namespace, text: str) -> target.Target:
-    """Look up a target, and keep how the user named it."""
+    """Find a target, and record its name on the command line."""
     return dataclasses.replace(find(text, args.os_cloud, args.host_key),
                                named=text)
 
 
 def find_server(args: argparse.Namespace, server_id: str, flavor: str,
                 key_file: str) -> target.Target:
-    """Look up an instance that was started for a benchmark.
+    """Return the target for an instance that was started for a benchmark.
 
-    :param flavor: the name that its results have; it may run a copy
+    :param flavor: flavor for its results; the instance may have a copy of it
     """
     found = find(f'server:{args.user}@{server_id}?key='
                  + urllib.parse.quote(key_file), args.os_cloud, args.host_key)

@@ -17,7 +17,7 @@ from hpcvirt.cmd import planning
 from hpcvirt.flavors import diff
 
 _EPILOG = hosts.EPILOG + """
-The cloud is found as by every OpenStack client: by clouds.yaml (OS_CLOUD or
+The cloud is selected as in every OpenStack client: by clouds.yaml (OS_CLOUD or
 --os-cloud), or by the other OS_* variables.
 
 The exit status with --apply is 0 if the cloud now has all planned flavors, and
@@ -25,7 +25,7 @@ The exit status with --apply is 0 if the cloud now has all planned flavors, and
 succeeded. It is 2 if the input or the cloud cannot be used.
 """
 
-#: What the summary calls a flavor before and after its step.
+#: The state of a flavor before and after its step, for the summary.
 _STATES = {
     diff.Action.CREATE: ('to create', 'created'),
     diff.Action.COMPLETE: ('to complete', 'completed'),
@@ -38,10 +38,10 @@ _STATES = {
 class ApplyFlavors(command.Report):
     """Create the planned flavors in a cloud.
 
-    Compare the planned flavors with those of a cloud, and print what has to
-    be done. With --apply, do it. The command never changes a flavor that
-    hpcvirt did not create, changes its own only with --replace, and does not
-    delete flavors of earlier plans.
+    Compare the planned flavors with those of a cloud, and print the steps.
+    With --apply, carry them out. The command never changes a flavor that
+    hpcvirt did not create, changes flavors of hpcvirt only with --replace, and
+    does not delete flavors of earlier plans.
     """
 
     epilog = _EPILOG
@@ -53,14 +53,15 @@ class ApplyFlavors(command.Report):
         cloud_arguments.add_apply(parser)
         parser.add_argument(
             '--replace', action='store_true',
-            help='also change the flavors that hpcvirt created and that '
-            'differ from the plan')
+            help='also change flavors that hpcvirt created and that differ '
+            'from the plan')
         parser.add_argument(
             '--private', action='store_true',
-            help='create private flavors: a project needs access to use one')
+            help='create private flavors, which only projects with access can '
+            'use')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Compare the plan with the cloud, and with --apply carry it out."""
+        """Compare the plan with the cloud, and carry it out with --apply."""
         # The client libraries take half a second to load.
         from hpcvirt.cloud import flavors as cloud_flavors
         plan = planning.plan(args)
@@ -89,8 +90,8 @@ def _act(nova: Any, step: diff.FlavorChange,
          args: argparse.Namespace) -> str | None:
     """Carry out a step.
 
-    :returns: an empty text on success, the cause of a failure, or None if
-        there was nothing to do
+    :returns: empty on success, the cause of a failure, or None if there was
+        nothing to do
     """
     from hpcvirt.cloud import flavors as cloud_flavors
     try:
@@ -170,9 +171,9 @@ def _remarks(step: diff.FlavorChange) -> list[str]:
             and step.existing is not None):
         remarks.append(
             'Nova cannot change this: --replace deletes the flavor and '
-            f'creates it again. It gets a new id in place of '
-            f'{step.existing.id}; instances keep the old flavor, and whatever '
-            'names the old id must be changed')
+            f'creates it again with a new id instead of {step.existing.id}; '
+            'instances keep the old flavor, and references to the old id must '
+            'be changed')
     if step.edited:
         remarks.insert(0, 'it was changed after hpcvirt created it')
     return remarks
@@ -182,10 +183,10 @@ def _hint(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
           args: argparse.Namespace) -> str:
     actions = {step.action for step in steps}
     if any(done.values()):
-        return ' Remove the causes of the failures and run this again.'
+        return ' Fix the causes of the failures and repeat the command.'
     if not args.apply and actions & {diff.Action.CREATE,
                                      diff.Action.COMPLETE}:
         return ' Nothing was changed; use --apply to do it.'
     if diff.Action.DIFFERS in actions and not args.replace:
-        return ' Use --replace to change those that differ.'
+        return ' Use --replace to change the flavors that differ.'
     return '' if args.apply else ' Nothing was changed.'

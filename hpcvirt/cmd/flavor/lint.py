@@ -39,8 +39,8 @@ class LintFlavors(command.Report):
     """Check existing flavors.
 
     Report what Nova refuses, misplaces or wastes in a flavor. With --fleet or
-    --host, also report the hosts that have no room for it, and the CPUs and
-    devices that it leaves unused on the others.
+    --host, also report the hosts on which it does not fit, and the CPUs and
+    devices that it leaves unused on the other hosts.
     """
 
     epilog = _EPILOG
@@ -70,7 +70,7 @@ class LintFlavors(command.Report):
             findings += lint.lint(flavor)
             found = [lint_hosts.check_hosts(flavor, machines, profile, part)
                      for machines, profile in classes]
-            # A flavor of one class of a fleet is none of the others.
+            # A flavor for one class of a fleet need not fit on the others.
             own = [each for each, (machines, _) in zip(
                 found, classes, strict=True) if not _fits_nowhere(
                     each, len(machines))]
@@ -86,7 +86,7 @@ class LintFlavors(command.Report):
 
 
 def _fits_nowhere(findings: Iterable[lint.LintFinding], hosts: int) -> bool:
-    """Whether no host of a class takes the flavor."""
+    """Whether the flavor fits on no host of a class."""
     return hosts == sum(len(item.hosts) for item in findings
                         if item.code == 'does-not-fit')
 
@@ -103,7 +103,7 @@ def _counts(findings: list[lint.LintFinding]) -> dict[str, int]:
 
 
 def _flavors(args: argparse.Namespace) -> list[flavor_model.Flavor]:
-    """Read the flavors of files, and the other ones from the cloud."""
+    """Read the flavors that the arguments name from files and the cloud."""
     flavors: list[flavor_model.Flavor] = []
     names = []
     for subject in args.subject:
@@ -123,13 +123,13 @@ def _is_file(subject: str) -> bool:
 
 def _from_cloud(names: list[str],
                 args: argparse.Namespace) -> list[flavor_model.Flavor]:
-    # The client libraries take half a second to load, which files save.
+    # The client libraries take half a second to load; files need none.
     from hpcvirt.cloud import flavors as cloud_flavors
     try:
         existing = cloud_flavors.read(cloud_arguments.connect(args))
     except exception.Unreachable as exc:
         raise exception.Unreachable(
-            f'{names[0]!r} is no file, and {exc}') from exc
+            f'{names[0]!r} is not a file, and {exc}') from exc
     found = []
     for name in names:
         same = [item.flavor for item in existing

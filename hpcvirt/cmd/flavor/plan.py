@@ -17,7 +17,7 @@ class PlanFlavors(command.Report):
     """Plan flavors for hosts.
 
     Divide hosts into guests that fill them without gaps. Print the flavors of
-    these guests, how many instances of each flavor every host takes, and what
+    these guests, how many instances of each flavor fit on each host, and what
     they leave unused. With -f json or yaml, also print the settings that each
     host needs. With -f shell, print openstack commands that create the
     flavors. The command changes neither the hosts nor the cloud.
@@ -39,7 +39,7 @@ class PlanFlavors(command.Report):
         others = planning.plan_others(classes, args)
         if args.columns or args.sort_columns or args.formatter in (
                 'csv', 'value'):
-            # The other formats have the warnings.
+            # The other formats include the warnings.
             hosts.warn(plan.warnings)
         return command.CommandResult(
             plan_document.dump(plan, others),

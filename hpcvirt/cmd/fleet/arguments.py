@@ -2,8 +2,8 @@
 
 """The arguments that name a fleet in use: a document, or the live cloud.
 
-Without ``--fleet`` the fleet is read from the cloud, which works on a
-controller.
+Without ``--fleet`` the command must run on a controller, and reads the fleet
+from the cloud.
 """
 
 import argparse
@@ -23,9 +23,8 @@ from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 
 EPILOG = """\
-A host whose record is broken (a topology that cannot be understood, an
-instance on CPUs that the host does not have) is reported as broken and does
-not stop the rest.
+A host with a broken record (an invalid topology, an instance on CPUs that the
+host does not have) is reported as broken and otherwise ignored.
 """
 
 
@@ -51,15 +50,15 @@ def add_live(parser: argparse.ArgumentParser) -> None:
 def add_flavor(parser: argparse.ArgumentParser) -> None:
     """Add --flavor."""
     parser.add_argument('--flavor', metavar='NAME|FILE',
-                        help='the flavor: one of the fleet, or a file with '
-                        'one, such as the output of "openstack flavor show '
+                        help='a flavor of the fleet, or a file with one '
+                        'flavor, such as the output of "openstack flavor show '
                         '-f json"')
 
 
 def find_flavor(name: str, flavors: Sequence[flavor_model.Flavor],
                 fleet: str | None = None,
                 option: str = '--flavor') -> flavor_model.Flavor:
-    """Find the flavor that an option names.
+    """Return the flavor that an option names.
 
     :param fleet: the file of the fleet, for errors; None for the cloud
     :raises InvalidInput: if it is neither a flavor nor a file with one
@@ -72,7 +71,7 @@ def find_flavor(name: str, flavors: Sequence[flavor_model.Flavor],
         if len(found) != 1:
             raise exception.InvalidInput(
                 name, f'has {len(found)} flavors; {option} needs a file with '
-                'one, or a name')
+                'a single flavor, or a name')
         return found[0]
     names = [flavor.name for flavor in flavors]
     where = 'the cloud' if fleet is None else input_file.name(fleet)
@@ -84,9 +83,9 @@ def find_flavor(name: str, flavors: Sequence[flavor_model.Flavor],
 
 def read(args: argparse.Namespace,
          ) -> tuple[state.Fleet, Sequence[flavor_model.Flavor]]:
-    """Read the fleet and the flavors.
+    """Read the fleet, and the flavors that Nova accepts.
 
-    :raises InvalidInput: for a file or an argument that cannot be used
+    :raises InvalidInput: for an invalid file or argument
     :raises Unreachable: if the cloud cannot be read
     """
     if args.fleet is None:
@@ -109,10 +108,10 @@ def _is_accepted(flavor: flavor_model.Flavor) -> bool:
 
 
 def look(args: argparse.Namespace) -> Any:
-    """Look at the cloud.
+    """Read the live cloud.
 
     :returns: a :class:`hpcvirt.controller.view.View`
-    :raises InvalidInput: if nova.conf is wrong
+    :raises InvalidInput: if nova.conf is invalid
     :raises Unreachable: if the cloud cannot be read
     """
     with extras.nova():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt capacity``: count what a fleet still takes."""
+"""``hpcvirt capacity``: count the instances that still fit on a fleet."""
 
 import argparse
 import datetime
@@ -18,15 +18,15 @@ from hpcvirt.fleet import count
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 
-#: The longest time for which figures may be served: a day.
+#: The largest value of --max-age: a day.
 MAX_AGE_S = 24 * 60 * 60
 
 
 class CountCapacity(command.Report):
-    """Count what a fleet still takes.
+    """Count the instances that still fit on a fleet.
 
-    Count how many more instances of each flavor the hosts take, with the
-    instances that are on them now. The rows are the flavors.
+    Count how many more instances of each flavor fit on the hosts beside the
+    current instances. The rows are the flavors.
     """
 
     epilog = arguments.EPILOG
@@ -36,28 +36,27 @@ class CountCapacity(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--flavor', metavar='NAME|FILE', action='append', default=[],
-            help='count only this flavor, or that in the file; may be given '
+            help='count only this flavor, or that of the file; may be given '
             'several times')
         arguments.add(parser)
         parser.add_argument(
-            '--html', metavar='FILE', help='write one self-contained page; '
-            'an existing file is replaced only if it is such a page')
+            '--html', metavar='FILE', help='write a self-contained page; an '
+            'existing file is replaced only if it is such a page')
         serve = parser.add_argument_group(
-            'for Prometheus', 'hpcvirt[exporter] is needed; SIGTERM ends it')
+            'for Prometheus', 'This needs hpcvirt[exporter]; SIGTERM ends it.')
         serve.add_argument(
             '--serve', metavar='ADDRESS', nargs='?', const='127.0.0.1:9834',
-            help='serve the counts as metrics on this host and port, '
-            '%(const)s if none is given; there is neither encryption nor a '
-            'password')
+            help='serve the counts as metrics on this host and port (default: '
+            '%(const)s), without encryption or authentication')
         serve.add_argument(
             '--max-age', metavar='SECONDS', default=60,
             type=command.whole_number(0, MAX_AGE_S),
             help='read the fleet again at a scrape if the last reading is '
-            'older (%(default)s by default)')
+            'older (default: %(default)s)')
 
     def answer(self, parsed_args: argparse.Namespace,
                ) -> command.CommandResult | None:
-        """Count, or serve the counts."""
+        """Count the instances, or serve the counts."""
         for option in ('serve', 'html'):
             if getattr(parsed_args, option) is not None:
                 if parsed_args.formatter != 'table':
@@ -90,8 +89,8 @@ def _serve(args: argparse.Namespace) -> None:
         raise exception.InvalidInput('--html', 'is not for --serve')
     if args.fleet == input_file.STDIN:
         raise exception.InvalidInput(
-            '--serve', 'reads files again and again, which standard input '
-            'cannot be')
+            '--serve', 'reads the fleet repeatedly, so that --fleet must be a '
+            'file')
 
     def read() -> Sequence[metrics.Family]:
         return [*metrics.families(*_count(args))]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a fleet still takes, as one HTML page that needs no other file."""
+"""Write the capacity of a fleet as one self-contained HTML page."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -18,20 +18,19 @@ from hpcvirt.page import templates
 
 TITLE = 'What the fleet still takes'
 
-#: A larger fleet is summed up; only hosts that stand out are drawn, up to
-#: STAND_OUT.
+#: A larger fleet is summarized; of its hosts, only the STAND_OUT with the most
+#: free and stranded PCPUs are drawn.
 MAX_CARDS = 24
 STAND_OUT = 8
-#: The number of closed hosts and broken records that are listed; more are
-#: counted.
+#: How many closed hosts and broken records are listed; more are counted.
 MAX_LISTED = 50
 
 
 def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
          minute: str) -> str:
-    """Write the page.
+    """Return the page.
 
-    :param minute: when the fleet was read
+    :param minute: time at which the fleet was read
     """
     rooms = free_resources.describe_hosts(fleet, found)
     total = free_resources.total(rooms.values())
@@ -84,7 +83,7 @@ def _room(room: free_resources.FreeResources) -> Iterator[dict[str, Any]]:
 def _cards(fleet: state.Fleet,
            rooms: Mapping[str, free_resources.FreeResources],
            ) -> Iterator[dict[str, Any]]:
-    """Yield groups of hosts that are drawn cell by cell."""
+    """Yield the groups of hosts that are drawn host cell by host cell."""
     if len(fleet.hosts) <= MAX_CARDS:
         yield {'title': '', 'cards': [
             _card(host, rooms[host.name]) for host in fleet.hosts]}
@@ -112,11 +111,11 @@ def _card(host: state.FleetHost,
 
 def _groups(rooms: Mapping[str, free_resources.FreeResources]) -> Iterator[
         dict[str, Any]]:
-    """Count hosts by the tenth of their PCPUs that is free."""
+    """Count hosts by their share of free PCPUs, in tenths."""
     tenths = [0] * 12
     for room in rooms.values():
         total, free = room.pcpus.total, room.pcpus.free
-        # None and all have lines of their own.
+        # Hosts with no and with all PCPUs free are counted separately.
         tenths[0 if not free else 11 if free >= total else
                1 + 10 * free // total] += 1
     for place, number in enumerate(tenths):

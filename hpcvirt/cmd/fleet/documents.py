@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt fleet``: write a cloud as a fleet document, and summarize one."""
+"""``hpcvirt fleet``: write a cloud as a fleet document, or summarize one."""
 
 import argparse
 import collections
@@ -28,19 +28,20 @@ _HEADINGS = ('Class', 'Hosts', 'CPUs', 'GiB', 'Instances', 'Profile',
 class DumpFleet(command.Command):
     """Write the fleet of a live cloud as a document.
 
-    Write the hosts with what Nova and Placement report of them, the instances
-    and the flavors as JSON to standard output. It works on a controller, reads
-    only, and writes no secrets: no credentials, names of users or metadata.
+    Write the hosts with their data from Nova and Placement, the instances and
+    the flavors as JSON to standard output. The command must run on a
+    controller, and changes nothing. The document has no secrets: no
+    credentials, user names or metadata.
     """
 
-    epilog = 'Every command that takes --fleet reads the document.'
+    epilog = 'All commands with --fleet read the document.'
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--anonymize', action='store_true', help='number the instances '
-            'and projects instead of naming them, and leave out what '
-            'operators have written of closed hosts; hosts, flavors, '
-            'aggregates and traits keep their names')
+            'and projects instead of naming them, and leave out the reasons '
+            'that operators gave for closed hosts; hosts, flavors, aggregates '
+            'and traits keep their names')
         arguments.add_live(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -58,8 +59,8 @@ class DumpFleet(command.Command):
 class ShowFleet(command.Report):
     """Summarize a fleet document.
 
-    Show the hosts and instances of each class, and name the hosts whose
-    records are broken. The rows are the classes.
+    Print the number of hosts and instances of each class, and the hosts with
+    broken records. The rows are the classes.
     """
 
     rows = 'classes'
@@ -71,7 +72,7 @@ class ShowFleet(command.Report):
                             help='a fleet document, as YAML or JSON')
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
-        """Read the document with its files, and count."""
+        """Read and summarize the document."""
         document = hosts.read_fleet(parsed_args.fleet)
         plain = make_summary(document)
         return command.CommandResult(
@@ -79,7 +80,7 @@ class ShowFleet(command.Report):
 
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
-    """Count what is in a document."""
+    """Return the summary of a document, for JSON."""
     residents = collections.Counter(
         instance.host for instance in document.instances)
     return {

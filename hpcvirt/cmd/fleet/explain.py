@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt explain``: say why a guest fits on no host."""
+"""``hpcvirt explain``: explain why an instance fits on no host."""
 
 import argparse
 import dataclasses
@@ -23,20 +23,20 @@ from hpcvirt.fleet import verdict
 
 _OPTIONS = ('image', 'port', 'server')
 
-#: Bytes of a line that are read. Those of the filter are much shorter.
+#: Longer lines are cut; those of the filter are much shorter.
 _LONGEST_LINE = 64 * 1024
 
-#: Options that describe a request to a fleet.
+#: Options that contradict --scheduler-log.
 _OPTIONS_OF_FLEETS = ('flavor', 'image', 'port', 'server', 'hosts', 'fleet')
 
 
 class ExplainRefusal(command.Report):
-    """Say why an instance fits on no host.
+    """Explain why an instance fits on no host.
 
-    Say of each host whether it takes one more instance of a flavor, which
-    step of Nova refuses it and why, and with which small change it would fit.
-    With --scheduler-log, explain a request that nova-scheduler has refused.
-    The rows are the hosts; the exit status is 1 if none takes the instance.
+    Print for each host whether one more instance of a flavor fits, which step
+    of Nova refuses it and why, and with which small change it would fit. With
+    --scheduler-log, explain a request that nova-scheduler has refused. The
+    rows are the hosts; the exit status is 1 if the instance fits on no host.
     """
 
     epilog = arguments.EPILOG
@@ -46,30 +46,30 @@ class ExplainRefusal(command.Report):
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_flavor(parser)
         parser.add_argument('--image', metavar='NAME|UUID',
-                            help='an image, whose properties count; only in '
-                            'a live cloud')
+                            help='image whose properties are considered; only '
+                            'in a live cloud')
         parser.add_argument('--port', metavar='UUID', action='append',
-                            default=[], help='a port of Neutron, which may '
-                            'need a PCI device; may be given several times; '
-                            'only in a live cloud')
+                            default=[], help='port of Neutron, which may need '
+                            'a PCI device; may be given several times; only '
+                            'in a live cloud')
         parser.add_argument('--server', metavar='UUID',
-                            help='say where this instance could be migrated '
-                            'to; only in a live cloud')
+                            help='explain to which hosts this instance can be '
+                            'migrated; only in a live cloud')
         parser.add_argument('--hosts', metavar='LIST',
-                            help='explain these hosts only: n1,n2')
+                            help='explain only these hosts: n1,n2')
         arguments.add(parser)
         parser.add_argument(
             '--scheduler-log', metavar='FILE',
-            help='explain what nova-scheduler has refused, and sum up shadow '
-            'mode: its log, also as gzip or journalctl write it, - for '
-            'standard input; no hosts and no flavor are needed')
+            help='explain a refusal in this log of nova-scheduler, and '
+            'summarize shadow mode, without hosts or a flavor; the log may be '
+            'compressed by gzip or written by journalctl, - is standard input')
         parser.add_argument(
             '--request-id', metavar='ID',
-            help='with --scheduler-log: the request to explain (req-...), '
-            'or the UUID of its instance; the last refused one by default')
+            help='with --scheduler-log: the request to explain (req-...), or '
+            'the UUID of its instance (default: the last refused request)')
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
-        """Find the verdicts, or what a log has of them."""
+        """Judge the hosts, or read the verdicts in a log."""
         if parsed_args.scheduler_log is not None:
             return _explain_log(parsed_args)
         if parsed_args.request_id is not None:
@@ -86,9 +86,9 @@ class ExplainRefusal(command.Report):
 
 
 def _explain(args: argparse.Namespace) -> verdict.Explanation:
-    """Explain what the arguments ask for.
+    """Explain the request of the arguments.
 
-    :raises InvalidInput: for an argument that cannot be used
+    :raises InvalidInput: for an invalid argument
     :raises Unreachable: if the cloud cannot be read
     """
     if args.server is not None and (
@@ -142,21 +142,20 @@ def _ask_cloud(args: argparse.Namespace) -> verdict.Explanation:
 
 
 def _explain_log(args: argparse.Namespace) -> command.CommandResult:
-    """Find the last refusal, the list of others and shadow mode.
+    """Explain a refusal in a log, list the others, and summarize shadow mode.
 
-    :raises InvalidInput: if the log has nothing of these, or for an option
-        that has no effect
+    :raises InvalidInput: if the log has none of these, or for an option that
+        has no effect
     """
     for option in _OPTIONS_OF_FLEETS:
         if getattr(args, option):
             raise exception.InvalidInput(
-                f'--{option}',
-                'is not for --scheduler-log, which has what was asked '
-                'for and the hosts')
+                f'--{option}', 'is not for --scheduler-log, whose log has the '
+                'request and the hosts')
     found = log_reading.read(_lines(args.scheduler_log), args.request_id)
     if not found.refusals and not found.shadow:
         raise exception.InvalidInput(input_file.name(args.scheduler_log),
-                                     _nothing(found, args.request_id))
+                                     _explain_empty(found, args.request_id))
     return command.CommandResult(
         log_report.document(found),
         lambda: log_report.text(found, terminal.width()),
@@ -164,10 +163,10 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Read the log, as far as it can be read.
+    """Yield the lines of a log up to a damaged place.
 
-    Only the beginning of a long line is read: what a user of the cloud has
-    chosen must not become the beginning of another one.
+    Long lines are cut, and their rest is dropped, so that text which a user
+    of the cloud chose cannot become the beginning of a line.
     """
     begins = True
     try:
@@ -179,7 +178,7 @@ def _lines(path: str) -> Iterator[bytes]:
         output.complain(f'hpcvirt: {exc}')
 
 
-def _nothing(found: log_reading.Found, request: str | None) -> str:
+def _explain_empty(found: log_reading.Found, request: str | None) -> str:
     cut = (f'; {words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
            'be read: cut, or possibly forged by a user'
            if found.unreadable else '')

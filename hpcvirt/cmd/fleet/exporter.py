@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Serve what a fleet still takes to Prometheus.
+"""Serve the capacity of a fleet to Prometheus.
 
-A scrape reads the fleet afresh if the last reading is too old, and two scrapes
-that come at once share a reading. After a reading that failed there are no
-figures of the fleet until one succeeds: what was true before is not shown as
-if it still were.
+A scrape reads the fleet again if the last reading is too old; simultaneous
+scrapes share a reading. After a failed reading no figures of the fleet are
+served until a reading succeeds, since outdated figures would mislead.
 """
 
 import contextlib
@@ -31,25 +30,25 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
 
-#: Connections at a time, and seconds that a request may take to arrive.
+#: Limit of simultaneous connections, and time limit of receiving a request.
 MAX_CONNECTIONS = 8
 REQUEST_S = 5.0
 
 HOST, PORT = '127.0.0.1', 9834
 
-#: Reads the fleet.
+#: The type of a function that reads the fleet.
 Read = Callable[[], Sequence[metrics.Family]]
 
 
 class FleetCollector(registry.Collector):
-    """Reads the fleet when Prometheus asks for it."""
+    """A collector that reads the fleet at a scrape."""
 
     def __init__(self, read: Read, max_age_s: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
         """Read the fleet for the first time.
 
-        :raises InvalidInput: if what the user has named is wrong
-        :raises NotInstalled: if Nova is needed and missing
+        :raises InvalidInput: for an invalid file or argument
+        :raises NotInstalled: if Nova is needed, but missing
         """
         self._read = read
         self._max_age_s = max_age_s
@@ -64,7 +63,7 @@ class FleetCollector(registry.Collector):
         self._refresh(first=True)
 
     def collect(self) -> Iterator[core.Metric]:
-        """Yield the metrics of a fleet that was read not long ago."""
+        """Yield the metrics, and read the fleet again if they are too old."""
         # A second scrape waits for the reading of the first one.
         with self._lock:
             if self._clock() >= self._due:
@@ -83,7 +82,7 @@ class FleetCollector(registry.Collector):
             if first and isinstance(exc, exception.InvalidInput
                                     | exception.NotInstalled):
                 raise
-            # The next scrape tries again; this one says that it failed.
+            # The metrics report the failure, and the next scrape tries again.
             self._failures += 1
             output.complain('hpcvirt capacity: ' + (
                 str(exc) if isinstance(exc, exception.HpcvirtError)
@@ -102,7 +101,7 @@ class FleetCollector(registry.Collector):
             value=self._last_success)
         yield core.GaugeMetricFamily(
             'hpcvirt_read_duration_seconds',
-            'How long the last reading of the fleet took, with the counting',
+            'How long the last reading of the fleet took, including counting',
             value=self._seconds)
         yield core.CounterMetricFamily(
             'hpcvirt_read_failures', 'Readings of the fleet that failed',
@@ -110,7 +109,7 @@ class FleetCollector(registry.Collector):
 
 
 def metric(family: metrics.Family) -> core.Metric:
-    """Turn a gauge into one of the library."""
+    """Convert a gauge to the type of prometheus_client."""
     found = core.GaugeMetricFamily(family.name, family.help,
                                     labels=family.labels)
     for labels, value in family.samples.items():
@@ -119,9 +118,9 @@ def metric(family: metrics.Family) -> core.Metric:
 
 
 def address(words: str) -> tuple[str, int]:
-    """Understand an address: a host, a port, or both.
+    """Parse an address: a host, a port, or both.
 
-    :raises InvalidInput: if it is none of these
+    :raises InvalidInput: if it has another form
     """
     host, colon, port = words.rpartition(':')
     if words.isdecimal():
@@ -141,9 +140,9 @@ def address(words: str) -> tuple[str, int]:
 
 
 def serve(read: Read, where: tuple[str, int], max_age_s: float) -> None:
-    """Serve until SIGTERM.
+    """Serve the fleet until SIGTERM.
 
-    :raises InvalidInput: if the address, or what is read, cannot be used
+    :raises InvalidInput: for an invalid address, file or argument
     """
     with (command.sigterm_event() as stop,
           run_server(FleetCollector(read, max_age_s), where)):
@@ -153,7 +152,7 @@ def serve(read: Read, where: tuple[str, int], max_age_s: float) -> None:
 @contextlib.contextmanager
 def run_server(collector: registry.Collector,
                where: tuple[str, int]) -> Iterator[None]:
-    """Serve what is collected in another thread.
+    """Serve the metrics of a collector in another thread.
 
     :raises InvalidInput: if the address cannot be used
     """
@@ -168,7 +167,7 @@ def run_server(collector: registry.Collector,
     print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
           flush=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
-    # A signal that another thread takes does not wake the main thread.
+    # Signals must reach the main thread, or they would not wake it.
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         thread.start()
@@ -183,7 +182,7 @@ def run_server(collector: registry.Collector,
 
 
 class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
-    """A server of few connections, as strangers may hold them."""
+    """A server that limits its connections, which clients may hold open."""
 
     request_queue_size = 128
     daemon_threads = True
@@ -191,7 +190,7 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
 
     def __init__(self, where: tuple[str, int], app: wsgi.WSGIApplication,
                  ) -> None:
-        """Listen.
+        """Listen on the address.
 
         :raises OSError: if the address cannot be used
         """
@@ -208,7 +207,7 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         try:
             super().process_request(request, client_address)
         except RuntimeError:
-            # There can be no further thread now.
+            # The system allows no further thread.
             self._free.release()
             self.shutdown_request(request)
 
@@ -220,11 +219,11 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do nothing: a connection that breaks is no event."""
+        """Ignore errors, such as broken connections."""
 
 
 class _Handler(simple_server.WSGIRequestHandler):
-    #: Of one send or receive.
+    #: Time limit of a single send or receive.
     timeout = REQUEST_S
 
     def setup(self) -> None:
@@ -234,7 +233,7 @@ class _Handler(simple_server.WSGIRequestHandler):
         self._timer.start()
 
     def get_environ(self) -> dict[str, Any]:
-        # The request is complete; the fleet may take long to be read.
+        # The request is complete, and reading the fleet may take long.
         self._timer.cancel()
         return super().get_environ()
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt make-room``: move the fewest instances so that a guest fits."""
+"""``hpcvirt make-room``: move the fewest instances so that others fit."""
 
 import argparse
 import sys
@@ -18,24 +18,24 @@ from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
 from hpcvirt.model import flavor as flavor_model
 
-#: More than this many instances at once have no plan of so few moves.
+#: Two moves cannot make room for more instances.
 MAX_INSTANCES = 1000
 
 
 class MakeRoom(command.Report):
-    """Find the fewest moves that make room.
+    """Find the fewest moves that make room for an instance.
 
-    Find the fewest instances to move to other hosts so that one more instance
-    of a flavor fits, or several more, and the order of the moves. With
-    --apply, make the moves, one after the other. The rows are the moves.
+    Find the fewest instances to move to other hosts so that one or more
+    instances of a flavor fit, and the order of the moves. With --apply, carry
+    out the moves one after the other. The rows are the moves.
     """
 
     epilog = arguments.EPILOG + """
-With --apply, the cloud is chosen as by every OpenStack client: clouds.yaml
-(OS_CLOUD or --os-cloud), or the other OS_* variables. Exit status: 0 if the
-instances fit, now or after the moves; 1 if no moves are enough; 2 if the input
-or the cloud cannot be used; 3 if a move did not do as planned, and those after
-it were not begun.
+With --apply, the cloud is selected as in every OpenStack client: by
+clouds.yaml (OS_CLOUD or --os-cloud), or by the other OS_* variables. Exit
+status: 0 if the instances fit, now or after the moves; 1 if no moves suffice;
+2 if the input or the cloud cannot be used; 3 if a move failed, so that later
+ones were not begun.
 """
     rows = 'moves'
     fields = ('id', 'from', 'to', 'cells', 'kind')
@@ -44,34 +44,33 @@ it were not begun.
         arguments.add_flavor(parser)
         parser.add_argument(
             '--standing', metavar='NAME=N', action='append', default=[],
-            help='in place of --flavor: keep room for N instances of this '
-            'flavor, and for those of each other --standing at once; may be '
-            'given several times')
+            help='instead of --flavor: keep room for N instances of this '
+            'flavor, at the same time as for those of other --standing '
+            'options; may be given several times')
         parser.add_argument(
             '--count', metavar='N', type=_count, default=1,
-            help='the number of instances that must fit at once, on any hosts '
-            '(1 by default)')
+            help='number of instances that must fit at the same time, on any '
+            'hosts (default: 1)')
         parser.add_argument(
             '--moves', metavar='K', type=int, default=2, choices=range(3),
-            help='the most moves, 0 to 2 (2 by default)')
+            help='maximum number of moves, 0 to 2 (default: 2)')
         parser.add_argument(
             '--cold', action='store_true', help='allow cold migrations, as '
             'few as possible, of instances that cannot be live-migrated, such '
             'as those with virtual functions')
         parser.add_argument(
-            '--apply', action='store_true', help='make the moves, and stop at '
-            'the first that does not do as planned; without it they are only '
-            'printed')
+            '--apply', action='store_true', help='carry out the moves, and '
+            'stop at the first that fails; without it they are only printed')
         cloud_arguments.add(parser)
         arguments.add(parser)
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
-        """Find the moves, and with --apply make them."""
+        """Find the moves, and carry them out with --apply."""
         plans, document, text = _search(parsed_args)
         moves = [move for plan in plans if plan for move in plan.moves]
         done = True
         if parsed_args.apply and moves:
-            # For people, what is planned stands before what is done.
+            # The format table prints the plan before its progress.
             shown = (parsed_args.formatter == 'table'
                      and not parsed_args.columns)
             if shown:
@@ -86,9 +85,9 @@ it were not begun.
 
 def _search(args: argparse.Namespace) -> tuple[
         Sequence[moving.MovePlan | None], dict[str, Any], str]:
-    """Search the moves.
+    """Search for the moves.
 
-    :returns: the moves of each kind of instance, their document and their text
+    :returns: the plan for each flavor, their document and their text
     """
     if bool(args.flavor) == bool(args.standing):
         raise exception.InvalidInput(
@@ -134,7 +133,11 @@ def _wanted(word: str, args: argparse.Namespace,
 
 def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
            args: argparse.Namespace, shown: bool) -> bool:
-    """Make moves, and say so if shown; stop where one fails."""
+    """Carry out moves until one fails; print their progress if shown.
+
+    :param documents: documents of the moves, which get their outcome
+    :returns: whether all moves succeeded
+    """
     # The client libraries take half a second to load.
     from hpcvirt.cloud import migrations
     migrator = migrations.Migrator(cloud_arguments.connect(args))

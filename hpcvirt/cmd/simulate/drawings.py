@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw what came of a replay: losses, differences, and a fleet over time.
+"""Draw the results of a replay: losses, differences, and a fleet over time.
 
-What colours tell apart, patterns tell apart too.
+The style sheet tells parts apart by patterns as well as by colours.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,10 @@ Points = Sequence[Mapping[str, Any]]
 
 def draw_stack(parts: Mapping[str, float], whole: float, label: str,
                bound: float | None = None) -> markupsafe.Markup:
-    """Draw parts of a whole one after the other, and a bound across them.
+    """Draw the parts of a whole in a bar, and a bound across it.
 
-    :param parts: kind -> size
-    :param bound: where its line is; None for no line
+    :param parts: kind to size
+    :param bound: position of the bound, None for no line
     """
     drawn = [svg.rectangle('outline', 0.5, 0.5, _BAR - 1, _BAR_HEIGHT - 1)]
     at = 0.0
@@ -45,7 +45,7 @@ def interval(value: float, ends: tuple[float, float] | None, reach: float,
              label: str) -> markupsafe.Markup:
     """Draw a difference and its interval around zero.
 
-    :param reach: the largest number on either side
+    :param reach: the ends of the scale are -reach and reach
     """
     def place(number: float) -> float:
         return round(_BAR / 2 + (_BAR / 2 - 6) * number / (reach or 1), 1)
@@ -82,7 +82,8 @@ def curve(points: Points, value: Callable[[Mapping[str, Any]], float],
           most: float, most_words: str, label: str) -> markupsafe.Markup:
     """Draw one value over time.
 
-    :param most: the highest value that is drawn
+    :param most: the upper end of the scale
+    :param most_words: its label
     """
     across, up = _scales(points, most)
     drawn = [svg.line('axis', _LEFT, up(0), _WIDTH, up(0)),
@@ -107,7 +108,7 @@ def _scales(points: Points, most: float) -> tuple[_Scale, _Scale]:
 def _steps(points: Points, across: _Scale, up: _Scale,
            value: Callable[[Mapping[str, Any]], float],
            ) -> list[tuple[float, float]]:
-    """Hold each value until the next point."""
+    """Return the points of a step function, which holds each value."""
     found: list[tuple[float, float]] = []
     for each in points:
         x, y = across(each['hours']), up(value(each))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The empty fleet of a replay, from the arguments that describe it."""
+"""Make the empty fleet of a replay from the arguments."""
 
 import argparse
 import dataclasses
@@ -19,8 +19,8 @@ from hpcvirt.model import flavor as flavor_model
 def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
     """Read the hosts, and read or plan the flavors.
 
-    :returns: the fleet, and whether its flavors are given rather than planned
-    :raises InvalidInput: for a file or an argument that cannot be used
+    :returns: the fleet, and whether its flavors are given, not planned
+    :raises InvalidInput: for an invalid file or argument
     """
     document = hosts.read(args)
     given: dict[str, flavor_model.Flavor] = {}
@@ -28,13 +28,13 @@ def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
         for flavor in hosts.read_flavors(path):
             if given.setdefault(flavor.name, flavor) is not flavor:
                 raise exception.InvalidInput(
-                    path, f'has a flavor {flavor.name[:64]}, but there is '
-                    'one already')
+                    path, f'has a flavor {flavor.name[:64]}, which another '
+                    'file has, too')
     if args.fleet is not None:
         if args.cpus or args.pages:
             raise exception.InvalidInput(
                 '--cpus' if args.cpus else '--pages', 'cannot be used with '
-                '--fleet; its profiles say what guests may have')
+                '--fleet, whose profiles divide the hosts')
         document = dataclasses.replace(document, flavors=tuple(
             given.values()) or document.flavors)
         fleet, flavors = assemble.make_fleet(document)
@@ -56,7 +56,7 @@ def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
 
 def _empty(document: documents.FleetDocument, fleet: state.Fleet,
            flavors: tuple[flavor_model.Flavor, ...]) -> state.Fleet:
-    """Let all instances leave; the hosts of an entry then are alike."""
+    """Remove all instances; the hosts of an entry are then alike."""
     by_name = {host.name: host for host in fleet.hosts}
     found: list[state.FleetHost] = []
     for own in document.classes.values():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What came of a replay, as one HTML page that needs no other file."""
+"""Write the results of a replay as one self-contained HTML page."""
 
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ _CAUSES = tuple(cause.value for cause in outcome.Cause)
 
 
 def page(result: scenarios.ScenarioResult) -> str:
-    """Write the page."""
+    """Return the page."""
     found = report.document(result)
     environment = templates.environment('hpcvirt.cmd.simulate')
     html: str = environment.get_template('simulate.html.j2').render(
-        title=TITLE, marks={}, told=[*report.describe_input(found)],
+        title=TITLE, marks={}, introduction=[*report.describe_input(found)],
         notes=[*found['workload']['notes'], *found['workload']['rule']],
         causes=_CAUSES, lost=[*_lost(found)], refused=[*_refused(found)],
         paired=[*_paired(found)], intervals=report.intervals(result),
@@ -36,7 +36,7 @@ def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     most = max(bound, *(each['lost_percent'] for each in found['strategies']))
     for each in found['strategies']:
         hours = each['core_hours']
-        # Those of a few milliseconds are rounded to 0.
+        # The core-hours of a few milliseconds are rounded to 0.
         parts = {cause: 100 * hours[f'lost_to_{cause}']
                  / (hours['offered'] or 1) for cause in _CAUSES}
         yield {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Show on a terminal how far the replays are."""
+"""Show the progress of replays on a terminal."""
 
 import contextlib
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from hpcvirt.simulate import simulation
 
 @contextlib.contextmanager
 def show_bars(names: Sequence[str]) -> Iterator[simulation.Show]:
-    """Show a bar for each task on standard error, if that is a terminal."""
+    """Show a progress bar for each task, if standard error is a terminal."""
     console = consoles.Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield _show_nothing
         return
-    # No thread draws: a process with threads must not be forked.
+    # No refresh thread, since a process with threads must not be forked.
     with bars.Progress(
             bars.TextColumn('{task.description}', markup=False),
             bars.BarColumn(), bars.TaskProgressColumn(),

@@ -26,20 +26,20 @@ if typing.TYPE_CHECKING:
 class SimulateWorkload(command.Report):
     """Replay a workload over a fleet.
 
-    Replay the requests of a workload over a fleet that is empty at first, once
-    for each strategy of choosing hosts. Print what each strategy loses: the
+    Replay the requests of a workload over an initially empty fleet, once for
+    each strategy of choosing hosts. Print what each strategy loses: the
     core-hours of the requests that it refuses, and the causes.
     """
 
     epilog = hosts.EPILOG + """
-To answer a what-if, run the command again with other hosts, another profile or
-other flavors: with a larger COUNT, or a smaller one for drained hosts; with a
-profile that sets smt: leave, page_size, smallest_cores or devices. --load is a
-share of the CPUs of the fleet. To send the same requests to other hosts, leave
-it out, or divide it by the growth of the CPUs for guests.
+To answer a what-if question, run the command again with other hosts, another
+profile or other flavors: with a larger COUNT, or a smaller one for drained
+hosts; with a profile that sets smt: leave, page_size, smallest_cores or
+devices. --load is relative to the CPUs of the fleet. To send the same requests
+to other hosts, omit it, or divide it by the growth of the CPUs for guests.
 
-The same files and arguments always print the same document. The number of
-decisions in a second is printed on standard error.
+The same files and arguments always print the same document. The speed in
+decisions per second is printed on standard error.
 """
     rows = 'strategies'
     fields = ('name', 'lost_percent', 'refused', 'largest_accepted_percent',
@@ -49,9 +49,9 @@ decisions in a second is printed on standard error.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--workload', metavar='FILE|MODEL', required=True,
-            help='the requests, with their times: a log, whose form is '
-            'detected, or a model, lublin or cloud, with the number of its '
-            'jobs, as in cloud:20000')
+            help='the requests with their times: a log, whose format is '
+            'detected, or a model, lublin or cloud, with its number of jobs, '
+            'as in cloud:20000')
         hosts.add_hosts(parser)
         hosts.add_fleet(parser)
         hosts.add_division(parser)
@@ -66,38 +66,38 @@ decisions in a second is printed on standard error.
             '--compare', metavar='LIST', default='nova,packing,hpcvirt',
             help='the strategies, separated by commas: nova, packing, '
             'best-fit and hpcvirt; add +fullest to let the claim use the '
-            'fullest cells first, and +moves to let other guests move '
+            'fullest host cells first, and +moves to let other guests move '
             '(default: %(default)s)')
         parser.add_argument(
             '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
-            'with the filters, weighers and multipliers of this nova.conf; '
-            'the strategy is named nova.conf')
+            'with the filters, weighers and multipliers of this nova.conf, as '
+            'the strategy nova.conf')
         parser.add_argument(
             '--load', metavar='X', type=_positive,
-            help='change the times of the requests so that they ask for X '
+            help='scale the times of the requests so that they request X '
             'times the CPUs of the fleet on average (default: keep the times)')
         parser.add_argument(
             '--vf-share', metavar='X', type=_share, default=0.0,
-            help='let this share, from 0 to 1, of the requests without a '
-            'virtual function ask for one (default: 0)')
+            help='add a virtual function to this share, from 0 to 1, of the '
+            'requests without one (default: 0)')
         parser.add_argument(
             '--moves', metavar='K', type=int, default=2, choices=(1, 2),
-            help='how many other guests may move for one request in a '
-            'strategy with +moves, 1 or 2 (default: %(default)s)')
+            help='how many other guests may move for a request in a strategy '
+            'with +moves, 1 or 2 (default: %(default)s)')
         parser.add_argument(
             '--windows', metavar='N', default=10,
             type=command.whole_number(1, 1000),
-            help='into how many parts a replay is divided to compute '
-            'intervals (default: %(default)s)')
+            help='number of parts of a replay, from which intervals are '
+            'computed (default: %(default)s)')
         parser.add_argument(
             '--seeds', metavar='N', default=1,
             type=command.whole_number(1, 1000),
-            help='how often a model is replayed, each time with another '
-            'seed, to compute intervals (default: %(default)s)')
+            help='number of replays of a model with different seeds, from '
+            'which intervals are computed (default: %(default)s)')
         parser.add_argument(
-            '--html', metavar='FILE', help='also write one self-contained '
-            'page with drawings; an existing file is replaced only if it is '
-            'such a page')
+            '--html', metavar='FILE', help='also write a self-contained page '
+            'with drawings; an existing file is replaced only if it is such a '
+            'page')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Replay the workload."""
@@ -117,7 +117,7 @@ decisions in a second is printed on standard error.
         result = simulation.simulate(scenario, compared, args.windows,
                                      progress.show_bars, others)
         for name, replays in result.replays.items():
-            _tell_speed(name, replays)
+            _print_speed(name, replays)
         if args.html is not None:
             html_file.write(args.html, page.page(result), page.TITLE)
         return command.CommandResult(
@@ -160,16 +160,15 @@ def _make_scenario(args: argparse.Namespace) -> 'scenarios.Scenario':
     else:
         raise exception.InvalidInput(
             '--seeds', 'is for models, which are '
-            f'{" and ".join(synthetic.MODELS)}; a log is divided into '
-            '--windows')
+            f'{" and ".join(synthetic.MODELS)}; use --windows for a log')
     return simulation.make_scenario(
         input_file.name(args.workload), found, fleet, args.load,
         own=model is not None or not are_given, vf_share=args.vf_share)
 
 
 def _load_nova(path: str) -> 'simulations.Engine':
-    """Prepare the replay that a nova.conf decides."""
-    # Nova takes seconds to load, and need not be there.
+    """Return the replay engine that uses a nova.conf."""
+    # Nova is optional, and takes seconds to load.
     with extras.require('nova'), warnings.catch_warnings():
         warnings.simplefilter('ignore')
         from hpcvirt.controller.replay import replay as nova_replay
@@ -178,9 +177,9 @@ def _load_nova(path: str) -> 'simulations.Engine':
     return nova_replay.replay
 
 
-def _tell_speed(name: str, replays: 'Sequence[totals.Replay]') -> None:
+def _print_speed(name: str, replays: 'Sequence[totals.Replay]') -> None:
     number = sum(len(each.outcome.fates) for each in replays)
     seconds = sum(each.outcome.seconds for each in replays)
     output.complain(f'{name}: {number} decisions in {seconds:.1f} s'
-                    + (f', {number / seconds:.0f} a second' if seconds
+                    + (f', {number / seconds:.0f} per second' if seconds
                        else ''))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Arguments that several verbs of ``hpcvirt study`` share."""
+"""The arguments that several commands of ``hpcvirt study`` share."""
 
 import argparse
 import typing
@@ -27,13 +27,13 @@ def add_case(parser: argparse.ArgumentParser) -> None:
 
 def add_hosts(parser: argparse.ArgumentParser) -> None:
     """Add the hosts of the site; a case may span several."""
-    # It loads all that reads a host, which lists of studies do not need.
+    # The import takes long, and lists of studies do not need it.
     from hpcvirt.cmd import hosts
     hosts.add_hosts(parser, '+')
     parser.add_argument(
         '--profile', metavar='NAME|FILE',
-        help='the choices of the operator, as for "hpcvirt flavor plan"; by '
-        'default dense, as in the studies')
+        help='the resources of each host for guests, as for "hpcvirt flavor '
+        'plan" (default: dense, as in the studies)')
 
 
 def find_study(args: argparse.Namespace) -> study.Study:
@@ -48,7 +48,7 @@ def find_study(args: argparse.Namespace) -> study.Study:
 def planner(args: argparse.Namespace) -> 'case_plan.CasePlanner':
     """Return the planner of cases for the hosts that the arguments name.
 
-    :raises InvalidInput: for a file that cannot be used
+    :raises InvalidInput: for an invalid file
     """
     from hpcvirt.acceptance import case_plan
     from hpcvirt.cmd import hosts

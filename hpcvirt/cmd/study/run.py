@@ -34,10 +34,10 @@ from hpcvirt.cmd.study import arguments
 class RunStudy(command.Report):
     """Run a case of a study on hosts of a site.
 
-    Without --apply, print what must be set by hand and what would be done.
-    With it, create a flavor, start instances on the hosts, run the benchmarks
-    of the case in them and natively, and remove all that was created. The
-    hosts must be free of other instances. If the command is killed, the same
+    Without --apply, print the settings to make by hand and the steps. With
+    it, create a flavor, start instances on the hosts, run the benchmarks of
+    the case in them and natively, and remove everything that was created. The
+    hosts must have no other instances. If the command is killed, the same
     command continues.
     """
 
@@ -56,26 +56,26 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
                             'show"')
         arguments.add_hosts(parser)
         parser.add_argument('--image', metavar='NAME|UUID',
-                            help='an image with the benchmarks')
+                            help='image with the benchmarks')
         parser.add_argument('--network', action='append', default=[],
                             metavar='NAME', dest='networks',
-                            help='a network on which this machine reaches '
+                            help='network in which this machine reaches '
                             'instances by ssh; once for each network of the '
                             'case')
         parser.add_argument('--native', default='ssh://{host}',
-                            metavar='TARGET', help='the host itself; {host} '
-                            'stands for its name (default: %(default)s)')
+                            metavar='TARGET', help='the host; {host} stands '
+                            'for its name (default: %(default)s)')
         parser.add_argument('--instead', metavar='NAME',
-                            help='a free benchmark to run instead of one of '
-                            'the case, where the study allows it')
+                            help='a free benchmark that replaces one of the '
+                            'case, if the study allows it')
         parser.add_argument('--pairs', type=command.whole_number(1, 1000),
                             default=10, metavar='N',
-                            help='pairs that count (default: %(default)s)')
+                            help='number of pairs (default: %(default)s)')
         targets.add_instances(parser)
 
     def answer(self, parsed_args: argparse.Namespace,
                ) -> command.CommandResult:
-        """Print what is to be done, and with --apply do it."""
+        """Print the steps, and carry them out with --apply."""
         args = parsed_args
         study_ = study_catalogue.get(args.study)
         case = study_.case(args.case)
@@ -111,13 +111,13 @@ def _check(args: argparse.Namespace, networks: int) -> None:
         raise exception.InvalidInput('--image', 'is missing')
     if (args.apply or args.networks) and len(args.networks) != networks:
         raise exception.InvalidInput(
-            '--network', f'is given {len(args.networks)} times, and the case '
-            f'needs {networks}')
+            '--network', f'is given {len(args.networks)} times, but the case '
+            f'needs {networks} networks')
 
 
 def _steps(args: argparse.Namespace, planned: case_plan.CasePlan,
            chosen: study_case.StudyCase) -> Iterator[str]:
-    """Say what is to be done."""
+    """Yield the steps, in lines."""
     yield 'Set by hand before:'
     for line in case_plan.list_settings(planned):
         yield f'  {line}'.rstrip()
@@ -128,7 +128,7 @@ def _steps(args: argparse.Namespace, planned: case_plan.CasePlan,
         yield f'Start {scaled.per_host} instances of it on {host}'
     names = dict.fromkeys(
         f'{each.benchmark}/{each.variant}' for each in chosen.benchmarks)
-    yield (f'Run {", ".join(names)} in all of them and on '
+    yield (f'Run {", ".join(names)} in all instances and on '
            f'{_native(args, "HOST")}, {args.pairs} times')
     yield 'Delete the instances and the flavor'
     if not args.apply:

@@ -26,7 +26,7 @@ class ListStudies(command.Report):
     fields = ('id', 'title', 'source')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Find the studies."""
+        """Load the studies."""
         del args
         studies = study_catalogue.studies()
         return command.CommandResult(
@@ -37,8 +37,8 @@ class ListStudies(command.Report):
 class ShowStudy(command.Report):
     """Show a published study.
 
-    Its document, its cases, and its figures with the ratios computed from
-    them. The rows are the figures.
+    Print its document, its cases, and its figures with the ratios computed
+    from them. The rows are the figures.
     """
 
     rows = 'rows'
@@ -50,7 +50,7 @@ class ShowStudy(command.Report):
         arguments.add_case(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Find the study."""
+        """Load the study."""
         study_ = arguments.find_study(args)
         return command.CommandResult(
             document.describe_study(study_),
@@ -60,8 +60,8 @@ class ShowStudy(command.Report):
 class ScaleStudy(command.Report):
     """Scale the cases of a study to hosts.
 
-    Say how the hosts of a site can run the cases, and which cases they cannot
-    run. The exit status is 1 if they can run none of them.
+    Print how the hosts of a site can run each case, or why they cannot. The
+    exit status is 1 if they cannot run any case.
     """
 
     fields = ('case', 'hosts', 'per_host', 'launch', 'reason')
@@ -93,8 +93,8 @@ class ScaleStudy(command.Report):
 class CompareStudy(command.Report):
     """Compare the figures of a study with your results.
 
-    The newest results of "hpcvirt bench run --study" count. A figure without
-    a result is shown as not yet run.
+    The newest results of "hpcvirt bench run --study" count. Figures without a
+    result are marked as not yet run.
     """
 
     fields = ('id', 'case', 'what', 'native', 'guest', 'unit', 'ratio',
@@ -124,7 +124,7 @@ def _runs(args: argparse.Namespace) -> list[record.Run]:
     store = store_arguments.open_existing(args)
     if store is None and args.store is None:
         raise exception.InvalidInput(
-            args.data, f'has no {location.DATABASE}: "hpcvirt bench run" '
+            args.data, f'has no {location.DATABASE}; "hpcvirt bench run" '
             'creates it')
     if store is None:
         return []

@@ -2,10 +2,10 @@
 
 """Read workloads: logs of batch systems, and tables of a cloud's instances.
 
-The form is recognized by the content, never by the name of the file. Files
-that gzip has compressed are expanded.
+The format is detected by the content, never by the name of the file. Files
+that are compressed by gzip are expanded.
 
-To add a form, write a module with its reader, and add a line to ``_FORMS``.
+To add a format, write a module with its reader, and add it to ``_FORMS``.
 """
 
 from hpcvirt import exception
@@ -22,12 +22,12 @@ def workload(path: str) -> workloads.Workload:
     """Read a workload.
 
     :param path: a file, or ``-`` for standard input
-    :raises InvalidInput: naming the file, and the line if one is at fault
+    :raises InvalidInput: with the file, and the line that is wrong
     """
     log = logs.Log(path)
     for recognizes, read in _FORMS:
         if recognizes(log.first):
             return read(log)
     raise exception.InvalidInput(
-        log.where, 'has an unknown form; expected a CSV of boots and '
+        log.where, 'has an unknown format; expected a CSV of boots and '
         'deletions, or the Standard Workload Format')

@@ -3,28 +3,27 @@
 """Read a table of the instances that a cloud has booted and deleted.
 
 ``created_at``
-    When the instance was requested.
+    The time of the request.
 ``deleted_at``
-    When it was deleted; empty if it is still running, which it then does to
-    the end of the log.
+    The time of the deletion; empty for an instance that is still running,
+    which then lives until the end of the log.
 ``vcpus``, ``memory_mb``
-    Its size; not needed if ``flavor`` describes it.
+    The size of the instance; not needed if ``flavor`` has it.
 ``flavor``
-    The name of its flavor; or all of the flavor in JSON, as Nova's database
-    has it.
+    The name of the flavor, or the flavor in JSON as in Nova's database.
 ``vfs``, ``gpus``
-    Its virtual functions and whole GPUs; none if the column is missing.
+    The number of virtual functions and whole GPUs; 0 without the column.
 ``extra_specs``
-    The extra specs of its flavor in JSON. Without this column a flavor is
+    The extra specs of the flavor in JSON. Without this column a flavor is
     only a name.
 ``uuid``
-    The instance; a row that repeats one is left out.
+    The id of the instance; repeated rows are left out.
 ``reservation_id``
-    Instances with the same one were requested together, and are placed or
-    refused together.
+    The id of the request; instances with the same id are placed or refused
+    together.
 
-Columns have these names in any order; others are ignored. A time is in UTC,
-or in seconds.
+The columns have these names in any order; other columns are ignored. Times
+are in UTC, or in seconds.
 """
 
 import json
@@ -45,14 +44,14 @@ _Size = tuple[int, int, str, int, int]
 
 
 def recognizes(first: str) -> bool:
-    """Whether a log begins like this."""
+    """Whether this is the first line of such a table."""
     return {'created_at', 'deleted_at'} <= set(tables.columns(first))
 
 
 def read(log: logs.Log) -> workloads.Workload:
     """Read the instances.
 
-    :raises InvalidInput: naming the line at fault
+    :raises InvalidInput: with the line that is wrong
     """
     table = tables.Table(log)
     flavors = _Flavors(log, table)
@@ -72,7 +71,7 @@ def read(log: logs.Log) -> workloads.Workload:
         begin = table.time(created, 'created_at')
         until = table.time(deleted, 'deleted_at') if deleted else None
         end = max(end, begin, until or 0)
-        size = (*flavors.of(*described),
+        size = (*flavors.parse(*described),
                 table.whole(vfs or '0', 'vfs', _MAX_DEVICES),
                 table.whole(gpus or '0', 'gpus', _MAX_DEVICES))
         group = reservation or f'line {log.number}'
@@ -108,7 +107,7 @@ def read(log: logs.Log) -> workloads.Workload:
 class _Flavors:
     """The flavors that a log describes.
 
-    :ivar described: by name; of two with one name, the second has a number
+    :ivar described: name to flavor; later flavors of a name get a number
     """
 
     def __init__(self, log: logs.Log, table: tables.Table) -> None:
@@ -117,8 +116,8 @@ class _Flavors:
         self._known: dict[tuple[str, ...], tuple[int, int, str]] = {}
         self.described: dict[str, flavor_model.Flavor] = {}
 
-    def of(self, *size: str) -> tuple[int, int, str]:
-        """Read CPUs, memory, and the name of the flavor if it is described.
+    def parse(self, *size: str) -> tuple[int, int, str]:
+        """Parse CPUs, memory, and the name of the flavor if it is described.
 
         :param size: ``vcpus``, ``memory_mb``, ``flavor`` and ``extra_specs``
         """
@@ -134,7 +133,7 @@ class _Flavors:
             for key in ('cur', 'nova_object.data'):
                 data = data.get(key, data)
                 if not isinstance(data, Mapping):
-                    raise self._log.fault('flavor: is not one of Nova')
+                    raise self._log.fault('flavor: is not a flavor of Nova')
             name = str(data.get('name', ''))
             vcpus = str(data.get('vcpus', ''))
             memory = str(data.get('memory_mb', ''))
@@ -152,7 +151,7 @@ class _Flavors:
 
     def _describe(self, name: str, cpus: int, mib: int,
                   specs: Mapping[str, str]) -> str:
-        """Keep a flavor; of one that has changed, both."""
+        """Record a flavor, and return its name; changed ones get a number."""
         number = 1
         while True:
             own = name if number == 1 else f'{name} ({number})'

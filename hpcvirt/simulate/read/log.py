@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read a log line by line, and bring its jobs into order."""
+"""Read a log line by line, and sort its jobs."""
 
 import operator
 from collections.abc import Iterator
@@ -12,23 +12,22 @@ from hpcvirt import input_file
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import workload as workloads
 
-#: The longest line in bytes; the extra specs of a flavor may be in one.
+#: Limit of a line in bytes; it may have the extra specs of a flavor.
 LONGEST = 1 << 16
-#: The most jobs that are kept. The longest public log has 2,695,548.
+#: Limit of the jobs that are used. The longest public log has 2,695,548.
 MAX_JOBS = 2_000_000
-#: The most lines of a log, comments and empty ones included.
+#: Limit of the lines, including comments and empty lines.
 MAX_LINES = 10_000_000
-#: Times and durations in seconds must be less: 3000 years. Times in
-#: milliseconds since 1970 are more.
+#: Limit of times and durations in seconds, 3000 years: times in milliseconds
+#: since 1970 exceed it.
 MAX_SECONDS = 1e11
-#: More CPUs than any computer has.
+#: No computer has as many CPUs.
 MAX_CPUS = 100_000_000
-#: More memory in MiB than any computer has: 1 EiB.
+#: No computer has as much memory in MiB: 1 EiB.
 MAX_MIB = 1 << 40
 
-#: A job before it is known which one is the first: the fields of
-#: :class:`hpcvirt.simulate.workload.WorkloadJob`, with the time of the
-#: log's clock.
+#: The fields of :class:`hpcvirt.simulate.workload.WorkloadJob`, but with the
+#: time of the log's clock, since the first job is not known yet.
 Entry = tuple[float, float, int, int, int, str, int, int]
 
 _ARCHIVES = (
@@ -40,10 +39,10 @@ _BYTE_ORDER_MARK = b'\xef\xbb\xbf'
 class Log:
     """The lines of a file as text.
 
-    :ivar path: as the user named it
-    :ivar where: what messages call it
-    :ivar first: the first line that is not empty, without space around it
-    :ivar number: of the line that was read last
+    :ivar path: the file, or ``-`` for standard input
+    :ivar where: its name in messages
+    :ivar first: the first line that is not empty, stripped
+    :ivar number: number of the line that was read last
     :raises InvalidInput: if the file cannot be read, is empty, or is an
         archive
     """
@@ -82,7 +81,7 @@ class Log:
                                       what)
 
     def add(self, *entry: *Entry) -> None:
-        """Add a job, in any order."""
+        """Add a job; jobs need not be in order."""
         self._entries.append(entry)
         self._added += 1
         if len(self._entries) > MAX_JOBS * 5 // 4:
@@ -91,7 +90,7 @@ class Log:
     def workload(self, notes: Sequence[str] = (),
                  flavors: Mapping[str, flavor_model.Flavor] | None = None, *,
                  splits: bool = False) -> workloads.Workload:
-        """Bring the jobs into the order of their time, the first at 0.
+        """Return the workload: the jobs sorted by time, the first at 0.
 
         :raises InvalidInput: if there is no job
         """
@@ -126,10 +125,11 @@ def _text(line: bytes) -> str:
 
 
 def note_count(number: int, one: str, more: str, what: str) -> tuple[str, ...]:
-    """Write a note on a number of jobs, or none if there is none.
+    """Return a note on a number of jobs, or nothing if it is 0.
 
-    :param one: what one of them is called
-    :param what: for example ``left out``
+    :param one: the subject in the singular
+    :param more: the subject in the plural
+    :param what: the end of the sentence, such as ``left out``
     """
     if not number:
         return ()

@@ -2,16 +2,16 @@
 
 """Read the Standard Workload Format of batch systems.
 
-Each line is a job of 18 numbers; a negative number is unknown. Lines that
+Each line is a job with 18 numbers; a negative number is unknown. Lines that
 begin with a semicolon are comments. Source: [SWF-Chapin-1999].
 
-A job gets the processors that were allocated, or else those requested, and
-the memory that was requested, or else that used. It is requested when it was
-submitted: the time that it waited belongs to the scheduler of the log.
+The CPUs of a job are the allocated processors, or else the requested ones. Its
+memory is the requested memory, or else the used one. Its time is that of its
+submission, since its waiting time is due to the scheduler of the log.
 
-Some logs have more fields, and memory that is not in KiB of each processor.
-They are read without the additional fields and without memory. In logs with
-fewer fields the others are unknown.
+Jobs with more fields are read without those fields and without memory, which
+such logs do not give in KiB per processor. In logs with fewer fields, the
+missing fields are unknown.
 """
 
 import math
@@ -22,26 +22,26 @@ from hpcvirt.simulate import workload as workloads
 from hpcvirt.simulate.read import log as logs
 
 _FIELDS, _FEWEST = 18, 5
-#: Fields, counted from 0.
+#: Indices of fields.
 _SUBMIT, _RUN_TIME, _ALLOCATED, _USED_KIB, _REQUESTED, _WANTED_KIB, _STATUS = (
     1, 3, 4, 6, 7, 9, 10)
 
-#: A job that was interrupted has a line for the whole job and one for each
-#: part, of these statuses.
+#: The statuses of lines for parts of an interrupted job, which also has a line
+#: for the whole job.
 _PARTS = frozenset({2, 3, 4})
 
-#: What fields must be less than.
+#: Upper limits of fields, exclusive.
 _LIMITS = (
     (_SUBMIT, logs.MAX_SECONDS), (_RUN_TIME, logs.MAX_SECONDS),
     (_ALLOCATED, logs.MAX_CPUS), (_REQUESTED, logs.MAX_CPUS))
-#: More memory of each processor cannot be meant: 1 TiB.
+#: More memory per processor, 1 TiB, must be a mistake.
 _MAX_KIB = 1 << 30
 
 _MACHINE = re.compile(r';\s*MaxProcs:\s*([0-9]{1,9})\s*$')
 
 
 def recognizes(first: str) -> bool:
-    """Whether a log begins like this."""
+    """Whether this is the first line of such a log."""
     return first.startswith(';') or all(
         re.fullmatch(r'-?[0-9][0-9.]*', field)
         for field in first.split()[:_FIELDS])
@@ -50,7 +50,7 @@ def recognizes(first: str) -> bool:
 def read(log: logs.Log) -> workloads.Workload:
     """Read the jobs that ran.
 
-    :raises InvalidInput: naming the line at fault
+    :raises InvalidInput: with the line that is wrong
     """
     never = parts = vague = longer = unlikely = 0
     machine = ''
@@ -67,7 +67,7 @@ def read(log: logs.Log) -> workloads.Workload:
         try:
             values = [float(field) for field in fields[:width]]
         except ValueError as exc:
-            raise log.fault(f'has a field that is no number ({exc})'
+            raise log.fault(f'has a field that is not a number ({exc})'
                             ) from exc
         values += [-1] * (_FIELDS - width)
         for field, most in _LIMITS:

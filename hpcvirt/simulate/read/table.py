@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read a log that is a table: CSV, or what the client of MariaDB prints."""
+"""Read a log that is a table: CSV, or the output of MariaDB's client."""
 
 import csv
 import datetime
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.simulate.read import log as logs
 
-#: How programs write that a value is missing.
+#: Texts for missing values.
 _MISSING = frozenset({'', 'NULL', 'null', 'None', 'nan', '\\N'})
 _ESCAPES = {'\\\\': '\\', '\\n': '\n', '\\t': '\t', '\\0': '\0'}
 
@@ -43,10 +43,10 @@ class Table:
         return self._log.fault(what)
 
     def rows(self, *wanted: str) -> Iterator[tuple[str, ...]]:
-        """Yield some columns of each row; '' for what is missing.
+        """Yield some columns of each row; '' for a missing value.
 
         :param wanted: names of columns, in lower case
-        :raises InvalidInput: naming the line at fault
+        :raises InvalidInput: with the line that is wrong
         """
         places = [self.names.index(name) if name in self.names else -1
                   for name in wanted]
@@ -68,9 +68,9 @@ class Table:
 
     def number(self, text: str, name: str, most: float,
                least: float = 0) -> float:
-        """Read a number.
+        """Parse a number.
 
-        :raises InvalidInput: naming the line and the column
+        :raises InvalidInput: with the line and the column that is wrong
         """
         try:
             value = float(text)
@@ -83,7 +83,7 @@ class Table:
         return value
 
     def whole(self, text: str, name: str, most: int, least: int = 0) -> int:
-        """Read a whole number; see :meth:`number`."""
+        """Parse a whole number; see :meth:`number`."""
         value = self.number(text, name, most, least)
         if not value.is_integer():
             raise self.fault(f'{name} must be a whole number, not '
@@ -91,10 +91,10 @@ class Table:
         return int(value)
 
     def time(self, text: str, name: str) -> float:
-        """Read a time, in UTC if it does not say, or in seconds.
+        """Parse a time, in UTC unless it has a zone, or a number of seconds.
 
         :returns: seconds
-        :raises InvalidInput: naming the line and the column
+        :raises InvalidInput: with the line and the column that is wrong
         """
         if re.fullmatch(r'[0-9]+(\.[0-9]*)?', text):
             return self.number(text, name, logs.MAX_SECONDS)
@@ -112,7 +112,7 @@ class Table:
         lines = (line for line in self._log if line.strip())
         delimiter = _delimiter(self._log.first)
         if delimiter == '\t':
-            # The client of MariaDB writes no quotes, and escapes.
+            # The client of MariaDB uses escapes instead of quotes.
             return (
                 [re.sub(r'\\[\\nt0]', lambda found: _ESCAPES[found[0]], value)
                  if '\\' in value and value not in _MISSING else value

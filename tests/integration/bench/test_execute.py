@@ -166,7 +166,7 @@ class TestReach(testtools.TestCase):
         exc = self.assertRaises(
             exception.Unreachable, mpi_hosts.reach, local.LocalExecutor(),
             ['no-such-host.invalid'])
-        self.assertIn('local does not reach no-such-host.invalid', str(exc))
+        self.assertIn('local cannot log in to no-such-host.invalid', str(exc))
 
 
 class RebootTest(unittest.TestCase):

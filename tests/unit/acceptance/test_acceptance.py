@@ -141,9 +141,9 @@ class ReportTest(testtools.TestCase):
         self.assertNotIn('hosts', report.render(decided(), '/data', 1))
         for hosts, words in ((2, '0.1'), (40, '2'), (200, '10')):
             self.assertIn(
-                f'One of {hosts} hosts that were judged here, each by itself: '
-                f'if all of them were exactly at their bounds, up to {words} '
-                'would pass and up to as many fail by chance.', ' '.join(
+                f'one of {hosts} hosts that were judged, each by itself. If '
+                f'all of them were exactly at their bounds, up to {words} '
+                'would pass, and up to as many fail, by chance.', ' '.join(
                     report.render(decided(), '/data', hosts).split()))
 
     def test_what_is_unknown_is_said(self):
@@ -180,7 +180,7 @@ class FillingTest(testtools.TestCase):
         for plan, host, names, words in (
                 (PLAN, 'n1', ['c'], "has no flavor 'c'"),
                 (PLAN, 'n3', ['a'], 'not for the host n3'),
-                (PLAN, 'n2', ['a'], 'takes no instance of a')):
+                (PLAN, 'n2', ['a'], 'has no room for an instance of a')):
             error = self.assertRaises(exception.InvalidInput,
                                       acceptance.find_parts,
                                       plan, host, names, 'plan.json')

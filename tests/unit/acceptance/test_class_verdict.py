@@ -171,7 +171,7 @@ class ClassVerdictTest(testtools.TestCase):
         figure = self.judged(run('new', 50.0, count=4))
         self.assertIn('only 4 of the 5', figure.reason)
         figure = self.judged(run('new', 50.0, count=4, planned_pairs=4))
-        self.assertIn('4 samples, at least 5', figure.reason)
+        self.assertIn('too few samples: 4, at least 5', figure.reason)
         self.assertEqual(Word.INCONCLUSIVE, figure.result)
 
     def test_a_far_peer_is_left_out(self):

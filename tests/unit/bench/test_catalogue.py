@@ -98,7 +98,7 @@ class TestRead(testtools.TestCase):
 
     def test_a_bound_has_one_limit_the_right_way_round_with_a_source(self):
         for change, what in (
-                ({'at_most': 1.1}, 'the wrong way round'),
+                ({'at_most': 1.1}, 'contradicts the direction'),
                 ({'at_least': 0.9, 'slowdown_at_most': 1.1}, 'exactly one'),
                 ({}, 'exactly one'),
                 ({'at_least': 0.9, 'source': 'nobody'}, 'the bibliography'),
@@ -106,8 +106,8 @@ class TestRead(testtools.TestCase):
                 ({'at_least': 0.9, 'margin': 2.0}, 'not a margin'),
                 ({'at_least': 0.9, 'below_bytes': 128}, 'no message sizes'),
                 ({'at_least': 0.9, 'above_bytes': 128}, 'no message sizes'),
-                ({'at_least': 0.9, 'when': {'moon': 'full'}}, 'no condition'),
-                ({'at_least': 0.9, 'when': {'nodes': '2'}}, 'no condition')):
+                ({'at_least': 0.9, 'when': {'moon': 'full'}}, 'a condition'),
+                ({'at_least': 0.9, 'when': {'nodes': '2'}}, 'a condition')):
             self.refused(what, changed('bounds', 0, to={**BOUND, **change}))
 
     def test_a_bound_says_what_it_is_and_where_it_stands(self):
@@ -149,7 +149,7 @@ class TestUse(testtools.TestCase):
         self.assertEqual('1000', self.values(N='1000')['N'])
         self.assertEqual('2', self.values(ranks='2')['cpus'])
         exc = self.assertRaises(exception.InvalidInput, self.values, M='1')
-        self.assertIn('there is N', str(exc))
+        self.assertIn('the sizes are N', str(exc))
         for bad in ('0', '-1', 'x', '9' * 30, ''):
             self.assertRaises(exception.InvalidInput, self.values, ranks=bad)
 
@@ -170,7 +170,7 @@ class TestUse(testtools.TestCase):
         self.assertEqual('mpi', self.spin.variant('mpi').name)
         exc = self.assertRaises(exception.InvalidInput, self.spin.variant,
                                 'cuda')
-        self.assertIn('there is mpi', str(exc))
+        self.assertIn('the variants are mpi', str(exc))
 
 
 Count = sizing.ProcessCount
@@ -228,11 +228,11 @@ class TestSize(testtools.TestCase):
 
     def test_a_machine_too_small_is_refused(self):
         tiny = sizing.Machine(1, 1)
-        self.refused('too little', sizing.SizeRule.HPL_ORDER, tiny,
+        self.refused('not enough', sizing.SizeRule.HPL_ORDER, tiny,
                      multiple_of=8000)
         self.refused('4 times a cache', sizing.SizeRule.STREAM_ELEMENTS,
                      sizing.Machine(4, 256, llc_kib=65536))
-        self.refused('too little', sizing.SizeRule.LARGEST, tiny,
+        self.refused('not enough', sizing.SizeRule.LARGEST, tiny,
                      choices=(sizing.ProblemSize('S', 5),))
 
     def test_the_largest_choice_that_fits_is_taken(self):
@@ -378,7 +378,7 @@ class TestNames(testtools.TestCase):
                              ('wrf', 'wrf')):
             self.assertEqual(family, catalogue.output_source(name).name)
         exc = self.assertRaises(exception.InvalidInput, catalogue.get, 'qe')
-        self.assertIn('there is qe-ausurf112, qe-small', str(exc))
+        self.assertIn('the benchmarks are qe-ausurf112, qe-small', str(exc))
 
     def test_an_unknown_name_is_refused(self):
         for name in ('', 'x', '../hpcc', 'hpcc.yaml', 'npb-dt'):

@@ -31,7 +31,7 @@ class TestExpectation(testtools.TestCase):
         self.assertIn(what, str(exc))
 
     def test_an_unknown_name_is_refused_with_those_there_are(self):
-        self.refused('there is N, class, energy, rc', M='5')
+        self.refused('the parameters are N, class, energy, rc', M='5')
 
     def test_a_value_of_another_kind_is_refused(self):
         self.refused('whole number', N='five')

@@ -173,7 +173,7 @@ class TestNextStep(testtools.TestCase):
             NATIVE, [1.03 * value * math.exp(each)
                      for value, each in zip(NATIVE, noise, strict=True)],
             0.847))
-        self.assertIn('200 pairs would hardly decide at this distance', step)
+        self.assertIn('200 pairs would hardly decide with this noise', step)
 
     def test_a_guest_as_a_study_measured_it_needs_a_margin(self):
         run = runs.run(NATIVE, guest(0.95))
@@ -215,8 +215,8 @@ class TestNextStep(testtools.TestCase):
         self.assertIn('--where server:NAME', self.only(run))
         for more in ({'relaunched': True}, {'launch': record.Launch.COLD}):
             step, = steps(dataclasses.replace(run, **more))
-            self.assertIn('--pairs 10", with the settings of before, adds',
-                          step)
+            self.assertIn(
+                '--pairs 10", with the same settings as before, adds', step)
 
     def test_a_coarse_clock_needs_longer_runs(self):
         ticks = [0.20, 0.21] * 5
@@ -336,12 +336,12 @@ class TestProspects(testtools.TestCase):
         found = '\n'.join(self.describe())
         self.assertEqual("""\
 plan stream openmp: 10 pairs, 1 figure, about 22 min if a job takes a minute
-  triad_mb_s, bound 0.97: a guest passes 4 times of 5
+  triad_mb_s, bound 0.97: a guest passes in 4 of 5 cases
     if single runs vary by 1%: from 0.988
-    if single runs vary by 3%: none with 10 pairs; one that equals native \
-with 16, about 34 min if a job takes a minute
-    if single runs vary by 10%: none with 10 pairs; one that equals native \
-with 151, about 5 h 4 min if a job takes a minute""", found)
+    if single runs vary by 3%: no guest with 10 pairs; a guest that equals \
+native with 16, about 34 min if a job takes a minute
+    if single runs vary by 10%: no guest with 10 pairs; a guest that equals \
+native with 151, about 5 h 4 min if a job takes a minute""", found)
         page = pages.read('user/how-many-pairs')
         self.assertIn('a guest of at least 0.988 passes', page)
         self.assertIn('needs 16 pairs', page)
@@ -360,11 +360,11 @@ with 151, about 5 h 4 min if a job takes a minute""", found)
         self.assertEqual(
             '  cannot decide: 23 figures that are judged together need 10 '
             'boots; give --pairs 13', found[1])
-        self.assertIn('4 times of 5', self.describe(
+        self.assertIn('in 4 of 5 cases', self.describe(
             13, relaunched=True, planned_figures=23)[1])
 
     def test_a_guest_at_native_speed_may_be_required(self):
-        self.assertIn('not even one that equals native with 200 pairs',
+        self.assertIn('not even a guest that equals native, with 200 pairs',
                       self.describe(bound=1.0)[2])
 
     def test_a_machine_that_is_compared_with_itself_gets_no_word(self):

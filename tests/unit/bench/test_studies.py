@@ -281,8 +281,8 @@ class TestUnmet(testtools.TestCase):
              'pages.thp': 'always madvise [never]'})
         self.assertEqual(
             {'nested paging was on', 'SMT was on',
-             'transparent huge pages were "madvise" in the native side',
-             'transparent huge pages were "never" in the guest side'},
+             'transparent huge pages were "madvise" on the native side',
+             'transparent huge pages were "never" on the guest side'},
             set(clauses))
         self.assertEqual(4, len(clauses))
         result = record.Result((run,))

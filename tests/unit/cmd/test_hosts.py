@@ -228,7 +228,7 @@ class HostsTest(unittest.TestCase):
         own = self.parse(n1, '--profile', 'dense').classes['hosts']
         self.assertEqual(0, own.read_profile('').shared_cores_per_cell)
         for words, message in (
-                ((), r'hosts: are missing: name them by --fleet FILE, or by'),
+                ((), r'hosts: are missing; give --fleet FILE, or \['),
                 (('--fleet', fleet, n1), 'cannot be used with --fleet'),
                 (('--fleet', fleet, '--profile', 'dense'), '--profile: cann'),
                 ((n1, n1), "'n1' is the name of two hosts")):

@@ -60,7 +60,7 @@ class MovingTest(unittest.TestCase):
             if guests:
                 running.start(guests, time + dice.randrange(1, 40))
             taken = sum(len(guest.holding.cpus) for host in range(4)
-                        for guest in running.on(host))
+                        for guest in running.list_guests(host))
             self.assertEqual(64 - taken, table.free_pcpus.sum())
             self.assertEqual(64 - taken, sum(
                 len(cell.free) for supply in table.supplies

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``GET /servers/{id}/topology`` shows what the flavor asks for."""
+"""``GET /servers/{id}/topology`` shows what the flavor requests."""
 
 from tempest.lib import decorators
 

@@ -19,7 +19,7 @@ CONF = base.CONF
 
 
 class HostSideTestCase(guest_base.GuestTestCase):
-    """Looks at a guest from inside and from its host."""
+    """A test that examines a guest from inside and from its host."""
 
     @classmethod
     def resource_setup(cls) -> None:
@@ -31,7 +31,7 @@ class HostSideTestCase(guest_base.GuestTestCase):
         """Read the domain's definition on the hypervisor."""
         if not CONF.hpcvirt.libvirt_uri:
             self.skipTest('[hpcvirt]libvirt_uri is not set')
-        # Read-only access needs no rights, which the user may not have.
+        # The user may have the rights for read-only access only.
         done = subprocess.run(
             ['virsh', '--readonly', '-c', CONF.hpcvirt.libvirt_uri,
              'dumpxml', server['id']],
@@ -125,7 +125,7 @@ class GuestDeviceTest(HostSideTestCase):
 
     @decorators.idempotent_id('cf881ae6-133c-448a-9fbb-06d3aeffe98f')
     def test_device_is_on_a_cell_of_the_guest(self) -> None:
-        """The kernel of the guest sees on which cell the device is."""
+        """The guest sees the device on one of its cells."""
         flavor = plan.extend(self.flavor, {
             'pci_passthrough:alias': f'{CONF.hpcvirt.guest_pci_alias}:1',
             'hw:pci_numa_affinity_policy': 'required'})

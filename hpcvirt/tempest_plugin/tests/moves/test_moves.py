@@ -20,7 +20,7 @@ CONF = base.CONF
 class MovesTest(base.FleetTestCase):
     """Moves an instance between twin hosts that each have a resident.
 
-    Hosts with room for one instance have no residents.
+    A host with room for only one instance has no resident.
     """
 
     @classmethod
@@ -37,8 +37,8 @@ class MovesTest(base.FleetTestCase):
             or plan.smallest(self.plan.flavors, self.twins[0], 1),
             f'of one cell that fits on {self.twins[0]}')
         self.flavor_id = self.create_flavor(self.flavor)
-        # The resident of the destination has the CPUs that the instance had
-        # at its source: the instance must get others.
+        # The resident of the destination has the host CPUs that the instance
+        # has at its source, so that the instance must get others.
         self.residents = {
             host: self.boot(self.flavor_id, availability_zone=self.zone,
                             host=host)['id'] for host in self.twins
@@ -123,7 +123,7 @@ class MovesTest(base.FleetTestCase):
         self.require('stop_compute_command', 'start_compute_command')
         source = self.twins[0]
         service = self._service(source)
-        # Nothing would evacuate the resident of the failed host.
+        # The test evacuates only the server, not the resident.
         if source in self.residents:
             self.delete(self.residents.pop(source))
         self.last_heartbeat = service['updated_at']
@@ -155,13 +155,13 @@ class MovesTest(base.FleetTestCase):
 
     def _in_service(self, host: str, service_id: str) -> bool:
         try:
-            # Nova refuses this until the restarted nova-compute has deleted
-            # the guests that were evacuated from it.
+            # Nova refuses this until nova-compute has started and deleted the
+            # guests that were evacuated from it.
             self.services.update_service(service_id, forced_down=False)
         except exceptions.BadRequest:
             return False
         service = self._service(host)
-        # The state may still be that of the heartbeat before the stop.
+        # The state may still be from the last heartbeat before the stop.
         return bool(service['state'] == 'up'
                     and service['updated_at'] != self.last_heartbeat)
 

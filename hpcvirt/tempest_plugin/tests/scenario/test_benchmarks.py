@@ -68,7 +68,7 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
 
     def guest(self, server: dict[str, Any], flavor: plan.Flavor,
               place: Any, address: str = '') -> target.Target:
-        """Describe a guest whose cells and pins are as its flavor asks."""
+        """Return the target for a guest, after checking its topology."""
         return benchmarking.guest(
             place, server, flavor.name, self.host_of(server),
             self.assert_matches_flavor(flavor, server['id']), address,
@@ -93,8 +93,8 @@ class CompareTest(BenchmarkTestCase):
         outcomes, texts = [], []
         for flavor in self.plan_flavors:
             measured, text = self._measure(flavor, requests)
-            # The figures are shown even if a later flavor cannot be
-            # measured, or if the test passes.
+            # Show the figures even if the test passes, or if a later flavor
+            # cannot be measured.
             self.addDetail(f'verdict on {flavor.name}',
                            content.text_content(text))
             outcomes.append(measured)
@@ -178,7 +178,7 @@ class TenantNetworkTest(BenchmarkTestCase):
 
     def _wait_for(self, server: dict[str, Any], first: 'ssh.SSHExecutor',
                   address: str) -> None:
-        """Wait until the first guest reaches the second."""
+        """Wait until the first guest can log in to the second."""
         try:
             waiting.retry(lambda: mpi_hosts.reach(first, [address]),
                           exception.Unreachable, CONF.validation.ssh_timeout,

@@ -61,8 +61,8 @@ class ScopeTest(base.FleetTestCase):
             flavor, {'hpcvirt:exclusive_cells': 'true'}))
         first = self.boot(self.create_flavor(flavor), host=name)
         used = {node.host_cell for node in self.topology(first['id'])}
-        # The claim prefers a cell in use without devices to an empty cell with
-        # devices, so that an exclusive guest cannot get cells with devices.
+        # The claim prefers a host cell in use without devices to an empty one
+        # with devices, so an exclusive guest cannot get cells with devices.
         for _ in range(count - 1):
             server = self.boot(exclusive, host=name)
             cells = {node.host_cell for node in self.topology(server['id'])}

@@ -87,7 +87,7 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual(1, status, err)
         self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
         self.assertIn('not removed', err)
-        self.assertIn('a guest passes 4 times of 5', err)
+        self.assertIn('a guest passes in 4 of 5 cases', err)
 
     def test_a_run_stops_when_its_pairs_decide(self):
         result = self.result(*self.words(pairs=20), '--until-decided',

@@ -266,12 +266,12 @@ class SpanTest(run_case.RunCase):
     def test_a_place_that_is_not_reached_is_named_before_anything_runs(self):
         self.known.write_text('other\n')
         err = commands.check_refused(
-            self, f'{self.server.port} does not reach 127.0.0.1',
+            self, f'{self.server.port} cannot log in to 127.0.0.1',
             self.run_(*self.words()))
         self.assertIn('Host key verification failed.', err)
         self.assertFalse(self.trace.exists())
 
     def test_fewer_ranks_than_places_are_refused(self):
         commands.check_refused(
-            self, '2 ranks: cannot span 3 places',
+            self, '2 ranks: cannot span 3 machines',
             self.run_(*self.words('--where', self.other.url)))

@@ -89,7 +89,7 @@ class StopTest(run_case.RunCase):
                          [sample['started_at']
                           for sample in samples[:len(kept)]])
         self.assertEqual(12, len(samples))
-        self.assertIn('No run goes on', self.run_('bench', 'runs',
+        self.assertIn('No run is in', self.run_('bench', 'runs',
                                                   *self.data)[1])
         status, _, err = self.run_('bench', 'stop', name, *self.data)
         self.assertEqual(2, status)

@@ -172,7 +172,7 @@ class SimulateTest(unittest.TestCase):
                 ((*host, '--flavors', listed, '--flavors', listed),
                  'but there is one already'),
                 ((*host, '--profile', junk), 'junk'),
-                ((*host, '--html', junk), 'exists and is no report'),
+                ((*host, '--html', junk), 'exists and is not a report'),
                 ((*host, '--html', self.folder), 'irectory'),
                 ((*host, '--html', self.folder / 'no/page'), 'No such')):
             with self.subTest(words):

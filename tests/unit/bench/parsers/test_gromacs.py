@@ -16,7 +16,7 @@ class TestGromacs(base.ParserTestCase):
          LOG.partition('Finished mdrun')[0]),
         ('a fatal error', 'Fatal error: Your CPU is gone',
          'Program:     gmx mdrun\n\nFatal error:\nYour CPU is gone\n'),
-        ('other steps', 'steps=5000 was asked for', LOG, {'steps': '5000'}),
+        ('other steps', 'steps=5000 was requested', LOG, {'steps': '5000'}),
         ('two logs', 'several runs', LOG + LOG),
         ('the standard error twice', 'several runs', STDERR + STDERR),
         ('the standard error twice', 'several runs', LOG + STDERR + STDERR),

@@ -37,7 +37,7 @@ class TestHepscore(base.ParserTestCase):
         ('a log with an error or two results', '[ERROR]',
          LOG.replace('[INFO] Starting', '[ERROR] Starting')),
         ('a log with an error or two results', '2 complete lines', LOG + LOG),
-        ('another configuration', 'hash=abe was asked for',
+        ('another configuration', 'hash=abe was requested',
          json.dumps(report()), {'config_hash': 'abe'}),
     )
 

@@ -73,7 +73,7 @@ class TestHpcc(base.ParserTestCase):
     def test_another_size_is_refused(self):
         for key, value in (('N', '2000'), ('NB', '100'), ('P', '2'),
                            ('Q', '2'), ('ranks', '4')):
-            self.assert_refused(f'{key}={value} was asked for', NATIVE,
+            self.assert_refused(f'{key}={value} was requested', NATIVE,
                                 {key: value})
 
     def test_the_run_that_hpcc_makes_up_is_refused(self):

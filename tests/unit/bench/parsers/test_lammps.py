@@ -24,7 +24,7 @@ class TestLammps(base.ParserTestCase):
         ('a rate that the loop denies', 'do not agree',
          GOOD.replace('526.173 timesteps', '5261.73 timesteps')),
         ('two executions', 'several executions', GOOD + GOOD),
-        ('other steps', 'steps=500 was asked for', GOOD, {'steps': '500'}),
+        ('other steps', 'steps=500 was requested', GOOD, {'steps': '500'}),
     )
 
     def test_a_run_is_read(self):

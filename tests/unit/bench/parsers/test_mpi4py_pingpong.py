@@ -10,7 +10,7 @@ GOOD_OUTPUTS = ((base.data('mpi4py/pingpong_mpich.txt'), {}),)
 class TestPingpong(base.ParserTestCase):
     parser = 'mpi4py_pingpong'
     refused = (
-        ('a table that ends early', 'max_size=1048576 was asked for', TABLE,
+        ('a table that ends early', 'max_size=1048576 was requested', TABLE,
          {'max_size': '1048576'}),
         ('a time that does not belong to the rate', 'do not agree',
          TABLE.replace('2345.87 | 2.7936809e-05', '2345.87 | 2.7936809e-04')),

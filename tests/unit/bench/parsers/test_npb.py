@@ -52,7 +52,7 @@ class TestNpb(base.ParserTestCase):
     parser = 'npb'
     refused = (
         ('a wrong number of processes is refused with both numbers',
-         '2 processes were started, the program is compiled for 1',
+         '2 processes were started, but the program is compiled for 1',
          base.data('failures/npb_wrong_np/stdout')),
         ('a wrong number of processes is refused with both numbers',
          'compiled for 2',
@@ -65,7 +65,7 @@ class TestNpb(base.ParserTestCase):
          CG.replace('VERIFICATION SUCCESSFUL', 'VERIFICATION FAILED')),
         ('a number too wide for its field', 'did not fit',
          block(mops='************')),
-        ('a share that does not add up', 'does not make',
+        ('a share that does not add up', 'does not agree',
          MPI.replace('388.89', '38.89')),
         ('headers only', 'not complete',
          CG.partition('Benchmark completed')[0]),
@@ -94,7 +94,7 @@ class TestNpb(base.ParserTestCase):
     def test_version_3_4_counts_the_processes_that_took_part(self):
         self.assertEqual(3500, self.figures(MPI, {'processes': '4'})[
             'mops_total'])
-        self.assert_refused('processes=9 was asked for', MPI,
+        self.assert_refused('processes=9 was requested', MPI,
                             {'processes': '9'})
         self.assertIn('4 of 9', self.parse(MPI).remarks[0])
 
@@ -110,7 +110,7 @@ class TestNpb(base.ParserTestCase):
     def test_another_class_kernel_or_size_is_refused(self):
         for key, value in (('class', 'C'), ('benchmark', 'EP'),
                            ('size', '150000'), ('ranks', '4')):
-            self.assert_refused('was asked for', CG, {key: value})
+            self.assert_refused('was requested', CG, {key: value})
 
     def test_bad_rates_are_refused(self):
         for word in ('NaN', 'Infinity', '0.00', '-1.00'):

@@ -32,15 +32,16 @@ class TestOsu(base.ParserTestCase):
         ('a figure that lost digits', 'columns do not align',
          table().replace('129.50', '9.50')),
         ('the table must end where it was asked to',
-         'max_size=1024 was asked for', table(), {'max_size': '1024'}),
+         'max_size=1024 was requested', table(), {'max_size': '1024'}),
         ('a missing size', 'no row for 4 bytes',
          table(sizes=[1, 2, 8], version='v6.0'), {'max_size': '8'}),
         ('another test', 'another OSU test',
          table('MPI Multi-threaded Latency')),
-        ('another test', 'test=bandwidth was asked for', table(),
+        ('another test', 'test=bandwidth was requested', table(),
          {'test': 'bandwidth'}),
         ('headers only', 'no rows', table().partition('(us)\n')[0] + '(us)\n'),
-        ('headers only', 'headers only', '# OSU MPI Latency Test v5.9\n'),
+        ('headers only', 'no line of column names',
+         '# OSU MPI Latency Test v5.9\n'),
         ('one process is refused with the reason', 'exactly two processes',
          base.data('failures/osu_one/stderr')),
     )
@@ -101,7 +102,7 @@ class TestOsu(base.ParserTestCase):
 
     def test_a_row_cut_short_is_refused(self):
         raw = table().rstrip('\n')
-        self.assert_refused('cut off', raw[:-1])
+        self.assert_refused('truncated', raw[:-1])
 
     def test_bad_figures_are_refused(self):
         for word in ('nan', '-1.00', '0.00', 'inf', '****'):

@@ -68,15 +68,15 @@ class TestQe(base.ParserTestCase):
 
     def test_ranks_and_energy_are_compared_with_what_was_asked_for(self):
         self.figures(TWO, {'np': '2', 'nat': '8', 'energy': '-63.3270'})
-        self.assert_refused('energy=-63.4 was asked for', TWO,
+        self.assert_refused('energy=-63.4 was requested', TWO,
                             {'energy': '-63.4'})
-        self.assert_refused('ranks=4 was asked for', TWO, {'ranks': '4'})
+        self.assert_refused('ranks=4 was requested', TWO, {'ranks': '4'})
 
     def test_the_first_iteration_is_compared_too(self):
         expect = {'rc': '2', 'first_energy': '-102.0211',
                   'energy': '-102.0306'}
         self.figures(STOPPED, expect)
-        self.assert_refused('first_energy=-102.0306 was asked for', STOPPED,
+        self.assert_refused('first_energy=-102.0306 was requested', STOPPED,
                             {**expect, 'first_energy': '-102.0306'})
 
     def test_ausurf112_is_held_to_its_published_energy(self):
@@ -86,7 +86,7 @@ class TestQe(base.ParserTestCase):
                               'atoms/cell      =          112')
         self.figures(raw.replace('-102.02109792', '-11423.48971757'), expect)
         self.assert_refused(
-            'first_energy=-11423.4903 was asked for',
+            'first_energy=-11423.4903 was requested',
             raw.replace('-102.02109792', '-11423.70000000'), expect)
 
     def test_mpi_with_openmp_is_read(self):

@@ -81,7 +81,7 @@ class TestStream(base.ParserTestCase):
         ('a truncated run', 'no table', NATIVE.partition('Function')[0]),
         ('fewer threads than requested', '8 threads were requested',
          NATIVE.replace('requested = 1', 'requested = 8')),
-        ('another array size', 'size=80000000 was asked for', NATIVE,
+        ('another array size', 'size=80000000 was requested', NATIVE,
          {'stream_array_size': '80000000'}),
         ('a rate that its time denies', 'do not agree',
          NATIVE.replace('Triad:          25330.5', 'Triad:         253305.0')),
@@ -107,7 +107,7 @@ class TestStream(base.ParserTestCase):
 
     def test_one_without_openmp_runs_one_thread(self):
         self.figures(SERIAL, {'size': '10000000', 'threads': '1'})
-        self.assert_refused('threads=2 was asked for', SERIAL,
+        self.assert_refused('threads=2 was requested', SERIAL,
                             {'threads': '2'})
 
     def test_the_fortran_version_is_read(self):

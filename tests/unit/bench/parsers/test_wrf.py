@@ -32,9 +32,9 @@ class TestWrf(base.ParserTestCase):
          output().replace(
              'd01',
              '-------------- FATAL CALLED ---------------\nd01')),
-        ('too few steps', 'steps=150 was asked for', output(steps=149),
+        ('too few steps', 'steps=150 was requested', output(steps=149),
          {'steps': '150'}),
-        ('too few steps', 'only one step', output(steps=1)),
+        ('too few steps', 'only the first step', output(steps=1)),
         ('a broken line', 'broken',
          output().replace('2.00000 elapsed', '2.0 elap', 1)),
         ('two logs together', 'several runs', output() + output()),

@@ -92,7 +92,7 @@ class TestPage(testtools.TestCase):
         self.assertIn('A margin', lines['npb-cg mpi'])
         self.assertIn('--pairs 10', lines['npb-ft mpi'])
         self.assertIn('1 of 24 samples failed', lines['npb-sp mpi'])
-        self.assertIn('mend the cause', lines['npb-sp mpi'])
+        self.assertIn('fix the cause', lines['npb-sp mpi'])
         self.assertIn('--native TARGET', lines['npb-ep mpi'])
 
     def test_hosts_that_stand_out_are_in_the_summary(self):

@@ -66,7 +66,7 @@ class TestCollect(testtools.TestCase):
     def test_what_the_name_promises_is_expected(self):
         path = self.write('x.out', CG)
         outputs, = self.collect(path, 'npb-ep')
-        self.assertIn('benchmark=EP was asked for', outputs.outcomes[0].reason)
+        self.assertIn('benchmark=EP was requested', outputs.outcomes[0].reason)
 
     def test_answers_of_parse_are_read_as_list_and_line_by_line(self):
         answer = serialization.dump(

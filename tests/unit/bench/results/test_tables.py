@@ -130,7 +130,7 @@ class TestMigration(testtools.TestCase):
         before = self.digest()
         for act in (self.open, self.read):
             error = self.assertRaises(exception.InvalidInput, act)
-            self.assertIn("bench.sqlite: is a store of the format '0099', and "
+            self.assertIn("bench.sqlite: is a store of the format '0099', but "
                           "this version of hpcvirt knows formats up to '0002'",
                           str(error))
         self.assertEqual(before, self.digest())

@@ -99,7 +99,7 @@ class TestParse(CommandTestCase):
                                     '--expect', 'N=2000')
         self.assertEqual((1, False, {}), (
             status, found['valid'], found['metrics']))
-        self.assertIn('N=2000 was asked for', found['reason'])
+        self.assertIn('N=2000 was requested', found['reason'])
 
     def test_a_table_is_for_people(self):
         status, out, _ = call('parse', 'hpcc', HPCC)
@@ -130,7 +130,7 @@ class TestParse(CommandTestCase):
         self.assert_unusable('no such benchmark', 'parse', 'x', HPCC)
         self.assert_unusable('No such file', 'parse', 'hpcc', '/nobody')
         self.assert_unusable('is a directory', 'parse', 'hpcc', '/')
-        self.assert_unusable('there is N, NB', 'parse', 'hpcc', HPCC,
+        self.assert_unusable('parameters are N, NB', 'parse', 'hpcc', HPCC,
                              '--expect', 'M=1')
         for word in ('N', '=1', 'N=', ''):
             self.assert_unusable('KEY=VALUE', 'parse', 'hpcc', HPCC,
@@ -177,7 +177,7 @@ class TestListAndDescribe(CommandTestCase):
             self.assertTrue(found['example']['command'])
 
     def test_a_machine_that_is_too_small_is_one_line(self):
-        self.assert_unusable('too little', 'describe', 'stream', '--vcpus',
+        self.assert_unusable('not enough', 'describe', 'stream', '--vcpus',
                              '1', '--memory-mib', '256', '--llc-kib', '65536')
         self.assert_unusable('no variant', 'describe', 'hpcc', '--variant',
                              'cuda')

@@ -34,7 +34,7 @@ class ReportCommandTest(unittest.TestCase):
         page = self.scratch / 'thesis.html'
         page.write_text('three years of work')
         commands.check_refused(
-            self, 'is no report', self.report('--html', str(page)))
+            self, 'not a report', self.report('--html', str(page)))
         self.assertEqual('three years of work', page.read_text())
 
     def test_a_directory_that_is_missing_stays_missing(self):

@@ -228,9 +228,9 @@ class ApplyTest(CommandTest):
         self.assertEqual((1, before), (status, set(api.flavors)))
         for reason in ('it was changed after hpcvirt created it',
                        'hpcvirt did not create this flavor',
-                       f'a new id in place of {grown["id"]}',
+                       f'a new id instead of {grown["id"]}',
                        'but it is as planned',
-                       'Use --replace to change those that differ'):
+                       'Use --replace to change the flavors that'):
             self.assertIn(reason, out)
 
     def test_projects_of_the_profile_get_access(self):

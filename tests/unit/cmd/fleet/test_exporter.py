@@ -155,8 +155,8 @@ class CommandTest(unittest.TestCase):
                 ((':0', '--format=json'), '--format: is not for --serve'),
                 ((':0', '--max-age=-1'), '--max-age: must be a number from 0'),
                 ((':0', '--flavor=x'), "--flavor: 'x' is not a flavor"),
-                ((':0', '--column=nme'), 'nme: is no column: choose from '),
-                ((':0', '--fleet=-'), '--serve: reads files again and')):
+                ((':0', '--column=nme'), 'nme: is not a column: choose from '),
+                ((':0', '--fleet=-'), '--serve: reads the fleet repeat')):
             commands.check_refused(self, expected, commands.run(
                 'capacity', '--fleet', fleet, '--serve', *words))
 

@@ -146,7 +146,7 @@ class BootsTest(files.FilesTestCase):
                 ('b,10,20,4,-1,,', 'memory_mb must be a number from 0'),
                 ('b,10,20,4,512,hpc,{', 'extra_specs: is not JSON'),
                 ('b,10,20,4,512,hpc,[]', 'extra_specs: is not a mapping'),
-                ('b,10,20,4,512,"{""cur"": null}",', 'flavor: is not one of'),
+                ('b,10,20,4,512,"{""cur"": null}",', 'is not a flavor of'),
                 ('b,10,20,4,512,"{""cur"": {}}",', 'vcpus must be a number'),
                 ('b,10,20,4,512,"hpc,', 'cannot be read as CSV')):
             with self.subTest(row=row):

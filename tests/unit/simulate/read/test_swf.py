@@ -133,8 +133,8 @@ class SwfTest(files.FilesTestCase):
                 (b'\x1f\x8b', 'only in part'),
                 (b'PK\x03\x04....', 'is compressed by ZIP; expand it first'),
                 (b'\xfd7zXZ\x00..', 'is compressed by xz'),
-                (b'\xff\xfe1\x00 \x00', 'unknown form'),
-                ('hello, world\n', 'unknown form; expected a CSV'),
+                (b'\xff\xfe1\x00 \x00', 'unknown format'),
+                ('hello, world\n', 'unknown format; expected a CSV'),
                 (HEAD, 'has no job that ran. The machine'),
                 (line(run=0), '1 job that never ran is left out')):
             with self.subTest(content=content):
