@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import record
@@ -109,3 +110,18 @@ def check_used(benchmarks: Sequence[definitions.Definition],
             raise exception.InvalidInput(
                 f'{option} {setting.key}',
                 'none of the named benchmarks has it')
+
+
+def check_bounds(benchmarks: Iterable[definitions.Definition],
+                 metrics: Iterable[str]) -> None:
+    """Check that each metric with a bound is one of the benchmarks'.
+
+    :raises InvalidInput: for the first metric that is not
+    """
+    known = {figure.name: None for definition in benchmarks
+             for figure in definition.metrics}
+    for metric in metrics:
+        if bounds.split(metric)[0] not in known:
+            raise exception.InvalidInput(
+                f'--bound {metric}', 'none of the named benchmarks has this '
+                f'metric; they have {", ".join(known)}')

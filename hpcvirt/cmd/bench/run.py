@@ -117,10 +117,10 @@ class RunBenchmarks(command.Report):
         case = study_case.read(args)
         wanted = () if case else requests.find(args.benchmarks, settings,
                                                record.Launch.WARM)
-        requests.check_used(
-            case.definitions if case else [request.definition
-                                           for request in wanted],
-            settings, targets.SET)
+        definitions = case.definitions if case else [
+            request.definition for request in wanted]
+        requests.check_used(definitions, settings, targets.SET)
+        requests.check_bounds(definitions, own_bounds)
         pairs = _pairs(args)
         if case:
             wanted = case.requests(sides.whole(pairs), settings)

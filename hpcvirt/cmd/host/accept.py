@@ -192,8 +192,9 @@ def _read(args: argparse.Namespace) -> tuple[
     own_bounds = dict(bounds.parse(word) for word in args.bounds)
     settings = requests.read_settings(args.settings, targets.SET)
     wanted = requests.find(args.benchmarks, settings, record.Launch.WARM)
-    requests.check_used([each.definition for each in wanted], settings,
-                        targets.SET)
+    definitions = [each.definition for each in wanted]
+    requests.check_used(definitions, settings, targets.SET)
+    requests.check_bounds(definitions, own_bounds)
     where = input_file.name(args.plan)
     plan = plan_document.load(serialization.json_value(
         input_file.content(args.plan, _MAX_BYTES), where), where)

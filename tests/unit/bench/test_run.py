@@ -289,6 +289,17 @@ class SettingsOfTest(unittest.TestCase):
         with self.assertRaisesRegex(exception.InvalidInput, '--set class'):
             run_request.check_used(definitions[:1], settings, SET)
 
+    def test_a_bound_is_for_a_metric_of_a_benchmark(self):
+        definitions = [catalogue.get(name) for name in ('stream',
+                                                        'osu-latency')]
+        known = {figure.name for each in definitions
+                 for figure in each.metrics}
+        run_request.check_bounds(definitions, {
+            *known, 'latency_us[8]'})
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    '--bound triads: .* triad_mb_s'):
+            run_request.check_bounds(definitions, ['triads'])
+
 
 class FindTest(unittest.TestCase):
     def test_each_benchmark_gets_its_own_settings(self):
