@@ -49,7 +49,9 @@ def copies(run: record.Run, metric: str,
         return 'both sides have the same figures: copies, or the same outputs'
     for side, figures in ((record.Side.NATIVE, values.native),
                           (record.Side.GUEST, values.guest)):
-        if _repeat(figures) and _are_copies(
+        repeated = sum(math.comb(count, 2) for count
+                       in collections.Counter(figures).values())
+        if repeated > _COPIES_BEYOND_CHANCE and _are_copies(
                 list(_rows(run, side, metric, values.pairs)), metric):
             return (f'{len(figures)} {side} figures have only '
                     f'{len(set(figures))} different values: copies of outputs')
@@ -68,11 +70,6 @@ def _rows(run: record.Run, side: record.Side, metric: str,
                         key=lambda output: output.size_bytes))
 
 
-def _repeat(figures: Sequence[float]) -> bool:
-    return sum(math.comb(count, 2) for count in collections.Counter(
-        figures).values()) > _COPIES_BEYOND_CHANCE
-
-
 def _are_copies(rows: Sequence[_Row], metric: str) -> bool:
     """Tell whether samples are equal more often than by chance."""
     figures = [row[0][metric] for row in rows]
@@ -80,11 +77,10 @@ def _are_copies(rows: Sequence[_Row], metric: str) -> bool:
     columns = [[row[0][name] for row in rows] for name in names]
     together = math.prod(map(_printed_step, columns))
     # By how much the figures of a sample differ from the next ones.
-    steps = list(zip(*map(_steps, columns), strict=True))
+    steps = zip(*map(_steps, columns), strict=True)
     equal = near = 0
-    for (first, step), (second, other_step) in itertools.combinations(
-            zip(rows, steps, strict=True), 2):
-        (one, output), (other, other_output) = first, second
+    for ((one, output), step), ((other, other_output), other_step) in (
+            itertools.combinations(zip(rows, steps, strict=True), 2)):
         if one == other:
             # What earlier attempts have printed is not known.
             equal += (output is None or other_output is None

@@ -158,17 +158,18 @@ def find(native: Sequence[float], guest: Sequence[float],
     :param native: logarithms of the time per work, or of its inverse negated
     :param failed: number of further runs of both sides that did not end
     """
-    least = _least(native, guest)
+    usual = replace(native, guest)
     slow_native, slow_guest = (
-        (*(value - statistics.median(side) for value in side
-           if value - statistics.median(side) > least),
-         *[math.inf] * number)
-        for side, number in zip((native, guest), failed, strict=True))
+        (*(value - statistics.median(side)
+           for value, kept in zip(side, typical, strict=True)
+           if value != kept), *[math.inf] * number)
+        for side, typical, number in zip((native, guest), usual, failed,
+                                         strict=True))
     return Stragglers(
         slow_native, slow_guest,
         (len(native) + failed[0], len(guest) + failed[1]),
         math.inf if failed[1] > failed[0] else compare_means(native, guest),
-        compare_means(*replace(native, guest)))
+        compare_means(*usual))
 
 
 def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
@@ -183,7 +184,9 @@ def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
 def replace(native: Sequence[float], guest: Sequence[float],
             ) -> tuple[list[float], list[float]]:
     """Replace stragglers by typical runs of their side."""
-    least = _least(native, guest)
+    least = max(MIN_LOSS, DEVIATIONS * stats.robust_deviation([
+        value - statistics.median(side) for side in (native, guest)
+        for value in side]))
     native, guest = (
         [value if value - statistics.median(side) <= least
          else statistics.median(side) for value in side]
@@ -211,13 +214,6 @@ def count_runs(part: float) -> int:
     with a confidence of 95 %.
     """
     return math.ceil(math.log(1 - LEVEL) / math.log1p(-part))
-
-
-def _least(native: Sequence[float], guest: Sequence[float]) -> float:
-    """Return the loss from which a run is a straggler."""
-    return max(MIN_LOSS, DEVIATIONS * stats.robust_deviation([
-        value - statistics.median(side) for side in (native, guest)
-        for value in side]))
 
 
 def _lost(loss: float) -> float:

@@ -66,12 +66,13 @@ def _step(judged: judgement.Judgement, run: record.Run,
         return f'Longer runs: {command}{sizes}" with a larger problem.'
     if judged.remedy is _REMEDY.QUIETER_MACHINE:
         return ('A quieter machine: fix the frequency, stop other guests, '
-                f'bind ranks; then {command}" again.')
+                f'bind ranks; then {command}" again, with the settings of '
+                'before.')
     if judged.remedy is _REMEDY.BASELINE:
         return ('A sound baseline: find out what slowed native down; then '
                 f'{command} --native-cpus LIST" on the CPUs of the guest.')
     return (f'Measure again: look at {_outputs(run)}, mend the cause, then '
-            f'{command}".')
+            f'{command}", with the settings of before.')
 
 
 def _more_pairs(judged: judgement.Judgement, run: record.Run,
@@ -97,7 +98,8 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
                 tail.guest <= judged.pairs * _FEW_SLOW):
         runs = '1 run' if tail.guest == 1 else f'{tail.guest} runs'
         return (f'The slow runs: find out what made {runs} of the guest much '
-                f'slower than the others, or hang; then {command}" again.')
+                f'slower than the others, or hang; then {command}" again, '
+                'with the settings of before.')
     if pairs is None:
         return (
             'Less noise: with this one even '

@@ -380,10 +380,6 @@ class TestPlan(testtools.TestCase):
         self.assertEqual(0.0, interim_analyses.find_levels(
             (9, 40), (0.9, 1.0), stats.ALPHA / 23)[0])
 
-    def test_the_looks_that_were_reached(self):
-        self.assertEqual((), interim_analyses.find_reached((6, 9), 5))
-        self.assertEqual((6,), interim_analyses.find_reached((6, 9), 8))
-
     def test_the_first_pairs_of_all_that_is_known(self):
         values = sample_pairs.MetricValues((1.0, 2.0), (3.0, 4.0), (0, 1),
                                            ('a', 'b'), ())
