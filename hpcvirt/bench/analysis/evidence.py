@@ -25,6 +25,9 @@ _COPIED_PRECISION = 1e-3
 _COPIED_TOGETHER = 1e-8
 #: An output that is not longer may be nothing but a figure with its name.
 _SHORT_BYTES = 500
+#: Gaps between figures that are multiples of the smallest one, but for this
+#: part of it, show a clock.
+_CLOCK_ERROR = 0.03
 #: If fewer than this part of the figures are distinct, they are coarse.
 _DISTINCT_PART = 0.75
 
@@ -54,7 +57,8 @@ def copies(run: record.Run, metric: str,
         if repeated > _COPIES_BEYOND_CHANCE and _are_copies(
                 list(_rows(run, side, metric, values.pairs)), metric):
             return (f'{len(figures)} {side} figures have only '
-                    f'{len(set(figures))} different values: copies of outputs')
+                    f'{len(set(figures))} different values: copies of '
+                    'outputs, or a clock that is too coarse')
     return None
 
 
@@ -129,7 +133,18 @@ def _printed_step(figures: Sequence[float]) -> float:
 
 
 def _steps(figures: Sequence[float]) -> list[float]:
-    """The last digit of each figure: all have as many digits, or decimals."""
+    """The last digit of each figure, or the step of a clock that shows.
+
+    All have as many digits, or decimals. If a clock is coarse, all figures, or
+    all of their inverses, are whole steps from each other.
+    """
+    for power in (1, -1):
+        gaps = [after - before for before, after in itertools.pairwise(
+            sorted({figure ** power for figure in figures}))]
+        if len(gaps) > 1 and all(
+                abs(gap / min(gaps) - round(gap / min(gaps))) < _CLOCK_ERROR
+                for gap in gaps):
+            return [min(gaps) * figure ** (1 - power) for figure in figures]
     exponents = [*map(_exponent, figures)]
     sizes = [math.floor(math.log10(figure)) for figure in figures]
     digits = max(size - exponent

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimate every figure of a run, ready for a verdict.
-
-A figure without a bound, without enough pairs, or of an invalid run has its
-judgement already; the others also carry the estimate that decides.
-"""
+"""Estimate every figure of a run, ready for a verdict."""
 
 import dataclasses
 import math
@@ -100,7 +96,9 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
     judged = dataclasses.replace(figure.judgement, remarks=(
         f'{failed[1]} of {runs[1]} guest runs and {failed[0]} of '
         f'{runs[0]} native runs of all attempts failed',))
-    if stragglers.judge_failed(failed, runs, found.share):
+    # A guest of which no run ended was not set up right.
+    if failed[1] < runs[1] and stragglers.find_chance(
+            *failed, *runs) <= found.share * stragglers.ALPHA / 2:
         judged = dataclasses.replace(
             judged, result=Word.FAIL, remedy=None,
             reason='runs of the guest fail, and those of native do not')
@@ -242,7 +240,9 @@ def _find_obstacle(run: record.Run, values: sample_pairs.MetricValues,
                    ) -> tuple[str | None, judgement.Remedy | None]:
     """Say why the samples decide nothing, and what would; None if they may."""
     if estimate.resemblance:
-        return estimate.resemblance, judgement.Remedy.QUIETER_MACHINE
+        return estimate.resemblance, (
+            judgement.Remedy.LAUNCHES if run.of_launch
+            else judgement.Remedy.QUIETER_MACHINE)
     count = len(set(values.launches))
     if run.of_launch or not count or count >= sample_pairs.MIN_PAIRS:
         return None, None
@@ -308,8 +308,12 @@ def _remarks(values: sample_pairs.MetricValues, estimate: losses.Losses,
         yield (f'{found.guest} of {found.runs[1]} guest runs and '
                f'{found.native} of {found.runs[0]} native '
                'runs are much slower than the others')
+    ended = [loss for loss in found.in_guest if loss < math.inf]
+    if ended:
+        yield ('the longest run of the guest took '
+               f'{math.exp(max(ended)):.3g} times as long as a typical one')
     if any(failed):
-        yield (f'of these, {failed[1]} guest runs and {failed[0]} native runs '
+        yield (f'of these, {failed[1]} of the guest and {failed[0]} of native '
                'failed in earlier attempts')
     if estimate.widening > 1:
         yield ('the losses resemble those before them, so that the interval '

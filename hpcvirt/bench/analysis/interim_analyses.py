@@ -12,9 +12,6 @@ judged nearly as if it were the only one: only errors that the one before has
 not made are spent, and their chance is exact for signed ranks
 (:func:`hpcvirt.bench.analysis.signed_rank.find_both`). Errors that an earlier
 one has made as well count twice, so that less is spent than promised.
-
-Where the measured pairs leave a figure open, this module also estimates how
-many pairs would decide.
 """
 
 import bisect

@@ -16,10 +16,6 @@ Hence several figures that are judged together need more pairs than one
 (:func:`find_least`). No other distribution decides in their place: one that
 looks at how far away the losses are is wrong in half of all cases if 5 pairs
 of 23 figures have noise of two levels.
-
-The rank sums of the first losses and of all losses depend on each other in the
-same way for all such noise that does not change during the run. How likely
-both are to be small is counted as well (:func:`find_both`).
 """
 
 import bisect
@@ -125,6 +121,8 @@ def find_chance(count: int, rank_sum: int) -> float:
 
 def find_both(first: int, first_sum: int, count: int, rank_sum: int) -> float:
     """Return the chance that two rank sums are at most these.
+
+    It is the same for all noise that does not change during the run.
 
     :param first: number of the first losses, fewer than all
     :param first_sum: largest rank sum of the first losses, which the test

@@ -68,14 +68,14 @@ class Stragglers:
     @property
     def p(self) -> float:
         """The chance of this number in the guest if native had as many."""
-        return _chance(self.native, self.guest, *self.runs)
+        return find_chance(self.native, self.guest, *self.runs)
 
     @property
     def p_length(self) -> float:
         """The chance of as many that are longer than any of native."""
         longest = max(self.in_native, default=0.0)
-        return _chance(0, sum(loss > longest for loss in self.in_guest),
-                       *self.runs)
+        return find_chance(0, sum(loss > longest for loss in self.in_guest),
+                           *self.runs)
 
     @property
     def is_longer(self) -> bool:
@@ -128,7 +128,7 @@ class Stragglers:
         longer = sum(loss > max(native, default=0.0)
                      for loss in self.in_guest)
         often = _OFTEN / len(together)
-        return bool(native) and _chance(
+        return bool(native) and find_chance(
             len(native), self.guest, sum(each.runs[0] for each in together),
             self.runs[1]) > often and (
                 math.comb(self.guest, longer)
@@ -194,19 +194,6 @@ def replace(native: Sequence[float], guest: Sequence[float],
     return native, guest
 
 
-def judge_failed(failed: tuple[int, int], runs: tuple[int, int],
-                 share: float) -> bool:
-    """Whether the failed runs of the guest are a FAIL.
-
-    A guest of which no run ended was not set up right.
-
-    :param failed: number of failed native runs, and of failed runs of a guest
-    :param runs: number of all runs of both
-    :param share: of the chance of an error
-    """
-    return failed[1] < runs[1] and _chance(*failed, *runs) <= share * ALPHA / 2
-
-
 def count_runs(part: float) -> int:
     """Return the number of runs that exclude a part of stragglers.
 
@@ -221,8 +208,9 @@ def _lost(loss: float) -> float:
     return math.expm1(min(loss, stats.EXTREME))
 
 
-def _chance(in_native: int, in_guest: int, native: int, guest: int) -> float:
-    """Fisher's exact test, one-sided."""
+def find_chance(in_native: int, in_guest: int, native: int,
+                guest: int) -> float:
+    """Return the chance of as many in the guest (Fisher's exact test)."""
     total = in_native + in_guest
     ways = sum(math.comb(guest, number) * math.comb(native, total - number)
                for number in range(in_guest, min(total, guest) + 1))

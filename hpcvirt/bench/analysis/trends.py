@@ -98,7 +98,8 @@ def _best_fit(values: Sequence[float]) -> tuple[int, float, float]:
     # Changes hardly affect the steps between runs.
     most = _CLIP * max(_MIN_NOISE, stats.robust_deviation([
         *map(operator.sub, values[1:], values)]) / math.sqrt(2))
-    near = [_clip(value - middle, most) for value in values]
+    near, line = ([max(-most, min(value - middle, most)) for value in side]
+                  for side in (values, _line(values)))
     mean = statistics.fmean(near)
     near = [value - mean for value in near]
     total = sum(value * value for value in near)
@@ -110,7 +111,6 @@ def _best_fit(values: Sequence[float]) -> tuple[int, float, float]:
         return split, 0.0, 0.0
     levels = [sums[split - 1] / split] * split + [
         -sums[split - 1] / (count - split)] * (count - split)
-    line = [_clip(value - middle, most) for value in _line(values)]
     off = statistics.fmean(line)
     parts, correlations = [], []
     for fit in (levels, [value - off for value in line]):
@@ -123,10 +123,6 @@ def _best_fit(values: Sequence[float]) -> tuple[int, float, float]:
     found = min(correlations)
     found += (_BIAS[0] + _BIAS[1] * found) / count + 1 / math.sqrt(count)
     return split, max(parts), min(max(found, 0.0), _LARGEST_CORRELATION)
-
-
-def _clip(value: float, most: float) -> float:
-    return max(-most, min(value, most))
 
 
 def _line(values: Sequence[float]) -> list[float]:
@@ -276,5 +272,5 @@ def _behind(host: str, levels: Mapping[str, _Level]) -> float | None:
                  *(level.error for level in others))
     expected = stats.Normal(loss, spread * math.sqrt(1 + 1 / len(losses)),
                             len(losses) - 1)
-    p_equal = 1 - expected.p_beyond(0.0)
-    return math.expm1(loss) if p_equal < _ALPHA / (len(losses) + 1) else None
+    return (math.expm1(loss) if expected.p_within(0.0)
+            < _ALPHA / (len(losses) + 1) else None)
