@@ -308,13 +308,13 @@ def _remarks(values: sample_pairs.MetricValues, estimate: losses.Losses,
         yield (f'{found.guest} of {found.runs[1]} guest runs and '
                f'{found.native} of {found.runs[0]} native '
                'runs are much slower than the others')
+    if any(failed):
+        yield (f'of these, {failed[1]} of the guest and {failed[0]} of native '
+               'failed in earlier attempts')
     ended = [loss for loss in found.in_guest if loss < math.inf]
     if ended:
         yield ('the longest run of the guest took '
                f'{math.exp(max(ended)):.3g} times as long as a typical one')
-    if any(failed):
-        yield (f'of these, {failed[1]} of the guest and {failed[0]} of native '
-               'failed in earlier attempts')
     if estimate.widening > 1:
         yield ('the losses resemble those before them, so that the interval '
                f'is {estimate.widening:.1f} times as wide')

@@ -58,8 +58,9 @@ def _step(judged: judgement.Judgement, run: record.Run,
                     f'{sample_pairs.USUAL_PAIRS}", with the settings of '
                     'before, adds them.')
         return (f'More launches: "hpcvirt bench run {_what(run)} --where '
-                'server:NAME --native TARGET" relaunches the guest; '
-                '--this-launch judges this launch alone.')
+                'server:NAME --native TARGET" relaunches the guest'
+                + ('.' if run.of_launch else
+                   '; --this-launch judges this launch alone.'))
     if judged.remedy is _REMEDY.LONGER_RUNS:
         sizes = ''.join(f' --set {name}=...' for name in
                         catalogue.get(run.benchmark).size)
