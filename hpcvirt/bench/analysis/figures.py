@@ -93,9 +93,9 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
     failed = (found.failed[0] + native.count(False),
               found.failed[1] + guest.count(False))
     runs = (found.failed[0] + len(native), found.failed[1] + len(guest))
-    judged = dataclasses.replace(figure.judgement, remarks=(
-        f'{failed[1]} of {runs[1]} guest runs and {failed[0]} of '
-        f'{runs[0]} native runs of all attempts failed',))
+    remark = (f'{failed[1]} of {runs[1]} guest runs and {failed[0]} of '
+              f'{runs[0]} native runs of all attempts failed')
+    judged = dataclasses.replace(figure.judgement, remarks=(remark,))
     # A guest of which no run ended was not set up right.
     if failed[1] < runs[1] and stragglers.find_chance(
             *failed, *runs) <= found.share * stragglers.ALPHA / 2:
