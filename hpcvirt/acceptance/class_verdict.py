@@ -96,28 +96,6 @@ class Level:
     measured_at: str = ''
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Cautious:
-    """The loss by two models of a class; a test needs both to reject."""
-
-    models: tuple[stats.Normal, stats.Normal]
-
-    @property
-    def loss(self) -> float:
-        return self.models[0].loss
-
-    def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
-        low, high = zip(*(model.ends(level) for model in self.models),
-                        strict=True)
-        return min(low), max(high)
-
-    def p_beyond(self, limit: float) -> float:
-        return max(model.p_beyond(limit) for model in self.models)
-
-    def p_within(self, limit: float) -> float:
-        return max(model.p_within(limit) for model in self.models)
-
-
 @dataclasses.dataclass(frozen=True)
 class ClassComparison:
     """A host against its class.
@@ -226,14 +204,15 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             f'{MIN_PEER_HOSTS} are needed; measure more hosts of '
             'its class, or measure against native'))
     remark = f'against {", ".join(compared.peer_hosts)}'
-    if isinstance(compared.estimate, _Cautious):
+    if isinstance(compared.estimate, stats.Cautious):
         remark += ', whose levels change with time'
     if compared.left_out:
         remark += (f', without {", ".join(compared.left_out)}, far from the '
                    'others')
     return figures.Figure(dataclasses.replace(
         blank, native=stats.ratio_of_loss(compared.class_loss, direction),
-        interval=figures.interval(compared.estimate, direction),
+        interval=figures.interval(compared.estimate.loss,
+                                  compared.estimate.ends(), direction),
         remarks=(remark,)), compared.estimate,
         stats.loss_of_ratio(limit, direction))
 
@@ -308,7 +287,7 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
     end = _end_of_trend(sorted(kept, key=lambda peer: peer.measured_at))
     return ClassComparison(
         alike if end is None
-        else _Cautious((alike, predict(*end, count - 2))), middle,
+        else stats.Cautious((alike, predict(*end, count - 2))), middle,
         tuple(peer.host for peer in kept),
         tuple(peer.host for peer in peers if peer not in kept))
 

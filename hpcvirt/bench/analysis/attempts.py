@@ -30,10 +30,12 @@ MAX_ATTEMPTS = record.KNOWN_ATTEMPTS // 2
 #: Chance of a false PASS, and of a false FAIL, of all attempts but the first.
 RESERVE = 0.0075
 
-_ORDINALS = ('first', 'second', 'third', 'fourth', 'fifth', 'sixth',
-             'seventh', 'eighth', 'ninth', 'tenth')
-_COUNTS = ('no', 'one', 'two', 'three', 'four', 'five', 'six', 'seven',
-           'eight', 'nine', 'ten')
+_ORDINALS = dict(enumerate((
+    'first', 'second', 'third', 'fourth', 'fifth', 'sixth', 'seventh',
+    'eighth', 'ninth', 'tenth')))
+_COUNTS = dict(enumerate((
+    'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine',
+    'ten'), 1))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +69,7 @@ def gather(run: record.Run) -> Evidence:
     own = next((sample for sample in run.samples if not sample.warm_up), None)
     if own is None or run.purpose is record.Purpose.UNPAIRED:
         return Evidence(run)
-    boots = set(map(_boot, run.samples)) if run.of_launch else set()
+    boots = {'', *map(_boot, run.samples)} if run.of_launch else set()
     samples: list[record.Sample] = []
     pairs = 0
     verdicts = run.omitted + len(run.earlier[:-MAX_ATTEMPTS])
@@ -79,12 +81,12 @@ def gather(run: record.Run) -> Evidence:
                         for sample in both]
         pairs += len(found)
         verdicts += bool(found) and pairs >= sample_pairs.MIN_PAIRS
-    native, guest = (
-        sum(_failed(attempt, side, boots)
-            for attempt in run.earlier[-MAX_ATTEMPTS:])
-        for side in (record.Side.NATIVE, record.Side.GUEST))
+    sides = [sample.side for attempt in run.earlier[-MAX_ATTEMPTS:]
+             for sample in attempt.samples if not sample.outcome.valid
+             and (not boots or _boot(sample) in boots)]
+    failed = sides.count(record.Side.NATIVE), sides.count(record.Side.GUEST)
     if not pairs:
-        return Evidence(run, failed=(native, guest))
+        return Evidence(run, failed=failed)
     samples += [sample if sample.warm_up else
                 dataclasses.replace(sample, pair=pairs + sample.pair)
                 for sample in run.samples]
@@ -96,7 +98,7 @@ def gather(run: record.Run) -> Evidence:
         dataclasses.replace(run, samples=tuple(samples), earlier=(),
                             planned_pairs=planned,
                             interim_analyses=looks),
-        share(verdicts + 1), pairs, (native, guest))
+        share(verdicts + 1), pairs, failed)
 
 
 def share(number: int) -> float:
@@ -134,8 +136,7 @@ def describe_attempt(earlier: Sequence[judgement.VerdictResult],
     elif len(earlier) == 1:
         return f'{nth}; the first was {earlier[0]}'
     counts = ', '.join(
-        f'{_COUNTS[count] if count < len(_COUNTS) else count} '
-        f'{"was" if count == 1 else "were"} {word}'
+        f'{_COUNTS.get(count, count)} {"was" if count == 1 else "were"} {word}'
         for word, count in collections.Counter(earlier).items())
     return f'{nth}{"," if omitted else ";"} {counts}'
 
@@ -145,26 +146,13 @@ def name(earlier: int) -> str:
 
     :param earlier: number of attempts before it
     """
-    nth = (_ORDINALS[earlier] if earlier < len(_ORDINALS)
-           else f'{earlier + 1}th')
-    return f'{nth} attempt'
+    return f'{_ORDINALS.get(earlier, f"{earlier + 1}th")} attempt'
 
 
 def _boot(sample: record.Sample) -> str:
+    """Return the boot of a guest; empty for a native sample."""
     return (sample_pairs.boot(sample.environment)
             if sample.side is record.Side.GUEST else '')
-
-
-def _failed(attempt: record.Attempt, side: record.Side,
-            boots: set[str]) -> int:
-    """Count the samples of a side that failed.
-
-    :param boots: those of the guest that count, empty for all
-    """
-    return sum(sample.side is side and not sample.outcome.valid
-               and (side is record.Side.NATIVE or not boots
-                    or _boot(sample) in boots)
-               for sample in attempt.samples)
 
 
 def _pairs(attempt: record.Attempt,

@@ -23,6 +23,8 @@ from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import unit_losses
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
 PILOT_BOOTS = 3
@@ -99,17 +101,13 @@ def _from_pilot(run: record.Run) -> tuple[float, int]:
     judged = {**bounds.find_bounds(pilot), **run.bounds}
     metrics = [metric for metric in sample_pairs.metrics(pilot)
                if metric in judged]
-    return min((_of_metric(pilot, metric, cost_ratio) for metric in metrics),
+    losses = [unit_losses.find_losses(sample_pairs.values(pilot, metric),
+                                      outcome.Direction.DOWN)
+              for metric in metrics]
+    return min((pairs_per_boot([each[first:first + PILOT_PAIRS]
+                                for first in range(0, count, PILOT_PAIRS)],
+                               cost_ratio) for each in losses),
                default=1), max(1, len(metrics))
-
-
-def _of_metric(pilot: record.Run, metric: str, cost_ratio: float) -> float:
-    values = sample_pairs.values(pilot, metric)
-    losses = [math.log(guest / native) for native, guest
-              in zip(values.native, values.guest, strict=True)]
-    return pairs_per_boot([losses[first:first + PILOT_PAIRS]
-                           for first in range(0, len(losses), PILOT_PAIRS)],
-                          cost_ratio)
 
 
 def list_relaunches(run: record.Run) -> list[float]:

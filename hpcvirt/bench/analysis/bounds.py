@@ -90,8 +90,7 @@ def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     metrics = dict.fromkeys(name for sample in run.samples
                             for name in sample.outcome.metrics)
     definition = catalogue.get(run.benchmark)
-    return find_defaults(definition, metrics,
-                         find_facts(run, definition))
+    return find_defaults(definition, metrics, find_facts(run, definition))
 
 
 #: Message sizes that a benchmark has as far as is known before it runs.
@@ -138,9 +137,7 @@ def find_defaults(definition: definitions.Definition, metrics: Iterable[str],
 def split(metric: str) -> tuple[str, int | None]:
     """Split a metric into its name and message size, None if it has none."""
     match = SIZED.fullmatch(metric)
-    if match is None:
-        return metric, None
-    return match['name'], int(match['size'])
+    return (match['name'], int(match['size'])) if match else (metric, None)
 
 
 def parse(text: str) -> tuple[str, judgement.Bound]:
@@ -162,37 +159,30 @@ def parse_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
     :raises InvalidInput: if it is not a number of at least 0
     """
     slowdown = 1 + _number(text.strip().removesuffix('%'), text, 0) / 100
-    up = direction is outcome.Direction.UP
-    return judgement.Bound(1 / slowdown if up else slowdown,
-                           source='given by the user')
+    return judgement.Bound(
+        slowdown if direction is outcome.Direction.DOWN else 1 / slowdown,
+        source='given by the user')
 
 
 def _bound(rule: definitions.BoundRule,
            direction: outcome.Direction) -> judgement.Bound:
-    document = bibliography.get(rule.source)
-    return judgement.Bound(
-        _ratio(rule, direction), rule.margin,
-        f'{document.citation}, {rule.line}', rule.kind, rule.conditions)
-
-
-def _ratio(rule: definitions.BoundRule,
-           direction: outcome.Direction) -> float:
     slowdown = rule.slowdown_at_most
-    if slowdown is not None:
-        return 1 / slowdown if direction is outcome.Direction.UP else slowdown
-    limits = (rule.at_least, rule.at_most)
-    return next(limit for limit in limits if limit is not None)
+    if slowdown is not None and direction is outcome.Direction.UP:
+        slowdown = 1 / slowdown
+    ratio = next(limit for limit in (slowdown, rule.at_least, rule.at_most)
+                 if limit is not None)
+    return judgement.Bound(
+        ratio, rule.margin,
+        f'{bibliography.get(rule.source).citation}, {rule.line}', rule.kind,
+        rule.conditions)
 
 
 def _applies(rule: definitions.BoundRule, size: int | None,
              context: Mapping[str, str]) -> bool:
-    if rule.below_bytes is not None and (
-            size is None or size >= rule.below_bytes):
-        return False
-    if rule.above_bytes is not None and (
-            size is None or size <= rule.above_bytes):
-        return False
-    return all(context.get(key) == value for key, value in rule.when.items())
+    least, most = rule.above_bytes, rule.below_bytes
+    return ((least is None or (size is not None and size > least))
+            and (most is None or (size is not None and size < most))
+            and rule.when.items() <= context.items())
 
 
 def _number(text: str, where: str,

@@ -72,26 +72,23 @@ def find_obstacle(run: record.Run) -> str | None:
     Facts that one side does not have say nothing.
     """
     facts = _Facts(run)
-    names = {side: {name for name in facts.values(side, 'cpu.model')
-                   if _REAL.search(name) and not _OF_QEMU.search(name)}
-             for side in _SIDES}
-    if all(names.values()) and names[_SIDES[0]] != names[_SIDES[1]]:
+    names = [{name for name in facts.values(side, 'cpu.model')
+              if _REAL.search(name) and not _OF_QEMU.search(name)}
+             for side in _SIDES]
+    if all(names) and names[0] != names[1]:
         return 'the sides ran on different CPUs: ' + _sides(
-            *(' / '.join(sorted(names[side])) for side in _SIDES))
-    for name in ('arch', 'cores.used', *facts.names(_PROGRAM)):
+            *(' / '.join(sorted(side)) for side in names))
+    texts = {
+        'arch': 'ran on different architectures: {}',
+        'cores.used': 'used different numbers of cores: {}',
+        **{name: f'ran different binaries of {program}: {{}} (SHA-256)'
+           for name in facts.names(_PROGRAM)
+           if (program := name.removeprefix(_PROGRAM)) not in _LAUNCHERS}}
+    for name, text in texts.items():
         both = [facts.values(side, name) for side in _SIDES]
-        if not all(both) or len({*both[0], *both[1]}) == 1 or (
-                name.removeprefix(_PROGRAM) in _LAUNCHERS):
-            continue
-        shown = [' / '.join(value[:12] for value in side) for side in both]
-        if name == 'arch':
-            return 'the sides ran on different architectures: ' + _sides(
-                *shown)
-        if name == 'cores.used':
-            return ('the sides used different numbers of cores: '
-                    + _sides(*shown))
-        return (f'the sides ran different binaries of '
-                f'{name.removeprefix(_PROGRAM)}: {_sides(*shown)} (SHA-256)')
+        if all(both) and len({*both[0], *both[1]}) > 1:
+            return 'the sides ' + text.format(_sides(
+                *(' / '.join(value[:12] for value in side) for side in both)))
     return None
 
 
@@ -114,8 +111,8 @@ def format_differences(runs: Sequence[record.Run]) -> tuple[str, ...]:
 def differences(run: record.Run) -> tuple[str, ...]:
     """Say what differed between the sides of a run, a clause each."""
     facts = _Facts(run)
-    return (*_of_facts(facts), *_of_cores(facts), *_of_features(facts),
-            *_of_options(facts), *_of_mitigations(facts), *_of_load(facts))
+    return (*_of_facts(facts), *_of_cores(facts), *_of_words(facts),
+            *_of_mitigations(facts), *_of_load(facts))
 
 
 class _Facts:
@@ -151,11 +148,6 @@ class _Facts:
             for sample in samples for name in sample.environment
             if name.startswith(prefix)})
 
-    @property
-    def is_guest(self) -> bool:
-        """Whether what is compared with native is virtual."""
-        return 'yes' in self.values(_SIDES[1], 'virtual')
-
 
 def _sides(native: str, guest: str) -> str:
     return f'{native} natively, {guest} in the guest'
@@ -165,6 +157,7 @@ def _of_facts(facts: _Facts) -> Iterator[str]:
     named = {**_COMPARED, **_OF_HOSTS,
              **{name: name.removeprefix(_LIBRARY)
                 for name in facts.names(_LIBRARY)}}
+    is_virtual = 'yes' in facts.values(record.Side.GUEST, 'virtual')
     for name, shown in named.items():
         native, guest = (facts.values(side, name) for side in _SIDES)
         for side in _SIDES:
@@ -172,7 +165,7 @@ def _of_facts(facts: _Facts) -> Iterator[str]:
             if len(states) > 1:
                 yield (f'{shown} of {side} changed during the run: '
                        f'{", then ".join(map(_shown, states))}')
-        if facts.is_guest and name in _OF_HOSTS:
+        if name in _OF_HOSTS and is_virtual:
             continue
         if native and guest and set(native) != set(guest):
             yield f'{shown}: {_sides(_shown(native), _shown(guest))}'
@@ -180,8 +173,8 @@ def _of_facts(facts: _Facts) -> Iterator[str]:
 
 def _shown(values: Iterable[str]) -> str:
     """Show values; of a choice between several words only what is chosen."""
-    chosen = [(value, re.search(r'\[(\w+)\]', value)) for value in values]
-    return ' / '.join(match[1] if match else value for value, match in chosen)
+    return ' / '.join(re.sub(r'.*?\[(\w+)\].*', r'\1', value, flags=re.DOTALL)
+                      for value in values)
 
 
 def _of_cores(facts: _Facts) -> Iterator[str]:
@@ -191,26 +184,20 @@ def _of_cores(facts: _Facts) -> Iterator[str]:
         yield f'cores: native was not confined to the {_shown(guest)} of guest'
 
 
-def _of_features(facts: _Facts) -> Iterator[str]:
-    native, guest = ({
-        flag for value in facts.values(side, 'cpu.flags')
-        for flag in value.split() if _FEATURES.match(flag)} for side in _SIDES)
-    for name, one, other in (('guest', native, guest),
-                             ('native', guest, native)):
-        if other and one - other:
-            yield (f'CPU features that {name} lacks: '
-                   + ', '.join(sorted(one - other)))
-
-
-def _of_options(facts: _Facts) -> Iterator[str]:
-    native, guest = ({
-        word for value in facts.values(side, 'kernel.cmdline')
-        for word in value.split() if _OPTIONS.match(word)} for side in _SIDES)
-    for name, one, other in (('native', native, guest),
-                             ('guest', guest, native)):
-        if one - other:
-            yield (f'options of the kernel of {name} alone: '
-                   + ' '.join(sorted(one - other)))
+def _of_words(facts: _Facts) -> Iterator[str]:
+    """Compare the features of the CPUs and the options of the kernels."""
+    for name, counts, is_option in (('cpu.flags', _FEATURES, False),
+                                    ('kernel.cmdline', _OPTIONS, True)):
+        words = {side: {word for value in facts.values(side, name)
+                        for word in value.split() if counts.match(word)}
+                 for side in _SIDES}
+        for side, other in (_SIDES, _SIDES[::-1]):
+            alone = sorted(words[side] - words[other])
+            if alone and is_option:
+                yield (f'options of the kernel of {side} alone: '
+                       + ' '.join(alone))
+            elif alone and words[other]:
+                yield f'CPU features that {other} lacks: {", ".join(alone)}'
 
 
 def _of_mitigations(facts: _Facts) -> Iterator[str]:

@@ -25,6 +25,9 @@ _COPIED_PRECISION = 1e-3
 _COPIED_TOGETHER = 1e-8
 #: An output that is not longer may be nothing but a figure with its name.
 _SHORT_BYTES = 500
+#: Gaps between figures that are multiples of the smallest one, but for this
+#: part of it, show a clock.
+_CLOCK_ERROR = 0.03
 #: If fewer than this part of the figures are distinct, they are coarse.
 _DISTINCT_PART = 0.75
 
@@ -49,10 +52,13 @@ def copies(run: record.Run, metric: str,
         return 'both sides have the same figures: copies, or the same outputs'
     for side, figures in ((record.Side.NATIVE, values.native),
                           (record.Side.GUEST, values.guest)):
-        if _repeat(figures) and _are_copies(
+        repeated = sum(math.comb(count, 2) for count
+                       in collections.Counter(figures).values())
+        if repeated > _COPIES_BEYOND_CHANCE and _are_copies(
                 list(_rows(run, side, metric, values.pairs)), metric):
             return (f'{len(figures)} {side} figures have only '
-                    f'{len(set(figures))} different values: copies of outputs')
+                    f'{len(set(figures))} different values: copies of '
+                    'outputs, or a clock that is too coarse')
     return None
 
 
@@ -68,11 +74,6 @@ def _rows(run: record.Run, side: record.Side, metric: str,
                         key=lambda output: output.size_bytes))
 
 
-def _repeat(figures: Sequence[float]) -> bool:
-    return sum(math.comb(count, 2) for count in collections.Counter(
-        figures).values()) > _COPIES_BEYOND_CHANCE
-
-
 def _are_copies(rows: Sequence[_Row], metric: str) -> bool:
     """Tell whether samples are equal more often than by chance."""
     figures = [row[0][metric] for row in rows]
@@ -80,11 +81,10 @@ def _are_copies(rows: Sequence[_Row], metric: str) -> bool:
     columns = [[row[0][name] for row in rows] for name in names]
     together = math.prod(map(_printed_step, columns))
     # By how much the figures of a sample differ from the next ones.
-    steps = list(zip(*map(_steps, columns), strict=True))
+    steps = zip(*map(_steps, columns), strict=True)
     equal = near = 0
-    for (first, step), (second, other_step) in itertools.combinations(
-            zip(rows, steps, strict=True), 2):
-        (one, output), (other, other_output) = first, second
+    for ((one, output), step), ((other, other_output), other_step) in (
+            itertools.combinations(zip(rows, steps, strict=True), 2)):
         if one == other:
             # What earlier attempts have printed is not known.
             equal += (output is None or other_output is None
@@ -133,7 +133,18 @@ def _printed_step(figures: Sequence[float]) -> float:
 
 
 def _steps(figures: Sequence[float]) -> list[float]:
-    """The last digit of each figure: all have as many digits, or decimals."""
+    """The last digit of each figure, or the step of a clock that shows.
+
+    All have as many digits, or decimals. If a clock is coarse, all figures, or
+    all of their inverses, are whole steps from each other.
+    """
+    for power in (1, -1):
+        gaps = [after - before for before, after in itertools.pairwise(
+            sorted({figure ** power for figure in figures}))]
+        if len(gaps) > 1 and all(
+                abs(gap / min(gaps) - round(gap / min(gaps))) < _CLOCK_ERROR
+                for gap in gaps):
+            return [min(gaps) * figure ** (1 - power) for figure in figures]
     exponents = [*map(_exponent, figures)]
     sizes = [math.floor(math.log10(figure)) for figure in figures]
     digits = max(size - exponent

@@ -46,8 +46,7 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     suspect = high < -stats.EQUAL
     word = Word.INCONCLUSIVE
     remedy: judgement.Remedy | None = judgement.Remedy.PAIRS
-    reason: str | None = _too_near(figure, low, high) or _compare_losses(
-        figure) or 'the interval includes the bound'
+    reason: str | None = _explain_open(figure, low, high)
     if p_pass <= stats.ALPHA:
         word, remedy, reason = Word.PASS, None, None
         if suspect:
@@ -95,14 +94,13 @@ def _place(ratio: judgement.Interval, figure: figures.Figure) -> str:
             else 'may be on either side of the bound')
 
 
-def _too_near(figure: figures.Figure, low: float, high: float) -> str | None:
-    """Say that a loss is too near to the bound; None if an interval is."""
+def _explain_open(figure: figures.Figure, low: float, high: float) -> str:
+    """Say why neither side of the bound is excluded."""
     judged = figure.judgement
-    if low <= figure.limit <= high:
-        return None
-    if judged.mean and judged.interval and (
-            _place(judged.mean, figure) != _place(judged.interval, figure)):
-        return None
+    places = {_place(each, figure)
+              for each in (judged.interval, judged.mean) if each}
+    if low <= figure.limit <= high or len(places) > 1:
+        return _compare_losses(figure) or 'the interval includes the bound'
     near = ('the ratio is nearer to the bound than '
             f'{judged.launches or judged.pairs} '
             f'{"boots" if judged.launches else "pairs"} can tell')
@@ -126,14 +124,13 @@ def _too_many(figure: figures.Figure) -> str | None:
 def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
     """Withdraw a PASS that the stragglers of the guest do not allow."""
     tail = judged.tail
-    if tail is None or tail.result is Word.PASS or judged.result not in (
+    if tail and tail.result is Word.FAIL and judged.result in (
             Word.PASS, Word.INCONCLUSIVE):
-        return judged
-    if tail.result is Word.FAIL:
         return dataclasses.replace(
             judged, result=Word.FAIL, remedy=None, reason='the guest has more '
             'or longer runs that are much slower than the others')
-    if judged.result is Word.INCONCLUSIVE:
+    if (not tail or tail.result is Word.PASS
+            or judged.result is not Word.PASS):
         return judged
     return dataclasses.replace(
         judged, result=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
@@ -151,8 +148,8 @@ def _as_native_allows(judged: judgement.Judgement, figure: figures.Figure,
     native = figure.machine or figure.control
     if native is None:
         return judged
-    judged = dataclasses.replace(
-        judged, machine=figures.interval(native, judged.direction))
+    judged = dataclasses.replace(judged, machine=figures.interval(
+        native.loss, native.ends(), judged.direction))
     noise = max(abs(end) for end in native.ends())
     limit = abs(figure.limit)
     if figure.machine:

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimate every figure of a run, ready for a verdict.
-
-A figure without a bound, without enough pairs, or of an invalid run has its
-judgement already; the others also carry the estimate that decides.
-"""
+"""Estimate every figure of a run, ready for a verdict."""
 
 import dataclasses
 import math
@@ -92,16 +88,17 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
         [sample.outcome.valid for sample in found.run.samples
          if sample.side is side and not sample.warm_up and not sample.control]
         for side in (record.Side.NATIVE, record.Side.GUEST))
-    judged = figure.judgement
-    if judged.result is not Word.INVALID or all(guest):
+    if figure.judgement.result is not Word.INVALID or all(guest):
         return figure
     failed = (found.failed[0] + native.count(False),
               found.failed[1] + guest.count(False))
     runs = (found.failed[0] + len(native), found.failed[1] + len(guest))
     remark = (f'{failed[1]} of {runs[1]} guest runs and {failed[0]} of '
               f'{runs[0]} native runs of all attempts failed')
-    judged = dataclasses.replace(judged, remarks=(remark,))
-    if stragglers.judge_failed(failed, runs, found.share):
+    judged = dataclasses.replace(figure.judgement, remarks=(remark,))
+    # A guest of which no run ended was not set up right.
+    if failed[1] < runs[1] and stragglers.find_chance(
+            *failed, *runs) <= found.share * stragglers.ALPHA / 2:
         judged = dataclasses.replace(
             judged, result=Word.FAIL, remedy=None,
             reason='runs of the guest fail, and those of native do not')
@@ -120,19 +117,12 @@ def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
     why, word = sample_pairs.explain_invalid(run), Word.INVALID
     if why is None:
         why, word = too_few, Word.INCONCLUSIVE
-    if why is not None:
-        return [_unmeasured(run, metric, word, why)
-                for metric in wanted or ('all figures',)]
-    measured = sample_pairs.metrics(run)
-    return [estimate(metric, bound) if metric in measured
-            else _unmeasured(run, metric, word, NOT_MEASURED)
-            for metric, bound in wanted.items()]
-
-
-def _unmeasured(run: record.Run, metric: str, word: Word,
-                why: str) -> Figure:
-    return Figure(dataclasses.replace(make_blank(run, metric, word, why),
-                                      remedy=judgement.Remedy.MEASURE_AGAIN))
+    measured = sample_pairs.metrics(run) if why is None else ()
+    return [estimate(metric, wanted[metric]) if metric in measured
+            else Figure(dataclasses.replace(
+                make_blank(run, metric, word, why or NOT_MEASURED),
+                remedy=judgement.Remedy.MEASURE_AGAIN))
+            for metric in wanted or (['all figures'] if why else [])]
 
 
 def estimate_metric(found: attempts.Evidence, metric: str,
@@ -146,24 +136,21 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     """
     run = found.run
     values = sample_pairs.values(run, metric)
+    done = [look for look in run.interim_analyses if look <= len(values.pairs)]
+    if done:
+        values = interim_analyses.first(values, done[-1])
     word = None if bound is None else Word.INCONCLUSIVE
-    blank = make_blank(run, metric, word, None)
+    blank = dataclasses.replace(
+        make_blank(run, metric, word, None), pairs=len(values.pairs),
+        native=_mean(values.native), guest=_mean(values.guest))
     too_few = sample_pairs.explain_too_few(run, values)
     if too_few is not None:
         return Figure(dataclasses.replace(
             blank, reason=too_few,
-            remedy=judgement.Remedy.PAIRS if word else None,
-            pairs=len(values.pairs),
-            native=_mean(values.native), guest=_mean(values.guest)))
+            remedy=judgement.Remedy.PAIRS if word else None))
     direction = blank.direction
-    done = interim_analyses.find_reached(run.interim_analyses,
-                                         len(values.pairs))
-    if done:
-        values = interim_analyses.first(values, done[-1])
-    blank = dataclasses.replace(
-        blank, pairs=len(values.pairs), native=_mean(values.native),
-        guest=_mean(values.guest), native_cv=_variation(values.native),
-        guest_cv=_variation(values.guest))
+    blank = dataclasses.replace(blank, native_cv=_variation(values.native),
+                                guest_cv=_variation(values.guest))
     copied = evidence.copies(run, metric, values)
     if copied is not None:
         return Figure(dataclasses.replace(
@@ -179,23 +166,24 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     last = (sequential.estimates[-1] if sequential.estimates
             else unit_losses.estimate(values, direction, units, caution,
                                       found.before))
-    estimate = sequential if sequential.decides else last
+    estimate: stats.Estimate = sequential if sequential.decides else last
     slow = stragglers.find(*unit_losses.find_times(values, direction),
                            found.failed)
     estimated = dataclasses.replace(
         blank, limit=limit, launches=len(set(units)),
         boots=len(set(values.launches or values.boots)),
         interim_analyses=len(done),
-        interval=interval(estimate, direction),
-        mean=_mean_time(last, direction),
+        interval=interval(estimate.loss, estimate.ends(), direction),
+        mean=None if last.mean is None else interval(
+            last.mean.loss, last.mean_ends(), direction),
         remarks=tuple(_remarks(values, last, slow, found.failed)))
     if limit is None or worst is None:
         return Figure(estimated)
     if bound and bound.is_measured:
         estimated = _with_study(estimated, limit, caution.find_room(
             len(set(units)) or len(values.pairs) or 1))
-    base = Figure(estimated, limit=worst, slow=slow, has_own_noise=isinstance(
-        last, losses.Losses) and last.has_own_noise,
+    base = Figure(estimated, limit=worst, slow=slow,
+                  has_own_noise=last.has_own_noise,
                   share=found.share / max(1, len(run.interim_analyses)))
     reason, remedy = _find_obstacle(run, values, last)
     if reason is None and done and not sequential.decides:
@@ -244,23 +232,17 @@ def _with_study(figure: judgement.Judgement,
         f'a study measured {limit:.4g}, and a guest exactly as measured '
         'remains INCONCLUSIVE in 9 of 10 runs, however long they are; with '
         f'this noise, {figure.pairs} pairs pass one at {better:.4g} and fail '
-        f'one at {worse:.4g} 4 times of 5')))
-
-
-def _mean_time(estimate: stats.Estimate,
-               direction: outcome.Direction) -> judgement.Interval | None:
-    """Return the ratio of the mean times where it is judged apart."""
-    if not isinstance(estimate, losses.Losses) or estimate.mean is None:
-        return None
-    return _make_interval(estimate.mean.loss, estimate.mean_ends(), direction)
+        f'one at {worse:.4g} in 4 of 5 cases')))
 
 
 def _find_obstacle(run: record.Run, values: sample_pairs.MetricValues,
-                   estimate: stats.Estimate,
+                   estimate: losses.Losses,
                    ) -> tuple[str | None, judgement.Remedy | None]:
     """Say why the samples decide nothing, and what would; None if they may."""
-    if isinstance(estimate, losses.Losses) and estimate.resemblance:
-        return estimate.resemblance, judgement.Remedy.QUIETER_MACHINE
+    if estimate.resemblance:
+        return estimate.resemblance, (
+            judgement.Remedy.LAUNCHES if run.of_launch
+            else judgement.Remedy.QUIETER_MACHINE)
     count = len(set(values.launches))
     if run.of_launch or not count or count >= sample_pairs.MIN_PAIRS:
         return None, None
@@ -270,14 +252,9 @@ def _find_obstacle(run: record.Run, values: sample_pairs.MetricValues,
             f'{sample_pairs.MIN_PAIRS} are needed', judgement.Remedy.LAUNCHES)
 
 
-def interval(estimate: stats.Estimate,
+def interval(loss: float, ends: Iterable[float],
              direction: outcome.Direction) -> judgement.Interval:
-    """Express an estimate as the ratio guest / native."""
-    return _make_interval(estimate.loss, estimate.ends(), direction)
-
-
-def _make_interval(loss: float, ends: Iterable[float],
-                   direction: outcome.Direction) -> judgement.Interval:
+    """Express a loss and its interval as the ratio guest / native."""
     low, high = sorted(stats.ratio_of_loss(end, direction) for end in ends)
     return judgement.Interval(stats.ratio_of_loss(loss, direction),
                               low, high, stats.LEVEL)
@@ -287,16 +264,14 @@ def _machine(run: record.Run, metric: str, machines: Iterable[record.Run],
              direction: outcome.Direction) -> stats.Estimate | None:
     """Estimate native against native from a matching A/A run."""
     for machine in machines:
-        if (machine.benchmark, machine.variant, machine.host) != (
-                run.benchmark, run.variant, run.host):
-            continue
-        if (sample_pairs.explain_invalid(machine)
-                or metric not in sample_pairs.metrics(machine)):
-            continue
-        values = sample_pairs.values(machine, metric)
-        if sample_pairs.explain_too_few(machine, values) is None:
-            return signed_rank.estimate(
-                unit_losses.find_losses(values, direction))
+        if (machine.benchmark, machine.variant, machine.host) == (
+                run.benchmark, run.variant, run.host) and (
+                    not sample_pairs.explain_invalid(machine)
+                    and metric in sample_pairs.metrics(machine)):
+            values = sample_pairs.values(machine, metric)
+            if sample_pairs.explain_too_few(machine, values) is None:
+                return signed_rank.estimate(
+                    unit_losses.find_losses(values, direction))
     return None
 
 
@@ -323,7 +298,7 @@ def make_blank(run: record.Run, metric: str,
         paired=run.purpose is not record.Purpose.UNPAIRED)
 
 
-def _remarks(values: sample_pairs.MetricValues, estimate: stats.Estimate,
+def _remarks(values: sample_pairs.MetricValues, estimate: losses.Losses,
              found: stragglers.Stragglers,
              failed: tuple[int, int]) -> Iterator[str]:
     for name, side in (('native', values.native), ('guest', values.guest)):
@@ -334,9 +309,13 @@ def _remarks(values: sample_pairs.MetricValues, estimate: stats.Estimate,
                f'{found.native} of {found.runs[0]} native '
                'runs are much slower than the others')
     if any(failed):
-        yield (f'of these, {failed[1]} guest runs and {failed[0]} native runs '
+        yield (f'of these, {failed[1]} of the guest and {failed[0]} of native '
                'failed in earlier attempts')
-    if isinstance(estimate, losses.Losses) and estimate.widening > 1:
+    ended = [loss for loss in found.in_guest if loss < math.inf]
+    if ended:
+        yield ('the longest run of the guest took '
+               f'{math.exp(max(ended)):.3g} times as long as a typical one')
+    if estimate.widening > 1:
         yield ('the losses resemble those before them, so that the interval '
                f'is {estimate.widening:.1f} times as wide')
 

@@ -12,9 +12,6 @@ judged nearly as if it were the only one: only errors that the one before has
 not made are spent, and their chance is exact for signed ranks
 (:func:`hpcvirt.bench.analysis.signed_rank.find_both`). Errors that an earlier
 one has made as well count twice, so that less is spent than promised.
-
-Where the measured pairs leave a figure open, this module also estimates how
-many pairs would decide.
 """
 
 import bisect
@@ -22,7 +19,6 @@ import dataclasses
 import functools
 import math
 import statistics
-from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import attempts
@@ -53,7 +49,7 @@ class Sequential:
     :ivar figures: number of figures that are judged together (Holm)
     """
 
-    estimates: tuple[stats.Estimate, ...]
+    estimates: tuple[losses.Losses, ...]
     counts: tuple[int, ...]
     parts: tuple[float, ...]
     share: float = 1.0
@@ -61,7 +57,6 @@ class Sequential:
 
     @property
     def loss(self) -> float:
-        """That of the last look."""
         return self.estimates[-1].loss
 
     @property
@@ -76,17 +71,15 @@ class Sequential:
         return max(low for low, _ in found), min(high for _, high in found)
 
     def p_beyond(self, limit: float) -> float:
-        """Return the p-value of a loss of at least the limit."""
-        return self._p(each.p_beyond(limit) for each in self.estimates)
+        return self._p([each.p_beyond(limit) for each in self.estimates])
 
     def p_within(self, limit: float) -> float:
-        """Return the p-value of a loss of at most the limit."""
-        return self._p(each.p_within(limit) for each in self.estimates)
+        return self._p([each.p_within(limit) for each in self.estimates])
 
     def _levels(self, level: float) -> tuple[float, ...]:
         return find_levels(self.counts, self.parts, self.share * level)
 
-    def _p(self, chances: Iterable[float]) -> float:
+    def _p(self, p_values: Sequence[float]) -> float:
         """Return the least of some levels that rejects, 1 if none does.
 
         They are those of Holm's method and, for the best of several results,
@@ -94,7 +87,6 @@ class Sequential:
         be what a later one lacks.
         """
         found = 1.0
-        p_values = tuple(chances)
         for figures in (*range(1, self.figures + 1), *(
                 self.figures << power for power in range(1, _HALVES + 1))):
             level = stats.ALPHA / figures
@@ -155,11 +147,6 @@ def plan(most: int,
               for number in range(growths)), most)
 
 
-def find_reached(looks: Sequence[int], pairs: int) -> tuple[int, ...]:
-    """Return the looks for which this number of pairs is enough."""
-    return tuple(look for look in looks if look <= pairs)
-
-
 def first(values: sample_pairs.MetricValues,
           pairs: int) -> sample_pairs.MetricValues:
     """Return the first pairs of both sides."""
@@ -187,8 +174,7 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     known subject adds its pairs to the evidence, for a smaller part of the
     errors; any other run is judged by itself.
 
-    :param judged: a figure with an interval and a limit
-    :param run: that it was measured in
+    :param run: that the figure was measured in
     :param figures: number of figures that are judged together (Holm)
     :returns: a multiple of 5, more than were measured; None if it is more
         than :data:`MAX_PAIRS`, as for a guest that is exactly at its bound
@@ -224,7 +210,7 @@ def _level(judged: judgement.Judgement, run: record.Run) -> float:
     """Return the chance of an error that an interval took."""
     evidence = attempts.gather(run)
     looks = evidence.run.interim_analyses
-    done = find_reached(looks, judged.pairs)
+    done = [look for look in looks if look <= judged.pairs]
     level = evidence.share * stats.ALPHA
     levels = find_levels(
         tuple(look * (judged.launches or judged.pairs) // judged.pairs

@@ -12,8 +12,8 @@ levels are, the two differ and are judged apart:
 * a typical run by the sign test as well, which holds for any distribution;
 * the mean time by :mod:`hpcvirt.bench.analysis.mean_time`.
 
-A few runs do not show everything. Four further conditions keep the promise
-where they may be violated; ``benchmarks/verdict.py`` shows the rates.
+A few runs do not show everything. Further conditions keep the promise where
+it may be violated; ``benchmarks/verdict.py`` shows the rates.
 
 * **Distance.** Runs that were not met may move the mean, and runs that
   resemble each other look more exact than they are. So a loss that is nearer
@@ -27,14 +27,12 @@ where they may be violated; ``benchmarks/verdict.py`` shows the rates.
   slowly in the guest alone looks like a loss. So the loss of a guest that
   varies more than native is decided only if it is far from the bound, compared
   with its own noise; the more runs resemble the one before, the farther.
-* **Skewness** as above.
 
 Stragglers are judged by their number and length
 (:mod:`hpcvirt.bench.analysis.stragglers`). In the mean time, typical runs of
 their side stand for them.
 """
 
-import bisect
 import dataclasses
 import math
 import statistics
@@ -72,8 +70,6 @@ _SEEN = 3.0
 class Losses:
     """The evidence of some pairs on both losses.
 
-    :ivar typical: by signed ranks
-    :ivar values: the losses, ascending
     :ivar mean: the loss of the mean time, None if it is that of a typical run
     :ivar widening: how many times as wide the interval is, since losses
         resemble those before them
@@ -83,41 +79,30 @@ class Losses:
         if they may
     """
 
-    typical: signed_rank.SignedRank
-    values: tuple[float, ...]
+    typical: stats.Estimate
     mean: mean_time.MeanTime | None = None
     widening: float = 1.0
-    room: float = 0.0
+    room: float = -math.inf
     has_own_noise: bool = False
     resemblance: str | None = None
 
     @property
     def loss(self) -> float:
         """That of a typical run."""
-        if self.mean is None:
-            return self.typical.loss
-        return statistics.median(self.values)
+        return self.typical.loss
 
     def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
         """Return both ends of the interval of the loss of a typical run."""
-        low, high = self.typical.ends(level)
-        if self.mean is not None:
-            first, last = _median_ends(self.values, level)
-            low, high = min(low, first), max(high, last)
-        return self._widened(low, high)
+        return self._widened(self.typical, level)
 
     def mean_ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
         """Return both ends of the interval of the loss of the mean time."""
-        if self.mean is None:
-            return self.ends(level)
-        return self._widened(*self.mean.ends(level))
+        return self._widened(self.mean or self.typical, level)
 
     def p_beyond(self, limit: float) -> float:
         """Return the p-value of either loss being at least the limit."""
-        found = self._typical_beyond(limit)
-        if self.mean is None or limit - self.mean.loss < self.room:
-            return found if self.mean is None else 1.0
-        return max(found, self.mean.p_beyond(self._narrowed(limit)))
+        return max(self._p_beyond(self.typical, limit),
+                   self._p_beyond(self.mean or self.typical, limit))
 
     def p_within(self, limit: float) -> float:
         """Return the p-value of both losses being at most the limit.
@@ -125,34 +110,26 @@ class Losses:
         Either a typical run is beyond it; or the mean time is, and a typical
         run is clearly not: where it may be, it decides.
         """
-        typical = 1.0
-        if self.loss - limit >= self.room:
-            near = self._narrowed(limit)
-            typical = self.typical.p_within(near)
-            if self.mean is not None:
-                typical = max(typical, _sign_p(bisect.bisect_right(
-                    self.values, near + stats.EQUAL), len(self.values)))
-        if self.mean is None or self.mean.loss - limit < self.room:
-            return typical
-        return min(typical, max(self.mean.p_within(self._narrowed(limit)),
-                                self._typical_beyond(limit)))
+        return min(self._p_within(self.typical, limit),
+                   max(self._p_within(self.mean or self.typical, limit),
+                       self._p_beyond(self.typical, limit)))
 
-    def _typical_beyond(self, limit: float) -> float:
-        if limit - self.loss < self.room:
-            return 1.0
-        near = self._narrowed(limit)
-        found = self.typical.p_beyond(near)
-        return found if self.mean is None else max(found, _sign_p(
-            len(self.values) - bisect.bisect_left(
-                self.values, near - stats.EQUAL), len(self.values)))
+    def _p_beyond(self, found: stats.Estimate, limit: float) -> float:
+        return (1.0 if limit - found.loss < self.room
+                else found.p_beyond(self._narrowed(limit)))
+
+    def _p_within(self, found: stats.Estimate, limit: float) -> float:
+        return (1.0 if found.loss - limit < self.room
+                else found.p_within(self._narrowed(limit)))
 
     def _narrowed(self, limit: float) -> float:
         """Return where a limit is if the losses varied in full."""
         return self.loss + (limit - self.loss) / self.widening
 
-    def _widened(self, low: float, high: float) -> tuple[float, float]:
+    def _widened(self, found: stats.Estimate,
+                 level: float) -> tuple[float, float]:
         low, high = (self.loss + (end - self.loss) * self.widening
-                     for end in (low, high))
+                     for end in found.ends(level))
         return low, high
 
 
@@ -228,12 +205,14 @@ def estimate(losses: Sequence[float], usual: Sequence[float],
     own_room = caution.find_own_room(own, correlation, count)
     if correlation + 1 / count <= caution.allow(_RESEMBLE) / math.sqrt(count):
         correlation = 0.0
-    correlation = min(max(correlation, 0.0), stats.LARGEST_CORRELATION)
+    typical: stats.Estimate = signed_rank.estimate(losses)
+    mean = mean_time.estimate(usual, mean_loss,
+                              caution.allow(mean_time.SKEWED))
+    if mean is not None:
+        typical = stats.Cautious((signed_rank.estimate_by_signs(losses),
+                                  typical))
     return Losses(
-        signed_rank.estimate(losses), tuple(sorted(losses)),
-        mean_time.estimate(usual, mean_loss,
-                           caution.allow(mean_time.SKEWED)),
-        _widen(correlation),
+        typical, mean, _widen(min(correlation, stats.LARGEST_CORRELATION)),
         max(room, own_room), own_room > room, resemblance)
 
 
@@ -266,21 +245,3 @@ def find_least(distance: float, limit: float, own: float = 0.0) -> int:
     return math.ceil(max(
         (max(Caution(limit).find_room(1), own_room) / distance) ** 2,
         math.sqrt(_FEW * _UNSEEN * own / distance + 10)))
-
-
-def _median_ends(values: Sequence[float],
-                 level: float) -> tuple[float, float]:
-    """Return the ends of the interval of the median, by the sign test."""
-    allowed = (1 - level) * 2 ** len(values)
-    rank, ways = -1, 1
-    while ways <= allowed:
-        rank += 1
-        ways += math.comb(len(values), rank + 1)
-    return ((-math.inf, math.inf) if rank < 0
-            else (values[rank], values[-1 - rank]))
-
-
-def _sign_p(below: int, count: int) -> float:
-    """Return the chance of at most this many of the values on one side."""
-    ways = sum(math.comb(count, number) for number in range(below + 1))
-    return ways / (1 << count)

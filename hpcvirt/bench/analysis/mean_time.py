@@ -38,17 +38,14 @@ class MeanTime:
     count: int
 
     def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
-        """Return both ends of the interval of the loss."""
         _, reach = stats.Normal(0.0, 1.0, self.count - 1).ends(level)
         low, high = (self._limit(reach), self._limit(-reach))
         return low, high
 
     def p_beyond(self, limit: float) -> float:
-        """Return the p-value of a loss of at least the limit."""
         return self._at(limit).p_beyond(0.0)
 
     def p_within(self, limit: float) -> float:
-        """Return the p-value of a loss of at most the limit."""
         return self._at(limit).p_within(0.0)
 
     def _at(self, limit: float) -> stats.Normal:

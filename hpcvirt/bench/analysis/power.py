@@ -27,7 +27,7 @@ _NORMAL = statistics.NormalDist()
 
 
 def find_reach(count: int, figures: int = 1) -> float:
-    """Return how far from its bound a loss is decided 4 times of 5.
+    """Return how far from its bound a loss is decided in 4 of 5 cases.
 
     :param count: number of losses
     :param figures: number of figures that are judged together, all at the
@@ -49,22 +49,21 @@ def find_reach(count: int, figures: int = 1) -> float:
 
 def find_decided(interval: judgement.Interval, limit: float,
                  room: float = 0.0) -> tuple[float, float]:
-    """Return the ratios that a run with such an interval decides 4 times of 5.
+    """Return the ratios that a run with such an interval decides in 4 of 5 cases.
 
     :param limit: the ratio that decides
     :param room: a loss that is nearer to the bound than this is not decided
     :returns: the one below the limit and the one above it
     """
-    quantile = _NORMAL.inv_cdf(interval.level)
-    distance = (math.log(interval.high / interval.low) / 2 / quantile
-                * _NORMAL.inv_cdf(interim_analyses.POWER)
-                + max(room, math.log(interval.high / interval.low) / 2))
+    half = math.log(interval.high / interval.low) / 2
+    distance = half * (_NORMAL.inv_cdf(interim_analyses.POWER)
+                       / _NORMAL.inv_cdf(interval.level)) + max(room, half)
     return limit * math.exp(-distance), limit * math.exp(distance)
 
 
 def find_margin(variation: float, count: int, figures: int,
                 pairs: int, limit: float) -> float:
-    """Return the same as a loss.
+    """Return how far from its bound a guest is decided in 4 of 5 cases.
 
     :param variation: coefficient of variation of a single run, in both sides
     :param count: number of pairs, or of boots that do not differ otherwise
@@ -81,7 +80,6 @@ def find_pairs(variation: float, distance: float, figures: int) -> int | None:
     """Return the least number of pairs that decides a guest without loss.
 
     :param distance: of the bound
-
     :returns: None if it is more than
         :data:`hpcvirt.bench.analysis.interim_analyses.MAX_PAIRS`
     """

@@ -3,18 +3,15 @@
 """Turn the samples of a run into pairs of values, or say why not."""
 
 import dataclasses
-from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.bench.analysis import confounders
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import expectation
 
-#: With fewer pairs the t interval is wider than any bound worth testing.
+#: Fewer losses decide nothing, wherever they are.
 MIN_PAIRS = 5
 #: Pairs if the user does not give a number, and one that decides what there is
 #: to decide.
@@ -69,10 +66,8 @@ def values(run: record.Run, metric: str) -> MetricValues:
 
     :raises InvalidInput: if a pair has two samples in the same side
     """
-    sides: dict[record.Side,
-               dict[int, float]] = {side: {} for side in record.Side}
-    launches: dict[int, str] = {}
-    boots: dict[int, str] = {}
+    sides: dict[record.Side, dict[int, record.Sample]] = {
+        side: {} for side in record.Side}
     for sample in run.samples:
         if (sample.warm_up or sample.control
                 or metric not in sample.outcome.metrics):
@@ -80,22 +75,23 @@ def values(run: record.Run, metric: str) -> MetricValues:
         if sample.pair in sides[sample.side]:
             raise exception.InvalidInput(
                 run.label, f'pair {sample.pair} has two {sample.side} samples')
-        sides[sample.side][sample.pair] = sample.outcome.metrics[metric].value
-        if sample.side is record.Side.GUEST:
-            launches[sample.pair] = sample.launch_id
-            boots[sample.pair] = boot(sample.environment)
+        sides[sample.side][sample.pair] = sample
     native, guest = sides[record.Side.NATIVE], sides[record.Side.GUEST]
-    if run.purpose is record.Purpose.UNPAIRED:
-        return MetricValues(tuple(native.values()), tuple(guest.values()), (),
-                            _known(launches, guest), _known(boots, guest))
-    # The number of pairs was fixed in advance: pairs that were added later,
-    # until the result looked right, do not count.
-    complete = sorted(pair for pair in set(native) & set(guest)
-                      if pair < run.planned_pairs)
-    return MetricValues(tuple(native[pair] for pair in complete),
-                        tuple(guest[pair] for pair in complete),
-                        tuple(complete),
-                        _known(launches, complete), _known(boots, complete))
+    pairs: tuple[int, ...] = ()
+    if run.purpose is not record.Purpose.UNPAIRED:
+        # The number of pairs was fixed in advance: pairs that were added
+        # later, until the result looked right, do not count.
+        pairs = tuple(sorted(pair for pair in native.keys() & guest.keys()
+                             if pair < run.planned_pairs))
+        native, guest = ({pair: side[pair] for pair in pairs}
+                         for side in (native, guest))
+    launches = tuple(sample.launch_id for sample in guest.values())
+    boots = tuple(boot(sample.environment) for sample in guest.values())
+    measured = [tuple(sample.outcome.metrics[metric].value
+                      for sample in side.values()) for side in (native, guest)]
+    return MetricValues(
+        measured[0], measured[1], pairs,
+        launches if all(launches) else (), boots if all(boots) else ())
 
 
 def controls(run: record.Run, metric: str) -> MetricValues:
@@ -111,17 +107,10 @@ def controls(run: record.Run, metric: str) -> MetricValues:
             found.setdefault(sample.pair, []).append(sample)
     both = {pair: [sample.outcome.metrics[metric].value for sample in samples]
             for pair, samples in found.items()
-            if [sample.control for sample in samples] in ([True, False],
-                                                          [False, True])}
+            if sorted(sample.control for sample in samples) == [False, True]}
     return MetricValues(tuple(first for first, _ in both.values()),
                         tuple(second for _, second in both.values()),
                         tuple(both))
-
-
-def _known(launches: Mapping[int, str],
-           pairs: Iterable[int]) -> tuple[str, ...]:
-    found = tuple(launches[pair] for pair in pairs)
-    return found if all(found) else ()
 
 
 def boot(environment: Mapping[str, str]) -> str:
@@ -133,7 +122,7 @@ def boot(environment: Mapping[str, str]) -> str:
 def explain_too_few(run: record.Run, found: MetricValues) -> str | None:
     """Say why there are not enough values for a verdict; None if enough."""
     count = min(len(found.native), len(found.guest))
-    what = 'samples in an side' if not found.pairs and count else 'pairs'
+    what = 'samples on a side' if not found.pairs and count else 'pairs'
     if count < MIN_PAIRS:
         return f'{count} {what}, at least {MIN_PAIRS} are needed'
     if run.interim_analyses:
@@ -148,48 +137,26 @@ def explain_too_few(run: record.Run, found: MetricValues) -> str | None:
 
 def disagreement(samples: Sequence[record.Sample]) -> str | None:
     """Say in what samples did not run the same thing; None if they did."""
-    return _disagreement(samples) or _other_unit(samples)
-
-
-def _disagreement(samples: Sequence[record.Sample]) -> str | None:
-    for sample in samples[1:]:
+    def differ(what: str, one: object, first: record.Sample, other: object,
+               second: record.Sample) -> str:
+        return (f'not the same {what} is {one} in {first.side} pair '
+                f'{first.pair} and {other} in {second.side} pair '
+                f'{second.pair}')
+    for second in samples[1:]:
         first = samples[0]
-        for name in _differing(first.outcome, sample.outcome):
-            return (f'not the same run: {name} is '
-                    f'{first.outcome.parameters.get(name)} in {first.side} '
-                    f'pair {first.pair} and '
-                    f'{sample.outcome.parameters.get(name)} in {sample.side} '
-                    f'pair {sample.pair}')
-    return None
-
-
-def _differing(left: outcome.Outcome,
-               right: outcome.Outcome) -> Iterator[str]:
-    for name in dict.fromkeys([*left.parameters, *right.parameters]):
-        one = left.parameters.get(name)
-        other = right.parameters.get(name)
-        if one is None or other is None or not expectation.is_same(
-                _kind(left.kinds, name), one, other):
-            yield name
-
-
-def _other_unit(samples: Sequence[record.Sample]) -> str | None:
-    """Say which figure has two units or directions; None if none has."""
-    first: dict[str, tuple[record.Sample, outcome.Metric]] = {}
+        before, now = first.outcome.parameters, second.outcome.parameters
+        for name in {**before, **now}:
+            one, other = before.get(name), now.get(name)
+            # It may be of one guest: ``N@GUEST``.
+            kind = first.outcome.kinds.get(name.partition('@')[0])
+            if one is None or other is None or not expectation.is_same(
+                    kind, one, other):
+                return differ(f'run: {name}', one, first, other, second)
+    figures: dict[str, tuple[str, record.Sample]] = {}
     for sample in samples:
         for name, metric in sample.outcome.metrics.items():
-            before, figure = first.setdefault(name, (sample, metric))
-            if (figure.unit, figure.direction) != (metric.unit,
-                                                   metric.direction):
-                return (f'not the same figure: {name} is {figure.unit} '
-                        f'({figure.direction}) in {before.side} pair '
-                        f'{before.pair} and {metric.unit} '
-                        f'({metric.direction}) in {sample.side} pair '
-                        f'{sample.pair}')
+            shown = f'{metric.unit} ({metric.direction})'
+            unit, first = figures.setdefault(name, (shown, sample))
+            if unit != shown:
+                return differ(f'figure: {name}', unit, first, shown, sample)
     return None
-
-
-def _kind(kinds: Mapping[str, outcome.ParameterType],
-          name: str) -> outcome.ParameterType | None:
-    """Find the kind of a parameter, which may be of one guest: ``N@GUEST``."""
-    return kinds.get(name.partition('@')[0])

@@ -16,10 +16,6 @@ Hence several figures that are judged together need more pairs than one
 (:func:`find_least`). No other distribution decides in their place: one that
 looks at how far away the losses are is wrong in half of all cases if 5 pairs
 of 23 figures have noise of two levels.
-
-The rank sums of the first losses and of all losses depend on each other in the
-same way for all such noise that does not change during the run. How likely
-both are to be small is counted as well (:func:`find_both`).
 """
 
 import bisect
@@ -28,7 +24,9 @@ import functools
 import itertools
 import math
 import statistics
+from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import stats
 
@@ -47,13 +45,14 @@ _ROUNDING = 1 + 1e-9
 class SignedRank:
     """The evidence of some losses.
 
-    :ivar count: number of losses
     :ivar averages: the means of all pairs of losses, each loss with itself
-        included, ascending
+        included, ascending; for the sign test, the losses
+    :ivar chance: that at most a number of the averages are on one side of the
+        true loss
     """
 
-    count: int
     averages: tuple[float, ...]
+    chance: Callable[[int], float]
 
     @property
     def loss(self) -> float:
@@ -61,23 +60,19 @@ class SignedRank:
         return statistics.median(self.averages)
 
     def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
-        """Return both ends of the interval of the loss.
-
-        :param level: confidence of each end alone
-        """
-        rank = find_critical(self.count, 1 - level)
+        rank = bisect.bisect_right(range(len(self.averages) + 1),
+                                   (1 - level) * _ROUNDING,
+                                   key=self.chance) - 1
         if rank < 0:
             return -math.inf, math.inf
         return self.averages[rank], self.averages[-1 - rank]
 
     def p_beyond(self, limit: float) -> float:
-        """Return the p-value of a loss of at least the limit."""
         below = bisect.bisect_left(self.averages, limit - stats.EQUAL)
-        return find_chance(self.count, len(self.averages) - below)
+        return self.chance(len(self.averages) - below)
 
     def p_within(self, limit: float) -> float:
-        """Return the p-value of a loss of at most the limit."""
-        return find_chance(self.count, bisect.bisect_right(
+        return self.chance(bisect.bisect_right(
             self.averages, limit + stats.EQUAL))
 
 
@@ -85,8 +80,17 @@ def estimate(losses: Iterable[float]) -> SignedRank:
     """Estimate from at least one loss."""
     found = tuple(losses)
     pairs = itertools.combinations_with_replacement(found, 2)
-    return SignedRank(len(found), tuple(sorted(
-        (first + second) / 2 for first, second in pairs)))
+    return SignedRank(tuple(sorted((first + second) / 2
+                                   for first, second in pairs)),
+                      functools.partial(find_chance, len(found)))
+
+
+def estimate_by_signs(losses: Sequence[float]) -> SignedRank:
+    """Estimate the median by the sign test, which any distribution allows."""
+    count = len(losses)
+    return SignedRank(tuple(sorted(losses)), lambda below: sum(
+        math.comb(count, number) for number in range(below + 1)) / (
+            1 << count))
 
 
 def find_least(share: float) -> int:
@@ -117,6 +121,8 @@ def find_chance(count: int, rank_sum: int) -> float:
 
 def find_both(first: int, first_sum: int, count: int, rank_sum: int) -> float:
     """Return the chance that two rank sums are at most these.
+
+    It is the same for all noise that does not change during the run.
 
     :param first: number of the first losses, fewer than all
     :param first_sum: largest rank sum of the first losses, which the test

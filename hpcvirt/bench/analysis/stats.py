@@ -19,6 +19,7 @@ Intervals instead of single runs: [Georges-2007]. Repetitions and ratios:
 
 import dataclasses
 import functools
+import itertools
 import math
 import operator
 import statistics
@@ -80,6 +81,28 @@ class Estimate(Protocol):
         """
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cautious:
+    """The loss of the first of several estimates; all must reject a test."""
+
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def loss(self) -> float:
+        return self.estimates[0].loss
+
+    def ends(self, level: float = LEVEL) -> tuple[float, float]:
+        low, high = zip(*(each.ends(level) for each in self.estimates),
+                        strict=True)
+        return min(low), max(high)
+
+    def p_beyond(self, limit: float) -> float:
+        return max(each.p_beyond(limit) for each in self.estimates)
+
+    def p_within(self, limit: float) -> float:
+        return max(each.p_within(limit) for each in self.estimates)
+
+
 #: About the largest exponent of e with a result.
 EXTREME = 700.0
 
@@ -119,16 +142,10 @@ class Normal:
             self.freedom, (self.loss - limit) / self.error))
 
 
-def loss(native: float, guest: float,
-         direction: outcome.Direction) -> float:
-    """Calculate the loss of one pair; both values are above 0."""
-    ratio = math.log(guest) - math.log(native)
-    return -ratio if direction is outcome.Direction.UP else ratio
-
-
 def loss_of_ratio(ratio: float, direction: outcome.Direction) -> float:
-    """Convert a ratio guest / native to a loss."""
-    return loss(1.0, ratio, direction)
+    """Convert a ratio guest / native, which is above 0, to a loss."""
+    return (-math.log(ratio) if direction is outcome.Direction.UP
+            else math.log(ratio))
 
 
 def ratio_of_loss(value: float, direction: outcome.Direction) -> float:
@@ -140,21 +157,20 @@ def ratio_of_loss(value: float, direction: outcome.Direction) -> float:
     return math.exp(max(-EXTREME, min(exponent, EXTREME)))
 
 
-def estimate_unpaired(native: Sequence[float], guest: Sequence[float],
-                      direction: outcome.Direction) -> Normal:
-    """Estimate the mean loss from at least two values in each side.
+def estimate_unpaired(native: Sequence[float],
+                      guest: Sequence[float]) -> Normal:
+    """Estimate the mean loss from at least two runs in each side.
 
     Uses Welch's interval: the sides may vary by different amounts. Each side
     was measured by itself, so that a slow change of its machine looks like a
     loss. How much runs resemble those before them tells how slowly it
     changes, and how many runs count as one.
 
-    :param native: in the order of measurement
+    :param native: logarithms of the time per work, in the order of measurement
     """
-    sides = [[loss_of_ratio(value, direction) for value in side]
-            for side in (native, guest)]
-    mean = statistics.fmean(sides[1]) - statistics.fmean(sides[0])
-    correlation = statistics.fmean(_correlation(side) for side in sides)
+    sides = (native, guest)
+    mean = statistics.fmean(guest) - statistics.fmean(native)
+    correlation = statistics.fmean(map(_correlation, sides))
     runs_as_one = (1 + correlation) / (1 - correlation)
     counts = [max(2.0, len(side) / runs_as_one) for side in sides]
     shares = [statistics.variance(side) * runs_as_one / len(side)
@@ -198,13 +214,11 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     rejection is at most the level, however the tests depend on each other.
     """
     count = len(p_values)
-    adjusted = [0.0] * count
-    largest = 0.0
-    order = sorted(range(count), key=lambda index: p_values[index])
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, (count - rank) * p_values[index]))
-        adjusted[index] = largest
-    return tuple(adjusted)
+    order = sorted(range(count), key=p_values.__getitem__)
+    adjusted = itertools.accumulate(
+        (min(1.0, (count - rank) * p_values[index])
+         for rank, index in enumerate(order)), max)
+    return tuple(p for _, p in sorted(zip(order, adjusted, strict=True)))
 
 
 def quantile(chance: float) -> float:

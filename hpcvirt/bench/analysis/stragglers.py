@@ -68,14 +68,14 @@ class Stragglers:
     @property
     def p(self) -> float:
         """The chance of this number in the guest if native had as many."""
-        return _chance(self.native, self.guest, *self.runs)
+        return find_chance(self.native, self.guest, *self.runs)
 
     @property
     def p_length(self) -> float:
         """The chance of as many that are longer than any of native."""
         longest = max(self.in_native, default=0.0)
-        return _chance(0, sum(loss > longest for loss in self.in_guest),
-                       *self.runs)
+        return find_chance(0, sum(loss > longest for loss in self.in_guest),
+                           *self.runs)
 
     @property
     def is_longer(self) -> bool:
@@ -128,7 +128,7 @@ class Stragglers:
         longer = sum(loss > max(native, default=0.0)
                      for loss in self.in_guest)
         often = _OFTEN / len(together)
-        return bool(native) and _chance(
+        return bool(native) and find_chance(
             len(native), self.guest, sum(each.runs[0] for each in together),
             self.runs[1]) > often and (
                 math.comb(self.guest, longer)
@@ -158,17 +158,18 @@ def find(native: Sequence[float], guest: Sequence[float],
     :param native: logarithms of the time per work, or of its inverse negated
     :param failed: number of further runs of both sides that did not end
     """
-    least = _least(native, guest)
+    usual = replace(native, guest)
     slow_native, slow_guest = (
-        (*(value - statistics.median(side) for value in side
-           if value - statistics.median(side) > least),
-         *[math.inf] * number)
-        for side, number in zip((native, guest), failed, strict=True))
+        (*(value - statistics.median(side)
+           for value, kept in zip(side, typical, strict=True)
+           if value != kept), *[math.inf] * number)
+        for side, typical, number in zip((native, guest), usual, failed,
+                                         strict=True))
     return Stragglers(
         slow_native, slow_guest,
         (len(native) + failed[0], len(guest) + failed[1]),
         math.inf if failed[1] > failed[0] else compare_means(native, guest),
-        compare_means(*replace(native, guest)))
+        compare_means(*usual))
 
 
 def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
@@ -183,25 +184,14 @@ def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
 def replace(native: Sequence[float], guest: Sequence[float],
             ) -> tuple[list[float], list[float]]:
     """Replace stragglers by typical runs of their side."""
-    least = _least(native, guest)
+    least = max(MIN_LOSS, DEVIATIONS * stats.robust_deviation([
+        value - statistics.median(side) for side in (native, guest)
+        for value in side]))
     native, guest = (
         [value if value - statistics.median(side) <= least
          else statistics.median(side) for value in side]
         for side in (native, guest))
     return native, guest
-
-
-def judge_failed(failed: tuple[int, int], runs: tuple[int, int],
-                 share: float) -> bool:
-    """Whether the failed runs of the guest are a FAIL.
-
-    A guest of which no run ended was not set up right.
-
-    :param failed: number of failed native runs, and of failed runs of a guest
-    :param runs: number of all runs of both
-    :param share: of the chance of an error
-    """
-    return failed[1] < runs[1] and _chance(*failed, *runs) <= share * ALPHA / 2
 
 
 def count_runs(part: float) -> int:
@@ -213,20 +203,14 @@ def count_runs(part: float) -> int:
     return math.ceil(math.log(1 - LEVEL) / math.log1p(-part))
 
 
-def _least(native: Sequence[float], guest: Sequence[float]) -> float:
-    """Return the loss from which a run is a straggler."""
-    return max(MIN_LOSS, DEVIATIONS * stats.robust_deviation([
-        value - statistics.median(side) for side in (native, guest)
-        for value in side]))
-
-
 def _lost(loss: float) -> float:
     """Return the additional time, as a part of that of a typical run."""
     return math.expm1(min(loss, stats.EXTREME))
 
 
-def _chance(in_native: int, in_guest: int, native: int, guest: int) -> float:
-    """Fisher's exact test, one-sided."""
+def find_chance(in_native: int, in_guest: int, native: int,
+                guest: int) -> float:
+    """Return the chance of as many in the guest (Fisher's exact test)."""
     total = in_native + in_guest
     ways = sum(math.comb(guest, number) * math.comb(native, total - number)
                for number in range(in_guest, min(total, guest) + 1))

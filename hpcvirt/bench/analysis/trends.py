@@ -27,6 +27,7 @@ import dataclasses
 import functools
 import itertools
 import math
+import operator
 import statistics
 from collections.abc import Iterable
 from collections.abc import Mapping
@@ -46,29 +47,12 @@ _CHANGE_ALPHA = 2e-5
 _CLIP = 4.0
 #: Differences within half a per cent are noise, whatever they look like.
 _MIN_NOISE = 0.005
-#: From the median absolute deviation of the steps between runs to the standard
-#: deviation of runs.
-_NOISE = 1.4826 / math.sqrt(2)
 #: The correlation of runs in a row is known up to about 1 / sqrt(n), and
 #: underestimated by (a + b r) / n: the best of all levels and lines has been
 #: taken away from the runs. These figures were chosen by simulation, for
 #: correlations up to 0.9 (benchmarks/history.py).
 _BIAS = (7.0, 4.0)
 _LARGEST_CORRELATION = 0.98
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Fit:
-    """What explains some runs best: two levels, or a line.
-
-    :ivar split: number of runs before the other level
-    :ivar part: how much of the variance is explained, 0 to 1
-    :ivar correlation: of a run and the one before it
-    """
-
-    split: int
-    part: float
-    correlation: float
 
 
 def changes(values: Sequence[float]) -> tuple[int, ...]:
@@ -93,22 +77,29 @@ def _split(values: tuple[float, ...]) -> int | None:
     count = len(values)
     if count < 2 * MIN_RUNS:
         return None
-    fit = _best_fit(values)
-    as_one = (1 + fit.correlation) / (1 - fit.correlation)
-    statistic = math.sqrt(fit.part / max(1 - fit.part, 1e-12)
-                          * (count - 2) / as_one)
-    # No t distribution has a lighter tail than the normal one.
-    if statistics.NormalDist().cdf(-statistic) > _CHANGE_ALPHA:
-        return None
+    split, part, correlation = _best_fit(values)
+    as_one = (1 + correlation) / (1 - correlation)
+    statistic = math.sqrt(part / max(1 - part, 1e-12) * (count - 2) / as_one)
     chance = stats.Normal(-statistic, 1.0, max((count - 2) / as_one, 1.0))
-    return fit.split if chance.p_beyond(0.0) <= _CHANGE_ALPHA else None
+    # No t distribution has a lighter tail than the normal one.
+    return split if (
+        statistics.NormalDist().cdf(-statistic) <= _CHANGE_ALPHA
+        and chance.p_beyond(0.0) <= _CHANGE_ALPHA) else None
 
 
-def _best_fit(values: Sequence[float]) -> _Fit:
-    """Compare two levels and a line."""
+def _best_fit(values: Sequence[float]) -> tuple[int, float, float]:
+    """Find whether two levels or a line explain some runs best.
+
+    :returns: the number of runs before the other level, how much of the
+        variance is explained, 0 to 1, and the correlation of a run and the one
+        before it
+    """
     middle = statistics.median(values)
-    most = _CLIP * _noise(values)
-    near = [_clip(value - middle, most) for value in values]
+    # Changes hardly affect the steps between runs.
+    most = _CLIP * max(_MIN_NOISE, stats.robust_deviation([
+        *map(operator.sub, values[1:], values)]) / math.sqrt(2))
+    near, line = ([max(-most, min(value - middle, most)) for value in side]
+                  for side in (values, _line(values)))
     mean = statistics.fmean(near)
     near = [value - mean for value in near]
     total = sum(value * value for value in near)
@@ -117,10 +108,9 @@ def _best_fit(values: Sequence[float]) -> _Fit:
     split = max(range(MIN_RUNS, count - MIN_RUNS + 1), key=lambda size: (
         sums[size - 1] ** 2 / (size * (count - size))))
     if total <= stats.EQUAL:
-        return _Fit(split, 0.0, 0.0)
+        return split, 0.0, 0.0
     levels = [sums[split - 1] / split] * split + [
         -sums[split - 1] / (count - split)] * (count - split)
-    line = [_clip(value - middle, most) for value in _line(values)]
     off = statistics.fmean(line)
     parts, correlations = [], []
     for fit in (levels, [value - off for value in line]):
@@ -129,27 +119,10 @@ def _best_fit(values: Sequence[float]) -> _Fit:
         rest = sum(value * value for value in left)
         parts.append(1 - rest / total)
         correlations.append(0.0 if rest <= stats.EQUAL else sum(
-            value * following for value, following
-            in itertools.pairwise(left)) / rest)
+            map(operator.mul, left, left[1:])) / rest)
     found = min(correlations)
     found += (_BIAS[0] + _BIAS[1] * found) / count + 1 / math.sqrt(count)
-    return _Fit(split, max(parts),
-                min(max(found, 0.0), _LARGEST_CORRELATION))
-
-
-def _noise(values: Sequence[float]) -> float:
-    """Estimate the noise from the steps between runs.
-
-    Changes hardly affect them.
-    """
-    steps = [after - before for before, after in itertools.pairwise(values)]
-    typical = statistics.median(steps)
-    return max(_MIN_NOISE, _NOISE * statistics.median(
-        abs(step - typical) for step in steps))
-
-
-def _clip(value: float, most: float) -> float:
-    return max(-most, min(value, most))
+    return split, max(parts), min(max(found, 0.0), _LARGEST_CORRELATION)
 
 
 def _line(values: Sequence[float]) -> list[float]:
@@ -227,38 +200,38 @@ def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
     :returns: in the order of label, metric, side, host; without warm-ups and
         samples that failed their own check
     """
-    points: dict[FigureKey, dict[str, list[float]]] = {}
-    metrics: dict[FigureKey, outcome.Metric] = {}
-    for result in results:
-        for run in result.runs:
-            for sample in run.samples:
-                if sample.warm_up or not sample.outcome.valid:
-                    continue
-                for name, metric in sample.outcome.metrics.items():
-                    key = FigureKey(run.host, run.label, name, sample.side,
-                                    tuple(sorted(run.parameters.items())))
-                    metrics[key] = metric
-                    points.setdefault(key, {}).setdefault(
-                        run.started_at, []).append(metric.value)
-    series: dict[FigureKey, TimeSeries] = {}
+    points: dict[FigureKey, dict[str, list[outcome.Metric]]] = {}
+    for run in itertools.chain.from_iterable(
+            result.runs for result in results):
+        for sample in run.samples:
+            if sample.warm_up or not sample.outcome.valid:
+                continue
+            for name, metric in sample.outcome.metrics.items():
+                key = FigureKey(run.host, run.label, name, sample.side,
+                                tuple(sorted(run.parameters.items())))
+                points.setdefault(key, {}).setdefault(
+                    run.started_at, []).append(metric)
+    series: list[TimeSeries] = []
     levels: dict[FigureKey, dict[str, _Level]] = {}
-    for key, metric in metrics.items():
-        series[key], level = _of_host(key, metric, points[key])
+    for key in sorted(points, key=lambda key: (
+            key.label, key.metric, key.side, key.host)):
+        found, level = _of_host(key, points[key])
+        series.append(found)
         if level is not None:
             levels.setdefault(_of_all_hosts(key), {})[key.host] = level
     return tuple(
-        dataclasses.replace(series[key], behind=_behind(
-            key.host, levels.get(_of_all_hosts(key), {})))
-        for key in sorted(series, key=lambda key: (
-            key.label, key.metric, key.side, key.host)))
+        dataclasses.replace(each, behind=_behind(
+            each.key.host, levels.get(_of_all_hosts(each.key), {})))
+        for each in series)
 
 
-def _of_host(key: FigureKey, metric: outcome.Metric,
-             points: dict[str, list[float]],
+def _of_host(key: FigureKey, points: dict[str, list[outcome.Metric]],
              ) -> tuple[TimeSeries, _Level | None]:
     """Make the series of a host, and its present level if that is known."""
     times = tuple(sorted(points))
-    values = tuple(statistics.geometric_mean(points[time]) for time in times)
+    values = tuple(statistics.geometric_mean(
+        metric.value for metric in points[time]) for time in times)
+    metric = points[times[-1]][-1]
     losses = [stats.loss_of_ratio(value, metric.direction)
               for value in values]
     starts = changes(losses)
@@ -299,5 +272,5 @@ def _behind(host: str, levels: Mapping[str, _Level]) -> float | None:
                  *(level.error for level in others))
     expected = stats.Normal(loss, spread * math.sqrt(1 + 1 / len(losses)),
                             len(losses) - 1)
-    p_equal = 1 - expected.p_beyond(0.0)
-    return math.expm1(loss) if p_equal < _ALPHA / (len(losses) + 1) else None
+    return (math.expm1(loss) if expected.p_within(0.0)
+            < _ALPHA / (len(losses) + 1) else None)

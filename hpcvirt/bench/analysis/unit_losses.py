@@ -2,7 +2,6 @@
 
 """Turn the values of a figure into losses: of pairs, launches or boots."""
 
-import math
 import operator
 import statistics
 from collections.abc import Sequence
@@ -22,35 +21,31 @@ def find_units(values: sample_pairs.MetricValues, *,
     about the next. A guest that restarted once during a run was not launched
     to compare launches.
     """
-    if of_launch:
-        return ()
-    if values.launches:
-        return values.launches if len(set(values.launches)) > 1 else ()
-    enough = len(set(values.boots)) >= sample_pairs.MIN_PAIRS
-    return values.boots if enough else ()
+    units, least = ((values.launches, 2) if values.launches
+                    else (values.boots, sample_pairs.MIN_PAIRS))
+    return () if of_launch or len(set(units)) < least else units
 
 
 def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
              units: Sequence[str], caution: losses.Caution,
-             before: int = 0) -> stats.Estimate:
+             before: int = 0) -> losses.Losses:
     """Estimate the loss of a guest; each of the units counts by its mean.
 
     :param before: number of pairs of earlier attempts, which pairs of this one
         do not resemble
     """
-    if values.pairs:
-        native, guest = stragglers.replace(*find_times(values, direction))
-        usual = list(map(operator.sub, guest, native))
-        return losses.estimate(
-            _means(find_losses(values, direction), units),
-            _means(usual, units), stragglers.compare_means(native, guest),
-            caution,
-            0.0 if units else caution.find_own_noise(native, guest),
-            losses.explain_resemblance(
-                _means(usual[before:], units[before:]), caution))
-    guest = [math.exp(mean) for mean in _means(
-        [math.log(value) for value in values.guest], units)]
-    return stats.estimate_unpaired(values.native, guest, direction)
+    native, guest = find_times(values, direction)
+    if not values.pairs:
+        return losses.Losses(stats.estimate_unpaired(native,
+                                                     _means(guest, units)))
+    native, guest = stragglers.replace(native, guest)
+    usual = [*map(operator.sub, guest, native)]
+    return losses.estimate(
+        _means(find_losses(values, direction), units), _means(usual, units),
+        stragglers.compare_means(native, guest), caution,
+        0.0 if units else caution.find_own_noise(native, guest),
+        losses.explain_resemblance(_means(usual[before:], units[before:]),
+                                   caution))
 
 
 def find_times(values: sample_pairs.MetricValues, direction: outcome.Direction,
@@ -82,5 +77,5 @@ def group(values: Sequence[float],
 def find_losses(values: sample_pairs.MetricValues,
                 direction: outcome.Direction) -> list[float]:
     """Return the loss of each pair."""
-    return [stats.loss(native, guest, direction) for native, guest
-            in zip(values.native, values.guest, strict=True)]
+    native, guest = find_times(values, direction)
+    return [*map(operator.sub, guest, native)]

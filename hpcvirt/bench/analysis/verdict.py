@@ -221,13 +221,13 @@ def _reason(figure: judgement.Judgement) -> str:
 
 
 def settle(pending: Iterable[figures.Figure],
-           decide: Decide | None = None) -> list[judgement.Judgement]:
+           decide: Decide = figure_verdict.decide,
+           ) -> list[judgement.Judgement]:
     """Judge every figure; those with an estimate together, by Holm.
 
     :param decide: judges a figure by its estimate, the two adjusted chances
         of an error and the smaller one of the figure alone
     """
-    decide = decide or figure_verdict.decide
     pending = figure_verdict.judge_tails(pending)
     judged = [(figure.estimate, figure.limit, figure.step)
               for figure in pending if figure.estimate is not None]

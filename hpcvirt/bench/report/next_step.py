@@ -61,20 +61,22 @@ def _step(judged: judgement.Judgement, run: record.Run,
                     f'{sample_pairs.USUAL_PAIRS}", with the same settings as '
                     'before, adds them.')
         return (f'More launches: "hpcvirt bench run {_what(run)} --where '
-                'server:NAME --native TARGET" relaunches the guest; '
-                '--this-launch judges only the current launch.')
+                'server:NAME --native TARGET" relaunches the guest'
+                + ('.' if run.of_launch else
+                   '; --this-launch judges this launch alone.'))
     if judged.remedy is _REMEDY.LONGER_RUNS:
         sizes = ''.join(f' --set {name}=...' for name in
                         catalogue.get(run.benchmark).size)
         return f'Longer runs: {command}{sizes}" with a larger problem.'
     if judged.remedy is _REMEDY.QUIETER_MACHINE:
         return ('A quieter machine: fix the frequency, stop other guests, '
-                f'bind ranks; then {command}" again.')
+                f'bind ranks; then {command}" again, with the same settings as '
+                'before.')
     if judged.remedy is _REMEDY.BASELINE:
         return ('A sound baseline: find out what slowed native down; then '
                 f'{command} --native-cpus LIST" on the CPUs of the guest.')
     return (f'Measure again: look at {_outputs(run)}, fix the cause, then '
-            f'{command}".')
+            f'{command}", with the same settings as before.')
 
 
 def _more_pairs(judged: judgement.Judgement, run: record.Run,
@@ -100,7 +102,8 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
                 tail.guest <= judged.pairs * _FEW_SLOW):
         runs = '1 run' if tail.guest == 1 else f'{tail.guest} runs'
         return (f'The slow runs: find out what made {runs} of the guest much '
-                f'slower than the others, or hang; then {command}" again.')
+                f'slower than the others, or hang; then {command}" again, '
+                'with the same settings as before.')
     if pairs is None:
         return (
             'Less noise: so near to the bound, even '

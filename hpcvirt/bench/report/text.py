@@ -137,7 +137,8 @@ def notes(judgements: Iterable[judgement.Judgement],
     metrics: dict[tuple[str, str], list[str]] = {}
     for each in judgements:
         machine = None
-        if each.remedy is judgement.Remedy.QUIETER_MACHINE:
+        if each.machine and (
+                each.remedy is judgement.Remedy.QUIETER_MACHINE):
             machine = f'native against native {interval(each.machine)}'
         mean = each.mean and f'the mean time is {interval(each.mean)}'
         for text in (each.reason, mean, machine, *each.remarks):

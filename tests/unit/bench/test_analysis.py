@@ -380,10 +380,6 @@ class TestPlan(testtools.TestCase):
         self.assertEqual(0.0, interim_analyses.find_levels(
             (9, 40), (0.9, 1.0), stats.ALPHA / 23)[0])
 
-    def test_the_looks_that_were_reached(self):
-        self.assertEqual((), interim_analyses.find_reached((6, 9), 5))
-        self.assertEqual((6,), interim_analyses.find_reached((6, 9), 8))
-
     def test_the_first_pairs_of_all_that_is_known(self):
         values = sample_pairs.MetricValues((1.0, 2.0), (3.0, 4.0), (0, 1),
                                            ('a', 'b'), ())
@@ -642,7 +638,7 @@ LIMIT = math.log(1.05)
 
 
 def side(slow, count=30, factor=10.0, seed=0):
-    """Logarithms of the times of an side with some slow runs."""
+    """Logarithms of the times of a side with some slow runs."""
     dice = random.Random(seed)
     return [dice.gauss(0, 0.02) + (math.log(factor) if number < slow else 0)
             for number in range(count)]

@@ -322,7 +322,7 @@ class CellFillingTest(unittest.TestCase):
                 with mock.patch.object(
                         capacity, 'fill', wraps=capacity.fill) as left:
                     self.assertEqual(expected, fillings.count(
-                        supply, kinds.of(supply), limit),
+                        supply, kinds.find(supply), limit),
                         (shape, supply, limit))
                 reused += not left.called
                 total += expected
@@ -336,7 +336,7 @@ class CellFillingTest(unittest.TestCase):
             (frozenset({0, 2}), frozenset({1, 3})), 0, 4096, 0, ())
         other = cell._replace(id=5, free=frozenset({1, 2}))
         narrow = cell._replace(siblings=tuple(map(frozenset, '0123')))
-        kind, same, differing = kinds.of(supplies.Supply(
+        kind, same, differing = kinds.find(supplies.Supply(
             (cell, other, narrow)))
         self.assertIs(kind, same)
         self.assertIsNot(kind, differing)

@@ -15,6 +15,19 @@ from hpcvirt.bench.run import sampler
 from tests.builders import commands
 from tests.integration.bench import run_case
 
+#: One program for both sides. The rate of the guest changes slowly.
+SLOWLY = """\
+#!/bin/sh
+if grep -q 'Cpus_allowed_list:[^0-9]*0$' /proc/self/status; then
+  rate=119.$(pwd | cksum | cut -c 1-4)
+else
+  echo run >> '{trace}'
+  rate=$(awk -v run="$(wc -l < '{trace}')" \\
+    'BEGIN {{ printf "%.4f", 119 + 6 * sin(run / 3) }}')
+fi
+sed "/^ Mop.s/s/=.*/= $rate/" '{output}'
+"""
+
 
 class RunCommandTest(run_case.RunCase):
     def test_a_slow_guest_fails(self):
@@ -59,6 +72,20 @@ class RunCommandTest(run_case.RunCase):
                                     re.MULTILINE))
         left = re.findall(r' left(?: for npb-ep)?$', err, re.MULTILINE)
         self.assertEqual({' left', ' left for npb-ep'}, {*left})
+
+    def test_what_changes_slowly_in_the_guest_is_no_loss(self):
+        words = [*self.words(pairs=12), '--this-launch']
+        (self.source / 'program.sh').write_text(SLOWLY.format(
+            trace=self.trace,
+            output=run_case.DATA / 'native_np1' / 'npb_ep.S.out'))
+        result = self.result(*words, status=1)
+        self.assertEqual('INCONCLUSIVE', result['verdict']['word'])
+        page = self.scratch / 'page.html'
+        self.run_('bench', 'report', '--data', str(self.scratch / 'data'),
+                  '--html', str(page))
+        for text in ('the losses resemble those before them (correlation 0.',
+                     'relaunches the guest.'):
+            self.assertIn(text, page.read_text())
 
     def test_raw_outputs_are_kept(self):
         result = self.result(*self.words(pairs=1), status=1)

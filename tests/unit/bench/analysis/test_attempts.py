@@ -66,8 +66,8 @@ class TestGather(testtools.TestCase):
             self.assertEqual(bool(number[1]), judged.tail.ratio is None)
             self.assertEqual(Word.INCONCLUSIVE if number[1] else Word.PASS,
                              judged.result)
-            self.assertIn(f'of these, {number[1]} guest runs and {number[0]} '
-                          'native runs failed in earlier attempts',
+            self.assertIn(f'of these, {number[1]} of the guest and '
+                          f'{number[0]} of native failed in earlier attempts',
                           judged.remarks)
 
     def test_a_guest_whose_jobs_hang_does_not_pass_at_last(self):

@@ -49,6 +49,24 @@ class TestCopies(testtools.TestCase):
                 of_two_levels(dice, count), of_two_levels(dice, count), 1.05,
                 'wall_s', runs.DOWN)), 0.05)
 
+    def test_rates_of_a_coarse_clock_are_no_copies(self):
+        def rates(dice, count):
+            """Runs of two seconds on a clock of 10 ms, with six decimals."""
+            return [round(200 / round(200 * math.exp(dice.gauss(0, 0.008)), 0),
+                          6) for _ in range(count)]
+        for pairs in (10, 30):
+            self.assertLessEqual(self.rate(lambda dice, count=pairs: runs.run(
+                rates(dice, count), rates(dice, count))), 0.05)
+
+    def test_copies_of_five_rates_are_found(self):
+        def make(dice):
+            outputs = [round(100 * math.exp(dice.gauss(0, 0.01)), 6)
+                       for _ in range(5)]
+            return runs.run([round(100 * math.exp(dice.gauss(0, 0.01)), 6)
+                             for _ in range(20)],
+                            [dice.choice(outputs) for _ in range(20)])
+        self.assertGreater(self.rate(make), 0.95)
+
     def test_copies_of_three_outputs_of_two_levels_are_found(self):
         def make(dice):
             outputs = of_two_levels(dice, 3, 0.01)

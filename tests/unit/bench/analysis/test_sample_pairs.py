@@ -103,5 +103,5 @@ class TestTooFew(testtools.TestCase):
     def test_each_unpaired_arm_needs_five_samples(self):
         unpaired = record.Purpose.UNPAIRED
         self.assertIsNone(self.too_few(9, 5, purpose=unpaired))
-        self.assertEqual('4 samples in an side, at least 5 are needed',
+        self.assertEqual('4 samples on a side, at least 5 are needed',
                          self.too_few(9, 4, purpose=unpaired))

@@ -447,7 +447,7 @@ class TestUnpaired(VerdictTestCase):
         result, figure = self.judge(runs.run(
             NATIVE, NATIVE[:4], purpose=record.Purpose.UNPAIRED))
         self.assertEqual(Word.INCONCLUSIVE, result.result)
-        self.assertIn('4 samples in an side', figure.reason)
+        self.assertIn('4 samples on a side', figure.reason)
 
     def test_pairs_make_the_interval_narrower_where_the_host_drifts(self):
         drift = [100 * 0.98 ** step for step in range(10)]
