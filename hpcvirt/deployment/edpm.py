@@ -145,7 +145,7 @@ def make_variables(state: kernel_settings.KernelSettings) -> dict[str, Any]:
         found['edpm_tuned_isolated_cores'] = cpuset.render(state.isolated)
     else:
         found['edpm_tuned_profile'] = host_files.PROFILE
-        found['edpm_tuned_custom_profile'] = host_files.write_tuned(state)
+        found['edpm_tuned_custom_profile'] = host_files.write_tuned()
     return found
 
 

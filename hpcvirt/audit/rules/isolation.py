@@ -68,12 +68,20 @@ def _isolated(subject: AuditSubject) -> Iterator[Violation]:
              if isolated - subject.shared else '# no isolcpus'))
 
 
+def make_tickless(subject: AuditSubject) -> tuple[str, ...]:
+    """Write how to make the dedicated CPUs ``nohz_full``."""
+    word = f'nohz_full={cpuset.render(subject.guests)}'
+    if word in unwrap(subject.facts.kernel.command_line):
+        return (('# boot a kernel with CONFIG_NO_HZ_FULL, which this one, as '
+                 'the generic one of Ubuntu 22.04, does not have'),)
+    return '# on the kernel command line', word
+
+
 def _ticks(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
     quiet = unwrap(subject.facts.kernel.nohz_full)
-    change = ('# on the kernel command line',
-              f'nohz_full={cpuset.render(subject.guests)}')
+    change = make_tickless(subject)
     disturbed, wrong = subject.guests - quiet, quiet & subject.shared
     if wrong:
         yield Violation(
@@ -145,9 +153,11 @@ def _irqbalance(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'irqbalance may move interrupts to the dedicated '
             f'{cpu_words(open_to)}', 'it leaves dedicated CPUs alone',
-            ('# /etc/default/irqbalance or /etc/sysconfig/irqbalance',
-             f'IRQBALANCE_BANNED_CPULIST={cpuset.render(subject.guests)}',
-             '# then', 'systemctl restart irqbalance'))
+            (f'# /{kernel_settings.IRQBALANCE}',
+             *kernel_settings.format_banned_cpus(
+                 cpuset.render(subject.guests)),
+             '# then', 'systemctl daemon-reload',
+             'systemctl restart irqbalance'))
 
 
 RULES = (
