@@ -203,7 +203,9 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'a page fault waits until memory is compacted (defrag is always)',
             'defrag madvise, or another that does not wait',
-            (f'echo madvise > {_THP}/defrag',))
+            (f'echo madvise > {_THP}/defrag',
+             f'# lasting: "w! {_THP}/defrag - - - - madvise" in '
+             '/etc/tmpfiles.d'))
 
 
 def _balancing(subject: AuditSubject) -> Iterator[Violation]:

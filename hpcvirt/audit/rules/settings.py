@@ -13,8 +13,8 @@ from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import memory
-from hpcvirt.model import cpuset
 
 _WARNING = finding.Severity.WARNING
 _NOTE = finding.Severity.NOTE
@@ -37,9 +37,22 @@ def _setting(code: str, severity: finding.Severity, path: str, bad: str,
             yield Violation(
                 f'/{path} is {value}', good,
                 (f'echo {good} > /{path}',
-                 f'# lasting: "w /{path} - - - - {good}" in /etc/tmpfiles.d'))
+                 f'# lasting: {_make_lasting(path, good)}'))
     return Rule(code, severity, f'``/{path}`` is {good} {where}.', why,
                 (source,), find)
+
+
+def _make_lasting(path: str, value: str) -> str:
+    """Say what sets a value again at each boot, or load of its module."""
+    match path.split('/'):
+        case 'proc', 'sys', *names:
+            return f'"{".".join(names)} = {value}" in /etc/sysctl.d'
+        case 'sys', 'module', module, 'parameters', name:
+            return f'"options {module} {name}={value}" in /etc/modprobe.d'
+    if path == _CLOCK:
+        return (f'clocksource={value} on the kernel command line; '
+                'dmesg | grep -i tsc says why the kernel chose another')
+    return f'"w! /{path} - - - - {value}" in /etc/tmpfiles.d'
 
 
 def _joins_small_pages(subject: AuditSubject) -> bool:
@@ -127,9 +140,9 @@ def _kernel_threads(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'{", ".join(names[:3])}{more} of the kernel may run on dedicated '
             'CPUs', f'only on {cpu_words(subject.others)}',
-            (('# on the kernel command line; now: taskset -pc, and '
-              '/sys/devices/virtual/workqueue/cpumask'),
-             f'nohz_full={cpuset.render(subject.guests)}'))
+            (('# now: taskset -pc, and '
+              '/sys/devices/virtual/workqueue/cpumask; lasting:'),
+             *isolation.make_tickless(subject)))
 
 
 #: Parameters that check each object or page, or hide hardware.
