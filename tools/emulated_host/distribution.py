@@ -5,8 +5,8 @@
 Unlike the machines of ``boot``, this one has the initramfs and the systemd of
 the distribution: the initramfs binds the drivers before the root is there, and
 systemd moves programs between control groups. It needs the Debian packages
-e2fsprogs and mmdebstrap, and for Ubuntu ubuntu-archive-keyring, which Debian
-has since its release 13.
+e2fsprogs and mmdebstrap. The keys of Ubuntu's archive are taken from a package
+of Debian 13, because Debian 12 has none.
 """
 
 import dataclasses
@@ -32,21 +32,18 @@ class Distribution:
     :ivar packages: the kernel and Python, besides what all have. A kernel for
         clouds has fewer drivers, and boots faster
     :ivar python: a Python that hpcvirt runs with
-    :ivar sources: lines of sources.list of another distribution than Debian
+    :ivar is_ubuntu: whether the archive of Ubuntu has the packages
     """
 
     suite: str
     packages: tuple[str, ...] = ('linux-image-cloud-amd64', 'python3-minimal')
     python: str = 'python3'
-    sources: tuple[str, ...] = ()
+    is_ubuntu: bool = False
 
 
 def _ubuntu(suite: str, *python: str) -> Distribution:
-    return Distribution(suite, ('linux-image-virtual', *python), python[0]
-                        .removesuffix('-minimal'), tuple(
-        'deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] '
-        f'http://archive.ubuntu.com/ubuntu {name} main universe'
-        for name in (suite, f'{suite}-updates')))
+    return Distribution(suite, ('linux-image-virtual', *python),
+                        python[0].removesuffix('-minimal'), True)
 
 
 DISTRIBUTIONS = {item.suite: item for item in (
@@ -152,7 +149,8 @@ def install(distribution: Distribution, tree: pathlib.Path,
          f'--include={packages}', '--dpkgopt=force-unsafe-io',
          *(f'--dpkgopt=path-exclude=/usr/share/{name}/*'
            for name in ('doc', 'locale', 'man')), distribution.suite, tree,
-         *distribution.sources)
+         *(_list_sources(distribution.suite, tree.with_suffix('.keys'))
+           if distribution.is_ubuntu else ()))
     for path, text in {**SYSTEM, 'profile.yaml': profile,
                        'etc/hostname': f'{machine.name}\n'}.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
@@ -174,6 +172,28 @@ def install(distribution: Distribution, tree: pathlib.Path,
     # Nothing asks for them here, and each costs seconds.
     _run('chroot', tree, 'systemctl', '--quiet', 'disable', 'getty@.service',
          'apt-daily.timer', 'apt-daily-upgrade.timer', 'e2scrub_reap.service')
+
+
+def _list_sources(suite: str, keys: pathlib.Path) -> list[str]:
+    """Fetch the keys of Ubuntu, and write lines of sources.list."""
+    for folder in ('state/lists/partial', 'cache/archives/partial'):
+        (keys / folder).mkdir(parents=True)
+    (keys / 'sources').write_text(
+        'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] '
+        'http://deb.debian.org/debian trixie main\n')
+    options = [f'-o{name}={value}' for name, value in (
+        ('APT::Sandbox::User', 'root'), ('APT::Update::Error-Mode', 'any'),
+        ('Dir::Etc::SourceList', keys / 'sources'),
+        ('Dir::Etc::SourceParts', '-'), ('Dir::State', keys / 'state'),
+        ('Dir::Cache', keys / 'cache'))]
+    _run('apt-get', '-qq', *options, 'update')
+    _run('apt-get', '-qq', *options, '--download-only', '--reinstall',
+         '--yes', 'install', 'ubuntu-keyring')
+    (package,) = (keys / 'cache/archives').glob('ubuntu-keyring_*.deb')
+    _run('dpkg-deb', '-x', package, keys)
+    ring = keys / 'usr/share/keyrings/ubuntu-archive-keyring.gpg'
+    return [f'deb [signed-by={ring}] http://archive.ubuntu.com/ubuntu {name} '
+            'main universe' for name in (suite, f'{suite}-updates')]
 
 
 def make_image(tree: pathlib.Path, image: pathlib.Path) -> None:
