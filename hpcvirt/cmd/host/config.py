@@ -18,10 +18,8 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.deployment import disk
-from hpcvirt.deployment import edpm
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import site_variables
 from hpcvirt.deployment import steps as step_model
@@ -77,8 +75,8 @@ class ConfigureHosts(command.Command):
             'in the folder; a copy of each is kept')
         parser.add_argument(
             '--replace', action='store_true',
-            help='take what conflicts out of the files of the site, instead '
-            'of leaving the host or the folder alone')
+            help='remove conflicting settings from the files of the site, '
+            'instead of leaving the host alone')
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the files or, if asked, write them."""
@@ -90,13 +88,13 @@ class ConfigureHosts(command.Command):
             raise exception.InvalidInput(
                 '--root', 'is for one host, with --deployer files and '
                 'without --write')
-        if args.replace and not one and (args.write is None or not args.apply):
+        if args.replace and not one:
             raise exception.InvalidInput(
-                '--replace', 'is for one host, with --deployer files, or for '
-                'the folder of --write with --apply')
+                '--replace', 'is for one host, with --deployer files and '
+                'without --write')
         write = formats.FORMATS[args.deployer]
         if args.write is not None:
-            _write(args.write, args.deployer, plan, args.apply, args.replace)
+            _write(args.write, args.deployer, plan, args.apply)
         elif one:
             _host(args.root or pathlib.Path('/'), plan, args.apply,
                   args.replace)
@@ -227,15 +225,11 @@ def _grubby(state: kernel_settings.KernelSettings,
 
 
 def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
-           apply: bool, replace: bool) -> None:
+           apply: bool) -> None:
     """Write the files of a deployment tool into a folder."""
-    site, unread = disk.read_matching(folder, site_variables.FOLDERS[deployer])
-    site = {path: text for path, text in site.items()
-            if not text.startswith(tree.MARK)}
-    files = (edpm.files(plan, site) if deployer == 'edpm'
-             else formats.FORMATS[deployer](plan))
-    found: Sequence[step_model.FileChange] = step_model.compare(
-        files, disk.read_present(folder, [file.path for file in files]))
+    files = formats.FORMATS[deployer](plan)
+    found = step_model.compare(files, disk.read_present(
+        folder, [file.path for file in files]))
     for step in found:
         lost = step_model.find_lost_hosts(step)
         if lost:
@@ -247,22 +241,18 @@ def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
             raise exception.InvalidInput(
                 str(folder / step.file.path), 'is there and differs; give '
                 '--apply to replace it and keep a copy')
-    conflicts = list(site_variables.find_conflicts(
-        deployer, plan, [step.file for step in found], site))
-    _name(conflicts, folder, not replace)
-    found = _edit(found, conflicts, site)
     folder.mkdir(parents=True, exist_ok=True)
     kept = disk.write(folder, found, _FOLDER_BACKUPS)
     _report(found, folder, 'written')
     if kept is not None:
         print(f'Copies of the former files: {kept}')
-    warnings = [_UNREAD.format(path) for path in unread]
-    if deployer == 'edpm':
-        others = site_variables.read_nova_files(site)
-        for group in edpm.find_groups(plan):
-            warnings += step_model.conflicts('\n'.join(
-                nova_conf.compute(group.first, plan)), others)
-    for line in dict.fromkeys(warnings):
+    site, unread = disk.read_matching(folder, site_variables.FOLDERS[deployer])
+    for line in dict.fromkeys([*map(_UNREAD.format, unread),
+                               *site_variables.find(
+            [step.file for step in found],
+            {path: text for path, text in site.items()
+             if not text.startswith(tree.MARK)},
+            [planned.name for planned in plan.hosts])]):
         print(f'Warning: {line}')
 
 
