@@ -536,8 +536,8 @@ class KsmTest(audited.Case):
 
     def test_pages_that_stay_merged_are_noted(self):
         self.assertEqual(
-            [('note', ('KSM is off, and 512 pages that it merged still stand '
-              'for 4 MiB more'))],
+            [('note',
+              'KSM is off, but 512 pages that it merged still save 4 MiB')],
             self.found('ksm', self.ksm(pages_shared=512, pages_sharing=1024)))
 
     def test_ksmtuned_starts_it(self):
