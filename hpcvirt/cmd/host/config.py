@@ -4,7 +4,6 @@
 
 import argparse
 import collections
-import dataclasses
 import pathlib
 import re
 import shlex
@@ -158,12 +157,11 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
     site, unread = disk.read_matching(root, [
         *step_model.NOVA, *(f'{item.folder}/{item.names}' for item
                             in site_settings.list_site_files(state, grubby))])
-    conflicts = list(site_settings.find_conflicts(
-        state, {**site, **present}, grubby))
+    conflicts = [item for item in site_settings.find_conflicts(
+        state, {**site, **present}, grubby) if item.path not in present]
     _name(conflicts, root, apply and not replace)
-    found: Sequence[step_model.FileChange] = step_model.compare(files, present)
-    if replace:
-        found = _edit(found, conflicts, site)
+    found = [*step_model.compare(files, present),
+             *(_edit(conflicts, site) if replace else ())]
     nova = {path: text for path, text in site.items()
             if path.startswith('etc/nova/') and path != files[0].path}
     warnings = [*step_model.conflicts(files[0].text, nova),
@@ -196,20 +194,14 @@ def _name(conflicts: Sequence[site_settings.Conflict], place: pathlib.Path,
             'left alone; take them out, or give --replace')
 
 
-def _edit(found: Iterable[step_model.FileChange],
-          conflicts: Iterable[site_settings.Conflict],
+def _edit(conflicts: Iterable[site_settings.Conflict],
           site: Mapping[str, str]) -> list[step_model.FileChange]:
-    """Take what conflicts out of the files, also of those of the site."""
+    """Remove what conflicts from the files of the site."""
     files = {item.replaced.path: item.replaced for item in conflicts
              if item.replaced}
-    return [*(dataclasses.replace(
-        step, file=files.pop(step.file.path),
-        change=step_model.FileStatus.CHANGED if step.before is not None
-        else step.change) if step.file.path in files else step
-        for step in found), *(
-            step_model.FileChange(file, site[path],
+    return [step_model.FileChange(file, site[path],
                                   step_model.FileStatus.CHANGED)
-            for path, file in files.items())]
+            for path, file in files.items()]
 
 
 def _grubby(state: kernel_settings.KernelSettings,
