@@ -96,7 +96,7 @@ class _TagLoader(_Loader):
 
 
 _TagLoader.add_constructor(
-    None, lambda loader, node: None)  # type: ignore[arg-type]
+    None, lambda _loader, _node: None)  # type: ignore[arg-type]
 
 
 def value(text: str, where: str) -> Any:
@@ -115,8 +115,7 @@ def values(text: str, where: str) -> list[Any]:
 
     :raises InvalidInput: if the file is not YAML
     """
-    return _load(lambda: list(yaml.load_all(text, _TagLoader)),  # noqa: S506
-                 where)
+    return _load(lambda: list(yaml.load_all(text, _TagLoader)), where)
 
 
 def _load(read: Callable[[], T], where: str) -> T:

@@ -44,25 +44,10 @@ def find(files: Collection[tree.File], site: Mapping[str, str],
     :param site: path -> content of the other files in the folder
     :param hosts: the names of the hosts of the files
     """
-    wanted: dict[str, list[Any]] = {}
-    texts: list[str] = []
-    others: dict[str, str] = {}
-    for file in files:
-        for document in (_read(file.path, file.text) if file.path.endswith(
-                ('.yml', '.yaml')) else ()):
-            for name, value in _list_variables(document).items():
-                wanted.setdefault(name, []).append(value)
-            texts += _find_options(document).values()
-        if file.shared:
-            own, rest = steps.split_shared(file.text)
-            texts.append(own)
-            others[file.path] = rest
-    if 'edpm_kernel_args' in wanted:
-        for name in edpm.UNWANTED:
-            wanted.setdefault(name, [None])
-    # The default of this variable of kayobe is the one for the group compute.
-    if values := wanted.get('tuned_active_builtin_profile'):
-        wanted['compute_tuned_active_builtin_profile'] = values
+    wanted = _list_wanted(files)
+    shared = {file.path: steps.split_shared(file.text)
+              for file in files if file.shared}
+    others = {path: rest for path, (_, rest) in shared.items()}
     for path, text in site.items():
         if path.endswith('.conf'):
             others[path] = text
@@ -77,8 +62,31 @@ def find(files: Collection[tree.File], site: Mapping[str, str],
                 yield from _compare(path, wanted, document)
                 others |= {f'{path}: {name}': text for name, text
                            in _find_options(document).items()}
-    for text in texts:
+    for text in (*(own for own, _ in shared.values()), *(
+            text for file in files for document in _read_own(file)
+            for text in _find_options(document).values())):
         yield from steps.conflicts(text, others)
+
+
+def _list_wanted(files: Iterable[tree.File]) -> dict[str, list[Any]]:
+    """List the values of each variable that hpcvirt sets."""
+    found: dict[str, list[Any]] = {}
+    for file in files:
+        for document in _read_own(file):
+            for name, value in _list_variables(document).items():
+                found.setdefault(name, []).append(value)
+    if 'edpm_kernel_args' in found:
+        for name in edpm.UNWANTED:
+            found.setdefault(name, [None])
+    # The default of this variable of kayobe is the one for the group compute.
+    if values := found.get('tuned_active_builtin_profile'):
+        found['compute_tuned_active_builtin_profile'] = values
+    return found
+
+
+def _read_own(file: tree.File) -> list[dict[str, Any]]:
+    return (_read(file.path, file.text)
+            if file.path.endswith(('.yml', '.yaml')) else [])
 
 
 def _read(path: str, text: str) -> list[dict[str, Any]]:

@@ -15,8 +15,8 @@ from hpcvirt import bibliography
 MARK = '# Written by "hpcvirt host config".'
 
 #: The last line of hpcvirt in a file that it shares with the site.
-END = ('# End of what hpcvirt wrote. Put your options below, each section with '
-       'its header.\n')
+END = ('# End of what hpcvirt wrote. Put your options below, with the headers '
+       'of their sections.\n')
 
 _WIDTH = 79
 

@@ -189,7 +189,7 @@ def _test(action: str) -> str:
 def tuned(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let TuneD load the profile with those that it includes."""
     number = 0
-    for root, _, state in _trees(found, folder):
+    for root, _, _ in _trees(found, folder):
         for path in host_files.TUNED:
             place = (root / path).parents[1]
             profile = json.loads(readers.run(

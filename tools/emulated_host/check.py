@@ -19,7 +19,6 @@ noble`` with other distributions.
 
 import concurrent.futures
 import dataclasses
-import json
 import pathlib
 import re
 import shutil
@@ -167,8 +166,8 @@ def _distribution(system: distribution.Distribution, scratch: pathlib.Path,
     shutil.copytree(tree / 'etc', fresh, symlinks=True)
     _configure(topology, tree, *profile)
     jobs = [pool.submit(_boot, tree, _make_image(tree, scratch / 'fresh.img'),
-                        (f'{system.suite}: as configured after a boot',
-                         f'{system.suite}: and after another one'), say)]
+                        [f'{system.suite}: as configured after a boot',
+                         f'{system.suite}: as configured after another'], say)]
     if has_site:
         shutil.rmtree(tree / 'etc')
         fresh.rename(tree / 'etc')
@@ -180,8 +179,7 @@ def _distribution(system: distribution.Distribution, scratch: pathlib.Path,
         _configure(topology, tree, *profile, '--replace')
         jobs.append(pool.submit(
             _boot, tree, _make_image(tree, scratch / 'site.img'),
-            (f'{system.suite}: as configured in place of the settings of a '
-             'site',), say))
+            [f'{system.suite}: as configured, in place of a site'], say))
     for job in concurrent.futures.as_completed(jobs):
         job.result()
 

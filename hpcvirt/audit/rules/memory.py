@@ -204,8 +204,8 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
             'a page fault waits until memory is compacted (defrag is always)',
             'defrag madvise, or another that does not wait',
             (f'echo madvise > {_THP}/defrag',
-             f'# lasting: "w! {_THP}/defrag - - - - madvise" in '
-             '/etc/tmpfiles.d'))
+             (f'# lasting: "w! {_THP}/defrag - - - - madvise" in '
+              '/etc/tmpfiles.d')))
 
 
 def _balancing(subject: AuditSubject) -> Iterator[Violation]:

@@ -80,8 +80,8 @@ class ReadingTest(audited.Case):
                  'IRQBALANCE_BANNED_CPUS=00000000,00000002', 'irqbalance'),
                 ('etc/sysconfig/irqbalance', 'IRQBALANCE_BANNED_CPULIST=1',
                  'irqbalance'),
-                (kernel_settings.IRQBALANCE, '[Service]\nEnvironment='
-                 'IRQBALANCE_BANNED_CPULIST=1', 'irqbalance'),
+                (kernel_settings.IRQBALANCE, ('[Service]\nEnvironment='
+                 'IRQBALANCE_BANNED_CPULIST=1'), 'irqbalance'),
                 (f'{cpu}/cpufreq/policy0/scaling_governor', 'ondemand',
                  'governor'),
                 (f'{cpu}/intel_pstate/no_turbo', '1', 'turbo'),

@@ -369,8 +369,8 @@ class IsolationTest(audited.Case):
                   'current_clocksource'), 'hpet',
                  'clocksource=tsc on the kernel command line'),
                 ('sys/kernel/mm/transparent_hugepage/khugepaged/defrag', '0',
-                 '"w! /sys/kernel/mm/transparent_hugepage/khugepaged/defrag '
-                 '- - - - 1" in /etc/tmpfiles.d')):
+                 ('"w! /sys/kernel/mm/transparent_hugepage/khugepaged/defrag '
+                  '- - - - 1" in /etc/tmpfiles.d'))):
             facts = self.but(memory={'thp': 'always', 'huge_pages': ()})
             changes = [line for item in audit.audit(dataclasses.replace(
                 facts, settings={**facts.settings, path: value})).findings

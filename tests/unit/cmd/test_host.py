@@ -446,7 +446,7 @@ class ConfigTest(unittest.TestCase):
                 self.assertEqual(0, self.run_command(*fleet, *words)[0])
                 text = place.read_text()
                 self.assertIn(f'"name": "{alias}"', text)
-                self.assertTrue(text.endswith(f'header.\n{filters}'), text)
+                self.assertTrue(text.endswith(f'sections.\n{filters}'), text)
                 self.assertIn('nothing to change',
                               self.run_command(*fleet, *words)[1])
             shutil.rmtree(target)

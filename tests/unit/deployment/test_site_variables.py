@@ -58,15 +58,15 @@ class NodeSetTest(unittest.TestCase):
 
     def test_each_variable_and_option_is_named(self):
         self.assertEqual([
-            'compute.yaml sets edpm_kernel_args too (console=ttyS0 '
-            f'hugepages=64), and {COUNTS}',
-            "compute.yaml sets edpm_kernel_hugepages too ({1048576: {'count': "
-            f'64}}}}), and {COUNTS}',
-            'compute.yaml sets edpm_kernel_sysctl_extra_settings too '
-            f"({{'vm.swappiness': {{'value': 10}}}}), and {COUNTS}",
-            'compute.yaml: 25-nova-extra.conf sets [compute]cpu_dedicated_set '
-            'too; set it in one place, because either value, or both, may '
-            'count'], find('edpm', {
+            ('compute.yaml sets edpm_kernel_args too (console=ttyS0 '
+             f'hugepages=64), and {COUNTS}'),
+            ('compute.yaml sets edpm_kernel_hugepages too '
+             f"({{1048576: {{'count': 64}}}}), and {COUNTS}"),
+            ('compute.yaml sets edpm_kernel_sysctl_extra_settings too '
+             f"({{'vm.swappiness': {{'value': 10}}}}), and {COUNTS}"),
+            ('compute.yaml: 25-nova-extra.conf sets [compute]cpu_dedicated_set'
+             ' too; set it in one place, because either value, or both, may '
+             'count')], find('edpm', {
                 'compute.yaml': NODE_SET.format(host='n2.example.org')}))
 
     def test_node_sets_of_other_hosts_do_not_count(self):
@@ -95,16 +95,17 @@ class GroupVariablesTest(unittest.TestCase):
         for deployer, path in (('kolla', 'globals.yml'),
                                ('kolla', 'inventory/host_vars/n1'),
                                ('kayobe', 'kolla/globals.yml')):
-            self.assertEqual([
+            self.assertEqual([(
                 f'{path} sets default_container_dimensions too '
-                f"({{'cpuset_cpus': '0-3'}}), and {COUNTS}"],
+                f"({{'cpuset_cpus': '0-3'}}), and {COUNTS}")],
                 find(deployer, {path: text}))
         self.assertEqual(1, len(find('kolla', {
             'globals.yml': 'default_container_dimensions: {}\n'})))
 
     def test_a_file_that_is_not_yaml_is_named(self):
         (found,) = find('kolla', {'globals.yml': 'a: {{ b }}\n'})
-        self.assertRegex(found, '(?s)^globals.yml is not YAML.*may set the same$')
+        self.assertRegex(
+            found, '(?s)^globals.yml is not YAML.*may set the same$')
 
     def test_kayobe_counts_a_list_of_sources_as_a_whole(self):
         (found,) = find('kayobe', {'kolla.yml': (
@@ -132,7 +133,7 @@ class SharedFileTest(unittest.TestCase):
             (change,) = [change for change in steps.compare(
                 formats.FORMATS['kolla'](plan()), {self.PATH: before})
                          if change.file.path == self.PATH]
-            self.assertTrue(change.file.text.endswith(f'header.\n{site}'))
+            self.assertTrue(change.file.text.endswith(f'sections.\n{site}'))
             self.assertEqual(steps.FileStatus.CHANGED, change.change)
             self.assertIn('cpu_dedicated_set = 1-15', change.file.text)
             (found,) = find('kolla', {self.PATH: before})

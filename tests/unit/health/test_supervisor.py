@@ -41,7 +41,8 @@ class SupervisorTest(unittest.TestCase):
 
     def make(self, applies=True):
         return supervisor.Supervisor(
-            {'cpu': NAMES}, self.read, lambda: self.cloud, 'me@here', applies, str(self.path), 0.1, 5, self.lines.append)
+            {'cpu': NAMES}, self.read, lambda: self.cloud, 'me@here', applies,
+            str(self.path), 0.1, 5, self.lines.append)
 
     def read(self, _):
         if self.fails:
