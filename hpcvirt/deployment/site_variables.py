@@ -55,7 +55,7 @@ def find(files: Collection[tree.File], site: Mapping[str, str],
         try:
             documents = _read(path, text)
         except exception.InvalidInput as exc:
-            yield f'{path} {exc.what}, so it may set the same'
+            yield f'{path} {exc.what}, so its settings may conflict'
             continue
         for document in documents:
             if _may_concern(document, hosts):

@@ -2,9 +2,9 @@
 
 """Read a fleet, decide, and act, with a brake.
 
-If more hosts look slow than may be put in quarantine, something else has
-happened, such as an update of all hosts. Then nothing is changed any more
-until a person has removed the file in which this is said.
+If more hosts look slow than may be put in quarantine, the cause is probably
+common to them, such as an update of all hosts. Nothing is changed then until a
+person has removed the file that says so.
 """
 
 import contextlib
@@ -197,7 +197,7 @@ def _compare(before: supervision.FleetRecord,
                 lines.append(f'{name}: {new.reason}')
             elif old.on and not new.on:
                 lines.append(f'{name}: {sign} is over')
-    lines += [f'{each} is common now, and no fault of one host'
+    lines += [f'{each} is common now, so it is not the fault of one host'
               for each in after.common if each not in before.common]
     lines += [f'{each} is no longer common' for each in before.common
               if each not in after.common]

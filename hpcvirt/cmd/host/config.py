@@ -39,8 +39,8 @@ _NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
 
 _HOST_BACKUPS = 'var/lib/hpcvirt/backups'
 _FOLDER_BACKUPS = 'hpcvirt-backups'
-_UNREAD = ('{} cannot be read, so it may set the same; run the command as '
-           'root')
+_UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
+           'as root')
 
 
 class ConfigureHosts(command.Command):
@@ -180,9 +180,10 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
 
 def _name(conflicts: Sequence[site_settings.Conflict], place: pathlib.Path,
           refuse: bool) -> None:
-    """Print what conflicts.
+    """Print each conflict.
 
-    :raises InvalidInput: if that is a reason to leave the place alone
+    :param refuse: whether the host is left alone if there is one
+    :raises InvalidInput: if it is
     """
     # Several files of hpcvirt may conflict with the same setting.
     different = {(item.path, item.found): item for item in reversed(conflicts)}
@@ -191,7 +192,7 @@ def _name(conflicts: Sequence[site_settings.Conflict], place: pathlib.Path,
     if different and refuse:
         raise exception.InvalidInput(
             str(place), f'has {len(different)} settings that conflict, and is '
-            'left alone; take them out, or give --replace')
+            'left alone; remove them, or give --replace')
 
 
 def _edit(conflicts: Iterable[site_settings.Conflict],

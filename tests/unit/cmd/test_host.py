@@ -312,7 +312,7 @@ class ConfigTest(unittest.TestCase):
             for line in wanted:
                 self.assertIn(f'Conflict: {line} ', out)
         self.assertEqual(f'hpcvirt: {self.root}: has 4 settings that conflict,'
-                         ' and is left alone; take them out, or give '
+                         ' and is left alone; remove them, or give '
                          '--replace\n', err)
         before[str(self.folder / 'host.json')] = (
             self.folder / 'host.json').read_bytes()

@@ -105,7 +105,7 @@ class GroupVariablesTest(unittest.TestCase):
     def test_a_file_that_is_not_yaml_is_named(self):
         (found,) = find('kolla', {'globals.yml': 'a: {{ b }}\n'})
         self.assertRegex(
-            found, '(?s)^globals.yml is not YAML.*may set the same$')
+            found, '(?s)^globals.yml is not YAML.*settings may conflict$')
 
     def test_kayobe_counts_a_list_of_sources_as_a_whole(self):
         (found,) = find('kayobe', {'kolla.yml': (

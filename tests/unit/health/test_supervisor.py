@@ -134,8 +134,8 @@ class SupervisorTest(unittest.TestCase):
         self.scores = dict.fromkeys(NAMES, 3.0)
         self.assertTrue(self.run_for(found, 1440))
         self.assertEqual([], self.cloud.calls)
-        self.assertIn('cpu: cpu-shootdowns is common now, and no fault of '
-                      'one host', self.lines[-1])
+        self.assertIn('cpu: cpu-shootdowns is common now, so it is not the '
+                      'fault of one host', self.lines[-1])
 
     def test_an_update_of_one_host_after_the_other_closes_few(self):
         found = self.learn()
