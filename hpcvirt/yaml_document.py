@@ -8,11 +8,15 @@ that occurs twice hides a value, and a number of base 60 of some megabytes
 takes hours.
 """
 
+from collections.abc import Callable
 from typing import Any
+from typing import TypeVar
 
 import yaml
 
 from hpcvirt import exception
+
+T = TypeVar('T')
 
 #: The values that all aliases of a document may stand for.
 MAX_ALIASED = 10_000
@@ -87,14 +91,36 @@ for _tag in ('tag:yaml.org,2002:int', 'tag:yaml.org,2002:float'):
     _Loader.add_constructor(_tag, _Loader.construct_number)
 
 
+class _TagLoader(_Loader):
+    """A loader for documents with tags that only other programs know."""
+
+
+_TagLoader.add_constructor(
+    None, lambda _loader, _node: None)  # type: ignore[arg-type]
+
+
 def value(text: str, where: str) -> Any:
     """Read the value of a YAML document.
 
     :param where: the file, for the error
     :raises InvalidInput: if it is not one document of YAML
     """
+    return _load(lambda: yaml.load(text, _Loader), where)  # noqa: S506
+
+
+def values(text: str, where: str) -> list[Any]:
+    """Read the values of all documents in a file of another program.
+
+    A value with a tag that is unknown here is None.
+
+    :raises InvalidInput: if the file is not YAML
+    """
+    return _load(lambda: list(yaml.load_all(text, _TagLoader)), where)
+
+
+def _load(read: Callable[[], T], where: str) -> T:
     try:
-        return yaml.load(text, _Loader)  # noqa: S506
+        return read()
     except RecursionError as exc:
         raise exception.InvalidInput(where, 'is nested too deeply') from exc
     except (yaml.YAMLError, ValueError) as exc:

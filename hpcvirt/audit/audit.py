@@ -140,6 +140,6 @@ def _unknown(item: fact.UnknownFact, codes: Sequence[str]) -> finding.Finding:
     return finding.Finding(
         UNKNOWN, finding.Severity.UNKNOWN, f'{item.where}: {item.problem}',
         f'an answer of {", ".join(codes)}',
-        'what is not known is not taken for good', (),
+        'an unknown state is not assumed to be good', (),
         tuple(change for word, change in _CHANGES.items()
               if word in item.problem))

@@ -18,6 +18,7 @@ _COPIED = """
 etc/default irqbalance
 etc hostname
 etc/sysconfig irqbalance
+etc/systemd/system/irqbalance.service.d 90-hpcvirt.conf
 etc/tuned active_profile tuned-main.conf
 proc cpuinfo meminfo uptime
 proc/[0-9]* cgroup comm stat status task/*/status

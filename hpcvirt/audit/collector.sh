@@ -85,13 +85,17 @@ pass() {
     shift
     for name in "$@"; do
         [ -f "$name" ] || continue
-        # A link of another user may lead to a file of the kernel without end.
+        # A link of another user may lead to a file of the kernel without end,
+        # or be exchanged for one, or for a pipe, before it is opened.
         case $name,$(readlink -f "$name") in
             proc/*) ;;
             *,/proc/* | *,/sys/*) hidden "$name" && continue ;;
         esac
-        "$program" <"$name" >"$out/$name" 2>/dev/null ||
-            [ -r "$name" ] || { rm -f "$out/$name" && hidden "$name"; }
+        if timeout 3 head -c 1048576 "$name" >"$out/text" 2>/dev/null; then
+            "$program" <"$out/text" >"$out/$name"
+        else
+            hidden "$name"
+        fi
     done
 }
 

@@ -48,10 +48,10 @@ BY_RULE: Mapping[str, Cost] = {
     'ksm': Cost(0.5, 'KSM took 0.5 % of HS06', 'CERN-HEPiX-2015'),
     'ksm-slab': Cost(0, 'more than 1 GB of memory', 'CERN-HEPiX-2015'),
     'clocksource': Cost(
-        0, 'a look at the time took 22 (HPET) and 45 (ACPI PM) times as long',
+        0, 'reading the time took 22 (HPET) and 45 (ACPI PM) times as long',
         'RHEL-RT-Timestamps'),
     'mitigations': Cost(
         0, 'work of the operating system took up to 30 % longer on old '
-        'processors and 3 % on new ones, guests and computations not '
-        'measurably', 'Behrens-2022'),
+        'processors and 3 % on new ones; guests and computations took no '
+        'measurably longer time', 'Behrens-2022'),
 }

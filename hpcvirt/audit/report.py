@@ -19,6 +19,7 @@ from typing import Any
 
 from hpcvirt import bibliography
 from hpcvirt import printable
+from hpcvirt import words
 from hpcvirt.audit import audit as audits
 from hpcvirt.audit import finding
 
@@ -47,9 +48,10 @@ def text(audit: audits.Audit, width: int | None) -> str:
 
 def _summary(audit: audits.Audit) -> str:
     counts = audits.counts(audit)
-    words = [f'{count} {severity}' for severity, count in counts.items()
-             if count]
-    return (f'{", ".join(words) or "no finding"}; '
+    found = [words.count_noun(
+        count, 'unknown fact' if severity is finding.Severity.UNKNOWN
+        else severity) for severity, count in counts.items() if count]
+    return (f'{", ".join(found) or "no finding"}; '
             f'{len(audit.checked)} rules checked')
 
 
@@ -93,9 +95,9 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
         lambda pair: pair[0] == pair[1], pairs))
 
 
-def _paragraph(heading: str, words: str, width: int) -> list[str]:
+def _paragraph(heading: str, line: str, width: int) -> list[str]:
     return textwrap.wrap(
-        f'{heading}{words}', width, initial_indent='  ',
+        f'{heading}{line}', width, initial_indent='  ',
         subsequent_indent='    ', break_on_hyphens=False,
         break_long_words=False)
 
@@ -123,10 +125,10 @@ def nhc_lines(audit: audits.Audit) -> list[str]:
     found = [f'# {_plain(audit.host)}: audited by hpcvirt']
     for item in audit.findings:
         cost = f'; cost: {item.cost}' if item.cost else ''
-        words = _plain(f'hpcvirt {item.code} ({item.severity}): '
+        line = _plain(f'hpcvirt {item.code} ({item.severity}): '
                        f'{item.found}; expected: {item.expected}{cost}')
-        found.append(f'* || die 1 "{words}"'
-                     if item.severity in finding.FAULTS else f'# {words}')
+        found.append(f'* || die 1 "{line}"'
+                     if item.severity in finding.FAULTS else f'# {line}')
     return found
 
 

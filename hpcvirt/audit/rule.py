@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.audit import costs
@@ -140,6 +141,12 @@ class Rule:
     why: str
     sources: tuple[str, ...]
     find: Callable[[AuditSubject], Iterator[Violation]]
+
+
+def join_first(names: Sequence[str]) -> str:
+    """``a, b, c and 2 more``."""
+    more = f' and {len(names) - 3} more' if len(names) > 3 else ''
+    return ', '.join(names[:3]) + more
 
 
 def cpu_words(cpus: frozenset[int]) -> str:

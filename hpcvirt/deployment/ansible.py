@@ -19,7 +19,7 @@ from hpcvirt.flavors import planned as plans
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostGroup:
-    """Hosts that need the same.
+    """Hosts that need the same configuration.
 
     :ivar name: a name that Ansible takes for a group, after the first host
     """

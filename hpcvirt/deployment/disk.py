@@ -50,7 +50,7 @@ def read_present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
 
 def read_matching(root: pathlib.Path, patterns: Iterable[str],
                   ) -> tuple[dict[str, str], list[str]]:
-    """Read the files that match patterns, which may be links.
+    """Read the files that match patterns; links are followed.
 
     :param patterns: paths whose last parts may be patterns
     :returns: path -> content, and the patterns of those that cannot be read,

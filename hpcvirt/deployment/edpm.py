@@ -11,34 +11,24 @@ otherwise those of each cell, which the kernel of the hosts must understand
 """
 
 import dataclasses
-import functools
-import re
-from collections.abc import Callable
-from collections.abc import Mapping
 from typing import Any
 
 from hpcvirt.deployment import ansible
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import nova_conf
-from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import tree
-from hpcvirt.deployment import variables
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.model import cpuset
 
-_ARGS = 'edpm_kernel_args'
-_SYSCTLS = 'edpm_kernel_sysctl_extra_settings'
+#: Variables of the roles that conflict with those of hpcvirt.
+UNWANTED = ('edpm_kernel_hugepages', 'edpm_tuned_isolated_cores',
+            'edpm_tuned_custom_profile')
 
 
-def files(plan: plans.Plan, site: Mapping[str, str] | None = None,
-          ) -> tuple[tree.File, ...]:
-    """Write a file for each group of hosts that are alike.
-
-    :param site: path -> content of the files with node sets of the site,
-        whose other parameters and values are written too
-    """
-    return tuple(_file(group, plan, site or {}) for group in find_groups(plan))
+def files(plan: plans.Plan) -> tuple[tree.File, ...]:
+    """Write a file for each group of hosts that are alike."""
+    return tuple(_file(group, plan) for group in find_groups(plan))
 
 
 def find_groups(plan: plans.Plan) -> tuple[ansible.HostGroup, ...]:
@@ -47,8 +37,7 @@ def find_groups(plan: plans.Plan) -> tuple[ansible.HostGroup, ...]:
                                lambda host: host_files.files(host, plan))
 
 
-def _file(group: ansible.HostGroup, plan: plans.Plan,
-          site: Mapping[str, str]) -> tree.File:
+def _file(group: ansible.HostGroup, plan: plans.Plan) -> tree.File:
     state = kernel_settings.make_state(group.first)
     about = (
         f'For the node set of {group.words}: the variables belong in '
@@ -57,73 +46,17 @@ def _file(group: ansible.HostGroup, plan: plans.Plan,
         + _about_pages(state) + ' ' + _about_rest(group.first))
     return tree.File(
         f'{group.name}.yaml', tree.yaml_text(
-            about, _node_set(group, _keep(
-                group, state, site)), _config_map(group, plan)))
+            about, _node_set(group, state), _config_map(group, plan)))
 
 
 def _node_set(group: ansible.HostGroup,
-              values: Mapping[str, Any]) -> dict[str, Any]:
+              state: kernel_settings.KernelSettings) -> dict[str, Any]:
     return {
         'apiVersion': 'dataplane.openstack.org/v1beta1',
         'kind': 'OpenStackDataPlaneNodeSet',
         'metadata': {'name': _dashed(group.name)},
         'spec': {'nodeTemplate': {'ansible': {
-            'ansibleVars': values}}}}
-
-
-def _keep(group: ansible.HostGroup, state: kernel_settings.KernelSettings,
-          site: Mapping[str, str]) -> dict[str, Any]:
-    """Write the variables, with parameters and values of the site.
-
-    A node set has one value of a variable, which would otherwise lack them.
-    """
-    values = make_variables(state)
-    names = [host.name for host in group.hosts]
-    pattern = site_settings.parameter_pattern(state)
-    own = host_files.command_line(state).split()
-    for path, text in site.items():
-        # Lines that were made comments have more than what conflicts.
-        for item in variables.read(
-                path, text.replace(site_settings.REPLACED, ''),
-                (_ARGS, _SYSCTLS), names):
-            if item.name == _ARGS:
-                values[_ARGS] = ' '.join((values[_ARGS], *(
-                    word for word in re.sub(pattern, '',
-                                            str(item.value)).split()
-                    if word not in [*own, *values[_ARGS].split()])))
-            elif isinstance(item.value, dict):
-                values[_SYSCTLS] = {**item.value, **values[_SYSCTLS]}
-    return values
-
-
-def find_conflicts(planned: plans.PlannedHost,
-                   ) -> dict[str, Callable[[Any], list[str]]]:
-    """Write what conflicts in each variable of a node set.
-
-    :returns: name -> what conflicts in a value, in words
-    """
-    state = kernel_settings.make_state(planned)
-    values = make_variables(state)
-    pattern = site_settings.parameter_pattern(state)
-    own = values[_ARGS].split()
-
-    def compare_args(value: Any) -> list[str]:
-        return [word for word in re.findall(pattern, str(value))
-                if word not in own]
-
-    def compare_sysctls(value: Any) -> list[str]:
-        return [f'{name} {item}' for name, item in (
-            value.items() if isinstance(value, dict) else [])
-            if name in values[_SYSCTLS] and str(
-                item.get('value', item) if isinstance(item, dict) else item)
-            != str(values[_SYSCTLS][name]['value'])]
-
-    return {
-        _ARGS: compare_args, _SYSCTLS: compare_sysctls,
-        **{name: functools.partial(variables.compare, [values.get(name)])
-           for name in ('edpm_kernel_hugepages', 'edpm_kernel_enable_ksm',
-                        'edpm_tuned_profile', 'edpm_tuned_isolated_cores',
-                        'edpm_tuned_custom_profile')}}
+            'ansibleVars': make_variables(state)}}}}
 
 
 def make_variables(state: kernel_settings.KernelSettings) -> dict[str, Any]:
@@ -135,17 +68,17 @@ def make_variables(state: kernel_settings.KernelSettings) -> dict[str, Any]:
             for item in state.parameters))
     found: dict[str, Any] = {
         # The profile cpu-partitioning adds its parameters itself.
-        _ARGS: host_files.command_line(
+        'edpm_kernel_args': host_files.command_line(
             state, {'Tuned-Partitioning'}),
         'edpm_kernel_enable_ksm': False,
-        _SYSCTLS: {
+        'edpm_kernel_sysctl_extra_settings': {
             item.name: {'value': int(item.value)} for item in state.sysctls}}
     if state.housekeeping:
         found['edpm_tuned_profile'] = 'cpu-partitioning'
         found['edpm_tuned_isolated_cores'] = cpuset.render(state.isolated)
     else:
         found['edpm_tuned_profile'] = host_files.PROFILE
-        found['edpm_tuned_custom_profile'] = host_files.write_tuned(state)
+        found['edpm_tuned_custom_profile'] = host_files.write_tuned()
     return found
 
 

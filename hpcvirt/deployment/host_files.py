@@ -147,7 +147,7 @@ def service_files(
             '[Service]\nExecStartPost=-/bin/sh -c '
             "'echo 0 > /sys/kernel/mm/ksm/run'"),
         (_RELOAD,))
-    profile = write_tuned(state)
+    profile = write_tuned()
     for path in TUNED:
         yield tree.File(path, profile, (f'tuned-adm profile {PROFILE}',))
     if not state.housekeeping:
@@ -165,26 +165,27 @@ def service_files(
             'the first guest. Guests are in machine.slice.',
             '\n'.join(kernel_settings.format_allowed_cpus(unit, own)),
             source='Systemd-Cpusets-2022'), (_RELOAD, 'reboot'))
+    yield tree.File(kernel_settings.IRQBALANCE, tree.text(
+        'irqbalance leaves the CPUs of guests alone by itself only where the '
+        'kernel has nohz_full, and the plug-in of TuneD for it is not loaded '
+        'on Ubuntu 22.04.', '\n'.join(kernel_settings.format_banned_cpus(
+            cpuset.render(state.isolated))),
+        source='Irqbalance-Manual'), (_RELOAD, 'reboot'))
 
 
-def write_tuned(state: kernel_settings.KernelSettings) -> str:
+def write_tuned() -> str:
     """Write the profile of TuneD."""
-    isolated = cpuset.render(state.isolated)
     return tree.text(
         'Profile of TuneD: virtual-host, which sets the governor and turbo, '
-        'without its third C-state, which is C6 on servers of Intel, and with '
-        'the CPUs of guests as cpu-partitioning has them. Its '
-        'parameters of the kernel, CPUAffinity and KSM are in files of their '
-        'own. Its [scheduler] is left out, because it moves the threads of '
-        'QEMU where that is not called qemu-kvm. TuneD reads '
-        '/etc/tuned/profiles; older releases read /etc/tuned.',
+        'without its third C-state, which is C6 on servers of Intel. What '
+        'cpu-partitioning sets (parameters of the kernel, CPUAffinity, '
+        'irqbalance) is in other files. Its [scheduler] is left out, because '
+        'it moves the threads of QEMU where that is not called qemu-kvm. '
+        'TuneD reads /etc/tuned/profiles; older releases read /etc/tuned.',
         '[main]\n'
         'summary=Hosts of HPC guests with dedicated CPUs\n'
         'include=virtual-host',
         f'[cpu]\nforce_latency={kernel_settings.MAX_LATENCY_US}',
-        f'[variables]\nisolated_cores={isolated}\n\n'
-        '[irqbalance]\nbanned_cpus=${isolated_cores}'
-        if state.housekeeping else '',
         source='Tuned-Partitioning')
 
 
@@ -192,7 +193,8 @@ NOVA_CONF = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
 PROVIDER = 'etc/nova/provider_config/hpcvirt.yaml'
 VFS = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
 #: Files that some hosts and profiles need and others do not.
-OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY, *ALLOWED.values())
+OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY, *ALLOWED.values(),
+            kernel_settings.IRQBALANCE)
 _RESTART = ('restart nova-compute',)
 
 

@@ -15,7 +15,6 @@ from typing import Any
 from hpcvirt.deployment import ansible
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import nova_conf
-from hpcvirt.deployment import site_part
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
@@ -55,9 +54,11 @@ def files(plan: plans.Plan) -> tuple[tree.File, ...]:
 def nova_files(folder: str, plan: plans.Plan) -> Iterator[tree.File]:
     """Write the parts of nova.conf that kolla-ansible merges."""
     def write(path: str, about: str, lines: Iterable[str]) -> tree.File:
+        text = '\n'.join(lines)
         return tree.File(
-            f'{folder}/nova/{path}', site_part.close(tree.text(
-                about, '\n'.join(lines))), _RECONFIGURE, shared=True)
+            f'{folder}/nova/{path}',
+            f'{tree.text(about, text)}\n{tree.END}',
+            _RECONFIGURE, shared=True)
 
     for planned in plan.hosts:
         yield write(f'{planned.name}/nova.conf',

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find what files of the site set beside those of hpcvirt.
+"""Find settings in files of the site that conflict with those of hpcvirt.
 
-The boot loader, sysctl, systemd and modprobe join what all files say, or take
-the last one. Both can be something that neither the site nor the plan wants: a
-kernel that boots with the pages of both takes those that it reads first. The
-role ``hpcvirt_host`` looks for the same expressions.
+The boot loader, sysctl, systemd and modprobe combine the settings of all
+files, or use the last one. Either may be what neither the site nor the plan
+wants: a kernel that boots with the pages of both reserves those that it reads
+first. The role ``hpcvirt_host`` looks for the same expressions.
 """
 
 import dataclasses
@@ -47,7 +47,7 @@ class SiteFiles:
     :ivar folder: relative to the root
     :ivar names: the files in it, as a pattern of the shell
     :ivar pattern: the regular expression of what conflicts
-    :ivar why: what happens to it, after "sets ..."
+    :ivar why: why it conflicts, as the end of "FILE sets SETTING, ..."
     :ivar activate: what makes a change of the file effective
     :ivar replacement: what takes its place; None if another program removes it
     :ivar after: only files whose names sort after this one count
@@ -74,7 +74,7 @@ class SiteFiles:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Conflict:
-    """What a file of the site sets.
+    """A setting of the site that conflicts.
 
     :ivar replaced: the file without it; None if another program removes it
     """

@@ -2,26 +2,23 @@
 
 """Find what a site sets in the files of its deployment tool.
 
-The site may set the same variables as hpcvirt, in files that the tool reads
-too. The tool takes one value of them, as a rule without a word.
+The site may set variables of hpcvirt in other files that the tool reads. The
+tool uses one of the values, by rules of its own and usually without a message.
 """
 
-import functools
 import re
-from collections.abc import Callable
+import textwrap
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
+from hpcvirt import exception
 from hpcvirt import yaml_document
 from hpcvirt.deployment import edpm
-from hpcvirt.deployment import site_part
-from hpcvirt.deployment import site_settings
+from hpcvirt.deployment import steps
 from hpcvirt.deployment import tree
-from hpcvirt.deployment import variables
-from hpcvirt.flavors import planned as plans
 
 #: Where deployment tools have variables and options, as patterns.
 _INVENTORY = tuple(f'inventory/{kind}_vars/{name}' for kind in (
@@ -36,82 +33,114 @@ FOLDERS: Mapping[str, tuple[str, ...]] = {
     'edpm': ('*.yaml', '*.yml'),
 }
 
-#: Name -> what of a value conflicts, in words.
-Checks = Mapping[str, Callable[[Any], list[str]]]
-
-_WHY = 'and hpcvirt sets it too'
+_SHORT = 60
 
 
-def find_conflicts(deployer: str, plan: plans.Plan,
-                   files: Collection[tree.File], site: Mapping[str, str],
-                   ) -> Iterator[site_settings.Conflict]:
-    """Find what conflicts with the files of hpcvirt.
+def find(files: Collection[tree.File], site: Mapping[str, str],
+         hosts: Collection[str]) -> Iterator[str]:
+    """Say what the site sets besides the files of hpcvirt.
 
-    :param files: as they are to be written
+    :param files: the files of hpcvirt, shared ones with the site's lines
     :param site: path -> content of the other files in the folder
+    :param hosts: the names of the hosts of the files
     """
-    options = {path: text for path, text in site.items()
-               if path.endswith('.conf')}
-    for file in files:
-        if file.shared:
-            yield from site_part.find_conflicts(file, options)
-    checks = [(_compare(files), ())] if deployer != 'edpm' else [
-        (edpm.find_conflicts(group.first), [host.name for host in group.hosts])
-        for group in edpm.find_groups(plan)]
-    for path, content in site.items():
-        text = content
-        for check, hosts in checks if path not in options else ():
-            for conflict in _find(path, text, check, hosts):
-                if conflict.replaced is not None:
-                    text = conflict.replaced.text
-                yield conflict
+    wanted = _list_wanted(files)
+    shared = {file.path: steps.split_shared(file.text)
+              for file in files if file.shared}
+    others = {path: rest for path, (_, rest) in shared.items()}
+    for path, text in site.items():
+        if path.endswith('.conf'):
+            others[path] = text
+            continue
+        try:
+            documents = _read(path, text)
+        except exception.InvalidInput as exc:
+            yield f'{path} {exc.what}, so its settings may conflict'
+            continue
+        for document in documents:
+            if _may_concern(document, hosts):
+                yield from _compare(path, wanted, document)
+                others |= {f'{path}: {name}': text for name, text
+                           in _find_options(document).items()}
+    for text in (*(own for own, _ in shared.values()), *(
+            text for file in files for document in _read_own(file)
+            for text in _find_options(document).values())):
+        yield from steps.conflicts(text, others)
 
 
-def _compare(files: Iterable[tree.File]) -> Checks:
-    """Compare with the variables of all groups."""
+def _list_wanted(files: Iterable[tree.File]) -> dict[str, list[Any]]:
+    """List the values of each variable that hpcvirt sets."""
     found: dict[str, list[Any]] = {}
     for file in files:
-        document = (yaml_document.value(file.text, file.path)
-                    if file.path.endswith('.yml') else None)
-        if isinstance(document, dict) and 'hpcvirt_hosts' not in document:
-            for name, value in document.items():
+        for document in _read_own(file):
+            for name, value in _list_variables(document).items():
                 found.setdefault(name, []).append(value)
+    if 'edpm_kernel_args' in found:
+        for name in edpm.UNWANTED:
+            found.setdefault(name, [None])
     # The default of this variable of kayobe is the one for the group compute.
     if values := found.get('tuned_active_builtin_profile'):
         found['compute_tuned_active_builtin_profile'] = values
-    return {name: functools.partial(variables.compare, values)
-            for name, values in found.items()}
-
-
-def _find(path: str, text: str,
-          checks: Checks,
-          hosts: Collection[str] = ()) -> Iterator[site_settings.Conflict]:
-    """Find variables with a value that conflicts.
-
-    :param checks: name -> what conflicts in a value, in words
-    :param hosts: documents that name nodes, and none of these, do not count
-    """
-    found = [(item, words) for item in variables.read(
-        path, text, checks, hosts) for words in checks[item.name](item.value)]
-    for start, end in sorted({(item.start, item.end) for item, _ in found},
-                             reverse=True):
-        text = text[:start] + re.sub('(?m)^', site_settings.REPLACED,
-                                     text[start:end]) + text[end:]
-    for item, words in found:
-        yield site_settings.Conflict(path, f'{item.name}: {words}', _WHY,
-                                     tree.File(path, text))
-
-
-def read_nova_files(site: Mapping[str, str]) -> dict[str, str]:
-    """Read the files of Nova in the ConfigMaps of EDPM.
-
-    :param site: path -> content
-    """
-    found = {}
-    for path, text in site.items():
-        # The role copies *nova*.conf.
-        names = re.findall(
-            r'(?m)^ *["\']?([\w.-]*nova[\w.-]*\.conf)["\']?:', text)
-        for item in variables.read(path, text, names) if names else ():
-            found[f'{path}: {item.name}'] = str(item.value)
     return found
+
+
+def _read_own(file: tree.File) -> list[dict[str, Any]]:
+    return (_read(file.path, file.text)
+            if file.path.endswith(('.yml', '.yaml')) else [])
+
+
+def _read(path: str, text: str) -> list[dict[str, Any]]:
+    """Read the mappings of a file of YAML."""
+    return [document for document in yaml_document.values(text, path)
+            if isinstance(document, dict)]
+
+
+def _list_variables(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the variables in a document of hpcvirt."""
+    if document.get('kind') == 'OpenStackDataPlaneNodeSet':
+        found: Mapping[str, Any] = document['spec']['nodeTemplate'][
+            'ansible']['ansibleVars']
+        return found
+    return ({} if 'kind' in document or 'hpcvirt_hosts' in document
+            else document)
+
+
+def _find_options(document: Mapping[str, Any]) -> dict[str, str]:
+    """Find the files of Nova in a ConfigMap; EDPM copies ``*nova*.conf``."""
+    data = document.get('data')
+    return {name: str(text) for name, text in data.items()
+            if re.search('nova.*[.]conf$', str(name))} if isinstance(
+                data, dict) else {}
+
+
+def _may_concern(document: Mapping[str, Any], hosts: Collection[str]) -> bool:
+    """Tell whether a document is not a node set of other hosts only."""
+    spec = document.get('spec')
+    nodes = spec.get('nodes') if isinstance(spec, dict) else None
+    names = {name for key, node in nodes.items() for name in (
+        key, node.get('hostName') if isinstance(node, dict) else key)
+        } if isinstance(nodes, dict) else set()
+    return not names or not {str(name).partition('.')[0] for name in names
+                             }.isdisjoint(host.partition('.')[0]
+                                          for host in hosts)
+
+
+def _compare(path: str, wanted: Mapping[str, Iterable[Any]],
+             value: Any) -> Iterator[str]:
+    """Find variables at any depth that have another value."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            text = _format(item)
+            if name in wanted and item is not None and any(
+                    text != _format(each) and (item or each)
+                    for each in wanted[name]):
+                short = textwrap.shorten(text, _SHORT, placeholder=' ...')
+                yield (f'{path} sets {name} too ({short}), and only one of '
+                       'the values counts')
+    if isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _compare(path, wanted, item)
+
+
+def _format(value: Any) -> str:
+    return ' '.join(str(value).split())

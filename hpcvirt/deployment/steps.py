@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import site_part
 from hpcvirt.deployment import tree
 
 #: Options with which nova-compute does not start beside cpu_dedicated_set
@@ -63,7 +62,7 @@ def compare(files: Iterable[tree.File],
     for path, file in wanted.items():
         if file.shared and path in present:
             wanted[path] = dataclasses.replace(
-                file, text=site_part.join(file.text, present[path]))
+                file, text=file.text + split_shared(present[path])[1])
     found = [_step(file, present.get(path))
              for path, file in wanted.items()]
     found += [FileChange(tree.File(path, '', ('reboot',)), present[path],
@@ -72,6 +71,14 @@ def compare(files: Iterable[tree.File],
               if path not in wanted and path in present
               and _is_ours(present[path])]
     return tuple(found)
+
+
+def split_shared(text: str) -> tuple[str, str]:
+    """Split a shared file into the part of hpcvirt and that of the site."""
+    if not _is_ours(text):
+        return '', text
+    own, end, rest = text.partition(tree.END)
+    return own + end, rest
 
 
 def _step(file: tree.File, before: str | None) -> FileChange:
@@ -115,7 +122,7 @@ def conflicts(nova_text: str,
     for path, text in others.items():
         there = _names(text)
         for section, name in sorted(own & there):
-            yield (f'{path} sets [{section}]{name} too; take it out there, '
+            yield (f'{path} sets [{section}]{name} too; set it in one place, '
                    'because either value, or both, may count')
         for section, name in _REFUSED:
             if (section, name) in there:
@@ -125,5 +132,11 @@ def conflicts(nova_text: str,
 
 
 def _names(text: str) -> set[tuple[str, str]]:
-    return {(item.section, item.name)
-            for item in site_part.read_options(text)}
+    section, found = 'DEFAULT', set()
+    for header, name in re.findall(
+            r'(?m)^(?:\[([^]\n]+)\]|([A-Za-z_][\w-]*)[ \t]*[=:])', text):
+        if header:
+            section = header.strip()
+        else:
+            found.add((section, name))
+    return found

@@ -14,6 +14,10 @@ from hpcvirt import bibliography
 #: The first line of every file, by which hpcvirt knows its own files.
 MARK = '# Written by "hpcvirt host config".'
 
+#: The last line of hpcvirt in a file that it shares with the site.
+END = ('# End of what hpcvirt wrote. Put your options below, with the headers '
+       'of their sections.\n')
+
 _WIDTH = 79
 
 
@@ -24,7 +28,7 @@ class File:
     :ivar path: relative to the root of the host, or to the folder of the tool
     :ivar text: its whole content, beginning with :data:`MARK`
     :ivar activate: what makes it effective, in this order
-    :ivar shared: whether the site may have a part of its own in it
+    :ivar shared: whether the site has its own lines after :data:`END`
     """
 
     path: str

@@ -20,6 +20,9 @@ KSM_STOPPED = '2'
 #: The units in which systemd runs everything but guests.
 HOST_UNITS = ('system.slice', 'user.slice', 'init.scope')
 
+#: The file with :func:`format_banned_cpus`.
+IRQBALANCE = 'etc/systemd/system/irqbalance.service.d/90-hpcvirt.conf'
+
 #: The longest time that an idle CPU may take to wake up. It is the limit of
 #: TuneD's profile virtual-host for processors without a third idle state
 #: (cstate.id_no_zero:3|70). On Intel servers the third state is C6, which
@@ -104,6 +107,11 @@ def format_allowed_cpus(unit: str, cpus: str) -> tuple[str, str]:
     """Write the lines that limit one of :data:`HOST_UNITS` to CPUs."""
     kind = unit.rpartition('.')[2].capitalize()
     return f'[{kind}]', f'AllowedCPUs={cpus}'
+
+
+def format_banned_cpus(cpus: str) -> tuple[str, str]:
+    """Write the lines of a drop-in that keep irqbalance off CPUs."""
+    return '[Service]', f'Environment=IRQBALANCE_BANNED_CPULIST={cpus}'
 
 
 def format_vf_rule(address: str, count: int) -> str:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Watch a host: sample it, score it, export that, and go on whatever fails.
+"""Watch a host: take and score samples, export the scores, survive failures.
 
 Nothing is decided here, and no cloud is reached: a compute host holds no
 account.

@@ -17,7 +17,7 @@ from hpcvirt.health.host_sample import Values
 #: hides what happened in it.
 LONGEST_S = 900.0
 
-#: What is rare is counted for as long.
+#: Rare events are counted over this time.
 RARE_S = 1800.0
 
 _SHORTEST_S = 0.5

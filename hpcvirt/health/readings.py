@@ -2,10 +2,10 @@
 
 """Read what hosts have exported, from files or from Prometheus.
 
-Who controls a host controls what it exports. Which host a value is of is
-therefore never taken from the host, but from the name of the file or from
-the label ``instance``, which Prometheus sets. Names that are not known and
-values that are no numbers are left out.
+A host that is compromised may export anything. The host that a value belongs
+to is therefore taken only from the name of the file, or from the label
+``instance``, which Prometheus sets. Unknown names and values that are not
+numbers are left out.
 """
 
 import contextlib

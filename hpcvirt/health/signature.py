@@ -5,8 +5,8 @@
 A unit has a score for each sign: the least of its quantities, each divided by
 its limit. At 1 it is at all limits. The sustained score is what the unit
 reached for at least ten of the last thirty minutes. A burst therefore does not
-count, and what comes and goes all the time does. The score of a host is that
-of its worst unit.
+count, but a fault that keeps coming and going does. The score of a host is
+that of its worst unit.
 
 Whether a score is a reason for quarantine is not decided here, but by
 :mod:`hpcvirt.health.supervision`, which knows what is usual for the host and

@@ -10,10 +10,10 @@ The limit is the highest of three:
 * one and a half times what was reached on two of the last fourteen days at
   this hour, or the hour before or after, by this host;
 * one and a half times what a quarter of the other hosts of the class reach at
-  the same time. What many hosts do is no fault of one.
+  the same time. What many hosts do at once is not the fault of one.
 
-A host is observed for three days before anything is decided about it. What
-lasts for longer than six hours is no longer learned after that.
+A host is observed for three days before anything is decided about it. A score
+that lasts for longer than six hours is then no longer learned.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ LEARN_S = 3 * 86400.0
 DAYS = 14
 LONGEST_USUAL_S = 6 * 3600.0
 
-#: What is over the usual.
+#: How much higher than usual a score must be.
 MARGIN = 1.5
 
 #: How long a score must be low before a sign goes off, and how low.
@@ -65,7 +65,7 @@ class HostRecord:
     """What is remembered of a host.
 
     :ivar since: when it was first observed
-    :ivar signs: that have begun, by name
+    :ivar signs: the signs that have begun, by name
     :ivar usual: the highest score by sign, hour of the day (UTC) and day
     :ivar held: whether it was put in quarantine
     """
@@ -195,7 +195,7 @@ def _advance(sign: signature.Sign, before: SignProgress,
     place = f' on {found.unit}' if found.unit else ''
     return SignProgress(over_s=over_s, on=True, reason=(
         f'{sign.name}{place} at {found.score:.1f} times its limit'
-        + (f', usual are {limit / MARGIN:.1f}' if limit > 1 else '')))
+        + (f'; {limit / MARGIN:.1f} is usual' if limit > 1 else '')))
 
 
 def find_excess(record: FleetRecord, classes: Mapping[str, Sequence[str]],

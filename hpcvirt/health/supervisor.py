@@ -2,9 +2,9 @@
 
 """Read a fleet, decide, and act, with a brake.
 
-If more hosts look slow than may be put in quarantine, something else has
-happened, such as an update of all hosts. Then nothing is changed any more
-until a person has removed the file in which this is said.
+If more hosts look slow than may be put in quarantine, the cause is probably
+common to them, such as an update of all hosts. Nothing is changed then until a
+person has removed the file that says so.
 """
 
 import contextlib
@@ -19,14 +19,15 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Protocol
 
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import output_file
 from hpcvirt import serialization
-from hpcvirt.health import quarantine_reconciler
 from hpcvirt.health import signature
 from hpcvirt.health import supervision
+from hpcvirt.model import quarantine
 
 #: The state of 10,000 hosts is smaller.
 _MOST = 1 << 28
@@ -34,13 +35,21 @@ _MOST = 1 << 28
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
+class QuarantineClient(Protocol):
+    """The quarantine of a cloud; each change can be repeated."""
+
+    def hold(self, host: str, hold: quarantine.Hold) -> None: ...
+
+    def release(self, host: str, holder: str) -> None: ...
+
+
 @contextlib.contextmanager
 def lock(path: str) -> Iterator[str]:
     """Keep other supervisors away from a state.
 
-    The kernel ends the lock with the process. The file that is locked is not
-    written, no link is followed to it, and it must not be of a stranger, who
-    could lock or exchange it.
+    The kernel ends the lock with the process; the file stays. It is not
+    written, no link is followed to it, and no other user may own it, because
+    the owner could lock or exchange it.
 
     :returns: the path of the state, without links
     :raises InvalidInput: if another supervisor has it, or it cannot be locked
@@ -48,41 +57,24 @@ def lock(path: str) -> Iterator[str]:
     real = os.path.realpath(path)
     name = f'{real}.lock'
     try:
-        handle = _open_locked(name)
-    except BlockingIOError as exc:
-        raise exception.InvalidInput(
-            path, 'is used by another "hpcvirt host supervise", which has '
-            f'locked {name}') from exc
+        handle = os.open(name, _LOCK_FLAGS, 0o600)
     except OSError as exc:
         raise exception.InvalidInput(
             name, f'cannot be written ({exc.strerror or exc})') from exc
-    try:
-        yield real
-    finally:
-        with contextlib.suppress(OSError):
-            if os.fstat(handle).st_nlink:
-                os.unlink(name)
-        os.close(handle)
-
-
-def _open_locked(name: str) -> int:
-    while True:
-        handle = os.open(name, _LOCK_FLAGS, 0o600)
+    with os.fdopen(handle):
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid not in (
+                os.geteuid(), os.stat(os.path.dirname(name)).st_uid):
+            raise exception.InvalidInput(
+                name, 'is not a file of this user, or of the owner of its '
+                'folder')
         try:
-            status = os.fstat(handle)
-            if not stat.S_ISREG(status.st_mode) or status.st_uid not in (
-                    os.geteuid(), os.stat(os.path.dirname(name)).st_uid):
-                raise exception.InvalidInput(
-                    name, 'is not a file of this user, or of the owner of '
-                    'its folder')
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(handle).st_nlink:
-                return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        # The supervisor that had it has removed it meanwhile.
-        os.close(handle)
+        except OSError as exc:
+            raise exception.InvalidInput(
+                path, 'is used by another "hpcvirt host supervise", which has '
+                f'locked {name}') from exc
+        yield real
 
 
 @dataclasses.dataclass
@@ -90,6 +82,8 @@ class Supervisor:
     """Supervises the hosts of a cloud.
 
     :ivar read: returns the readings of now
+    :ivar connect: makes a client of the cloud, for each change anew
+    :ivar by: the program and its machine
     :ivar applies: whether the cloud is changed
     :ivar path: where the state is kept from start to start
     :ivar share: the largest fraction of a class that may be in quarantine
@@ -100,7 +94,8 @@ class Supervisor:
 
     classes: Mapping[str, Sequence[str]]
     read: Callable[[float], signature.Readings]
-    reconciler: quarantine_reconciler.QuarantineReconciler
+    connect: Callable[[], QuarantineClient]
+    by: str
     applies: bool
     path: str
     share: float
@@ -160,15 +155,24 @@ class Supervisor:
         for name, host in self.record.hosts.items():
             if bool(host.reason) is host.held:
                 continue
-            settled, line = self.reconciler.settle(name, host.reason, time)
-            if line:
-                self.say(f'{time} {name}: {line}')
-            done = done and settled
-            if settled:
-                self.record = dataclasses.replace(
-                    self.record, hosts={**self.record.hosts, name:
-                        dataclasses.replace(host, held=not host.held)},
-                    holds=(*self.record.holds, *([] if host.held else [now])))
+            what = 'release from quarantine' if host.held else 'quarantine'
+            try:
+                if host.held:
+                    self.connect().release(name, quarantine.WATCH)
+                else:
+                    # The metadata of the aggregate cut a reason that is long.
+                    self.connect().hold(name, quarantine.Hold(
+                        quarantine.WATCH, host.reason, time, self.by))
+            except exception.HpcvirtError as exc:
+                self.say(f'{time} {name}: {what} failed, and is tried again: '
+                         f'{exc}')
+                done = False
+                continue
+            self.say(f'{time} {name}: {what} is done')
+            self.record = dataclasses.replace(
+                self.record, hosts={**self.record.hosts, name:
+                    dataclasses.replace(host, held=not host.held)},
+                holds=(*self.record.holds, *([] if host.held else [now])))
         return done
 
     def _write(self, path: str, text: str) -> None:
@@ -193,7 +197,7 @@ def _compare(before: supervision.FleetRecord,
                 lines.append(f'{name}: {new.reason}')
             elif old.on and not new.on:
                 lines.append(f'{name}: {sign} is over')
-    lines += [f'{each} is common now, and no fault of one host'
+    lines += [f'{each} is common now, so it is not the fault of one host'
               for each in after.common if each not in before.common]
     lines += [f'{each} is no longer common' for each in before.common
               if each not in after.common]

@@ -258,8 +258,10 @@ class HostFilesTest(unittest.TestCase):
         dense = host_files_files(hosts.build(), profiles.DENSE)
         self.assertNotIn(path, dense)
         self.assertFalse(set(host_files.ALLOWED.values()) & set(dense))
-        self.assertNotIn('isolated_cores',
-                         dense['etc/tuned/hpcvirt/tuned.conf'])
+        path = 'etc/systemd/system/irqbalance.service.d/90-hpcvirt.conf'
+        self.assertNotIn(path, dense)
+        self.assertIn('\n[Service]\nEnvironment=IRQBALANCE_BANNED_CPULIST='
+                      '1-15,17-31\n', host_files_files(hosts.build())[path])
 
     def test_the_provider_has_the_traits_that_flavors_require(self):
         text = host_files_files(hosts.build(), extra_specs=(

@@ -6,72 +6,10 @@ import unittest
 import hypothesis
 from hypothesis import strategies as st
 
-from hpcvirt import exception
-from hpcvirt.health import quarantine_reconciler
 from hpcvirt.health import rates
 from hpcvirt.health.host_sample import HOST
 from hpcvirt.health.host_sample import HostSample
 from hpcvirt.health.host_sample import Quantity
-
-
-class Cloud:
-    """Notes what it is asked for, unless it is down."""
-
-    def __init__(self):
-        self.down = set()
-        self.calls = []
-
-    def hold(self, host, hold):
-        self._call(host, hold)
-
-    def release(self, host, holder):
-        self._call(host, holder)
-
-    def _call(self, host, what):
-        self.calls.append((host, what))
-        if host in self.down:
-            raise exception.Unreachable('it is down')
-
-
-class ReconcilerTest(unittest.TestCase):
-    """What is done to a cloud, and when it is tried again."""
-
-    def setUp(self):
-        self.cloud, self.now = Cloud(), 0.0
-        self.reconciler = quarantine_reconciler.QuarantineReconciler(
-            lambda: self.cloud, 'me@here', 60.0, lambda: self.now)
-
-    def settle(self, host='n1', reason='slow'):
-        return self.reconciler.settle(host, reason, 'then')
-
-    def test_a_host_is_held_with_the_reason_and_released(self):
-        self.assertEqual((True, 'quarantine is done'), self.settle())
-        ((host, hold),) = self.cloud.calls
-        self.assertEqual(('n1', 'watch', 'slow', 'then', 'me@here'), (
-            host, hold.holder, hold.reason, hold.since, hold.by))
-        self.assertEqual((True, 'release from quarantine is done'),
-                         self.settle(reason=''))
-        self.assertEqual(('n1', 'watch'), self.cloud.calls[-1])
-
-    def test_what_failed_is_tried_again_ever_later(self):
-        self.cloud.down = {'n1'}
-        lines = []
-        for _ in range(180):
-            lines.append(self.settle()[1])
-            self.now += 60
-        lines = [line for line in lines if line]
-        self.assertIn('quarantine failed, next attempt in 60 s: it is down',
-                      lines[0])
-        self.assertIn('next attempt in 900 s', lines[-1])
-        self.assertEqual(15, len(lines))
-        self.cloud.down = set()
-        self.now += 900
-        self.assertTrue(self.settle()[0])
-
-    def test_one_host_that_fails_does_not_delay_another(self):
-        self.cloud.down = {'n1'}
-        self.assertFalse(self.settle()[0])
-        self.assertTrue(self.settle('n2')[0])
 
 
 def sample(uptime_s=1000.0, **values):

@@ -44,22 +44,15 @@ class BootFailed(Exception):
 
 
 def run(machine: machines.Machine, kernel: kernels.Kernel,
-        job: pathlib.Path, commands: str, limit_s: int = 300,
-        configuration: pathlib.Path | None = None,
-        parameters: str = '') -> str:
+        job: pathlib.Path, commands: str, limit_s: int = 300) -> str:
     """Run shell commands on a machine.
 
     :param job: a directory that the machine sees as /job
-    :param configuration: a directory with the machine's /etc, besides the
-        files of the machine itself
-    :param parameters: more kernel parameters
     :returns: the output
     :raises BootFailed: if the machine or a command fails, or time is over
     """
     shutil.rmtree(job / 'etc', ignore_errors=True)
     (job / 'etc').mkdir(parents=True)
-    if configuration is not None:
-        shutil.copytree(configuration, job / 'etc', dirs_exist_ok=True)
     for name, text in machine.etc:
         (job / 'etc' / name).parent.mkdir(parents=True, exist_ok=True)
         (job / 'etc' / name).write_text(text)
@@ -76,8 +69,7 @@ def run(machine: machines.Machine, kernel: kernels.Kernel,
         try:
             subprocess.run(
                 ['qemu-system-x86_64', *machine.arguments(),
-                 *_surroundings(kernel, job,
-                                f'{machine.parameters} {parameters}')],
+                 *_surroundings(kernel, job, machine.parameters)],
                 check=False, timeout=limit_s, stdin=subprocess.DEVNULL,
                 stdout=messages, stderr=messages)
         except subprocess.TimeoutExpired as exc:

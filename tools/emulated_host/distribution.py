@@ -5,8 +5,8 @@
 Unlike the machines of ``boot``, this one has the initramfs and the systemd of
 the distribution: the initramfs binds the drivers before the root is there, and
 systemd moves programs between control groups. It needs the Debian packages
-e2fsprogs and mmdebstrap, and for Ubuntu ubuntu-archive-keyring, which Debian
-has since its release 13.
+e2fsprogs and mmdebstrap. The keys of Ubuntu's archive are taken from a package
+of Debian 13, because Debian 12 has none.
 """
 
 import dataclasses
@@ -32,21 +32,18 @@ class Distribution:
     :ivar packages: the kernel, Python and further packages. A kernel for
         clouds has fewer drivers, and boots faster
     :ivar python: a Python with which hpcvirt runs
-    :ivar sources: lines of sources.list, for a distribution other than Debian
+    :ivar is_ubuntu: whether the archive of Ubuntu has the packages
     """
 
     suite: str
     packages: tuple[str, ...] = ('linux-image-cloud-amd64', 'python3-minimal')
     python: str = 'python3'
-    sources: tuple[str, ...] = ()
+    is_ubuntu: bool = False
 
 
 def _ubuntu(suite: str, *python: str) -> Distribution:
-    return Distribution(suite, ('linux-image-virtual', *python), python[0]
-                        .removesuffix('-minimal'), tuple(
-        'deb [signed-by=/usr/share/keyrings/ubuntu-archive-keyring.gpg] '
-        f'http://archive.ubuntu.com/ubuntu {name} main universe'
-        for name in (suite, f'{suite}-updates')))
+    return Distribution(suite, ('linux-image-virtual', *python),
+                        python[0].removesuffix('-minimal'), True)
 
 
 DISTRIBUTIONS = {item.suite: item for item in (
@@ -98,12 +95,11 @@ for file in /sys/bus/pci/drivers/nvme/*/sriov_numvfs \\
     /sys/devices/system/node/node*/hugepages/*/nr_hugepages; do
     echo "$file $(cat "$file")" >> /state.txt
 done
-for process in /proc/[0-9]*; do
-    # A program may end meanwhile, and a thread of the kernel has no VmSize.
-    words=$(sed -n 's/^Name:.//p; s/^VmSize:.*//p
-        s/^Cpus_allowed_list:.//p' "$process/status") || continue
-    [ "$(echo "$words" | wc -l)" -ne 3 ] || echo $words >> /state.txt
-done
+# A program may end meanwhile, and a thread of the kernel has no VmSize.
+cat /proc/[0-9]*/status 2> /dev/null | awk '
+    /^Name:/ {{ sub(/^Name:./, ""); name = $0; size = 0 }}
+    /^VmSize:/ {{ size = 1 }}
+    size && /^Cpus_allowed_list:/ {{ print name, $2 }}' >> /state.txt
 cd /
 PYTHONPATH=/{LIBRARIES} PYTHON -m hpcvirt.cmd.main host audit \\
     --profile /profile.yaml --format json > /audit.json
@@ -152,7 +148,8 @@ def install(distribution: Distribution, tree: pathlib.Path,
          f'--include={packages}', '--dpkgopt=force-unsafe-io',
          *(f'--dpkgopt=path-exclude=/usr/share/{name}/*'
            for name in ('doc', 'locale', 'man')), distribution.suite, tree,
-         *distribution.sources)
+         *(_list_sources(distribution.suite, tree.with_suffix('.keys'))
+           if distribution.is_ubuntu else ()))
     for path, text in {**SYSTEM, 'profile.yaml': profile,
                        'etc/hostname': f'{machine.name}\n'}.items():
         (tree / path).parent.mkdir(parents=True, exist_ok=True)
@@ -176,6 +173,28 @@ def install(distribution: Distribution, tree: pathlib.Path,
          'apt-daily.timer', 'apt-daily-upgrade.timer', 'e2scrub_reap.service')
 
 
+def _list_sources(suite: str, keys: pathlib.Path) -> list[str]:
+    """Fetch the keys of Ubuntu, and write lines of sources.list."""
+    for folder in ('state/lists/partial', 'cache/archives/partial'):
+        (keys / folder).mkdir(parents=True)
+    (keys / 'sources').write_text(
+        'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] '
+        'http://deb.debian.org/debian trixie main\n')
+    options = [f'-o{name}={value}' for name, value in (
+        ('APT::Sandbox::User', 'root'), ('APT::Update::Error-Mode', 'any'),
+        ('Dir::Etc::SourceList', keys / 'sources'),
+        ('Dir::Etc::SourceParts', '-'), ('Dir::State', keys / 'state'),
+        ('Dir::Cache', keys / 'cache'))]
+    _run('apt-get', '-qq', *options, 'update')
+    _run('apt-get', '-qq', *options, '--download-only', '--reinstall',
+         '--yes', 'install', 'ubuntu-keyring')
+    (package,) = (keys / 'cache/archives').glob('ubuntu-keyring_*.deb')
+    _run('dpkg-deb', '-x', package, keys)
+    ring = keys / 'usr/share/keyrings/ubuntu-archive-keyring.gpg'
+    return [f'deb [signed-by={ring}] http://archive.ubuntu.com/ubuntu {name} '
+            'main universe' for name in (suite, f'{suite}-updates')]
+
+
 def make_image(tree: pathlib.Path, image: pathlib.Path) -> None:
     """Make a disk with the content of a folder."""
     _run('mke2fs', '-q', '-F', '-t', 'ext4', '-d', tree, image, '4G')
@@ -193,7 +212,8 @@ def run(machine: machines.Machine, tree: pathlib.Path, image: pathlib.Path,
     console = image.with_suffix('.console')
     try:
         parameters = ('root=/dev/vda ro console=ttyS0 panic=-1 '
-                      'no_timer_check udev.event_timeout=1800 '
+                      'no_timer_check cryptomgr.notests '
+                      'udev.event_timeout=1800 '
                       'nvme_core.admin_timeout=255 nvme_core.io_timeout=255 '
                       f'{parameters}')
         subprocess.run([

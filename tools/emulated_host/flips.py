@@ -9,6 +9,7 @@ undoes it: the finding must appear and disappear. The requirements are those of
 ``python -m tools.emulated_host``.
 """
 
+import concurrent.futures
 import dataclasses
 import pathlib
 import sys
@@ -46,12 +47,17 @@ INTEL = dataclasses.replace(
 def main() -> int:
     """Flip the states of each machine."""
     unpacked = kernel.prepare(boot.CLONE / '.emulated')
-    for machine in (INTEL, machines.AMD):
+
+    def flip(machine: machines.Machine) -> str:
         with tempfile.TemporaryDirectory() as directory:
-            sys.stdout.write(boot.run(
+            return boot.run(
                 machine, unpacked, pathlib.Path(directory),
                 f'{sys.executable} {FLIP} {machine.name} {unpacked.root}\n',
-                limit_s=900))
+                limit_s=900)
+
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for said in pool.map(flip, (INTEL, machines.AMD)):
+            sys.stdout.write(said)
     return 0
 
 

@@ -12,6 +12,7 @@ from hpcvirt import printable
 from hpcvirt.audit import facts
 from hpcvirt.audit.fact import fact
 from hpcvirt.audit.reading import files as files_module
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
 from hpcvirt.topology import bitmap
 
@@ -39,8 +40,10 @@ _NO_SETAFFINITY = 0x04000000
 #: Files that only TuneD writes; host config writes others beside them.
 _TUNED = ('active_profile', 'tuned-main.conf')
 
-#: The configuration of irqbalance: Debian's, Red Hat's.
-_IRQBALANCE = ('etc/default/irqbalance', 'etc/sysconfig/irqbalance')
+#: The configuration of irqbalance: Debian's, Red Hat's, and that of host
+#: config, which the others override.
+_IRQBALANCE = ('etc/default/irqbalance', 'etc/sysconfig/irqbalance',
+               kernel_settings.IRQBALANCE)
 
 #: The files in the directory of an interrupt; each action has a directory
 #: beside them.
@@ -177,7 +180,8 @@ def _banned_cpus(files: Files) -> frozenset[int] | None:
     for name in _IRQBALANCE:
         text = files.text(name, 'etc') or ''
         listed = re.search(
-            r'^\s*IRQBALANCE_BANNED_CPULIST=["\']?([0-9,^-]+)', text,
+            r'^\s*(?:Environment=)?IRQBALANCE_BANNED_CPULIST='
+            r'["\']?([0-9,^-]+)', text,
             re.MULTILINE)
         masked = re.search(
             r'^\s*IRQBALANCE_BANNED_CPUS=["\']?([0-9a-fA-F,]+)', text,

@@ -35,7 +35,7 @@ def _smt(subject: AuditSubject) -> Iterator[Violation]:
         if len(core) < cell.threads_per_core))
     if odd and not subject.parks_cpus:
         yield Violation(
-            f'{cpu_words(odd)} without SMT sibling, because that is offline',
+            f'the SMT sibling of {cpu_words(odd)} is offline',
             'all siblings online, or none',
             ('echo on > /sys/devices/system/cpu/smt/control',
              '# or SMT off in the firmware'))
@@ -138,7 +138,7 @@ def _microcode(subject: AuditSubject) -> Iterator[Violation]:
     if lacking:
         yield Violation(
             'the microcode is too old: ' + ', '.join(lacking),
-            'the present microcode of the vendor', _NEW_MICROCODE)
+            'the current microcode of the vendor', _NEW_MICROCODE)
 
 
 _NEW_MICROCODE = (
@@ -186,8 +186,8 @@ def _uneven(subject: AuditSubject) -> Iterator[Violation]:
 RULES = (
     Rule('smt', _WARNING,
          'SMT is as the profile wants it, and all cores have all siblings.',
-         'a guest with whole cores needs both siblings of each, and a core '
-         'with one sibling busy with something else is slower',
+         'a guest that gets whole cores needs both siblings of each core, and '
+         'is slower while something else runs on one of them',
          ('Nova-Cpus',), _smt),
     Rule('governor', _WARNING,
          'The frequency governor is ``performance``, or the energy '
@@ -208,10 +208,10 @@ RULES = (
          'without a new one the kernel falls back to costlier mitigations',
          ('Linux-Vulnerabilities',), _microcode),
     Rule('cells-per-socket', _WARNING,
-         'All sockets are divided into as many cells (NPS, SNC); a note if '
-         'an AMD processor is not divided.',
-         'guests are sized for cells, which must be alike, and of a cell '
-         'with many caches Nova gives guests cores of any of them',
+         'All sockets have the same number of cells (NPS, SNC); a note if an '
+         'AMD processor is one cell.',
+         'flavors are sized for equal cells, and in a cell with many caches '
+         'Nova may give a guest cores of several of them',
          ('AMD-HPC-2023', 'Nova-Cpus'), _cells),
     Rule('cell-memory', _WARNING,
          f'The memory of cells differs by no more than {UNEVEN_PERCENT} %, '

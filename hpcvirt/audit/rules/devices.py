@@ -30,7 +30,7 @@ def _iommu(subject: AuditSubject) -> Iterator[Violation]:
         return
     intel = unwrap(subject.facts.cpu.vendor) == 'GenuineIntel'
     yield Violation(
-        'no IOMMU is on, and guests get devices', 'IOMMU on',
+        'no IOMMU is enabled, but guests get devices', 'an enabled IOMMU',
         (('# on in the firmware (VT-d, AMD-Vi, SMMU), and on the kernel '
          'command line'), ('intel_iommu=on ' if intel else '')
          + kernel_settings.HOST_DMA))
@@ -83,8 +83,8 @@ def _cell(subject: AuditSubject) -> Iterator[Violation]:
             f'the cell of {address} or of its virtual functions is unknown',
             'the cell that the slot belongs to',
             (('# update the firmware, which names the cells of slots '
-             '(ACPI _PXM); until then Nova takes the device for equally near '
-             'to all'),))
+             '(ACPI _PXM); until then Nova considers the device equally near '
+             'to all cells'),))
 
 
 def _persistent(subject: AuditSubject) -> Iterator[Violation]:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rules about how well the hardware does: errors, throttling, links."""
+"""Rules about the condition of the hardware: errors, throttling, links."""
 
 import collections
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def _frequency(subject: AuditSubject) -> Iterator[Violation]:
             place = (f'/sys/devices/system/cpu/cpu{min(cpus)}/cpufreq/'
                      'cpuinfo_max_freq')
             yield Violation(
-                f'{cpu_words(cpus)} may have {percent} % of the highest '
+                f'{cpu_words(cpus)} limited to {percent} % of the highest '
                 'frequency', 'no limit',
                 (f'cpupower frequency-set --max $(cat {place})',
                  ('# or max_perf_pct of intel_pstate, a limit of the firmware '
@@ -53,8 +53,8 @@ def _throttled(subject: AuditSubject) -> Iterator[Violation]:
             '/sys/devices/system/cpu/cpu0/thermal_throttle', 'is missing'))
     if throttled * 100 > uptime_s * MAX_THROTTLED_PERCENT:
         yield Violation(
-            f'a CPU was throttled for {throttled} s, or as often, in '
-            f'{uptime_s} s since the boot',
+            f'a CPU was throttled for {throttled} s (or {throttled} times, if '
+            f'the kernel only counts) in {uptime_s} s since the boot',
             f'at most {MAX_THROTTLED_PERCENT} % of the time',
             ('# look for fans, heat sinks and power supplies: ipmitool sdr',))
 
@@ -64,19 +64,19 @@ def _errors(subject: AuditSubject) -> Iterator[Violation]:
     found = unwrap(hardware.controllers)
     if not found and not unwrap(subject.facts.cpu.is_guest):
         yield Violation(
-            'no driver of EDAC counts errors of memory', 'one does',
+            'no EDAC driver counts memory errors', 'an EDAC driver',
             ('# dmesg | grep -i edac; perhaps the firmware keeps them',),
             _NOTE)
     replace = ('# find the module: ras-mc-ctl --summary',)
     for item in found:
         if item.uncorrected:
             yield Violation(f'{item.name} has {item.uncorrected} uncorrected '
-                            'errors of memory', 'none', replace, _ERROR)
+                            'memory errors', 'none', replace, _ERROR)
         if item.corrected:
             most = MAX_CORRECTED_A_DAY * max(
                 1.0, unwrap(hardware.uptime_s) / 86400)
             yield Violation(
-                f'{item.name} has {item.corrected} corrected errors of memory '
+                f'{item.name} has {item.corrected} corrected memory errors '
                 'since the boot', f'at most {MAX_CORRECTED_A_DAY} a day',
                 replace, None if item.corrected > most else _NOTE)
 
@@ -96,8 +96,8 @@ def _channels(subject: AuditSubject) -> Iterator[Violation]:
             if amounts[least] < amounts[most]:
                 yield Violation(
                     f'{least} has {amounts[least]} {unit} of {kind}, {most} '
-                    f'has {amounts[most]}', 'as many everywhere',
-                    ('# dmidecode --type memory; fill all channels alike',))
+                    f'has {amounts[most]}', 'the same everywhere',
+                    ('# dmidecode --type memory; fill all channels equally',))
                 break
 
 
@@ -121,7 +121,7 @@ def _judge(item: hardware_state.PcieLink) -> Iterator[Violation]:
             'what card and slot can have', change)
     elif lanes < item.card[1]:
         yield Violation(f'{item.address} has {item.card[1]} lanes, its slot '
-                        f'{lanes}', 'a slot with as many', (), _NOTE)
+                        f'{lanes}', 'a slot with as many lanes', (), _NOTE)
 
 
 RULES = (
@@ -136,15 +136,16 @@ RULES = (
          'counts it (Intel).', 'a parallel job waits for the CPU that heat or '
          'missing power slows down', ('Linux-Therm-Throt',), _throttled),
     Rule('memory-errors', _WARNING,
-         'EDAC counts the errors of memory (a note if not), and has none that '
-         'was not corrected (an error) and at most '
-         f'{MAX_CORRECTED_A_DAY} corrected ones a day (a note).',
+         'EDAC counts memory errors (a note if not). None is uncorrected (an '
+         f'error), and at most {MAX_CORRECTED_A_DAY} a day are corrected (a '
+         'note).',
          'a module with many corrected errors soon has others, which end '
          'guests', ('Linux-Ras', 'Mcelog-Conf'), _errors),
     Rule('memory-channels', _WARNING,
          'All memory controllers that EDAC knows have memory on as many '
          'channels, and as much on each.',
-         'the bandwidth of memory is that of channels that are filled alike',
+         'memory has its full bandwidth only if all channels are filled '
+         'equally',
          ('AMD-HPC-2023',), _channels),
     Rule('pcie-link', _WARNING,
          'PCIe links of network, storage, display devices and accelerators '

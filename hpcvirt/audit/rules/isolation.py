@@ -12,6 +12,7 @@ from hpcvirt.audit import finding
 from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
+from hpcvirt.audit.rule import join_first
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import kernel_settings
@@ -36,11 +37,10 @@ def _programs(subject: AuditSubject) -> Iterator[Violation]:
              if item.cpus & quiet and not item.is_kernel]
     if found:
         disturbed = frozenset().union(*(item.cpus for item in found)) & quiet
-        names = sorted({item.name for item in found})
-        more = f' and {len(names) - 3} more' if len(names) > 3 else ''
         yield Violation(
-            f'{", ".join(names[:3])}{more} may run on the dedicated '
-            f'{cpu_words(disturbed)}', f'only on {cpu_words(subject.others)}',
+            f'{join_first(sorted({item.name for item in found}))} may run on '
+            f'the dedicated {cpu_words(disturbed)}',
+            f'only on {cpu_words(subject.others)}',
             tuple(_limits({item.unit for item in found},
                           cpuset.render(subject.others))))
 
@@ -68,12 +68,20 @@ def _isolated(subject: AuditSubject) -> Iterator[Violation]:
              if isolated - subject.shared else '# no isolcpus'))
 
 
+def make_tickless(subject: AuditSubject) -> tuple[str, ...]:
+    """Write how to make the dedicated CPUs ``nohz_full``."""
+    word = f'nohz_full={cpuset.render(subject.guests)}'
+    if word in unwrap(subject.facts.kernel.command_line):
+        return (('# boot a kernel with CONFIG_NO_HZ_FULL, which this one, as '
+                 'the generic one of Ubuntu 22.04, does not have'),)
+    return '# on the kernel command line', word
+
+
 def _ticks(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
     quiet = unwrap(subject.facts.kernel.nohz_full)
-    change = ('# on the kernel command line',
-              f'nohz_full={cpuset.render(subject.guests)}')
+    change = make_tickless(subject)
     disturbed, wrong = subject.guests - quiet, quiet & subject.shared
     if wrong:
         yield Violation(
@@ -119,12 +127,11 @@ def _interrupts(subject: AuditSubject) -> Iterator[Violation]:
         cpus = frozenset().union(*(
             item.allowed if item.effective is None else item.effective
             for item in found)) & subject.guests
-        named = ', '.join(f'{item.name} ({item.number})' for item in found[:3])
-        more = f' and {len(found) - 3} more' if len(found) > 3 else ''
+        named = join_first([f'{item.name} ({item.number})' for item in found])
         numbers = ' '.join(str(item.number) for item in found)
         others = cpuset.render(subject.others)
         yield Violation(
-            f'{named}{more}: interrupts go to the dedicated '
+            f'{named}: interrupts go to the dedicated '
             f'{cpu_words(cpus)}',
             f'interrupts only on {cpu_words(subject.others)}',
             ((f'for i in {numbers}; do echo {others} > '
@@ -145,9 +152,11 @@ def _irqbalance(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'irqbalance may move interrupts to the dedicated '
             f'{cpu_words(open_to)}', 'it leaves dedicated CPUs alone',
-            ('# /etc/default/irqbalance or /etc/sysconfig/irqbalance',
-             f'IRQBALANCE_BANNED_CPULIST={cpuset.render(subject.guests)}',
-             '# then', 'systemctl restart irqbalance'))
+            (f'# /{kernel_settings.IRQBALANCE}',
+             *kernel_settings.format_banned_cpus(
+                 cpuset.render(subject.guests)),
+             '# then', 'systemctl daemon-reload',
+             'systemctl restart irqbalance'))
 
 
 RULES = (
@@ -182,8 +191,8 @@ RULES = (
          ('Linux-Irq',), _interrupts),
     Rule('irqbalance', _WARNING,
          'irqbalance, if it runs, leaves dedicated CPUs alone.',
-         'it moves interrupts to CPUs with little to do, which it takes '
-         'those of guests for', ('Irqbalance-Manual',), _irqbalance),
+         'it moves interrupts to CPUs that seem idle, and those of guests may '
+         'seem so', ('Irqbalance-Manual',), _irqbalance),
 )
 
 

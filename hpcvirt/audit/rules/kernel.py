@@ -96,7 +96,7 @@ def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
     if costly:
         yield Violation(
             'mitigations that cost: ' + '; '.join(costly),
-            'your decision between speed and isolation',
+            'a decision between speed and isolation',
             (('# only if all tenants of the host trust each other: '
              'mitigations=off on the kernel command line'),))
 
@@ -109,14 +109,14 @@ RULES = (
          'KVM runs guests with nested paging (EPT, NPT).',
          'the host follows each change of the page tables of guests; CERN saw '
          'more than 100,000 interrupts per second, while the guest looked '
-         'well', ('CERN-HEPiX-2015',), _nested),
+         'healthy', ('CERN-HEPiX-2015',), _nested),
     Rule('tuned', _WARNING,
          'Where tuned is installed it runs, with a profile that saves no '
          'power and is not for guests.',
          'other profiles lower the frequency and allow deep idle states',
          ('Tuned-Partitioning',), _tuned),
     Rule('mitigations', _NOTE,
-         'Mitigations of processor defects that cost time are listed.',
+         'No mitigation of a processor defect costs time.',
          'they slow down system calls, the exits of guests or gather '
          'instructions; whether they are needed depends on the tenants',
          ('Linux-Vulnerabilities',), _mitigations),

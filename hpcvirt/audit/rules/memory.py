@@ -99,7 +99,7 @@ def _even(subject: AuditSubject) -> Iterator[Violation]:
             least = min(own, key=lambda cell: own[cell])
             yield Violation(
                 f'cell {least} has {own[least]} pages of {name}, another has '
-                f'{most}', 'as many on each cell',
+                f'{most}', 'the same number on each cell',
                 (_command(least, size, most),
                  ('# lasting: hugepages=CELL:COUNT,... on the kernel command '
                   'line of Linux 5.16 or newer')))
@@ -153,8 +153,8 @@ def _ksm(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation('KSM runs', 'KSM off', stop, _NOTE)
     elif ksm.pages_sharing:
         yield Violation(
-            f'KSM is off, and {ksm.pages_shared} pages that it merged still '
-            f'stand for {_merged_mib(subject, ksm)} MiB more',
+            f'KSM is off, but {ksm.pages_shared} pages that it merged still '
+            f'save {_merged_mib(subject, ksm)} MiB',
             'no merged pages', stop, _NOTE)
     if 'ksmtuned' in unwrap(subject.facts.kernel.programs):
         yield Violation(
@@ -203,7 +203,9 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'a page fault waits until memory is compacted (defrag is always)',
             'defrag madvise, or another that does not wait',
-            (f'echo madvise > {_THP}/defrag',))
+            (f'echo madvise > {_THP}/defrag',
+             (f'# lasting: "w! {_THP}/defrag - - - - madvise" in '
+              '/etc/tmpfiles.d')))
 
 
 def _balancing(subject: AuditSubject) -> Iterator[Violation]:
@@ -298,15 +300,15 @@ RULES = (
          'Automatic NUMA balancing is off on a host with several cells, but '
          'for the tiering of memory; without a profile, a note if there are '
          'shared CPUs, and nothing if all are.',
-         'it unmaps memory of guests again and again to see who uses it, '
-         'although guests with cells of their own are where they should be',
+         'it repeatedly unmaps memory of guests to see who uses it, although '
+         'guests that are bound to cells already have their memory there',
          ('Linux-Kernel', 'Tuned-Partitioning'), _balancing),
     Rule('numad', _WARNING, 'numad does not run.',
          'it moves processes and memory against the placement of Nova',
          ('Nova-Cpus',), _numad),
     Rule('swap', _WARNING,
          f'No more than {MAX_SWAP_USED_MIB} MiB are swapped out.',
-         'a host that kept 2 GB on paper had 672 MiB in truth and swapped',
+         'a host that kept 2 GB on paper had only 672 MiB left, and swapped',
          ('CERN-HEPiX-2015',), _swap),
     Rule('swappiness', _WARNING,
          f'``vm.swappiness`` is at most {MAX_SWAPPINESS} where there is swap '
@@ -316,6 +318,6 @@ RULES = (
     Rule('host-memory', _WARNING,
          'Each cell has half of what a host keeps (2048 MiB, or an eighth of '
          'the cell, or ``host_reserve_mib_per_cell``) really left.',
-         'a host that kept 2 GB on paper had 672 MiB in truth and swapped',
+         'a host that kept 2 GB on paper had only 672 MiB left, and swapped',
          ('CERN-HEPiX-2015',), _left),
 )

@@ -36,7 +36,7 @@ def _found(subject: AuditSubject) -> Iterator[Violation]:
     for path in subject.nova.unreadable:
         yield Violation(
             f'the user nova cannot read {path}',
-            'that nova can read it and enter its folders',
+            'a file that it can read, in folders that it can enter',
             (f'# namei -l {path}',), _ERROR)
 
 
@@ -248,7 +248,7 @@ RULES = (
          f'``{_PACK}`` is that of the profile; a note if it is on, because '
          'nova-scheduler must have the same.',
          'the claim of the compute host otherwise takes other cells than the '
-         'scheduler counts with', ('Nova-Options',), _packing),
+         'scheduler has checked', ('Nova-Options',), _packing),
     Rule('cpu-mode', _WARNING,
          'Guests are run by KVM (an error if not), and see the processor of '
          'the host; a note if only its model.',

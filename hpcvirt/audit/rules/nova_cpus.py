@@ -144,7 +144,7 @@ def _cells(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'cells give guests different numbers of CPUs: ' + ', '.join(
                 f'cell {cell} {count}' for cell, count in counts.items()),
-            'as many of each cell',
+            'the same number in each cell',
             ('# hpcvirt host audit --profile default says which',))
     without = [cell.id for cell in cells if not cell.cpus & subject.shared]
     if subject.shared and without:
@@ -216,9 +216,9 @@ RULES = (
          'gives guests only whole cores', ('Nova-Cpus',),
          _siblings),
     Rule('nova-cells', _WARNING,
-         'Without a profile: equal cells give guests as many CPUs; a note if '
-         'a cell has no shared CPU.',
-         'a guest of several cells needs as many CPUs of each',
+         'Without a profile: equal cells give guests the same number of CPUs; '
+         'a note if a cell has no shared CPU.',
+         'a guest that spans cells needs the same number of CPUs in each',
          ('LBNL-Partitioning', 'Nova-Cpus'), _cells),
     Rule('host-cpus', _WARNING,
          'Without a profile: each cell has a CPU for the host.',

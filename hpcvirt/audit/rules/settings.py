@@ -11,10 +11,11 @@ from hpcvirt.audit import finding
 from hpcvirt.audit.fact import unwrap
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
+from hpcvirt.audit.rule import join_first
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import memory
-from hpcvirt.model import cpuset
 
 _WARNING = finding.Severity.WARNING
 _NOTE = finding.Severity.NOTE
@@ -37,9 +38,22 @@ def _setting(code: str, severity: finding.Severity, path: str, bad: str,
             yield Violation(
                 f'/{path} is {value}', good,
                 (f'echo {good} > /{path}',
-                 f'# lasting: "w /{path} - - - - {good}" in /etc/tmpfiles.d'))
+                 f'# lasting: {_make_lasting(path, good)}'))
     return Rule(code, severity, f'``/{path}`` is {good} {where}.', why,
                 (source,), find)
+
+
+def _make_lasting(path: str, value: str) -> str:
+    """Say what sets a value again at each boot, or load of its module."""
+    match path.split('/'):
+        case 'proc', 'sys', *names:
+            return f'"{".".join(names)} = {value}" in /etc/sysctl.d'
+        case 'sys', 'module', module, 'parameters', name:
+            return f'"options {module} {name}={value}" in /etc/modprobe.d'
+    if path == _CLOCK:
+        return (f'clocksource={value} on the kernel command line; '
+                'dmesg | grep -i tsc says why the kernel chose another')
+    return f'"w! /{path} - - - - {value}" in /etc/tmpfiles.d'
 
 
 def _joins_small_pages(subject: AuditSubject) -> bool:
@@ -54,13 +68,12 @@ _SETTINGS = (
              '[1-9].*', '0', memory.has_many_cells,
              'on a host with several cells', 'a program that needs memory '
              'otherwise waits until a full cell frees some, although another '
-             'has some',
-             'Linux-Vm'),
+             'cell has free memory', 'Linux-Vm'),
     _setting('clocksource', _WARNING, _CLOCK, 'hpet|acpi_pm|.*jiffies|pit',
              'tsc', lambda subject: not unwrap(subject.facts.cpu.is_guest)
              and unwrap(subject.facts.cpu.vendor), 'on an x86 host',
-             'other clocks are devices that are asked at each look at the '
-             'time, and guests then get no fast clock', 'RHEL-RT-Timestamps'),
+             'other clocks are devices that must be read for each time stamp, '
+             'and guests then get no fast clock', 'RHEL-RT-Timestamps'),
     _setting('nmi-watchdog', _NOTE, 'proc/sys/kernel/nmi_watchdog', '1', '0',
              lambda subject: unwrap(
                  subject.facts.kernel.watched_cpus) & subject.guests,
@@ -84,7 +97,7 @@ _SETTINGS = (
              lambda subject: unwrap(subject.facts.kernel.vulnerabilities).get(
                  'itlb_multihit') == 'Not affected',
              'where the processor is not affected by iTLB multihit',
-             'code of guests otherwise runs from pages of 4 KiB for nothing',
+             'code of guests otherwise runs from pages of 4 KiB needlessly',
              'Linux-Vulnerabilities'),
 )
 
@@ -123,13 +136,12 @@ def _kernel_threads(subject: AuditSubject) -> Iterator[Violation]:
     if quiet & unwrap(kernel.worker_cpus):
         names.insert(0, 'unbound work')
     if names:
-        more = f' and {len(names) - 3} more' if len(names) > 3 else ''
         yield Violation(
-            f'{", ".join(names[:3])}{more} of the kernel may run on dedicated '
-            'CPUs', f'only on {cpu_words(subject.others)}',
-            (('# on the kernel command line; now: taskset -pc, and '
-              '/sys/devices/virtual/workqueue/cpumask'),
-             f'nohz_full={cpuset.render(subject.guests)}'))
+            f'{join_first(names)} of the kernel may run on dedicated CPUs',
+            f'only on {cpu_words(subject.others)}',
+            (('# now: taskset -pc, and '
+              '/sys/devices/virtual/workqueue/cpumask; lasting:'),
+             *isolation.make_tickless(subject)))
 
 
 #: Parameters that check each object or page, or hide hardware.
@@ -143,13 +155,13 @@ def _debugging(subject: AuditSubject) -> Iterator[Violation]:
     release = unwrap(subject.facts.kernel.release)
     if re.search('[+.-]debug$', release):
         yield Violation(
-            f'the kernel is one for debugging ({release})', 'the usual one',
+            f'the kernel is a debugging kernel ({release})', 'another one',
             ('# choose another in the boot loader',), cost=costs.DEBUG_KERNEL)
     for word in filter(_DEBUGGING.fullmatch,
                        unwrap(subject.facts.kernel.command_line)):
         yield Violation(
-            f'{word} is on the kernel command line', 'it is not there',
-            ('# take it away, then reboot',),
+            f'{word} is on the kernel command line', 'not this parameter',
+            ('# remove it, then reboot',),
             cost=costs.DEBUG_KERNEL if word.startswith('kasan') else None)
 
 
@@ -158,15 +170,15 @@ RULES = (
     Rule('pause-loops', _NOTE,
          'KVM intercepts spinning (``ple_gap``, ``pause_filter_count``) if '
          'all guests share CPUs (a warning if not), and not if none does.',
-         'a virtual CPU that spins should let others run, but exits in vain '
-         'on a CPU of its own', ('Tuned-Partitioning',), _pause_loops),
+         'a virtual CPU that spins should let others run, but on a CPU of its '
+         'own the exits are wasted', ('Tuned-Partitioning',), _pause_loops),
     Rule('kernel-threads', _NOTE,
          'Threads and unbound work of the kernel do not run on dedicated '
          'CPUs, unless they belong to a CPU, cell, interrupt or guest.',
          'they take the time of a guest', ('Linux-Nohz',), _kernel_threads),
     Rule('debugging', _WARNING,
-         'The kernel is not one for debugging, and has no parameters for it '
-         'or that hide hardware.',
+         'The kernel is not a debugging kernel, and has no parameters that '
+         'enable debugging or hide hardware.',
          'they slow down or shrink the host',
          ('Linux-Parameters', 'Linux-Kasan'), _debugging),
 )

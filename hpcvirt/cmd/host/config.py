@@ -4,7 +4,6 @@
 
 import argparse
 import collections
-import dataclasses
 import pathlib
 import re
 import shlex
@@ -18,10 +17,8 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.deployment import disk
-from hpcvirt.deployment import edpm
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import site_variables
 from hpcvirt.deployment import steps as step_model
@@ -42,8 +39,8 @@ _NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
 
 _HOST_BACKUPS = 'var/lib/hpcvirt/backups'
 _FOLDER_BACKUPS = 'hpcvirt-backups'
-_UNREAD = ('{} cannot be read, so it may set the same; run the command as '
-           'root')
+_UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
+           'as root')
 
 
 class ConfigureHosts(command.Command):
@@ -77,8 +74,8 @@ class ConfigureHosts(command.Command):
             'in the folder; a copy of each is kept')
         parser.add_argument(
             '--replace', action='store_true',
-            help='take what conflicts out of the files of the site, instead '
-            'of leaving the host or the folder alone')
+            help='remove conflicting settings from the files of the site, '
+            'instead of leaving the host alone')
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the files or, if asked, write them."""
@@ -90,13 +87,13 @@ class ConfigureHosts(command.Command):
             raise exception.InvalidInput(
                 '--root', 'is for one host, with --deployer files and '
                 'without --write')
-        if args.replace and not one and (args.write is None or not args.apply):
+        if args.replace and not one:
             raise exception.InvalidInput(
-                '--replace', 'is for one host, with --deployer files, or for '
-                'the folder of --write with --apply')
+                '--replace', 'is for one host, with --deployer files and '
+                'without --write')
         write = formats.FORMATS[args.deployer]
         if args.write is not None:
-            _write(args.write, args.deployer, plan, args.apply, args.replace)
+            _write(args.write, args.deployer, plan, args.apply)
         elif one:
             _host(args.root or pathlib.Path('/'), plan, args.apply,
                   args.replace)
@@ -160,12 +157,11 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
     site, unread = disk.read_matching(root, [
         *step_model.NOVA, *(f'{item.folder}/{item.names}' for item
                             in site_settings.list_site_files(state, grubby))])
-    conflicts = list(site_settings.find_conflicts(
-        state, {**site, **present}, grubby))
+    conflicts = [item for item in site_settings.find_conflicts(
+        state, {**site, **present}, grubby) if item.path not in present]
     _name(conflicts, root, apply and not replace)
-    found: Sequence[step_model.FileChange] = step_model.compare(files, present)
-    if replace:
-        found = _edit(found, conflicts, site)
+    found = [*step_model.compare(files, present),
+             *(_edit(conflicts, site) if replace else ())]
     nova = {path: text for path, text in site.items()
             if path.startswith('etc/nova/') and path != files[0].path}
     warnings = [*step_model.conflicts(files[0].text, nova),
@@ -184,9 +180,10 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
 
 def _name(conflicts: Sequence[site_settings.Conflict], place: pathlib.Path,
           refuse: bool) -> None:
-    """Print what conflicts.
+    """Print each conflict.
 
-    :raises InvalidInput: if that is a reason to leave the place alone
+    :param refuse: whether the host is left alone if there is one
+    :raises InvalidInput: if it is
     """
     # Several files of hpcvirt may conflict with the same setting.
     different = {(item.path, item.found): item for item in reversed(conflicts)}
@@ -195,23 +192,17 @@ def _name(conflicts: Sequence[site_settings.Conflict], place: pathlib.Path,
     if different and refuse:
         raise exception.InvalidInput(
             str(place), f'has {len(different)} settings that conflict, and is '
-            'left alone; take them out, or give --replace')
+            'left alone; remove them, or give --replace')
 
 
-def _edit(found: Iterable[step_model.FileChange],
-          conflicts: Iterable[site_settings.Conflict],
+def _edit(conflicts: Iterable[site_settings.Conflict],
           site: Mapping[str, str]) -> list[step_model.FileChange]:
-    """Take what conflicts out of the files, also of those of the site."""
+    """Remove what conflicts from the files of the site."""
     files = {item.replaced.path: item.replaced for item in conflicts
              if item.replaced}
-    return [*(dataclasses.replace(
-        step, file=files.pop(step.file.path),
-        change=step_model.FileStatus.CHANGED if step.before is not None
-        else step.change) if step.file.path in files else step
-        for step in found), *(
-            step_model.FileChange(file, site[path],
+    return [step_model.FileChange(file, site[path],
                                   step_model.FileStatus.CHANGED)
-            for path, file in files.items())]
+            for path, file in files.items()]
 
 
 def _grubby(state: kernel_settings.KernelSettings,
@@ -227,15 +218,11 @@ def _grubby(state: kernel_settings.KernelSettings,
 
 
 def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
-           apply: bool, replace: bool) -> None:
+           apply: bool) -> None:
     """Write the files of a deployment tool into a folder."""
-    site, unread = disk.read_matching(folder, site_variables.FOLDERS[deployer])
-    site = {path: text for path, text in site.items()
-            if not text.startswith(tree.MARK)}
-    files = (edpm.files(plan, site) if deployer == 'edpm'
-             else formats.FORMATS[deployer](plan))
-    found: Sequence[step_model.FileChange] = step_model.compare(
-        files, disk.read_present(folder, [file.path for file in files]))
+    files = formats.FORMATS[deployer](plan)
+    found = step_model.compare(files, disk.read_present(
+        folder, [file.path for file in files]))
     for step in found:
         lost = step_model.find_lost_hosts(step)
         if lost:
@@ -247,22 +234,18 @@ def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
             raise exception.InvalidInput(
                 str(folder / step.file.path), 'is there and differs; give '
                 '--apply to replace it and keep a copy')
-    conflicts = list(site_variables.find_conflicts(
-        deployer, plan, [step.file for step in found], site))
-    _name(conflicts, folder, not replace)
-    found = _edit(found, conflicts, site)
     folder.mkdir(parents=True, exist_ok=True)
     kept = disk.write(folder, found, _FOLDER_BACKUPS)
     _report(found, folder, 'written')
     if kept is not None:
         print(f'Copies of the former files: {kept}')
-    warnings = [_UNREAD.format(path) for path in unread]
-    if deployer == 'edpm':
-        others = site_variables.read_nova_files(site)
-        for group in edpm.find_groups(plan):
-            warnings += step_model.conflicts('\n'.join(
-                nova_conf.compute(group.first, plan)), others)
-    for line in dict.fromkeys(warnings):
+    site, unread = disk.read_matching(folder, site_variables.FOLDERS[deployer])
+    for line in dict.fromkeys([*map(_UNREAD.format, unread),
+                               *site_variables.find(
+            [step.file for step in found],
+            {path: text for path, text in site.items()
+             if not text.startswith(tree.MARK)},
+            [planned.name for planned in plan.hosts])]):
         print(f'Warning: {line}')
 
 

@@ -16,7 +16,6 @@ from hpcvirt import serialization
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import yaml_file
-from hpcvirt.health import quarantine_reconciler
 from hpcvirt.health import readings
 from hpcvirt.health import supervisor
 
@@ -91,10 +90,8 @@ class SuperviseHosts(command.Command):
                 if args.textfiles is not None else functools.partial(
                     readings.read_prometheus, args.prometheus,
                     frozenset(hosts)),
-                quarantine_reconciler.QuarantineReconciler(
-                    lambda: cloud_arguments.connect_quarantine(args),
-                    f'hpcvirt-supervise@{socket.gethostname()}',
-                    _INTERVAL_S),
+                lambda: cloud_arguments.connect_quarantine(args),
+                f'hpcvirt-supervise@{socket.gethostname()}',
                 args.apply, state, args.max_share / 100, args.max_per_hour,
                 _say))
 

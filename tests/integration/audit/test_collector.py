@@ -272,6 +272,22 @@ class CollectorTest(unittest.TestCase):
         (root / 'etc/netplan/x.yaml').symlink_to('/dev/zero')
         self.read(root)
 
+    def test_a_file_that_is_exchanged_for_a_pipe_is_given_up(self):
+        root = self.lay_out(audited.tree())
+        # Another user does this after the script has looked at the file.
+        tool = self.folder / 'tools/readlink'
+        tool.parent.mkdir()
+        tool.write_text(
+            f'#!/bin/sh\n{shutil.which("readlink")} "$@"\n'
+            'case $2 in etc/kolla/*) rm "$2" && mkfifo "$2"; esac\n')
+        tool.chmod(0o755)
+        facts, said = self.read(root, env={
+            'PATH': f'{tool.parent}:{os.environ["PATH"]}'})
+        self.assertIn('1 files could not be read', said)
+        self.assertEqual(fact.UnknownFact(
+            '/etc/kolla/nova-compute/nova.conf',
+            'could not be read when it was captured'), facts.nova)
+
     def test_errors_are_one_line(self):
         for words in (['/nowhere'], [str(self.folder)]):
             done = self.run_script(words[0])

@@ -15,6 +15,7 @@ from hpcvirt.audit.reading import cpu as reading_cpu
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.topology import capture
 from tests.builders import audited
@@ -79,6 +80,8 @@ class ReadingTest(audited.Case):
                  'IRQBALANCE_BANNED_CPUS=00000000,00000002', 'irqbalance'),
                 ('etc/sysconfig/irqbalance', 'IRQBALANCE_BANNED_CPULIST=1',
                  'irqbalance'),
+                (kernel_settings.IRQBALANCE, ('[Service]\nEnvironment='
+                 'IRQBALANCE_BANNED_CPULIST=1'), 'irqbalance'),
                 (f'{cpu}/cpufreq/policy0/scaling_governor', 'ondemand',
                  'governor'),
                 (f'{cpu}/intel_pstate/no_turbo', '1', 'turbo'),

@@ -88,7 +88,7 @@ class TableTest(audited.Case):
                 self.assertLessEqual(len(line), width)
 
     def test_the_end_counts(self):
-        self.assertIn('host: 1 error, 3 warning', self.lines[-1])
+        self.assertIn('host: 1 error, 3 warnings', self.lines[-1])
         clean = report.text(audit.audit(audited.GOOD, audited.PROFILE), None)
         self.assertEqual('host: no finding; '
                          f'{len(audit.RULES)} rules checked\n', clean)

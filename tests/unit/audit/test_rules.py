@@ -348,6 +348,35 @@ class IsolationTest(audited.Case):
                    kernel={'nohz_full': GUESTS - ONE})
         self.check('nohz-full', ['warning'], kernel={'nohz_full': ALL})
 
+    def test_a_parameter_that_the_kernel_ignores_is_not_advised(self):
+        word = f'nohz_full={cpuset.render(GUESTS)}'
+        for words, is_advised in (((), True), ((word,), False)):
+            ignored = self.but(audited.GOOD, kernel={
+                'command_line': words, 'nohz_full': frozenset()})
+            (found,) = [item for item in audit.audit(ignored).findings
+                        if item.code == 'nohz-full']
+            self.assertEqual(is_advised, word in found.change)
+            self.assertNotEqual(is_advised,
+                                'CONFIG_NO_HZ_FULL' in found.change[0])
+
+    def test_changes_last_where_the_kernel_or_systemd_reads_them(self):
+        for path, value, words in (
+                ('proc/sys/vm/zone_reclaim_mode', '1',
+                 '"vm.zone_reclaim_mode = 0" in /etc/sysctl.d'),
+                ('sys/module/kvm/parameters/halt_poll_ns', '0',
+                 '"options kvm halt_poll_ns=200000" in /etc/modprobe.d'),
+                (('sys/devices/system/clocksource/clocksource0/'
+                  'current_clocksource'), 'hpet',
+                 'clocksource=tsc on the kernel command line'),
+                ('sys/kernel/mm/transparent_hugepage/khugepaged/defrag', '0',
+                 ('"w! /sys/kernel/mm/transparent_hugepage/khugepaged/defrag '
+                  '- - - - 1" in /etc/tmpfiles.d'))):
+            facts = self.but(memory={'thp': 'always', 'huge_pages': ()})
+            changes = [line for item in audit.audit(dataclasses.replace(
+                facts, settings={**facts.settings, path: value})).findings
+                       for line in item.change]
+            self.assertIn(f'# lasting: {words}', ''.join(changes), path)
+
     def test_callbacks(self):
         text = cpuset.render(GUESTS)
         off = {'nohz_full': frozenset()}
@@ -383,7 +412,8 @@ class IsolationTest(audited.Case):
                 ({'banned_cpus': GUESTS - ONE}, 1),
                 ({'nohz_full': frozenset(),
                   'programs': frozenset({'sshd'})}, 0)):
-            self.check('irqbalance', expected, kernel=fields)
+            self.check('irqbalance', expected,
+                       kernel={'banned_cpus': None, **fields})
 
     def test_siblings_that_stay_idle_are_guarded_too(self):
         leave = profiles.build({'smt': 'leave'}, 'profile')
@@ -506,8 +536,8 @@ class KsmTest(audited.Case):
 
     def test_pages_that_stay_merged_are_noted(self):
         self.assertEqual(
-            [('note', ('KSM is off, and 512 pages that it merged still stand '
-              'for 4 MiB more'))],
+            [('note',
+              'KSM is off, but 512 pages that it merged still save 4 MiB')],
             self.found('ksm', self.ksm(pages_shared=512, pages_sharing=1024)))
 
     def test_ksmtuned_starts_it(self):

@@ -6,28 +6,43 @@ import pathlib
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.health import quarantine_reconciler
 from hpcvirt.health import signature
 from hpcvirt.health import supervision
 from hpcvirt.health import supervisor
 from tests.builders import folders
-from tests.unit import test_health
 
 NAMES = tuple(f'n{number}' for number in range(20))
+
+
+class Cloud:
+    """Notes what it is asked for, unless it is down."""
+
+    def __init__(self):
+        self.down = set()
+        self.calls = []
+
+    def hold(self, host, hold):
+        self._call(host, hold)
+
+    def release(self, host, holder):
+        self._call(host, holder)
+
+    def _call(self, host, what):
+        self.calls.append((host, what))
+        if host in self.down:
+            raise exception.Unreachable('it is down')
 
 
 class SupervisorTest(unittest.TestCase):
     def setUp(self):
         self.path = folders.make(self) / 'state'
-        self.cloud, self.lines, self.scores = test_health.Cloud(), [], {}
+        self.cloud, self.lines, self.scores = Cloud(), [], {}
         self.now, self.fails = 0.0, False
 
     def make(self, applies=True):
         return supervisor.Supervisor(
-            {'cpu': NAMES}, self.read,
-            quarantine_reconciler.QuarantineReconciler(
-                lambda: self.cloud, 'me', 60.0, lambda: self.now),
-            applies, str(self.path), 0.1, 5, self.lines.append)
+            {'cpu': NAMES}, self.read, lambda: self.cloud, 'me@here', applies,
+            str(self.path), 0.1, 5, self.lines.append)
 
     def read(self, _):
         if self.fails:
@@ -58,7 +73,8 @@ class SupervisorTest(unittest.TestCase):
         self.scores = {}
         self.assertTrue(self.run_for(found, 90))
         (host, hold), release = self.cloud.calls
-        self.assertEqual(('n3', 'watch'), (host, hold.holder))
+        self.assertEqual(('n3', 'watch', 'me@here', '1970-01-04T00:30:00Z'), (
+            host, hold.holder, hold.by, hold.since))
         self.assertEqual('cpu-shootdowns on cpu1 at 2.0 times its limit',
                          hold.reason)
         self.assertEqual(('n3', 'watch'), release)
@@ -83,8 +99,15 @@ class SupervisorTest(unittest.TestCase):
         found = self.learn()
         self.scores, self.cloud.down = {'n3': 2.0}, {'n3'}
         self.assertFalse(self.run_for(found, 15))
+        self.assertIn('n3: quarantine failed, and is tried again: it is down',
+                      self.lines[-1])
+        # One host that fails does not delay another.
+        self.scores['n4'] = 2.0
+        self.assertFalse(self.run_for(found, 15))
+        self.assertEqual({'n4'}, {name for name, host in
+                                  found.record.hosts.items() if host.held})
         self.cloud.down = set()
-        self.assertTrue(self.run_for(found, 30))
+        self.assertTrue(self.run_for(found, 15))
         self.assertTrue(found.record.hosts['n3'].held)
 
     def test_beyond_its_limits_it_stops_until_a_person_goes_on(self):
@@ -111,8 +134,8 @@ class SupervisorTest(unittest.TestCase):
         self.scores = dict.fromkeys(NAMES, 3.0)
         self.assertTrue(self.run_for(found, 1440))
         self.assertEqual([], self.cloud.calls)
-        self.assertIn('cpu: cpu-shootdowns is common now, and no fault of '
-                      'one host', self.lines[-1])
+        self.assertIn('cpu: cpu-shootdowns is common now, so it is not the '
+                      'fault of one host', self.lines[-1])
 
     def test_an_update_of_one_host_after_the_other_closes_few(self):
         found = self.learn()
