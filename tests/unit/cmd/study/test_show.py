@@ -130,7 +130,7 @@ class RunTest(StudyCase):
         self.assertRegex(err, NO_HOUSEKEEPING)
         for line in ('Host: nested paging on', 'cpu_dedicated_set = 0-31',
                      'Start 4 instances of it on n7',
-                     'Run hs06/multi in all of them and on ssh://HOST',
+                     'Run hs06/multi in all instances and on ssh://HOST',
                      'use --apply to do it'):
             self.assertIn(line, out)
 
