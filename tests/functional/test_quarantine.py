@@ -225,8 +225,8 @@ class WatchTest(QuarantineNova):
         self.quarantine('node1')
         self.supervise(0.0)
         self.down = True
-        self.assertIn('its trait CUSTOM_HPCVIRT_QUARANTINED may say '
-                      'otherwise', self.supervise(1.7, status=2))
+        self.assertIn('its trait CUSTOM_HPCVIRT_QUARANTINED may be wrong',
+                      self.supervise(1.7, status=2))
         self.down = False
         # Nova knows it already, and the next time completes it.
         self.assertEqual(['operator', 'watch'], self.holders('node1'))

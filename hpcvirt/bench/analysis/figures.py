@@ -188,8 +188,8 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     reason, remedy = _find_obstacle(run, values, last)
     if reason is None and done and not sequential.decides:
         reason = (f'{len(set(units)) or done[-1]} '
-                  f'{"boots" if units else "pairs"} are too few for the part '
-                  'of the errors that they may spend: go on')
+                  f'{"boots" if units else "pairs"} cannot decide with the '
+                  'part of the error rates that is left for them')
         remedy = judgement.Remedy.PAIRS
     if reason is not None:
         return dataclasses.replace(base, judgement=dataclasses.replace(

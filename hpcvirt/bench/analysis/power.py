@@ -49,7 +49,7 @@ def find_reach(count: int, figures: int = 1) -> float:
 
 def find_decided(interval: judgement.Interval, limit: float,
                  room: float = 0.0) -> tuple[float, float]:
-    """Return the ratios that a run with such an interval decides in 4 of 5 cases.
+    """Return the ratios that such an interval decides in 4 of 5 cases.
 
     :param limit: the ratio that decides
     :param room: a loss that is nearer to the bound than this is not decided

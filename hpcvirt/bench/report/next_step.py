@@ -70,8 +70,8 @@ def _step(judged: judgement.Judgement, run: record.Run,
         return f'Longer runs: {command}{sizes}" with a larger problem.'
     if judged.remedy is _REMEDY.QUIETER_MACHINE:
         return ('A quieter machine: fix the frequency, stop other guests, '
-                f'bind ranks; then {command}" again, with the same settings as '
-                'before.')
+                f'bind ranks; then {command}" again, with the same settings '
+                'as before.')
     if judged.remedy is _REMEDY.BASELINE:
         return ('A sound baseline: find out what slowed native down; then '
                 f'{command} --native-cpus LIST" on the CPUs of the guest.')

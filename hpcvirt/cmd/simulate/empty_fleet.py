@@ -28,8 +28,8 @@ def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
         for flavor in hosts.read_flavors(path):
             if given.setdefault(flavor.name, flavor) is not flavor:
                 raise exception.InvalidInput(
-                    path, f'has a flavor {flavor.name[:64]}, which another '
-                    'file has, too')
+                    path, f'has the flavor {flavor.name[:64]}, which another '
+                    'file has as well')
     if args.fleet is not None:
         if args.cpus or args.pages:
             raise exception.InvalidInput(

@@ -16,13 +16,14 @@ class Guest(local.LocalExecutor):
     """A place whose kernel is another after each reboot.
 
     :ivar silent: commands that are not answered while it boots
+    :ivar first_boot: the number of its first boot
     :ivar done: what was done to it, in order
     """
 
     name = 'guest'
 
-    def __init__(self, silent=0, deaf=False):
-        self._boots = 0
+    def __init__(self, silent=0, deaf=False, first_boot=0):
+        self._boots = first_boot
         self._coming_up = 0
         self._silent = silent
         self._deaf = deaf

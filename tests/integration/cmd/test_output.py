@@ -102,7 +102,7 @@ class ErrorTest(unittest.TestCase):
         self.assertEqual((2, ''), (done.returncode, done.stdout))
         self.assertEqual(
             'hpcvirt: internal error: ZeroDivisionError: division by zero; '
-            'please report it with what "hpcvirt --debug" prints\n',
+            'please report it with the output of "hpcvirt --debug"\n',
             done.stderr)
 
     def test_unusual_arguments_are_one_line(self) -> None:

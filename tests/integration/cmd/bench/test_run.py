@@ -135,15 +135,15 @@ class RunCommandTest(run_case.RunCase):
     def test_an_interrupted_run_says_what_goes_on(self):
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main',
-             *self.words(seconds=0.3)],
+             *self.words(seconds=0.6)],
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.wait_for_samples(3)
         process.send_signal(signal.SIGINT)
         err = process.communicate()[1].splitlines()
         self.assertEqual(130, process.returncode)
-        self.assertIn('runs on at its target', err[-1])
+        self.assertIn('continues on its target', err[-1])
         self.assertIn('the same command continues the run', err[-1])
-        self.result(*self.words(seconds=0.3), status=1)
+        self.result(*self.words(seconds=0.6), status=1)
         self.assertEqual(12, self.runs())
 
     def test_a_missing_program_ends_the_run_at_once(self):

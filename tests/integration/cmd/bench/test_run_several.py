@@ -196,9 +196,9 @@ class InStepTest(run_case.RunCase):
     def test_numbers_that_do_not_fit_are_one_line(self):
         for more, message in (
                 (['--native', 'local', '--native', 'local'],
-                 '--native: given 3 times'),
+                 '--native: is given 3 times'),
                 (['--native-cpus', '1', '--native-cpus', '1'],
-                 '--native-cpus: given 3 times')):
+                 '--native-cpus: is given 3 times')):
             with self.subTest(more=more):
                 commands.check_refused(
                     self, message, self.run_(*self.words(), *more))

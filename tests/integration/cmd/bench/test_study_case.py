@@ -120,11 +120,11 @@ class RunStudyTest(run_case.RunCase):
                 (('--study', 'S1', *place), 'ID/CASE'),
                 (('--study', 'S1/none', *place), 'no case'),
                 (('--study', 'S9/x', *place), 'no such study'),
-                (('hpcc', '--study', 'S1/small-on', *place), 'leave out'),
+                (('hpcc', '--study', 'S1/small-on', *place), 'omit hpcc'),
                 (('--study', 'S1/small-on', '--instead', 'stream', *place),
                  'does not stand in'),
                 (('hpcc', '--instead', 'stream', *place), 'needs --study'),
-                (('--study', 'S4/4x8-tuned', *place), 'of 4 guests'),
+                (('--study', 'S4/4x8-tuned', *place), 'needs 4 guests'),
                 (place, 'NAME')):
             commands.check_refused(self, what, self.run_(
                 'bench', 'run', *words, '--data', str(self.scratch / 'data')))

@@ -170,7 +170,7 @@ class SimulateTest(unittest.TestCase):
                 ((*host, '--compare', 'packin'), 'did you mean packing?'),
                 ((*host, '--flavors', junk), 'has no flavors'),
                 ((*host, '--flavors', listed, '--flavors', listed),
-                 'but there is one already'),
+                 'which another file has'),
                 ((*host, '--profile', junk), 'junk'),
                 ((*host, '--html', junk), 'exists and is not a report'),
                 ((*host, '--html', self.folder), 'irectory'),

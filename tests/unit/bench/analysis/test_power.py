@@ -71,7 +71,8 @@ class TestStudy(testtools.TestCase):
         """The better and the worse ratio that a remark names."""
         (remark,) = [each for each in figure.remarks if 'a study' in each]
         found = re.search(r'a study measured 0\.962, .* 10 pairs pass one at '
-                          r'(\S+) and fail one at (\S+) in 4 of 5 cases', remark)
+                          r'(\S+) and fail one at (\S+) in 4 of 5 cases',
+                          remark)
         return tuple(map(float, found.groups()))
 
     def test_a_guest_as_measured_is_told_what_could_be_decided(self):
