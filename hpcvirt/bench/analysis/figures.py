@@ -86,7 +86,8 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
     """Judge the failed runs of an attempt that is invalid because of them."""
     native, guest = (
         [sample.outcome.valid for sample in found.run.samples
-         if sample.side is side and not sample.warm_up and not sample.control]
+         if sample.side is side and not sample.control
+         and not (sample.warm_up and sample.outcome.valid)]
         for side in (record.Side.NATIVE, record.Side.GUEST))
     if figure.judgement.result is not Word.INVALID or all(guest):
         return figure

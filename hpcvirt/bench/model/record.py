@@ -153,7 +153,7 @@ class Attempt:
     """An earlier run on the same subject, whose samples count for a later run.
 
     :ivar id: of the run
-    :ivar samples: reduced samples, without warm-ups
+    :ivar samples: reduced samples, without the warm-ups that ended
     """
 
     id: str

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import math
 import random
 
@@ -251,6 +252,20 @@ class TestFailedRuns(testtools.TestCase):
         (figure,) = found.judgements
         self.assertEqual(Word.FAIL, found.result)
         self.assertIn('24 of 60 guest runs and 0 of ', figure.remarks[0])
+
+    def test_a_hang_of_a_warm_up_counts(self):
+        hang = runs.sample(record.Side.GUEST, 0, runs.bad('hung'),
+                           warm_up=True)
+        values = [100 + number / 100 for number in range(20)]
+        judged = runs.run(values, values[::-1])
+        before = record.Attempt('0', '', 20, (*judged.samples, hang))
+        (figure,) = verdict.judge([dataclasses.replace(
+            judged, earlier=(before,))]).judgements
+        self.assertEqual(1, figure.tail.guest)
+        (figure,) = verdict.judge([dataclasses.replace(
+            judged, samples=(*judged.samples, hang))]).judgements
+        self.assertEqual(Word.INVALID, figure.result)
+        self.assertIn('1 of 21 guest runs', figure.remarks[0])
 
     def test_a_few_hangs_are_invalid(self):
         found = self.judged(1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -110,14 +111,21 @@ class StoreTest(unittest.TestCase):
                 subject='s', started_at=f'2026-11-20T10:{number:02d}')
             self.store.add_run('e1', 1 + number, run)
             self.store.add_sample(run.id, sample(0))
+            self.store.add_sample(run.id, dataclasses.replace(
+                sample(1, warm_up=True),
+                outcome=outcome.Outcome(number != 20, 'hung')))
         for _ in range(2):
             last = self.store.result('e1').runs[-1]
+            # Only a warm-up that failed counts in later attempts.
+            self.assertEqual([number == 20 for number in range(4, 24)], [
+                any(each.warm_up for each in attempt.samples)
+                for attempt in last.earlier])
             self.assertEqual(
                 [f'a{number:02d}' for number in range(4, 24)],
                 [attempt.id for attempt in last.earlier])
             self.assertEqual((4, 24), (last.omitted, last.attempts_before))
         # What was added since is read.
-        self.store.add_sample('a23', sample(1))
+        self.store.add_sample('a23', sample(2))
         last = self.store.result('e1').runs[-1]
         self.assertEqual(2, len(last.earlier[-1].samples))
 
