@@ -104,7 +104,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                 'On %(count)d of the hosts that pass, the claim of this move '
                 'takes other PCI devices than Placement allocates, which then '
                 'holds both: %(hosts)s. The patch %(patch)s in contrib/nova '
-                'of hpcvirt cures this.',
+                'of hpcvirt fixes this.',
                 {'count': len(request.misallocated), 'patch': MOVES_PATCH,
                  'hosts': ', '.join(request.misallocated[:3])},
                 instance_uuid=request.uuid)
