@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tell by its release in which order a compute host's claim takes host cells.
+"""Determine in which order the claim of a compute host takes host cells.
 
 For an instance without PCI requests, the claim of Nova 34 takes host cells
 with devices last. The claim of Nova 32 and 33 does not look at devices
