@@ -93,7 +93,7 @@ def write(root: pathlib.Path, steps: Sequence[step_model.FileChange],
             if step.change is step_model.FileStatus.FOREIGN:
                 raise exception.InvalidInput(
                     str(root / path), 'was not written by hpcvirt; move its '
-                    'content to another file of yours, and it away')
+                    'content to another file of yours, and remove it')
             folders.require_writable(os.path.dirname(path))
             present = folders.read(path)
             if (present and _decode(present[0])) != step.before:

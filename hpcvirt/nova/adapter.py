@@ -7,8 +7,8 @@ whose cells and device pools are read when the engine needs them. This module
 makes no decisions, changes no object of Nova and keeps no state.
 
 The fields of a NUMACell are read from the attributes in which
-oslo.versionedobjects stores them (``_obj_NAME``). Its properties are twenty
-times slower, and a request in a large cloud looks at 100,000 cells.
+oslo.versionedobjects stores them (``_obj_NAME``). Access through properties
+is twenty times slower, and a request in a large cloud looks at 100,000 cells.
 """
 
 import operator
@@ -29,14 +29,14 @@ from hpcvirt.nova import lazy_sequence
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
-#: What Nova's claim reads of every cell.
+#: The fields that Nova's claim reads of every cell.
 _CELL_FIELDS = operator.attrgetter(
     '_obj_id', '_obj_cpuset', '_obj_pcpuset', '_obj_pinned_cpus',
     '_obj_siblings', '_obj_cpu_usage', '_obj_memory', '_obj_memory_usage',
     '_obj_mempages')
 
-#: The attributes of a cell that lacks no field. Counting them costs a fourth
-#: of looking each of them up. A cell that was decoded has a version as well.
+#: The number of attributes of a cell with all fields. Counting them takes a
+#: quarter of the time of looking each of them up.
 _WHOLE_CELL = {len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)}
 
 _CELL_ID = operator.attrgetter('_obj_id')
@@ -48,7 +48,7 @@ _MAX_RATIO = 3.40282e+38
 def demand(spec: typing.Any) -> demands.Demand | None:
     """Compile a RequestSpec.
 
-    :returns: None for a guest with neither NUMA topology nor PCI requests
+    :returns: None for an instance with neither NUMA topology nor PCI requests
     :raises InvalidInput: if an extra spec of hpcvirt's own is malformed
     """
     topology = _unused_topology(spec)
@@ -79,7 +79,7 @@ def guest_cells(topology: typing.Any) -> tuple[demands.CellDemand, ...]:
 
 
 def network(spec: typing.Any) -> typing.Any:
-    """Return the NetworkMetadata of the guest, None if it has none."""
+    """Return the NetworkMetadata of a RequestSpec, None if it has none."""
     return spec.network_metadata if 'network_metadata' in spec else None
 
 
@@ -89,18 +89,18 @@ def pci_requests(spec: typing.Any) -> Sequence[typing.Any]:
 
 
 def is_of_flavor(request: typing.Any) -> bool:
-    """Tell whether a PCI request is the flavor's, not that of a port."""
+    """Return whether a PCI request is the flavor's, not that of a port."""
     return bool(request.source != objects.InstancePCIRequest.NEUTRON_PORT)
 
 
 def supply(host_state: typing.Any,
            packing: bool = False) -> supplies.Supply:
-    """Describe the resources of a HostState for a guest with NUMA topology.
+    """Describe a HostState for an instance with a NUMA topology.
 
     :param packing: see :class:`hpcvirt.fit.supply.Supply`
     :returns: a Supply without cells if the host has no NUMA topology
-    :raises InvalidInput: see :func:`check_record`; what is wrong with the
-        values of a cell or a pool is found when it is read later
+    :raises InvalidInput: see :func:`check_record`; wrong values of a cell or
+        a pool raise it only when the cell or pool is read
     """
     check_record(host_state)
     topology, stats = host_state.numa_topology, host_state.pci_stats
@@ -115,7 +115,7 @@ def supply(host_state: typing.Any,
 def check_record(host_state: typing.Any) -> None:
     """Check that a HostState has what Nova's claim reads.
 
-    The claim reads all cells and pools, also those that the guest does not
+    The claim reads all cells and pools, even those that the instance does not
     need.
 
     :raises InvalidInput: if the host is malformed
@@ -144,13 +144,14 @@ def check_record(host_state: typing.Any) -> None:
 
 
 def is_whole(cell: typing.Any) -> bool:
-    """Tell whether a NUMACell lacks no field, by counting its attributes."""
+    """Return whether a NUMACell has all fields, by counting its attributes."""
     own = vars(cell)
+    # A cell that was decoded has a version as well.
     return len(own) - ('VERSION' in own) in _WHOLE_CELL
 
 
 def device_supply(host_state: typing.Any) -> supplies.Supply:
-    """Describe a HostState for a guest without NUMA topology.
+    """Describe a HostState for an instance without a NUMA topology.
 
     :raises InvalidInput: if the data of the devices is malformed
     """
@@ -162,13 +163,13 @@ def device_supply(host_state: typing.Any) -> supplies.Supply:
 
 
 def _unused_topology(spec: typing.Any) -> typing.Any:
-    """Return the NUMA topology of the guest that the claim starts from.
+    """Return the instance NUMA topology that the claim starts from.
 
-    When a request creates several guests, the scheduler leaves the result for
-    the previous guest in the request: host cells, pinned CPUs, and a page size
-    where the flavor names a class. It leaves no topology where a defect of
-    Nova affected the previous guest. The claim starts from the flavor and the
-    image again.
+    If a request creates several instances, the scheduler leaves the result
+    for the previous instance in the request: host cells, pinned CPUs, and a
+    page size where the flavor names a class; or no topology, if a defect of
+    Nova affected the previous instance. The claim starts from the flavor and
+    the image again.
     """
     topology = spec.numa_topology
     if topology is None and not _extra_specs(spec):
@@ -185,7 +186,7 @@ def _unused_topology(spec: typing.Any) -> typing.Any:
 
 
 def _is_used(topology: typing.Any, spec: typing.Any) -> bool:
-    """Whether the scheduler has placed the guest before."""
+    """Whether the scheduler has already written a result to the topology."""
     size = _extra_specs(spec).get(vocabulary.MEM_PAGE_SIZE.name, '')
     by_class = size.upper() in shape_model.PageClass.__members__
     return any(
@@ -232,7 +233,7 @@ def device_request(request: typing.Any) -> devices.DeviceRequest:
 
 def providers_of(request: typing.Any,
                  mappings: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the devices of one PCI request in an allocation candidate.
+    """Return the providers of a PCI request in an allocation candidate.
 
     :param mappings: request group -> UUIDs of resource providers, as in the
         candidate
@@ -252,7 +253,7 @@ def providers_of(request: typing.Any,
 
 
 def _check_pools(host_state: typing.Any, *needed: str) -> None:
-    """Check pools of devices, which all have the needed tags."""
+    """Check the device pools, each of which must have the needed tags."""
     stats = host_state.pci_stats
     for pool in () if stats is None else stats.pools:
         if operator.index(pool['count']) < 0:
@@ -277,7 +278,7 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
         socket, network = cell._obj_socket, cell._obj_network_metadata
         physnets, tunneled = network._obj_physnets, network._obj_tunneled
     except AttributeError:
-        # Another Nova release may leave these out.
+        # Other Nova releases may leave these fields out.
         socket = _get(cell, 'socket', None)
         network = _get(cell, 'network_metadata', None)
         physnets = _get(network, 'physnets', frozenset())
@@ -301,7 +302,7 @@ def _pages(pages: typing.Any) -> supplies.PageSupply:
 
 
 def _get(thing: typing.Any, field: str, default: typing.Any) -> typing.Any:
-    """Read a field that may be unset, of an object that may be None."""
+    """Read a field that may be unset from an object that may be None."""
     if thing is None or field not in thing:
         return default
     return getattr(thing, field)

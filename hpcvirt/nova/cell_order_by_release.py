@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The order in which the claim of a compute host takes host cells.
+"""Determine in which order the claim of a compute host takes host cells.
 
-For a guest that requests no PCI devices, the claim of Nova 34 takes cells
-with devices last. In Nova 32 and 33 it ignores devices then
-(https://bugs.launchpad.net/nova/+bug/2144660). A scheduler meets both during
-a rolling upgrade, and tells them apart by the version of the nova-compute
-service.
+For an instance without PCI requests, the claim of Nova 34 takes host cells
+with devices last. The claim of Nova 32 and 33 does not look at devices
+(https://bugs.launchpad.net/nova/+bug/2144660). During a rolling upgrade, hosts
+of both kinds are told apart by the version of their nova-compute service.
 """
 
 import functools
@@ -17,16 +16,15 @@ from nova import objects
 from nova.compute import claims
 from nova.objects import service
 
-#: The first service version of which every nova-compute has the fix, which
-#: came between versions 72 (Nova 33) and 73. A distribution may have added
-#: it to an older one.
+#: From this service version on, every nova-compute has the fix. It was merged
+#: after version 72 (Nova 33); distributions may have backported it.
 _FIXED = 73
 
 
 def spares_devices(host_state: typing.Any) -> tuple[bool, ...]:
-    """Whether the claim spares cells with devices from guests without.
+    """Return whether the claim takes cells with devices last.
 
-    :returns: the answers that are possible, the likeliest first
+    :returns: all possible answers, the most likely first
     """
     version = getattr(host_state, 'service', {}).get('version')
     if version is None or version == service.SERVICE_VERSION:
@@ -39,7 +37,7 @@ def spares_devices(host_state: typing.Any) -> tuple[bool, ...]:
 
 @functools.cache
 def _installed_claim_spares_devices() -> bool:
-    """Whether the claim looks at devices for a guest that requests none."""
+    """Whether the installed claim asks for devices without PCI requests."""
     tracker = _Tracker()
     host = objects.ComputeNode(numa_topology=objects.NUMATopology(
         cells=[objects.NUMACell(id=0)])._to_json())

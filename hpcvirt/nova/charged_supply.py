@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What a host has left after the earlier picks of the same request.
+"""Compute what a host has left after earlier picks of the same request.
 
-When a request creates several guests, nova-scheduler picks a host for each in
-turn. Nova's record of a pick (``HostState.consume_from_request``) is not
-reliable: it starts from what the pick before left in the request, sorts cells
-as the newest Nova does, and records nothing if that ends in a refusal or an
-exception. The same room would be promised again. Therefore each host is
-charged here with the placements that its claims will arrive at.
+If a request creates several instances, nova-scheduler picks a host for each
+of them in turn. It records a pick by ``HostState.consume_from_request``, which
+is not reliable: it starts from what the previous pick left in the request,
+sorts cells as the newest Nova does, and records nothing if it finds no fit or
+fails. The scheduler would then promise the same resources again. Therefore
+this module charges each host with the placements that its claims will find.
 
 The account of a host is kept on its HostState, which nova-scheduler creates
 anew for each request.
@@ -31,7 +31,7 @@ from hpcvirt.nova import claim_input
 from hpcvirt.nova import host_record
 from hpcvirt.nova import lazy_sequence
 
-#: The attribute of a HostState that has its account.
+#: The attribute of a HostState that holds its account.
 ACCOUNT = 'hpcvirt_account'
 
 
@@ -40,12 +40,12 @@ class _Account:
     """What a host has left.
 
     :ivar spec: the RequestSpec
-    :ivar topology: the NUMATopology of the HostState when it was read or
-        charged last
-    :ivar instances: instances on the HostState at that time
-    :ivar left: what is left; several where it is unknown how the claims of
-        the host order cells, the likeliest first
-    :ivar charged: it is less than what the HostState says
+    :ivar topology: the NUMATopology of the HostState when it was last read or
+        charged
+    :ivar instances: number of instances on the HostState at that time
+    :ivar left: what is left; several supplies, the most likely first, if it
+        is unknown in which order the host's claims take cells
+    :ivar charged: whether it is less than what the HostState says
     """
 
     spec: typing.Any
@@ -58,12 +58,12 @@ class _Account:
 def find_supplies(host_state: typing.Any, spec: typing.Any,
                   start: claim_input.ClaimInput,
                   packing: bool) -> tuple[supplies.Supply, ...]:
-    """Look at a HostState as the next claim will find the host.
+    """Return the supply of a host as the next claim will find it.
 
-    :param start: from what the claim of each guest of the request starts
+    :param start: the input of the claim of each instance of the request
     :param packing: see :func:`hpcvirt.nova.config.read_packing`
-    :returns: one supply, or several if it is unknown which of them is true,
-        the likeliest first
+    :returns: one supply; several, the most likely first, if it is unknown
+        which of them is true
     """
     account: _Account | None = getattr(host_state, ACCOUNT, None)
     if account is not None and account.spec is spec:
@@ -85,13 +85,13 @@ def find_supplies(host_state: typing.Any, spec: typing.Any,
 
 
 class Prediction(typing.NamedTuple):
-    """The predicted placement of a guest on one host.
+    """The predicted placement of an instance on one host.
 
     :ivar demand: the demand with which the claim starts
     :ivar supply: the resources of the host before the claim
-    :ivar placed: the cells and pages that the claim will give it
-    :ivar providers: the resource providers of each PCI request, as far as the
-        claim observes them
+    :ivar placed: the host cells and pages that the claim will assign
+    :ivar providers: the resource providers of each PCI request, if the claim
+        follows them
     """
 
     demand: demands.Demand
@@ -102,9 +102,9 @@ class Prediction(typing.NamedTuple):
 
 def predict(host_state: typing.Any, spec: typing.Any,
             start: claim_input.ClaimInput, packing: bool) -> Prediction | None:
-    """Predict the placement of the next guest on a host; None if none.
+    """Predict the placement of the next instance on a host; None if none.
 
-    :param start: from what the claim of the guest starts
+    :param start: the input of the claim
     :param packing: see :func:`hpcvirt.nova.config.read_packing`
     """
     supply = find_supplies(host_state, spec, start, packing)[0]
@@ -116,11 +116,11 @@ def predict(host_state: typing.Any, spec: typing.Any,
 
 
 def forget_cells(host_state: typing.Any) -> None:
-    """Free the cells that were made of a host that has not been charged.
+    """Free the cells of a host that has not been charged.
 
-    The objects of a large fleet set off Python's garbage collection, which
-    looks at all of nova-scheduler. Nova replaces a NUMA topology instead of
-    changing it, so that the cells can be made again.
+    The cells of a large fleet would trigger Python's garbage collection, which
+    scans all objects of nova-scheduler. They can be made again, because Nova
+    replaces a NUMA topology instead of changing it.
     """
     for supply in getattr(host_state, ACCOUNT).left:
         if isinstance(supply.cells, lazy_sequence.LazySequence):
@@ -128,7 +128,7 @@ def forget_cells(host_state: typing.Any) -> None:
 
 
 def key(start: claim_input.ClaimInput) -> Hashable:
-    """Return what :func:`predict` needs to know of a request."""
+    """Return a key of all that :func:`predict` needs to know of a request."""
     demand = start.move.claimed if start.move else start.demand
     return (demand.key, demand.numbers,
             repr([request.specs for request in demand.requests]),
@@ -138,16 +138,16 @@ def key(start: claim_input.ClaimInput) -> Hashable:
 def find_record(host_state: typing.Any, spec: typing.Any,
                 start: claim_input.ClaimInput,
                 packing: bool) -> Hashable | None:
-    """Return what :func:`predict` needs to know of a host.
+    """Return a key of all that :func:`predict` needs to know of a host.
 
-    :returns: None if that is not only what the host has reported
+    :returns: None if the host has been charged or its record is malformed
     """
     supply = find_supplies(host_state, spec, start, packing)[0]
     record = (None if getattr(host_state, ACCOUNT).charged
               else host_record.digest(host_state))
     if record is None or not start.requests:
         return record and (record, packing, supply.spares_devices)
-    # A pick changes the pools of the HostState, from which it is charged.
+    # Read the pools now: a pick changes those of the HostState in place.
     list(supply.pools or ())
     return (record, packing, supply.spares_devices,
             start.first_allocation(host_state))
@@ -158,7 +158,7 @@ def _charge(before: Sequence[supplies.Supply], start: claim_input.ClaimInput,
             ) -> tuple[supplies.Supply, ...] | None:
     """Charge a host with picks.
 
-    :returns: None if the host was picked although the guest does not fit
+    :returns: None if the host was picked although the instance does not fit
     """
     left = list(before)
     for _ in range(picks):

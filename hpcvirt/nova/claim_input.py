@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""From what the claim of a request on the compute host starts.
+"""Determine what the claim of a request starts from on the compute host.
 
-For a new instance that is the request. In Nova 32 to 34 it is otherwise for an
-instance that exists already:
+The claim of a new instance starts from the request. In Nova 32 to 34, the
+claim of an existing instance starts from something else:
 
-* Cold migration, resize, evacuation and live migration: flavor and image give
-  the guest cells, the flavor and ``[pci]alias`` of the compute host give the
-  PCI requests, without the affinity policy of flavor and image, and the
-  instance gives those of its ports. The devices of the flavor need not be
-  those that Placement allocated.
-* Live migration also keeps the page size. Its claim has no limits before
-  Nova 34. It takes the devices in a second step, with the affinity policies of
+* In a cold migration, a resize, an evacuation or a live migration, the guest
+  cells come from the flavor and the image. The PCI requests come from the
+  flavor and ``[pci]alias`` of the compute host, without the affinity policy of
+  flavor and image, and those of ports from the instance. The claim need not
+  take the devices that Placement allocated to the flavor.
+* A live migration also keeps the page size. Before Nova 34, its claim has no
+  limits. It takes the devices in a second step, with the affinity policies of
   the instance.
-* Unshelve: the instance gives everything, as it was on its former host.
+* In an unshelve, everything comes from the instance, as on its former host.
 
-The request does not tell these apart, and does not have the instance. Where
-that matters, the instance is read from the database of its Nova cell, which
-the scheduler has just asked for the compute nodes.
+The request does not say which of these it is for. If that matters, the
+instance is read from the database of its Nova cell, which the scheduler has
+just queried for compute nodes.
 """
 
 import collections
@@ -50,18 +50,17 @@ from hpcvirt.nova import port_interface
 
 LOG = logging.getLogger(__name__)
 
-#: The service version from which on nova-conductor passes the limits to the
-#: claim of a live migration (Nova 34, https://bugs.launchpad.net/bugs/2153425).
+#: From this service version on, nova-conductor passes the limits to the claim
+#: of a live migration (Nova 34, https://bugs.launchpad.net/bugs/2153425).
 #: nova-conductor is assumed to have the release of nova-scheduler.
 LIMITED_LIVE_MIGRATION = 74
 
-#: The attribute of a RequestSpec that has the instance, for the filter and
-#: the weighers.
+#: The attribute of a RequestSpec that keeps the instance for the weighers.
 _INSTANCE = 'hpcvirt_instance'
 
 
 class Allocation(typing.NamedTuple):
-    """What an allocation candidate settles, for each PCI request.
+    """The devices that an allocation candidate gives each PCI request.
 
     :ivar providers: see :func:`hpcvirt.nova.adapter.providers_of`
     :ivar interfaces: see :func:`hpcvirt.nova.port_interface.find`
@@ -73,13 +72,13 @@ class Allocation(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class ClaimInput:
-    """The start of a claim.
+    """What a claim starts from.
 
     :ivar requests: the InstancePCIRequests, in the order of the demand
-    :ivar move: for an instance that exists already
-    :ivar follows_placement: the claim takes the devices that Placement
-        allocated to the flavor
-    :ivar keeps_to_placement: the instance gets these devices
+    :ivar move: the claim of an existing instance, None for a new one
+    :ivar follows_placement: whether the claim takes the devices that
+        Placement allocated to the flavor
+    :ivar keeps_to_placement: whether the instance gets these devices
     """
 
     demand: demands.Demand
@@ -100,9 +99,9 @@ class ClaimInput:
                   for request in self.requests))
 
     def first_allocation(self, host_state: typing.Any) -> Allocation:
-        """Read the candidate that the scheduler claims if a host is picked.
+        """Read the candidate that the scheduler claims if it picks a host.
 
-        That is the first one that the filters leave.
+        It is the first candidate that the filters leave.
         """
         candidates = host_state.allocation_candidates
         return (self.allocation(host_state, candidates[0]['mappings'])
@@ -114,10 +113,7 @@ class ClaimInput:
 
     def reach(self, supply: supplies.Supply, allocation: Allocation,
               ) -> tuple[demands.Demand, supplies.Supply, devices.Providers]:
-        """Return what the claim asks for, the host, and the devices.
-
-        These are the arguments of :func:`hpcvirt.fit.claim.predict`.
-        """
+        """Return the arguments of :func:`hpcvirt.fit.claim.predict`."""
         if self.move is None:
             return self.bound(allocation), supply, allocation.providers
         demand, supply = self.move.reach(supply)
@@ -126,10 +122,10 @@ class ClaimInput:
 
     def prefer_claimed_devices(self, supply: supplies.Supply,
                        host_state: typing.Any) -> bool:
-        """Put an allocation candidate first that the claim of a move meets.
+        """Put the candidate with the devices that a move's claim takes first.
 
-        :returns: False if no candidate has the devices that the claim takes,
-            so that Placement will hold others as well
+        :returns: False if no candidate has these devices, so that Placement
+            will hold others as well
         """
         if self.keeps_to_placement or not any(
                 map(adapter.is_of_flavor, self.requests)):
@@ -158,7 +154,10 @@ class ClaimInput:
 
     def check(self, supply: supplies.Supply,
               allocation: Allocation) -> reasons.Misfit | None:
-        """Say why a guest must not be sent to a host."""
+        """Return why an instance must not be sent to a host, None if it may.
+
+        :param supply: the resources of the host
+        """
         providers, interfaces = allocation
         if self.move is None:
             return claim.check(self.bound(allocation), supply, providers)
@@ -177,17 +176,17 @@ class ClaimInput:
 
 
 def read(spec: typing.Any, demand: demands.Demand) -> ClaimInput:
-    """Tell from what the claim of a request starts.
+    """Determine what the claim of a request starts from.
 
     :param spec: a RequestSpec
-    :param demand: the same, see :func:`hpcvirt.nova.adapter.demand`
+    :param demand: of this request, see :func:`hpcvirt.nova.adapter.demand`
     """
     requests = adapter.pci_requests(spec)
     destination = _get(spec, 'requested_destination')
-    # Only nova-conductor sets the Nova cell, and only for a move.
+    # nova-conductor sets the Nova cell for moves only.
     cell = _get(destination, 'cell')
     moves = cell is not None or _get(destination, 'allow_cross_cell_move')
-    # The claim need not follow Placement, even for a guest without cells.
+    # A move's claim may not follow Placement, even without guest cells.
     if not moves or not (claim.depends_on_start(demand) or
                          any(map(adapter.is_of_flavor, requests))):
         return ClaimInput(demand, requests)
@@ -274,8 +273,8 @@ def _as_alias_says(spec: typing.Any, requests: Sequence[typing.Any],
                    ) -> tuple[devices.DeviceRequest, ...]:
     """Compile PCI requests with the affinity policies of ``[pci]alias``.
 
-    An alias can be missing here; then it has no policy of its own, as far as
-    is known.
+    An alias that the scheduler's configuration lacks is taken to have no
+    policy.
     """
     if _policy(spec) is None:
         return _with_affinity(requests, None)
@@ -289,7 +288,7 @@ def _as_alias_says(spec: typing.Any, requests: Sequence[typing.Any],
 
 def _with_affinity(requests: Sequence[typing.Any], policy: str | None,
                    ) -> tuple[devices.DeviceRequest, ...]:
-    """Compile PCI requests, those of the flavor with another policy."""
+    """Compile PCI requests, those of the flavor with this policy if any."""
     return tuple(
         dataclasses.replace(adapter.device_request(request),
                             affinity=shape_model.PCIAffinity(policy))
@@ -298,7 +297,7 @@ def _with_affinity(requests: Sequence[typing.Any], policy: str | None,
 
 
 def _policy(spec: typing.Any) -> str | None:
-    """The affinity policy of flavor and image."""
+    """Return the affinity policy of flavor and image."""
     policy: str | None = hardware.get_pci_numa_policy_constraint(
         spec.flavor, spec.image or objects.ImageMeta(
             properties=objects.ImageMetaProps()))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The group ``[hpcvirt]`` in Nova's configuration.
+"""Register and read options in Nova's configuration.
 
 Importing a module registers no options. A plug-in calls :func:`register` when
 nova-scheduler creates it, and reads the options afterwards.
@@ -24,10 +24,9 @@ def register() -> cfg.ConfigOpts:
 def read_packing() -> bool:
     """Read ``[compute]packing_host_numa_cells_allocation_strategy``.
 
-    The claim on the compute host reads it too: it decides whether the claim
-    takes the fullest or the emptiest cells of the host first. Read it once
-    for a request, because reading an option for each host takes longer than
-    refusing the host.
+    The claim on the compute host reads it too, and takes the fullest cells of
+    the host first if it is set, the emptiest otherwise. Read it once per
+    request: reading an option takes longer than refusing a host.
     """
     return bool(nova.conf.CONF.compute
                 .packing_host_numa_cells_allocation_strategy)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Decide about each host of a request, as HPCTopologyFilter does.
+"""Decide about each host of a request, for HPCTopologyFilter.
 
-The decision is made with the objects of Nova: a host that passes gets the
-limits of its claim, and loses the allocation candidates on which the guest
-does not fit.
+The decision changes the HostState: a host that passes gets the limits of its
+claim, and loses the allocation candidates on which the instance does not fit.
 """
 
 import collections
@@ -41,12 +40,12 @@ Verdict = tuple[typing.Any, reasons.Misfit | None]
 
 
 class FilterDecision:
-    """What the filter needs to know of one request.
+    """The decisions of the filter about one request.
 
-    :ivar start: what the claim begins with; None if no host can be refused,
-        or if the request is malformed
+    :ivar start: what the claim starts from; None for an instance that needs
+        nothing which the filter checks, and for a malformed request
     :ivar misallocated: the hosts that pass although Placement will hold other
-        devices than the guest
+        devices than the instance
     """
 
     def __init__(self, spec: typing.Any) -> None:
@@ -67,8 +66,8 @@ class FilterDecision:
         self._learns = False
         self._fits: quick_verdict.HostTest | None = None
         if self.start is not None and self.start.move is None:
-            # What a host has left for the next of several guests is recorded
-            # by the fit engine.
+            # For the next of several instances, the fit engine must compute
+            # what a host has left.
             self._fits = quick_verdict.make_test(
                 self.start.demand, self._packing,
                 no_valid_host_log.count_instances(spec) > 1)
@@ -77,20 +76,19 @@ class FilterDecision:
 
     @property
     def demand(self) -> demands.Demand | None:
-        """What the guest needs, None if that cannot be understood."""
+        """What the instance needs; None if ``start`` is None."""
         return self.start.demand if self.start is not None else None
 
     def may_refuse(self, host_states: Sequence[typing.Any]) -> bool:
-        """Whether any of these hosts could be refused."""
+        """Return whether any of these hosts could be refused."""
         return (self.start is not None or self._malformed is not None
                 or any(map(self._quarantine.misfit, host_states)))
 
     def judge(self, host_states: Sequence[typing.Any],
               ) -> Iterator[Verdict]:
-        """Tell of each host why it is refused, None if it passes.
+        """Yield each host with why it is refused, None if it passes.
 
-        A host in quarantine is refused for every guest: the host is at fault,
-        not the flavor.
+        A host in quarantine is refused for every instance.
         """
         verdicts = ((host_state, self._judge(host_state)
                      if host_state.aggregates else self.refuse(host_state))
@@ -108,12 +106,12 @@ class FilterDecision:
               start: claim_input.ClaimInput) -> Iterator[Verdict]:
         """Refuse the hosts that must not become alternates.
 
-        nova-scheduler chooses one of the hosts that pass, and up to
+        nova-scheduler selects one of the hosts that pass, and up to
         ``[scheduler]max_attempts`` - 1 others as alternates, on which the
-        guest is built if the build fails. The filter cannot see which host
-        will be what. If no other host remains, the first one passes after all:
-        it is chosen, and there is no alternate. That does not hold if several
-        guests are created.
+        instance is built if the first build fails. The filter cannot see which
+        host will be an alternate. If all hosts would be refused, the first one
+        passes, because it is selected and has no alternates. This exception
+        does not hold if several instances are created.
         """
         several = 'num_instances' in self._spec and (
             self._spec.num_instances > 1)
@@ -129,9 +127,9 @@ class FilterDecision:
     def _find_unsafe(self, hosts: Sequence[typing.Any],
                      start: claim_input.ClaimInput,
                      several: bool) -> dict[int, reasons.Misfit]:
-        """Say what would be wrong with each host as an alternate of another.
+        """Return what would be wrong with each host as an alternate.
 
-        The claim on a host is that of the first of its allocation candidates.
+        The claim on a host follows the first of its allocation candidates.
         """
         unsafe: dict[int, reasons.Misfit] = {}
         claims = []
@@ -175,10 +173,10 @@ class FilterDecision:
     def refuse(self, host_state: typing.Any) -> reasons.Misfit | None:
         """Return why a host is refused, or set the limits of its claim.
 
-        A host for which anything is raised is refused. The request goes on.
+        An exception refuses the host and does not fail the request.
         """
         start = self.start
-        # The record of a host that was picked before is not reliable.
+        # Nova's record of a host that was picked before is not reliable.
         if self._fits is not None and start is not None and not hasattr(
                 host_state, charged_supply.ACCOUNT):
             try:
@@ -219,9 +217,9 @@ class FilterDecision:
     def _narrow(self, start: claim_input.ClaimInput,
                 left: Sequence[supplies.Supply],
                 host_state: typing.Any) -> reasons.Misfit | None:
-        """Remove the allocation candidates on which the guest does not fit."""
+        """Remove the candidates on which the instance does not fit."""
         if not start.requests and host_state.allocation_candidates:
-            # The candidates are all alike for this guest.
+            # The candidates do not differ for this instance.
             misfit = self._check(start, left, claim_input.Allocation())
             if misfit is not None:
                 host_state.allocation_candidates = []
@@ -257,13 +255,13 @@ class FilterDecision:
     def _check(start: claim_input.ClaimInput,
                left: Sequence[supplies.Supply],
                allocation: claim_input.Allocation) -> reasons.Misfit | None:
-        """Check a guest against all that may be left of a host."""
+        """Check an instance against all that may be left of a host."""
         return next(filter(None, (start.check(supply, allocation)
                                   for supply in left)), None)
 
     def _explain(self, start: claim_input.ClaimInput, host_state: typing.Any,
                  candidates: Sequence[typing.Any]) -> reasons.Misfit:
-        """Say why a guest does not fit on a host that is short.
+        """Return why an instance does not fit on a host.
 
         :param candidates: the allocation candidates that the host had
         """
@@ -282,8 +280,8 @@ class FilterDecision:
     def _limits_of(self, host_state: typing.Any) -> typing.Any:
         """Return the limits that the claim will apply.
 
-        Hosts with equal allocation ratios share an object, which is only read
-        and copied when it is sent to nova-compute.
+        Hosts with equal allocation ratios share an object, which is never
+        changed.
         """
         ratios = (host_state.cpu_allocation_ratio,
                   host_state.ram_allocation_ratio)

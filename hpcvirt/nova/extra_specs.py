@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Validators for the ``hpcvirt`` namespace, loaded by nova-api.
+"""Validate extra specs of the ``hpcvirt`` namespace in nova-api.
 
-Nova calls ``register`` of the modules in the entry point group
+Nova calls ``register`` of each module in the entry point group
 ``nova.api.extra_spec_validators``. From microversion 2.86 on, nova-api then
-refuses to set an extra spec of the namespace that is not in the vocabulary or
-has a value of the wrong type (status 400). The package must be installed
-where nova-api runs; otherwise Nova accepts these extra specs unchecked.
+rejects an extra spec of the namespace that is not in the vocabulary or has a
+value of the wrong type (status 400). Where nova-api runs without this package,
+Nova accepts these extra specs unchecked.
 """
 
 from typing import Any
@@ -31,7 +31,7 @@ def _value(row: key.ExtraSpecKey) -> dict[str, Any]:
     if row.kind is key.ValueType.BOOLEAN:
         return {'type': bool}
     if row.kind is key.ValueType.CHOICE:
-        # Plain strings, for the API returns the values to its caller.
+        # Plain strings, because the API returns the values to its caller.
         return {'type': str, 'enum': [str(word) for word in row.choices]}
     if row.kind is key.ValueType.TEXT:
         return {'type': str, 'pattern': row.pattern}

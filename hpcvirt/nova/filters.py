@@ -2,12 +2,12 @@
 
 """HPCTopologyFilter, which replaces two filters of Nova.
 
-It passes a guest with a NUMA topology only to hosts on which the guest fits
-and on which the claim of nova-compute will place it correctly, in place of
-NUMATopologyFilter. It passes a guest with PCI requests only to hosts that
-have the devices, in place of PciPassthroughFilter. It passes every other
-guest to all hosts. No guest is passed to a host in quarantine, whatever it
-asks for. In nova.conf of nova-scheduler::
+For an instance with a NUMA topology, the filter passes only hosts on which the
+instance fits and on which the claim of nova-compute places it correctly. This
+replaces NUMATopologyFilter. For an instance with PCI requests, it passes only
+hosts that have the devices. This replaces PciPassthroughFilter. For other
+instances, it passes all hosts. It never passes a host in quarantine. In
+nova.conf of nova-scheduler::
 
     [filter_scheduler]
     available_filters = nova.scheduler.filters.all_filters
@@ -16,19 +16,19 @@ asks for. In nova.conf of nova-scheduler::
         ImagePropertiesFilter, ServerGroupAntiAffinityFilter,
         ServerGroupAffinityFilter, HPCTopologyFilter
 
-Nova's filters may be enabled as well, HPCTopologyFilter first: they then look
-at fewer hosts, but take as long as before for each of them. The option
+Nova's filters may stay enabled after HPCTopologyFilter. They then check fewer
+hosts, but need as long for each of them. The option
 ``[compute]packing_host_numa_cells_allocation_strategy`` must have the same
-value on the scheduler and on the compute hosts, because it determines the
-cells on which a guest starts.
+value on the scheduler and on the compute hosts, because it determines the host
+cells on which an instance starts.
 
-With ``[hpcvirt]filter_mode = shadow`` the filter passes every host, and only
-logs where it would have decided otherwise than Nova's filters, which stay
-enabled behind it.
+With ``[hpcvirt]filter_mode = shadow``, the filter passes every host and logs
+where it would have decided differently from Nova's filters, which must stay
+enabled after it.
 
 Each refused host is logged at DEBUG level with the reason. If no host is left,
-a line at INFO level for each reason counts the hosts; ``hpcvirt
-explain --scheduler-log`` reads these lines.
+one line at INFO level per reason counts the hosts; ``hpcvirt explain
+--scheduler-log`` reads these lines.
 """
 
 import typing
@@ -48,14 +48,14 @@ from hpcvirt.nova import shadow
 
 LOG = logging.getLogger(__name__)
 
-#: Lets a move take the devices that Placement has allocated.
+#: The patch with which a move takes the devices that Placement has allocated.
 MOVES_PATCH = '0006-Claim-allocated-PCI-devices-in-moves.patch'
 
 
 class HPCTopologyFilter(filters.BaseHostFilter):
-    """Pass the hosts on which a NUMA topology and PCI requests can start."""
+    """Pass hosts that have the NUMA topology and devices of an instance."""
 
-    # A rebuilt guest keeps its CPUs; Nova's API refuses a rebuild that would
+    # A rebuilt instance keeps its CPUs; nova-api rejects a rebuild that would
     # change the NUMA topology.
     RUN_ON_REBUILD = False
 
@@ -68,8 +68,8 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                    spec_obj: typing.Any) -> Iterator[typing.Any]:
         """Yield the hosts that pass.
 
-        Allocation candidates on which the guest does not fit are removed from
-        these hosts.
+        Allocation candidates on which the instance does not fit are removed
+        from these hosts.
         """
         if utils.request_is_rebuild(spec_obj):
             yield from filter_obj_list
@@ -104,7 +104,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
                 'On %(count)d of the hosts that pass, the claim of this move '
                 'takes other PCI devices than Placement allocates, which then '
                 'holds both: %(hosts)s. The patch %(patch)s in contrib/nova '
-                'of hpcvirt cures this.',
+                'of hpcvirt fixes this.',
                 {'count': len(request.misallocated), 'patch': MOVES_PATCH,
                  'hosts': ', '.join(request.misallocated[:3])},
                 instance_uuid=request.uuid)
@@ -118,7 +118,7 @@ class HPCTopologyFilter(filters.BaseHostFilter):
 
 
 def enforces(each: typing.Any) -> bool:
-    """Whether an enabled filter is hpcvirt's, and not only in shadow mode."""
+    """Return whether a filter is HPCTopologyFilter and not in shadow mode."""
     return isinstance(each, HPCTopologyFilter) and (
         nova.conf.CONF.hpcvirt.filter_mode != filter_options.SHADOW)
 

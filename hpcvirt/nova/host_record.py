@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tell whether a host has reported anew.
+"""Compute a digest that shows whether the record of a host has changed.
 
-nova-scheduler reads the record of each host from the database and decodes it
-for each request. The time of its last change has a resolution of a second,
-so that only the record itself tells. Its digest is made from the attributes in
-which oslo.versionedobjects stores the fields.
+nova-scheduler reads the record of each host from the database for each
+request. The time of the last change has a resolution of one second and is too
+coarse. The digest is computed from the attributes in which
+oslo.versionedobjects stores the fields.
 """
 
 import hashlib
@@ -19,12 +19,12 @@ from hpcvirt.nova import lazy_sequence
 _PAGES = operator.attrgetter('_obj_size_kb', '_obj_total', '_obj_used',
                              '_obj_reserved')
 
-#: Plain and small: marshal writes no references, so that the bytes depend on
+#: This version of marshal writes no references, so that the bytes depend on
 #: values only.
 _VERSION = 2
 
-#: Layouts of CPUs that are remembered, and ids of cells that have some; then
-#: they are forgotten, and get other numbers.
+#: The most CPU layouts that are remembered for a cell id, and about the most
+#: cell ids. A layout that was forgotten gets another number.
 MAX_LAYOUTS = 64
 _layouts: dict[int, tuple[tuple[typing.Any, int], ...]] = {}
 _numbers = itertools.count()
@@ -35,7 +35,7 @@ def digest(host_state: typing.Any) -> bytes | None:
 
     The bytes are equal only if all of these are equal.
 
-    :returns: None if the record is not as Nova writes it
+    :returns: None if the record is malformed
     """
     try:
         stats = host_state.pci_stats
@@ -61,16 +61,16 @@ def _read(cell: typing.Any) -> tuple[typing.Any, ...]:
 
 
 def _number_layout(cell_id: int, cell: typing.Any) -> int:
-    """Number the CPUs of a cell, which most hosts have in common.
+    """Return a number for the CPUs of a cell, which many hosts share.
 
-    To compare sets takes less time than to write them.
+    Comparing sets takes less time than serializing them.
     """
     cpus = siblings, dedicated, shared = (
         cell._obj_siblings, cell._obj_pcpuset, cell._obj_cpuset)
     for layout, number in _layouts.get(cell_id, ()):
         if layout == cpus:
             return number
-    # Copies, because a cell that is changed in place must not change them.
+    # Copy the sets: the cell may be changed in place.
     number, layout = next(_numbers), (
         [frozenset(core) for core in siblings], frozenset(dedicated),
         frozenset(shared))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Sequences of what is read of objects of Nova, some of which are broken."""
+"""Read items from Nova's objects when they are needed."""
 
 import typing
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hpcvirt import exception
 
 _Item = typing.TypeVar('_Item')
 
-#: What a broken object of Nova raises when it is read.
+#: What a malformed object of Nova raises when it is read.
 BROKEN = (ArithmeticError, AttributeError, LookupError, RuntimeError,
           TypeError, ValueError, object_exception.VersionedObjectsException)
 
@@ -66,6 +66,6 @@ class LazySequence(Sequence[_Item]):
 
 
 def make_error(where: str, error: Exception) -> exception.InvalidInput:
-    """Say what is wrong with an object of Nova."""
+    """Make an error that says what is wrong with an object of Nova."""
     said = str(error).replace('_obj_', '')
     return exception.InvalidInput(where, f'{type(error).__name__}: {said}')

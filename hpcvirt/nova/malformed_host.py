@@ -2,10 +2,10 @@
 
 """Refuse a host whose data cannot be read, and warn about it once.
 
-A compute host that reports a NUMA cell without CPUs or memory, for example,
-must not abort a request that other hosts can serve. What the adapter checks is
-an InvalidInput. Whatever else is raised for a host is caught as well, because
-no host may fail a request, and is logged with its traceback.
+A compute host that reports malformed data, such as a NUMA cell without CPUs,
+must not fail a request that other hosts can serve. The adapter raises
+InvalidInput for what it checks. All other exceptions are caught as well, and
+logged with their traceback.
 """
 
 import threading
@@ -18,9 +18,9 @@ from hpcvirt.fit import reasons
 
 LOG = logging.getLogger(__name__)
 
-#: Warnings that are remembered; all are forgotten when there are more.
+#: The most warnings that are remembered; then all are forgotten.
 _MAX_WARNINGS = 4096
-#: The most that is said of an error.
+#: The most characters of an error that are shown.
 _MAX_CHARACTERS = 300
 
 _warned: set[tuple[str, ...]] = set()
@@ -28,10 +28,10 @@ _lock = threading.Lock()
 
 
 def misfit(host_state: typing.Any, error: Exception) -> reasons.Misfit:
-    """Refuse a host, with a warning when it is seen for the first time.
+    """Return the refusal of a host; log a warning the first time.
 
     :param host_state: Nova's HostState
-    :param error: what was raised for it
+    :param error: the exception that was raised for it
     """
     checked = isinstance(error, exception.InvalidInput)
     what = str(error) if checked else f'{type(error).__name__}: {error}'
@@ -46,7 +46,7 @@ def misfit(host_state: typing.Any, error: Exception) -> reasons.Misfit:
 
 
 def is_first(*what: str) -> bool:
-    """Tell whether there has been no warning about this yet."""
+    """Return whether there has been no such warning yet, and remember it."""
     with _lock:
         first = what not in _warned
         if len(_warned) >= _MAX_WARNINGS:

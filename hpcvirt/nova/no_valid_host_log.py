@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The lines about a request that no host takes.
+"""Log why no host passes for a request.
 
-They are written only if no host passes, so that requests that pass cost
-nothing.
-
-When nova-scheduler places several guests of one request, it calls the filter
-for each, and once more to find alternates for the last. That no host is left
-then is no refusal: all guests have one.
+If a request creates several instances, nova-scheduler calls the filter for
+each of them, and once more to find alternates for the last one. If no host is
+left in this last call, nothing is logged, because every instance has a host.
 """
 
 import datetime
@@ -25,8 +22,8 @@ from hpcvirt.fit import reasons
 
 LOG = logging.getLogger(__name__)
 
-#: The attribute of a HostState that names the instance for which it has
-#: passed last, if the request is for several.
+#: The attribute of a HostState with the instance for which it passed last, if
+#: the request creates several.
 _PASSED = 'hpcvirt_passed'
 
 #: A value that is the UUID of no instance.
@@ -38,7 +35,7 @@ _Key = typing.TypeVar('_Key', bound=Hashable)
 def log(spec: typing.Any,
         refused: Sequence[tuple[typing.Any, reasons.Misfit]],
         demand: demands.Demand | None) -> None:
-    """Write a line for each kind of refusal.
+    """Log a line for each kind of refusal.
 
     :param refused: each HostState, and why it is refused
     :param demand: what the instance needs; None if that is unknown
@@ -46,7 +43,7 @@ def log(spec: typing.Any,
     if not LOG.isEnabledFor(logging.INFO) or any(
             is_for_alternates(spec, host_state) for host_state, _ in refused):
         return
-    # The log must not decide about the request.
+    # An error in the log must not fail the request.
     try:
         asked = decision_log.describe_needs(
             _field(spec.flavor, 'vcpus', 0),
@@ -65,9 +62,9 @@ def log(spec: typing.Any,
 
 def group(hosts: Iterable[tuple[_Key, typing.Any, object]],
           ) -> list[tuple[_Key, dict[str, typing.Any]]]:
-    """Group hosts that get a line together, the largest groups first.
+    """Group hosts that share a line, the largest groups first.
 
-    :param hosts: what a group has in common, a HostState, and the reason
+    :param hosts: the key of the group, a HostState, and the reason
     :returns: at most ``MAX_KINDS`` groups, with the fields of their lines
     """
     groups: dict[_Key, list[tuple[typing.Any, object]]] = {}
@@ -83,15 +80,15 @@ def group(hosts: Iterable[tuple[_Key, typing.Any, object]],
 
 
 def read_instance(spec: typing.Any) -> str | None:
-    """Return the instance that a RequestSpec is about."""
+    """Return the UUID of the instance of a RequestSpec, None if unset."""
     return spec.instance_uuid if 'instance_uuid' in spec else None
 
 
 def count_instances(spec: typing.Any) -> int:
-    """Return how many guests a request creates.
+    """Return how many instances a request creates.
 
-    The number of a RequestSpec is that of the first creation for ever. Only
-    a move has a Nova cell as destination.
+    A RequestSpec keeps the number of its first request, even for later moves.
+    Only a move has a Nova cell as destination.
     """
     destination = (spec.requested_destination
                    if 'requested_destination' in spec else None)
@@ -108,12 +105,12 @@ def note_passed(spec: typing.Any, host_state: typing.Any) -> None:
 
 
 def is_for_alternates(spec: typing.Any, host_state: typing.Any) -> bool:
-    """Whether the instance of a request has a host already."""
+    """Return whether the instance of a request already has a host."""
     return bool(getattr(host_state, _PASSED, _NEVER) == read_instance(spec))
 
 
 def identify(spec: typing.Any) -> dict[str, typing.Any]:
-    """Return what identifies a request in the log."""
+    """Return the fields that identify a request in the log."""
     context = oslo_context.get_current()
     return {
         'time': datetime.datetime.now(datetime.UTC).isoformat(
@@ -125,5 +122,5 @@ def identify(spec: typing.Any) -> dict[str, typing.Any]:
 
 
 def _field(flavor: typing.Any, name: str, otherwise: typing.Any) -> typing.Any:
-    """Return a field of a flavor, which it has unless it is a mere part."""
+    """Return a field of a flavor, which may lack it."""
     return getattr(flavor, name) if name in flavor else otherwise

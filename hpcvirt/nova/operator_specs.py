@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check extra specs with the validators of the Nova that is installed."""
+"""Check extra specs with the validators of the installed Nova."""
 
 from nova import exception as nova_exception
 from nova.api.validation.extra_specs import validators
@@ -12,7 +12,7 @@ def check(extra_specs: tuple[tuple[str, str], ...], where: str) -> None:
     """Check extra specs as nova-api does from microversion 2.86 on.
 
     :param where: the file, for the error
-    :raises InvalidInput: naming the key at fault
+    :raises InvalidInput: with the invalid key
     """
     for name, value in extra_specs:
         try:

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The network interface of an SR-IOV port with a guaranteed bandwidth.
+"""Find the network interface of an SR-IOV port with a guaranteed bandwidth.
 
-Placement allocates the bandwidth of such a port on one physical function.
+Placement allocates the bandwidth of such a port on one physical function (PF).
 After scheduling, nova-compute adds the name of its interface to the PCI
-request, so that the virtual function is one of this physical function. An
-allocation candidate has only the UUID of the resource provider; Neutron's
-SR-IOV agent derives it from the names of the compute node and the interface.
-A host does not report an interface without free virtual functions. Its name is
-known if any host has reported an interface of this name before.
+request, so that the claim takes a VF of this PF. An allocation candidate has
+only the UUID of the resource provider, which Neutron's SR-IOV agent derives
+from the names of the compute node and the interface. A host does not report
+an interface without free VFs. The name of such an interface is known only if
+any host has reported an interface of this name before.
 """
 
 import dataclasses
@@ -29,26 +29,26 @@ NAMESPACE = uuid.UUID('87f1895c-73bb-11e8-9008-c4d987b2a692')
 #: The tag of PCI devices and requests.
 TAG = 'parent_ifname'
 
-#: Names are learned until this number is reached.
+#: The most names that are remembered.
 _MAX_NAMES = 1000
 _known_names: set[str] = set()
-#: The nodes from which names were learned, up to a number of them.
+#: The most nodes that are remembered; then all are forgotten.
 _MAX_NODES = 100_000
 _known_nodes: set[str] = set()
 
 
 def learn(requests: Iterable[typing.Any],
           host_states: Sequence[typing.Any]) -> bool:
-    """Remember the interfaces of all hosts for ports with bandwidth.
+    """Remember the interfaces of all hosts for ports with a bandwidth.
 
-    :returns: whether the requests are for ports without bandwidth: they need
-        no names, but :func:`learn_new` may look at the hosts that they reach
+    :returns: whether the requests are for ports without a bandwidth, which
+        need no names: the caller then passes hosts to :func:`learn_new`
     """
     ports = {request.requester_id for request in requests
              if not adapter.is_of_flavor(request)}
     if not ports:
         return False
-    # All candidates of a request map the same groups.
+    # All candidates of a request map the same request groups.
     mappings: Iterable[str] = next(
         (candidate['mappings'] for host_state in host_states
          for candidate in host_state.allocation_candidates), ())
@@ -61,7 +61,7 @@ def learn(requests: Iterable[typing.Any],
 
 
 def learn_new(host_state: typing.Any) -> None:
-    """Remember the interfaces of a host that was not looked at before."""
+    """Remember the interfaces of a host, unless they are known."""
     if len(_known_names) >= _MAX_NAMES:
         return
     if len(_known_nodes) >= _MAX_NODES:
@@ -74,19 +74,19 @@ def learn_new(host_state: typing.Any) -> None:
             if name := pool.get(TAG):
                 _known_names.add(str(name))
     except lazy_sequence.BROKEN:
-        # It tracks no devices, or is malformed and refused later.
+        # The host tracks no devices, or is malformed and refused later.
         pass
 
 
 def find(request: typing.Any, mappings: Mapping[str, Sequence[str]],
          host_state: typing.Any) -> str | None:
-    """Name the interface on which Placement allocated a port's bandwidth.
+    """Return the interface on which Placement allocated a port's bandwidth.
 
     :param request: an InstancePCIRequest
     :param mappings: request group -> UUIDs of resource providers, as in the
         allocation candidate
     :returns: None if the request is not bound to an interface, if its name is
-        not known, or if another agent than Neutron's SR-IOV agent has made
+        not known, or if an agent other than Neutron's SR-IOV agent created
         the resource provider
     """
     if not request.requester_id or host_state.pci_stats is None:
@@ -110,7 +110,7 @@ def _names(host_state: typing.Any) -> set[str]:
 
 def bind(demand: demands.Demand,
          interfaces: Sequence[str | None]) -> demands.Demand:
-    """Let each PCI request ask for devices of its interface only."""
+    """Restrict each PCI request to devices of its interface."""
     if not any(interfaces):
         return demand
     return dataclasses.replace(demand, requests=tuple(

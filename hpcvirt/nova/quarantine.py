@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tell which hosts are in quarantine, by the aggregates of their HostStates.
+"""Find the hosts in quarantine by the aggregates of their HostStates.
 
-Nova tells its schedulers of each change of an aggregate at once, and
-nova-scheduler keeps the aggregates in memory: nothing is asked for here. A
-host that is in no aggregate costs one look at an empty list.
+nova-scheduler keeps the aggregates in memory and is notified of each change,
+so that this needs no query.
 """
 
 import typing
@@ -14,12 +13,12 @@ from hpcvirt.model import quarantine
 
 
 def is_marked(aggregate: typing.Any) -> bool:
-    """Whether an aggregate of Nova is one of quarantine."""
+    """Return whether the hosts of an aggregate are in quarantine."""
     return quarantine.MARK in aggregate.metadata
 
 
 def holds(host_state: typing.Any) -> list[quarantine.Hold]:
-    """Return what holds a host in quarantine, empty for any other host.
+    """Return the holds on a host in quarantine, none for other hosts.
 
     :param host_state: Nova's HostState
     """
@@ -30,9 +29,9 @@ def holds(host_state: typing.Any) -> list[quarantine.Hold]:
 
 
 class QuarantinedHosts:
-    """The hosts in quarantine, for one request.
+    """Find hosts in quarantine for one request.
 
-    Hosts share aggregates; each aggregate is looked at once.
+    Each aggregate is checked once, because hosts share aggregates.
     """
 
     def __init__(self) -> None:

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Tell by counting cells whether a guest fits on a host.
+"""Decide by counting host cells whether an instance fits on a host.
 
-This is enough for most hosts and guests, and it works on the NUMACells of
-Nova, without a Supply:
+This decides about most hosts and instances, and reads Nova's NUMACells without
+making a Supply:
 
-* A host is short if too few of its cells have the CPUs and the pages of a
-  guest cell. These are some of the conditions that
-  :func:`hpcvirt.fit.cell.obstacle` checks, so that the fit engine refuses
-  such a host as well.
-* A host has room if the first cells with room, in the order of the claim, also
-  have the devices. That is the first thing that
-  :func:`hpcvirt.fit.claim.predict` looks for.
+* An instance does not fit if too few host cells have the CPUs and pages of a
+  guest cell. :func:`hpcvirt.fit.cell.obstacle` checks the same and more, so
+  that the fit engine would refuse such a host as well.
+* An instance fits if the first host cells with room, in the order of the
+  claim, also have the devices. :func:`hpcvirt.fit.claim.predict` looks for
+  these cells first.
 
-All other hosts are for the fit engine to judge, also those whose record is
-malformed. A record is examined when it is new: what was counted and found
-complete is kept on the NUMATopology, and Nova makes another one when it reads
-the host anew or charges a guest to it. The cells that a guest would take are
-counted each time.
+The fit engine judges all other hosts, including those with a malformed
+record. Counts are kept on the NUMATopology, which Nova replaces when it reads
+the host again or charges an instance to it. The cells that an instance would
+take are counted each time.
 """
 
 import dataclasses
@@ -41,29 +39,29 @@ _PAGES = operator.attrgetter('_obj_size_kb', '_obj_total', '_obj_used')
 _ID = operator.attrgetter('_obj_id')
 _ROOT_ONLY = {''}
 
-#: Tells of a HostState whether the guest fits, None if that is not clear. It
+#: Returns for a HostState whether the instance fits, None if undecided. It
 #: raises what reading malformed data raises.
 HostTest = Callable[[typing.Any], bool | None]
 CellTest = Callable[[typing.Any], bool]
-#: Takes a HostState, as many of its NUMACells as the guest has, and the ids of
-#: cells whose free CPUs are all on cores.
+#: Takes a HostState, one of its NUMACells for each guest cell, and the ids of
+#: cells whose free CPUs all belong to cores.
 RoomTest = Callable[[typing.Any, Sequence[typing.Any], set[int]], bool]
 
 _MAX_ARRANGEMENTS = claim_replay.MAX_ARRANGEMENTS
 
-#: The attributes of a NUMATopology that was examined: page size -> what is
-#: free in its cells, and the ids of cells whose free CPUs are all on cores.
+#: The attributes of a NUMATopology that was examined: page size -> free PCPUs
+#: and pages of its cells, and the ids of cells with all free CPUs on cores.
 COUNTS = 'hpcvirt_counts'
 EXAMINED = 'hpcvirt_examined'
 
 
 def make_test(demand: demands.Demand, packing: bool,
               only_refuse: bool = False) -> HostTest | None:
-    """Make a test of HostStates for a new guest.
+    """Make a test of HostStates for a new instance.
 
     :param packing: see :class:`hpcvirt.fit.supply.Supply`
-    :param only_refuse: the test never says that a guest fits
-    :returns: None for a guest whose cells are not equal, or that has none
+    :param only_refuse: make a test that never returns True
+    :returns: None for an instance without guest cells or with unequal ones
     """
     if not demand.cells or not demand.uniform:
         return None
@@ -81,7 +79,7 @@ def make_test(demand: demands.Demand, packing: bool,
         spare = len(cells) - size
         known = getattr(topology, COUNTS, None)
         if known is None:
-            # A record that is never read again need not be counted.
+            # Count from the second look on: there may not be one.
             setattr(topology, COUNTS, {})
             able = (cell if len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
                     >= pcpus and has_rest(cell) else None for cell in cells)
@@ -116,7 +114,7 @@ def make_test(demand: demands.Demand, packing: bool,
 
 
 def _is_plain(demand: demands.Demand) -> bool:
-    """Whether :func:`make_test` can see that a guest fits."""
+    """Whether counting can show that an instance fits."""
     guest = demand.cells[0]
     return (guest.policy is shape_model.CPUPolicy.DEDICATED
             and guest.threads in (None, shape_model.ThreadPolicy.PREFER)
@@ -130,10 +128,10 @@ def _is_plain(demand: demands.Demand) -> bool:
 
 def _count_free(cells: Sequence[typing.Any], page_kib: int,
                 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the dedicated CPUs that are not pinned, and the free pages.
+    """Return the number of unpinned PCPUs and of free pages of each cell.
 
-    Cells that cannot be read have any number of them, so that they are read
-    again where the guest might need them.
+    Cells that cannot be read count as infinite, so that they are read again
+    if the instance might need them.
     """
     return (tuple(_or_any(_free_pcpus, cell) for cell in cells),
             tuple(_or_any(_free_pages, cell, page_kib) for cell in cells))
@@ -147,15 +145,12 @@ def _or_any(count: Callable[..., int], *arguments: typing.Any) -> float:
 
 
 def _free_pcpus(cell: typing.Any) -> int:
-    """Count the dedicated CPUs of a NUMACell that are not pinned.
-
-    Nova pins no other CPUs than dedicated ones.
-    """
+    """Count the unpinned PCPUs of a NUMACell; Nova pins no other CPUs."""
     return len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
 
 
 def _free_pages(cell: typing.Any, page_kib: int) -> int:
-    """Return -1 if a NUMACell has no pages of this size, 0 for no size."""
+    """Count free pages; return -1 for no such pages, 0 for any page size."""
     if not page_kib:
         return 0
     for pages in cell._obj_mempages:
@@ -166,22 +161,22 @@ def _free_pages(cell: typing.Any, page_kib: int) -> int:
 
 
 def _pcpus(guest: demands.CellDemand) -> int:
-    """Return how many dedicated CPUs a guest cell takes."""
+    """Return how many PCPUs a guest cell takes."""
     return (0 if guest.policy is shape_model.CPUPolicy.SHARED
             else guest.pcpus + guest.emulator_pcpus)
 
 
 def _pages(guest: demands.CellDemand) -> tuple[int, int]:
-    """Return the page size, 0 for any, and how many pages a cell takes."""
+    """Return the page size, 0 for any, and the pages that a cell takes."""
     page_kib = max(guest.page_kib or 0, 0)
     return page_kib, (-(-guest.memory_mib * 1024 // page_kib) if page_kib
                       else 0)
 
 
 def _make_rest_test(guest: demands.CellDemand) -> CellTest:
-    """Make a test of NUMACells with enough free CPUs.
+    """Make a test of the pages of NUMACells with enough free CPUs.
 
-    They need the pages as well, and the siblings if the guest requires them.
+    The test also checks the siblings if the thread policy requires them.
     """
     page_kib, needed = _pages(guest)
     on_siblings = (guest.policy is not shape_model.CPUPolicy.SHARED
@@ -198,10 +193,9 @@ def _make_rest_test(guest: demands.CellDemand) -> CellTest:
 
 
 def _make_core_test(guest: demands.CellDemand) -> RoomTest:
-    """Make a test of whether NUMACells have their free CPUs on cores.
+    """Make a test whether enough free CPUs of NUMACells belong to cores.
 
-    That they lack no field is examined each time, because they are read
-    anyway.
+    The test also checks that the cells have all fields.
     """
     pcpus = _pcpus(guest)
 
@@ -233,7 +227,7 @@ def _make_core_test(guest: demands.CellDemand) -> RoomTest:
 
 def _make_device_test(demand: demands.Demand, has_rest: CellTest,
                       packing: bool) -> RoomTest:
-    """Make a test of whether the first cells with room have the devices."""
+    """Make a test whether the first cells with room have the devices."""
     has_cores = _make_core_test(demand.cells[0])
     pcpus, size = _pcpus(demand.cells[0]), len(demand.cells)
     sign = 1 if packing else -1
@@ -270,7 +264,7 @@ def _make_device_test(demand: demands.Demand, has_rest: CellTest,
 
 
 def _has_sound_pages(cell: typing.Any) -> bool:
-    """Whether all pages of a NUMACell can be read, as the fit engine does."""
+    """Whether all page pools of a NUMACell can be read."""
     for size_kib, _total, _used in map(_PAGES, cell._obj_mempages):
         if size_kib <= 0:
             return False

@@ -2,10 +2,10 @@
 
 """Compare the decisions of HPCTopologyFilter with those of Nova's filters.
 
-In shadow mode nothing may change for a request: both sides decide about
-copies of the HostStates, because they set limits and remove allocation
-candidates, and an error ends the comparison, not the request. Nova's filters
-also change the request, but copy it themselves.
+Shadow mode must not change the outcome of a request. Filters set limits and
+remove allocation candidates, so both sides decide about copies of the
+HostStates. An error ends the comparison, but not the request. Nova's filters
+change only a copy of the request.
 """
 
 import copy
@@ -29,18 +29,17 @@ from hpcvirt.nova import no_valid_host_log
 
 LOG = logging.getLogger(__name__)
 
-#: Nova's filters get so much time for one request, and then one host more.
+#: The time for Nova's filters per request, exceeded by at most one host.
 MAX_SECONDS = 2.0
 
-#: Arrangements of guest cells on host cells that Nova may try to find that
-#: nothing fits, which takes some 10 us for each; with devices or networks it
-#: takes 2 ms.
+#: The most arrangements of guest cells on host cells that Nova may try before
+#: it refuses a host: about 10 us each, 2 ms with devices or networks.
 MAX_ARRANGEMENTS = 5000
 _MAX_ARRANGEMENTS_WITH_DEVICES = 60
 
 _Disagreement = decision_log.Disagreement
 
-#: How Nova's filters fail a host, and a sentence about it; None if they pass.
+#: How Nova's filters disagree, and a sentence about it; None if they pass.
 _Answer = tuple[_Disagreement, str] | None
 _Key = tuple[_Disagreement, reasons.Code | None]
 
@@ -61,7 +60,7 @@ def watch(spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
 
     :param spec: a RequestSpec
     """
-    # Whatever goes wrong here, the request goes on.
+    # No error of the comparison may fail the request.
     try:
         if hosts and not no_valid_host_log.is_for_alternates(spec, hosts[0]):
             _watch(spec, hosts)
@@ -107,13 +106,13 @@ def _watch(spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
 def _compare(request: decision.FilterDecision, spec: typing.Any,
              hosts: Sequence[typing.Any],
              ) -> Iterator[tuple[typing.Any, reasons.Misfit | None, _Answer]]:
-    """Yield the decisions about one host after the other."""
+    """Yield each host with both decisions about it."""
     twins = [_twin(host_state) for host_state in hosts]
     verdicts = {id(twin): misfit for twin, misfit in request.judge(twins)}
     novas = _novas_filters()
     end = time.monotonic() + MAX_SECONDS
     for host_state, twin in zip(hosts, twins, strict=True):
-        # What earlier picks of the request have taken from the host.
+        # Keep what earlier picks of the request have taken from the host.
         account = vars(twin).get(charged_supply.ACCOUNT)
         if account is not None:
             setattr(host_state, charged_supply.ACCOUNT, account)
@@ -124,7 +123,7 @@ def _compare(request: decision.FilterDecision, spec: typing.Any,
 
 
 def _twin(host_state: typing.Any) -> typing.Any:
-    """Copy what a filter changes of a HostState."""
+    """Copy a HostState as far as filters change it."""
     twin = copy.copy(host_state)
     twin.limits = dict(host_state.limits)
     return twin
@@ -141,7 +140,7 @@ def _novas_filters() -> list[typing.Any]:
 
 def _ask_nova(novas: Sequence[typing.Any], twin: typing.Any,
               spec: typing.Any) -> _Answer:
-    """Ask the filters of Nova about a host, up to the first that fails."""
+    """Call Nova's filters for a host until one refuses it or fails."""
     for novas_filter in novas:
         name = type(novas_filter).__name__
         try:
@@ -156,7 +155,7 @@ def _ask_nova(novas: Sequence[typing.Any], twin: typing.Any,
 
 def _takes_long(demand: demands.Demand | None,
                 host_state: typing.Any) -> bool:
-    """Whether Nova would look for long before it refuses a host."""
+    """Whether Nova would search for long before it refuses a host."""
     if demand is None or not host_state.numa_topology:
         return False
     most = MAX_ARRANGEMENTS

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weighers for guests with a NUMA topology.
+"""Weighers for instances with a NUMA topology.
 
-Both weighers predict, for each host that passed the filters, the host cells
-that Nova's claim will give the guest. ``NUMAFragmentationWeigher`` prefers
-the host that keeps the most room for the guests that the scheduler has seen
-requested, above all room that is scarce among the hosts.
-``DeviceLocalityWeigher`` prefers the host on which the guest's PCI devices are
-on those cells, which matters where the affinity policy allows other cells. In
-nova.conf of nova-scheduler, in one list, because Nova uses only the last line
-of this option::
+For each host that passed the filters, both weighers predict the host cells
+that Nova's claim will give the instance. ``NUMAFragmentationWeigher`` prefers
+the host that keeps the most room for the mix of requests that the scheduler
+has seen; scarce room counts most. ``DeviceLocalityWeigher`` prefers the host
+that has the instance's PCI devices on these cells, if the affinity policy
+also allows other cells. In nova.conf of nova-scheduler, in one list, because
+Nova uses only the last line of this option::
 
     [filter_scheduler]
     weight_classes = nova.scheduler.weights.all_weighers,
@@ -20,8 +19,8 @@ of this option::
     device_locality_weight_multiplier = 20.0
 
 The multipliers can be set for the hosts of an aggregate by metadata of the
-same name. All hosts have the same weight for a guest without a NUMA topology,
-so that only Nova's own weighers decide.
+same name. For an instance without a NUMA topology, all hosts have the same
+weight, so that only Nova's own weighers decide.
 
 ``[compute]packing_host_numa_cells_allocation_strategy`` must have the same
 value on the scheduler and on the compute hosts, because the prediction depends
@@ -51,12 +50,12 @@ from hpcvirt.nova import malformed_host
 LOG = logging.getLogger(__name__)
 
 _MISSING = object()
-#: Judgements that are remembered, and kinds of requests; then all are
+#: The most judgements and kinds of requests that are remembered; then all are
 #: forgotten.
 MAX_KNOWN = 200_000
 MAX_KINDS = 1000
 
-#: The attribute of a RequestSpec that names the weigher which has counted it.
+#: The attribute of a RequestSpec with the weigher that has counted it.
 _OBSERVED = 'hpcvirt_observed'
 
 
@@ -64,15 +63,15 @@ _Judgement = typing.TypeVar('_Judgement')
 
 
 class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
-    """Weigh hosts by the placement that a guest would get on each."""
+    """Weigh hosts by the placement that an instance would get on each."""
 
     _multiplier = ''
 
     def __init__(self) -> None:
         super().__init__()
         self._conf = config.register()
-        # For each kind of request, the judgement for the record of each host:
-        # most hosts have not reported anew since.
+        # Kind of request -> record of a host -> judgement. The records of most
+        # hosts have not changed since the last request.
         self._known: dict[Hashable, dict[Hashable, typing.Any]] = {}
 
     def weight_multiplier(self, host_state: typing.Any) -> float:
@@ -104,8 +103,8 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
         judged = [self._judge_host(start, spec, host, packing, known)
                   for host in hosts]
         found = self._weights([each for each in judged if each is not None])
-        # Without HPCTopologyFilter a host may have no placement for the
-        # guest. Such a host gets the lowest weight.
+        # Without HPCTopologyFilter, a host may have no placement for the
+        # instance. Such a host gets the lowest weight.
         lowest = min(found) - 1.0 if found else 0.0
         next_weight = iter(found).__next__
         return [lowest if each is None else next_weight() for each in judged]
@@ -114,7 +113,7 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
                     host_state: typing.Any, packing: bool,
                     known: dict[Hashable, typing.Any],
                     ) -> _Judgement | None:
-        """Judge the placement on a host; None if there is none.
+        """Judge the placement on a host; return None if there is none.
 
         :param known: the judgement for the record of each host
         """
@@ -135,30 +134,28 @@ class _PlacementWeigher(weights.BaseHostWeigher, typing.Generic[_Judgement]):
             return None
 
     def _prepare(self, demand: demands.Demand, spec: typing.Any) -> bool:
-        """Tell whether hosts can differ for this guest."""
+        """Return whether hosts can differ for this instance."""
         raise NotImplementedError
 
     def _judge(self, prediction: charged_supply.Prediction) -> typing.Any:
-        """Judge the placement on one host."""
         raise NotImplementedError
 
     def _recall(self, judged: typing.Any) -> _Judgement:
-        """Return what a judgement that is remembered says now."""
+        """Evaluate a judgement, which may have been remembered."""
         return typing.cast(_Judgement, judged)
 
     def _weights(self, judged: Sequence[_Judgement]) -> list[float]:
-        """Weigh the hosts; a higher weight is better."""
         raise NotImplementedError
 
 
 class NUMAFragmentationWeigher(_PlacementWeigher[host_room.Taken]):
-    """Prefer hosts that keep the most room for what is requested."""
+    """Prefer hosts that keep the most room for the mix of requests."""
 
     _multiplier = 'numa_fragmentation_weight_multiplier'
 
     def __init__(self) -> None:
         super().__init__()
-        # The scheduler has one weigher for requests in several threads.
+        # Threads of the scheduler share the weigher.
         self._lock = threading.Lock()
         self._mix = scarcity.Mix()
         self._room = host_room.HostRoom((), _warn_of_kind)
@@ -197,7 +194,7 @@ class NUMAFragmentationWeigher(_PlacementWeigher[host_room.Taken]):
 
 
 class DeviceLocalityWeigher(_PlacementWeigher[float]):
-    """Prefer hosts that have the guest's PCI devices on its cells."""
+    """Prefer hosts that have the instance's PCI devices on its cells."""
 
     _multiplier = 'device_locality_weight_multiplier'
 
@@ -218,9 +215,9 @@ def all_weighers() -> list[type[weights.BaseHostWeigher]]:
 
 
 def _warn_of_kind(kind: object, error: Exception) -> None:
-    """Warn once that guests of a kind cannot be counted.
+    """Warn once that instances of a kind cannot be counted.
 
-    The requests of others must not fail because of it.
+    They must not fail the requests for other instances.
     """
     if malformed_host.is_first('a kind', type(error).__name__, str(error)):
         LOG.warning('Guests of a kind that was requested cannot be counted, '
@@ -229,10 +226,10 @@ def _warn_of_kind(kind: object, error: Exception) -> None:
 
 
 def _demand(spec: typing.Any) -> demands.Demand | None:
-    """Compile the request; None if these weighers have no preference.
+    """Compile the request; return None if these weighers have no preference.
 
-    A rebuilt guest stays on its host. A malformed request is reported by the
-    filter.
+    A rebuilt instance stays on its host. The filter reports a malformed
+    request.
     """
     if utils.request_is_rebuild(spec):
         return None

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Continue the evidence of earlier attempts on the same subject.
+"""Add the pairs of earlier attempts on the same subject to those of a run.
 
 If a run is repeated until its verdict is welcome, the verdict will be wrong
-sooner or later. So a run does not replace what was measured before on the same
-subject (:mod:`hpcvirt.bench.run.identity`): its pairs are added to those of
-the earlier attempts, and all of them are judged together. The first verdict is
-that of a single run. All later ones share a further part of the chance of an
-error, RESERVE, however many they are: the second takes one half of it, the
-third one sixth, the fourth one twelfth, and so on. Whatever the noise, the
-chances add up to less than the promised 5 %.
+sooner or later. Therefore a run does not replace earlier measurements of the
+same subject (:mod:`hpcvirt.bench.run.identity`). Its pairs are added to those
+of the earlier attempts, and all of them are judged together. The first verdict
+is that of a single run. All later verdicts share RESERVE, a further part of
+the chance of an error: the second takes one half of it, the third one sixth,
+the fourth one twelfth, and so on. For any noise and any number of attempts,
+the chances add up to less than the promised 5 %.
 """
 
 import collections
@@ -22,12 +22,12 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: The number of earlier attempts whose pairs count. It is more than a decision
-#: needs; without a limit, a host that is measured every day would collect ever
-#: more of them.
+#: The most earlier attempts whose pairs count. A decision needs fewer; without
+#: a limit, a host that is measured every day would collect ever more of them.
 MAX_ATTEMPTS = record.KNOWN_ATTEMPTS // 2
 
-#: Chance of a false PASS, and of a false FAIL, of all attempts but the first.
+#: The chance of a false PASS, and of a false FAIL, of all attempts except the
+#: first.
 RESERVE = 0.0075
 
 _ORDINALS = dict(enumerate((
@@ -42,11 +42,11 @@ _COUNTS = dict(enumerate((
 class Evidence:
     """What a run is judged by.
 
-    :ivar run: with the pairs of the earlier attempts before its own
-    :ivar share: of the chance of an error of a single run
+    :ivar run: the run, with the pairs of the earlier attempts before its own
+    :ivar share: the share of a single run's chance of an error
     :ivar before: number of pairs of the earlier attempts
-    :ivar failed: number of native samples and of samples of the guest that
-        failed in the earlier attempts, which are in no pair
+    :ivar failed: numbers of native and of guest samples that failed in the
+        earlier attempts and belong to no pair
     """
 
     run: record.Run
@@ -59,12 +59,11 @@ def gather(run: record.Run) -> Evidence:
     """Add the pairs of earlier attempts to those of a run.
 
     Only complete and valid pairs count, and only those of attempts that ran
-    the same as this one by their own outputs; if the verdict is to speak of
-    one launch of the guest, only those of that launch. Samples that failed
-    count as stragglers: otherwise a guest of which some jobs hang would only
-    have to be measured until none does. An attempt after which
-    there were enough pairs for a verdict has taken its part of the errors,
-    even if it was interrupted.
+    the same thing according to their outputs. If the verdict is about one
+    launch of the guest, only pairs of that launch count. Failed samples count
+    as stragglers; otherwise a guest with some hanging jobs would pass if it is
+    measured until none hangs. An attempt after which there were enough pairs
+    for a verdict uses up its part of the errors, even if it was interrupted.
     """
     own = next((sample for sample in run.samples if not sample.warm_up), None)
     if own is None or run.purpose is record.Purpose.UNPAIRED:
@@ -102,10 +101,10 @@ def gather(run: record.Run) -> Evidence:
 
 
 def share(number: int) -> float:
-    """Return the part of the errors that a verdict takes.
+    """Return the share of the errors that a verdict takes.
 
-    :param number: of the verdict on this subject, from 1
-    :returns: as a part of those of a single run
+    :param number: the number of the verdict on this subject, from 1
+    :returns: the share of the errors of a single run
     """
     if number == 1:
         return 1.0
@@ -113,7 +112,7 @@ def share(number: int) -> float:
 
 
 def list_attempts(run: record.Run) -> Iterator[record.Run]:
-    """Return the last attempts on the subject of a run, as runs."""
+    """Yield the latest attempts on the subject of a run, as runs."""
     first = len(run.earlier[:-MAX_ATTEMPTS])
     for number, attempt in enumerate(run.earlier[first:], first):
         yield dataclasses.replace(
@@ -125,10 +124,10 @@ def list_attempts(run: record.Run) -> Iterator[record.Run]:
 
 def describe_attempt(earlier: Sequence[judgement.VerdictResult],
                      omitted: int = 0) -> str:
-    """Say which attempt this is, and how the earlier ones ended.
+    """Describe which attempt this is, and how the earlier ones ended.
 
-    :param earlier: at least one word, in the order of time
-    :param omitted: number of attempts before those
+    :param earlier: the results of earlier attempts, at least one, oldest first
+    :param omitted: number of attempts before these
     """
     nth = name(omitted + len(earlier))
     if omitted:
@@ -150,7 +149,7 @@ def name(earlier: int) -> str:
 
 
 def _boot(sample: record.Sample) -> str:
-    """Return the boot of a guest; empty for a native sample."""
+    """Return the boot id of a guest sample, empty for a native one."""
     return (sample_pairs.boot(sample.environment)
             if sample.side is record.Side.GUEST else '')
 

@@ -2,16 +2,16 @@
 
 """Choose how many pairs are measured in each boot of a guest, from a pilot.
 
-The level of a guest differs from boot to boot, and its runs differ within a
-boot. A further boot is better evidence than a further pair in the same boot,
-but it costs a relaunch and a warm-up. The number of pairs in each boot that
-gives the narrowest interval for the time spent is [Kalibera-Jones-2013]
+A guest varies from boot to boot, and its runs vary within a boot. Another boot
+is better evidence than another pair in the same boot, but it costs a relaunch
+and a warm-up. The number of pairs per boot that gives the narrowest interval
+for the time spent is [Kalibera-Jones-2013]
 
     ceil(sqrt(cost of a boot / cost of a pair x variance of pairs within a
     boot / variance between boots)).
 
-The first boots of a run are the pilot that shows these four figures. Its pairs
-count like all others.
+These four figures are estimated from the pilot: the first boots of the run,
+whose pairs count like all others.
 """
 
 import dataclasses
@@ -29,22 +29,22 @@ from hpcvirt.bench.model import record
 
 PILOT_BOOTS = 3
 PILOT_PAIRS = 2
-#: A run has at least this number of boots, and one of at least
-#: :data:`LONG` pairs has LONG_BOOTS.
+#: A run has at least this number of boots; a run of at least :data:`LONG`
+#: pairs has at least LONG_BOOTS.
 MIN_BOOTS = sample_pairs.MIN_PAIRS
 LONG = 16
 LONG_BOOTS = 8
 #: Runs of fewer pairs have no pilot: each pair has a boot of its own.
 MIN_PAIRS_WITH_PILOT = PILOT_BOOTS * PILOT_PAIRS + MIN_BOOTS - PILOT_BOOTS
 
-#: The fact of a sample that says how long the relaunch before it took.
+#: The fact of a sample with the duration of the relaunch before it.
 RELAUNCH_S = 'relaunch_s'
 
 
 def sizes(run: record.Run) -> tuple[int, ...]:
     """Return the number of pairs in each boot.
 
-    Before the end of the pilot each boot after it has one pair.
+    Before the end of the pilot, one pair is planned for each later boot.
     """
     if run.planned_pairs < MIN_PAIRS_WITH_PILOT:
         return (1,) * run.planned_pairs
@@ -55,7 +55,7 @@ def sizes(run: record.Run) -> tuple[int, ...]:
                 signed_rank.find_least(1 / figures))
     most = max(1, rest // (least - PILOT_BOOTS))
     boots = math.ceil(rest / max(1, min(wanted, most)))
-    # As even as possible.
+    # Distribute the pairs as evenly as possible.
     return (*(PILOT_PAIRS,) * PILOT_BOOTS, *(
         rest * (boot + 1) // boots - rest * boot // boots
         for boot in range(boots)))
@@ -67,7 +67,7 @@ def pairs_per_boot(boots: Sequence[Sequence[float]],
 
     :param boots: the losses in each boot, the same number in all
     :param cost_ratio: time for a boot / time for a pair
-    :returns: infinity if boots do not differ beyond their pairs
+    :returns: infinity if boots differ no more than the pairs within them
     """
     within = statistics.fmean(map(statistics.variance, boots))
     between = (statistics.variance(map(statistics.fmean, boots))
@@ -78,10 +78,10 @@ def pairs_per_boot(boots: Sequence[Sequence[float]],
 
 
 def _from_pilot(run: record.Run) -> tuple[float, int]:
-    """Return the number that suits the figure that differs most by boot.
+    """Return the pairs per boot for the figure that varies most between boots.
 
-    :returns: 1 before the end of the pilot, and the largest number for a run
-        without pairs; and how many figures are judged
+    :returns: the number of pairs, 1 before the end of the pilot and infinite
+        for an unpaired run; and the number of figures that are judged
     """
     if run.purpose is record.Purpose.UNPAIRED:
         return math.inf, 1
@@ -91,7 +91,7 @@ def _from_pilot(run: record.Run) -> tuple[float, int]:
                 and not sample.control]
     if len(of_pilot) < 2 * count:
         return 1, 1
-    # What follows the pilot must not change what the pilot says.
+    # Later samples must not change the result of the pilot.
     pilot = dataclasses.replace(run, samples=tuple(
         sample for sample in run.samples
         if sample.position <= max(of_pilot)))
@@ -111,13 +111,13 @@ def _from_pilot(run: record.Run) -> tuple[float, int]:
 
 
 def list_relaunches(run: record.Run) -> list[float]:
-    """List how many seconds each relaunch of the guest took."""
+    """List the durations of the relaunches of the guest, in seconds."""
     return [value for sample in run.samples
             for value in sample.numbers(RELAUNCH_S)]
 
 
 def _cost_ratio(pilot: record.Run) -> float | None:
-    """Return the time for a boot / that for a pair; None if unknown."""
+    """Return time for a boot / time for a pair, None if unknown."""
     relaunches = list_relaunches(pilot)
     pairs, warm_ups = ([sample.elapsed_s or 0.0 for sample in pilot.samples
                         if sample.warm_up is warm_up

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choose the bounds that outputs are judged by.
+"""Choose the bounds by which outputs are judged.
 
-The definition of a benchmark has default bounds. Facts of a run select them:
+The definition of a benchmark has default bounds, selected by facts of a run:
 ``nodes`` is ``several`` if one job spans hosts; ``pages`` is ``large`` if the
-guest uses large pages by itself, and its host does not back them by small
-ones; ``shape`` is instances x vCPUs. A fact that is not known is left out.
+guest itself uses large pages and its host does not back them with small ones;
+``shape`` is instances x vCPUs. Unknown facts are left out.
 
-An overhead that the user allows replaces the bounds that a run has, or those
-of its definition. A bound that the user gives for a metric replaces all of
-these, except an overhead, which then holds for the other metrics. Facts that
-the user states select the bounds of the definition anew.
+An overhead that the user allows replaces the bounds of the run or of the
+definition. Bounds that the user gives for metrics also replace all of these;
+together with an overhead, they hold for their metrics and the overhead for the
+others. If the user states facts, the default bounds are selected again.
 """
 
 import dataclasses
@@ -32,9 +32,10 @@ from hpcvirt.model import cpuset
 
 def find_facts(run: record.Run,
                definition: definitions.Definition) -> dict[str, str]:
-    """Find the facts of a run, by the names of its definition's conditions.
+    """Find the facts of a run that can select bounds.
 
-    :param definition: of the benchmark of the run
+    :param definition: the definition of the run's benchmark
+    :returns: name of a condition -> value
     """
     guest = [sample for sample in run.samples
              if sample.side is record.Side.GUEST]
@@ -44,7 +45,7 @@ def find_facts(run: record.Run,
 
 
 def _nodes(run: record.Run, definition: definitions.Definition) -> str:
-    # Copies that run at the same time do not wait for the network.
+    # Concurrent copies do not wait for the network.
     spans = any(variant.spans for variant in definition.variants
                 if variant.name == run.variant)
     hosts = run.host.split(', ')
@@ -52,7 +53,7 @@ def _nodes(run: record.Run, definition: definitions.Definition) -> str:
 
 
 def _pages(guest: Iterable[record.Sample]) -> str:
-    """Find the pages of the guest itself; ``pages`` is those behind it."""
+    """Find the guest's own page size; the fact ``pages`` is its backing."""
     chosen = {value for sample in guest
               for value in sample.facts('pages.thp')}
     behind = {value for sample in guest for value in sample.facts('pages')}
@@ -83,9 +84,7 @@ SIZED = re.compile(r'(?P<name>[^\[\]]+)\[(?P<size>[0-9]{1,15})\]')
 def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     """Find the default bounds of all metrics that a run measured.
 
-    Which figures a benchmark prints is known only after it has run.
-
-    :raises InvalidInput: if there is no definition of its benchmark
+    :raises InvalidInput: if its benchmark has no definition
     """
     metrics = dict.fromkeys(name for sample in run.samples
                             for name in sample.outcome.metrics)
@@ -93,7 +92,7 @@ def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     return find_defaults(definition, metrics, find_facts(run, definition))
 
 
-#: Message sizes that a benchmark has as far as is known before it runs.
+#: The message sizes that are assumed before a benchmark runs.
 _SIZES = tuple(2 ** exponent for exponent in range(23))
 
 
@@ -102,7 +101,7 @@ def foresee(run: record.Run) -> dict[str, judgement.Bound]:
 
     Message sizes are powers of two up to the largest that is measured.
 
-    :raises InvalidInput: if there is no definition of its benchmark
+    :raises InvalidInput: if its benchmark has no definition
     """
     definition = catalogue.get(run.benchmark)
     most = run.parameters.get('max_size', '')
@@ -120,7 +119,7 @@ def find_defaults(definition: definitions.Definition, metrics: Iterable[str],
     """Find the default bound of each metric that has one.
 
     :param metrics: names as the parser gives them, with message sizes
-    :param context: facts about the run, as of :func:`find_facts`
+    :param context: facts about the run, see :func:`find_facts`
     """
     directions = {figure.name: figure.direction
                   for figure in definition.metrics}
@@ -153,7 +152,7 @@ def parse(text: str) -> tuple[str, judgement.Bound]:
 
 
 def parse_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
-    """Read an overhead in per cent, which slows down every metric alike.
+    """Read an overhead in percent and convert it to a bound.
 
     :param text: ``5`` or ``5%``: the guest may take 1.05 times as long
     :raises InvalidInput: if it is not a number of at least 0
@@ -201,13 +200,13 @@ def _number(text: str, where: str,
 def set_bounds(run: record.Run, given: Mapping[str, judgement.Bound],
                overhead: str | None,
                context: Mapping[str, str]) -> record.Run:
-    """Give a run its bounds.
+    """Set the bounds of a run.
 
-    :param given: the bounds of the user, by metric
-    :param overhead: that the user allows, in per cent
-    :param context: facts about the run that its definition's bounds may
-        depend on, other than those it shows itself
-    :raises InvalidInput: if the overhead is no number
+    :param given: the bounds that the user gives, by metric
+    :param overhead: the overhead that the user allows, in percent
+    :param context: facts that the user states, which take precedence over
+        those of the run
+    :raises InvalidInput: if the overhead is not a number
     """
     if overhead is not None:
         chosen = {**_of_overhead(run, overhead), **given}
@@ -233,7 +232,7 @@ def _default(run: record.Run,
 
 def _of_overhead(run: record.Run,
                  overhead: str) -> dict[str, judgement.Bound]:
-    """Bound the primary metrics; all metrics of an unknown benchmark."""
+    """Bound the primary metrics, or all metrics of an unknown benchmark."""
     definition = _definition(run)
     primary = None if definition is None else {
         figure.name for figure in definition.metrics if figure.primary}

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Compare what the figures of both sides depend on besides the guest.
+"""Compare the conditions of both sides besides virtualization.
 
-What differs is a *confounder*: it may be the cause of a loss that looks like
-one of virtualization. What makes the sides two different measurements makes
-the comparison meaningless.
+A condition that differs is a *confounder*: it may cause a loss that looks like
+a loss by virtualization. If the sides ran different programs, or ran on
+different CPUs, the comparison is invalid.
 
-Some facts of a guest cannot be compared with those of its host: a guest has no
-governor and no turbo mode, its microcode is a number that the hypervisor gives
-it, and its CPU has the name of the model that libvirt was told, unless that is
-the model of the host.
+Some facts of a guest cannot be compared with those of its host. A guest has no
+governor and no turbo mode, and its microcode version is set by the hypervisor.
+Its CPU has the name of the libvirt CPU model, unless it is that of the host.
 """
 
 import re
@@ -46,17 +45,17 @@ _OPTIONS = re.compile(
     r'amd_pstate|processor|cpufreq|clocksource|tsc|nosmt|transparent_hugepage|'
     r'numa_balancing|audit|nopti|pti|spectre_v2|spec_store_bypass_disable|'
     r'l1tf|mds|tsx|iommu|intel_iommu)\b')
-#: Features of a CPU that programs are fast with.
+#: Features of a CPU that make programs faster.
 _FEATURES = re.compile(
     r'(ssse3|sse|avx|amx|fma|f16c|bmi|popcnt|pdpe1gb|pcid|invpcid|rdtscp|'
     r'asimd|sve)')
-#: The name of a real CPU; the few models of QEMU that look like one.
+#: The names of real CPUs, and the QEMU models that look like one.
 _REAL = re.compile(r'\((R|TM)\)|-Core Processor', re.IGNORECASE)
 _OF_QEMU = re.compile(r'QEMU|KVM|Duo CPU +T7700|CPU +T2600|CPU +N270|'
                       r'Phenom\(tm\) 9550')
 
-#: Differences of the load that are reported: running programs, parts of the
-#: CPU time in percent, MiB; and in any case a part of the larger value.
+#: The smallest differences of the load that are reported: running programs,
+#: CPU time in percent, MiB, and in any case a fraction of the larger value.
 _RUNNING = 1.0
 _STOLEN = 1.0
 _WAITING = 5.0
@@ -67,9 +66,9 @@ _SIDES = (record.Side.NATIVE, record.Side.GUEST)
 
 
 def find_obstacle(run: record.Run) -> str | None:
-    """Say why the sides of a run cannot be compared at all; None if they can.
+    """Return why the sides of a run cannot be compared, None if they can.
 
-    Facts that one side does not have say nothing.
+    Facts that one side does not have are ignored.
     """
     facts = _Facts(run)
     names = [{name for name in facts.values(side, 'cpu.model')
@@ -93,9 +92,9 @@ def find_obstacle(run: record.Run) -> str | None:
 
 
 def format_differences(runs: Sequence[record.Run]) -> tuple[str, ...]:
-    """Say what differed between the sides of some runs, a clause each.
+    """Describe the differences between the sides of runs, each as a clause.
 
-    :returns: what differed in all runs first
+    :returns: the differences of all runs first
     """
     found: dict[str, list[str]] = {}
     for run in runs:
@@ -109,7 +108,7 @@ def format_differences(runs: Sequence[record.Run]) -> tuple[str, ...]:
 
 
 def differences(run: record.Run) -> tuple[str, ...]:
-    """Say what differed between the sides of a run, a clause each."""
+    """Describe the differences between the sides of a run as clauses."""
     facts = _Facts(run)
     return (*_of_facts(facts), *_of_cores(facts), *_of_words(facts),
             *_of_mitigations(facts), *_of_load(facts))
@@ -125,24 +124,24 @@ class _Facts:
             for side in _SIDES}
 
     def values(self, side: record.Side, name: str) -> tuple[str, ...]:
-        """List the different values of a fact, in the order of samples."""
+        """List the distinct values of a fact, in the order of samples."""
         return tuple(dict.fromkeys(
             value for sample in self._samples[side]
             for value in sample.facts(name)))
 
     def states(self, side: record.Side, name: str) -> list[tuple[str, ...]]:
-        """List the different values that a fact had at the same time."""
+        """List the distinct combinations of a fact's values in a sample."""
         found = [tuple(sample.facts(name)) for sample in self._samples[side]]
         return list(dict.fromkeys(filter(None, found)))
 
     def typical(self, side: record.Side, name: str) -> float | None:
-        """Return the median of a fact that is a number, None if unknown."""
+        """Return the median of a numeric fact, None if unknown."""
         found = [value for sample in self._samples[side]
                  for value in sample.numbers(name)]
         return statistics.median(found) if found else None
 
     def names(self, prefix: str) -> list[str]:
-        """List the facts whose names begin so, sorted."""
+        """List the names of facts with this prefix, sorted."""
         return sorted({
             name.partition('@')[0] for samples in self._samples.values()
             for sample in samples for name in sample.environment
@@ -172,7 +171,7 @@ def _of_facts(facts: _Facts) -> Iterator[str]:
 
 
 def _shown(values: Iterable[str]) -> str:
-    """Show values; of a choice between several words only what is chosen."""
+    """Format values; of a list such as ``a [b]``, only the chosen word."""
     return ' / '.join(re.sub(r'.*?\[(\w+)\].*', r'\1', value, flags=re.DOTALL)
                       for value in values)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find samples that are no evidence: copies, and figures of a coarse clock."""
+"""Detect samples that are no evidence: copies, and too coarse figures."""
 
 import collections
 import decimal
@@ -15,20 +15,21 @@ from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import record
 
-#: If this number of samples are equal, more often than by chance, they are
-#: copies of a few outputs.
+#: More equal pairs of samples than this many times the number expected by
+#: chance are copies of a few outputs.
 _COPIES_BEYOND_CHANCE = 3
-#: Figures that are all equal to more than this precision are copies.
+#: Figures that are all equal are copies if they are printed more precisely
+#: than this.
 _COPIED_PRECISION = 1e-3
-#: Figures that are equal to more than this precision, all of a sample
-#: together, are copies even if something else in the outputs differs.
+#: Samples whose figures, all together, are printed more precisely than this
+#: and are equal, are copies even if their outputs differ.
 _COPIED_TOGETHER = 1e-8
-#: An output that is not longer may be nothing but a figure with its name.
+#: An output of at most this length may contain only a figure and its name.
 _SHORT_BYTES = 500
-#: Gaps between figures that are multiples of the smallest one, but for this
-#: part of it, show a clock.
+#: Gaps between figures show the step of a clock if they are multiples of the
+#: smallest gap up to this fraction of it.
 _CLOCK_ERROR = 0.03
-#: If fewer than this part of the figures are distinct, they are coarse.
+#: Figures are coarse if a smaller fraction of them is distinct.
 _DISTINCT_PART = 0.75
 
 #: The figures of a sample by name, and its longest output.
@@ -37,15 +38,15 @@ _Row = tuple[Mapping[str, float], record.RawOutput | None]
 
 def copies(run: record.Run, metric: str,
            values: sample_pairs.MetricValues) -> str | None:
-    """Say why the figures are copies and not measurements; None if not.
+    """Return why the figures are copies and not measurements, None if not.
 
-    Honest figures of few digits repeat as well, above all if a machine has a
-    few levels, such as two states of its turbo. But then others are next to
-    them, by a step or two of the last digit, and what else the samples
-    measured and printed differs. Copies are equal in all of it. Figures that
-    are next to each other are no excuse for long outputs that are equal.
+    Measured figures of few digits repeat as well, above all on a machine with
+    a few levels, such as two states of its turbo. But then other figures
+    differ from them by one or two steps of the last digit, and the samples
+    differ in their other figures and outputs. Copies are equal in everything.
+    Long outputs that are equal count even if close figures exist.
 
-    :param values: of the metric, at least two in each side
+    :param values: the values of the metric, at least two on each side
     """
     if (values.native == values.guest and
             len(set(values.native)) >= _DISTINCT_PART * len(values.native)):
@@ -75,18 +76,18 @@ def _rows(run: record.Run, side: record.Side, metric: str,
 
 
 def _are_copies(rows: Sequence[_Row], metric: str) -> bool:
-    """Tell whether samples are equal more often than by chance."""
+    """Return whether samples are equal more often than by chance."""
     figures = [row[0][metric] for row in rows]
     names = tuple(rows[0][0])
     columns = [[row[0][name] for row in rows] for name in names]
     together = math.prod(map(_printed_step, columns))
-    # By how much the figures of a sample differ from the next ones.
+    # The smallest difference between two values of each figure.
     steps = zip(*map(_steps, columns), strict=True)
     equal = near = 0
     for ((one, output), step), ((other, other_output), other_step) in (
             itertools.combinations(zip(rows, steps, strict=True), 2)):
         if one == other:
-            # What earlier attempts have printed is not known.
+            # The outputs of earlier attempts are not known.
             equal += (output is None or other_output is None
                       or output.sha256 == other_output.sha256
                       or together < _COPIED_TOGETHER)
@@ -107,13 +108,13 @@ def _are_copies(rows: Sequence[_Row], metric: str) -> bool:
 
 
 def step(native: Sequence[float], guest: Sequence[float]) -> float:
-    """Find how finely figures are measured, from the figures themselves.
+    """Find the resolution of figures from the figures themselves.
 
-    A clock of 10 ms gives runs of 0.2 s only two or three different times.
-    They may be equal where the guest is slower by almost a step.
+    With a clock of 10 ms, runs of 0.2 s have only two or three distinct times.
+    They may be equal although the guest is slower by almost one step.
 
-    :returns: the smallest difference that shows, as a loss; 0 if figures vary
-        by more than that, so that rounding averages out
+    :returns: the smallest difference that can be seen, as a loss; 0 if figures
+        vary by more, so that rounding averages out
     """
     figures = (*native, *guest)
     if len(set(figures)) >= _DISTINCT_PART * len(figures):
@@ -127,16 +128,16 @@ def step(native: Sequence[float], guest: Sequence[float]) -> float:
 
 
 def _printed_step(figures: Sequence[float]) -> float:
-    """The last decimal of the figures, as a loss."""
+    """Return the last decimal of the figures, as a loss."""
     return math.log1p(10.0 ** min(map(_exponent, figures))
                       / statistics.median(figures))
 
 
 def _steps(figures: Sequence[float]) -> list[float]:
-    """The last digit of each figure, or the step of a clock that shows.
+    """Return the last digit of each figure, or the step of a coarse clock.
 
-    All have as many digits, or decimals. If a clock is coarse, all figures, or
-    all of their inverses, are whole steps from each other.
+    All figures have the same number of digits or of decimals. If a clock is
+    coarse, the figures, or their inverses, differ by whole steps.
     """
     for power in (1, -1):
         gaps = [after - before for before, after in itertools.pairwise(

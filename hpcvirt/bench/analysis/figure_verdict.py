@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Decide one figure: by both losses, the tail, and what the machine shows."""
+"""Decide one figure by both losses, the tail, and native against native."""
 
 import dataclasses
 import math
@@ -13,13 +13,13 @@ from hpcvirt.bench.model import judgement
 
 Word = judgement.VerdictResult
 
-#: A guest that is faster than native by more than this, beyond the interval,
-#: was not compared with native.
+#: If the guest is faster than native by more than this even at the end of the
+#: interval, the comparison is invalid.
 IMPLAUSIBLE_GAIN = math.log(1.2)
 
 
 def judge_tails(pending: Iterable[figures.Figure]) -> list[figures.Figure]:
-    """Judge the stragglers of figures, all together."""
+    """Judge the stragglers of all figures together."""
     found = list(pending)
     together = [figure.slow for figure in found if figure.slow]
     return [figure if figure.slow is None else dataclasses.replace(
@@ -38,9 +38,9 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
            p_fail: float, p_alone: float) -> judgement.Judgement:
     """Judge a figure.
 
-    :param p_pass: adjusted chance of a PASS of a guest at the bound
-    :param p_fail: the same of a FAIL
-    :param p_alone: the smaller one of both for the figure alone
+    :param p_pass: adjusted chance that a guest exactly at the bound passes
+    :param p_fail: adjusted chance that it fails
+    :param p_alone: the smaller of both for the figure alone, not adjusted
     """
     low, high = estimate.ends()
     suspect = high < -stats.EQUAL
@@ -74,7 +74,7 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
 
 
 def _compare_losses(figure: figures.Figure) -> str | None:
-    """Say where both losses are; None if they are not judged apart."""
+    """Describe where both losses are, None if there is only one."""
     judged = figure.judgement
     if judged.mean is None or judged.interval is None:
         return None
@@ -84,7 +84,7 @@ def _compare_losses(figure: figures.Figure) -> str | None:
 
 
 def _place(ratio: judgement.Interval, figure: figures.Figure) -> str:
-    """Say on which side of the bound a ratio is."""
+    """Describe on which side of the bound a ratio is."""
     low, high = sorted(
         stats.loss_of_ratio(end, figure.judgement.direction)
         for end in (ratio.low, ratio.high))
@@ -95,7 +95,7 @@ def _place(ratio: judgement.Interval, figure: figures.Figure) -> str:
 
 
 def _explain_open(figure: figures.Figure, low: float, high: float) -> str:
-    """Say why neither side of the bound is excluded."""
+    """Explain why neither side of the bound is excluded."""
     judged = figure.judgement
     places = {_place(each, figure)
               for each in (judged.interval, judged.mean) if each}
@@ -110,7 +110,7 @@ def _explain_open(figure: figures.Figure, low: float, high: float) -> str:
 
 
 def _too_many(figure: figures.Figure) -> str | None:
-    """Say that there are too many figures for any decision; None if not."""
+    """Explain that too many figures are judged together, None if not."""
     judged = figure.judgement
     least = signed_rank.find_least(1 / figure.together)
     count = judged.launches or judged.pairs
@@ -141,9 +141,9 @@ def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
 
 def _as_native_allows(judged: judgement.Judgement, figure: figures.Figure,
                       low: float) -> judgement.Judgement:
-    """Withdraw a decision that native against native would get as well.
+    """Withdraw a decision that noise of the machine may have caused.
 
-    :param low: the better end of the guest's loss
+    :param low: the better end of the interval of the guest's loss
     """
     native = figure.machine or figure.control
     if native is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimate every figure of a run, ready for a verdict."""
+"""Estimate every figure of a run, as input of a verdict."""
 
 import dataclasses
 import math
@@ -34,16 +34,17 @@ NOT_MEASURED = 'not measured in every sample'
 class Figure:
     """One figure with its judgement, or with what is needed to judge it.
 
-    :ivar judgement: final if there is no estimate
+    :ivar judgement: the judgement, final if there is no estimate
     :ivar estimate: the loss of the guest, None if it cannot be judged
     :ivar limit: the largest acceptable loss
-    :ivar step: losses that differ by less cannot be told apart
+    :ivar step: the resolution of losses
     :ivar machine: the loss of native against native, None if not measured
     :ivar control: the same from the controls of the run itself
     :ivar slow: the stragglers, None if the figure has no bound
-    :ivar share: of the chance of an error of a single run
+    :ivar share: the share of a single run's chance of an error
     :ivar together: number of figures that are judged together
-    :ivar has_own_noise: whether the room is that of a guest's own noise
+    :ivar has_own_noise: whether noise of the guest alone determines how near
+        to the bound a loss is not decided
     """
 
     judgement: judgement.Judgement
@@ -59,7 +60,7 @@ class Figure:
 
 
 def count(runs: Iterable[record.Run]) -> int:
-    """Count the figures of some runs that have a bound, at least 1."""
+    """Count the figures of runs that have a bound; return at least 1."""
     return max(1, sum(metric in run.bounds for run in runs
                       for metric in sample_pairs.metrics(run)))
 
@@ -68,14 +69,15 @@ def estimate_run(run: record.Run, machines: Iterable[record.Run],
                  together: int = 0) -> list[Figure]:
     """Estimate all figures of a run that have a bound.
 
-    :param run: with its earlier attempts, whose pairs count as well
+    :param run: the run with its earlier attempts, whose pairs count as well
     :param machines: A/A runs
-    :param together: number of figures that are judged together, 0 for its own
-    :raises InvalidInput: if a pair has two samples in the same side
+    :param together: number of figures that are judged together, 0 for those
+        of the run
+    :raises InvalidInput: if a pair has two samples on one side
     """
     found = attempts.gather(run)
     together = together or count([run])
-    # A sample that failed has its number in its own attempt.
+    # A message about a failed sample names its number in its own attempt.
     checked = run if sample_pairs.explain_invalid(run) else found.run
     return [_after_failures(figure, found) for figure in estimate_each(
         checked, run.bounds, lambda metric, bound: estimate_metric(
@@ -83,7 +85,7 @@ def estimate_run(run: record.Run, machines: Iterable[record.Run],
 
 
 def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
-    """Judge the failed runs of an attempt that is invalid because of them."""
+    """Judge failed runs if an attempt is invalid because of them."""
     native, guest = (
         [sample.outcome.valid for sample in found.run.samples
          if sample.side is side and not sample.control
@@ -97,7 +99,7 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
     remark = (f'{failed[1]} of {runs[1]} guest runs and {failed[0]} of '
               f'{runs[0]} native runs of all attempts failed')
     judged = dataclasses.replace(figure.judgement, remarks=(remark,))
-    # A guest of which no run ended was not set up right.
+    # If all guest runs failed, the guest was set up incorrectly.
     if failed[1] < runs[1] and stragglers.find_chance(
             *failed, *runs) <= found.share * stragglers.ALPHA / 2:
         judged = dataclasses.replace(
@@ -109,10 +111,10 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
 def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
                   estimate: Callable[[str, judgement.Bound], Figure],
                   too_few: str | None = None) -> list[Figure]:
-    """Estimate the figures of a run that have a bound, if they can be.
+    """Estimate the figures of a run that have a bound, where possible.
 
     :param wanted: the bound of each figure
-    :param estimate: estimates a figure that every sample has
+    :param estimate: a function that estimates a figure that all samples have
     :param too_few: why a valid run decides nothing, None if it may
     """
     why, word = sample_pairs.explain_invalid(run), Word.INVALID
@@ -133,7 +135,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     """Estimate one figure of a valid run.
 
     :param together: number of figures that are judged together
-    :raises InvalidInput: if a pair has two samples in the same side
+    :raises InvalidInput: if a pair has two samples on one side
     """
     run = found.run
     values = sample_pairs.values(run, metric)
@@ -220,7 +222,7 @@ def _look(found: attempts.Evidence, values: sample_pairs.MetricValues,
 
 def _with_study(figure: judgement.Judgement,
                 limit: float, room: float) -> judgement.Judgement:
-    """Say what can be decided if the guest is about as a study measured it."""
+    """Remark which ratios are decided near a bound that a study measured."""
     found = figure.interval
     if found is None or found.low <= 0 or not (
             found.low <= limit <= found.high
@@ -239,7 +241,7 @@ def _with_study(figure: judgement.Judgement,
 def _find_obstacle(run: record.Run, values: sample_pairs.MetricValues,
                    estimate: losses.Losses,
                    ) -> tuple[str | None, judgement.Remedy | None]:
-    """Say why the samples decide nothing, and what would; None if they may."""
+    """Return why the samples decide nothing, and what would; None if not."""
     if estimate.resemblance:
         return estimate.resemblance, (
             judgement.Remedy.LAUNCHES if run.of_launch
@@ -288,7 +290,7 @@ def _control(run: record.Run, metric: str,
 def make_blank(run: record.Run, metric: str,
                word: Word | None,
                reason: str | None) -> judgement.Judgement:
-    """Make the judgement of a figure that has no estimate yet."""
+    """Make the judgement of a figure without an estimate."""
     figure = next((sample.outcome.metrics[metric] for sample in run.samples
                    if metric in sample.outcome.metrics), None)
     return judgement.Judgement(
@@ -326,5 +328,5 @@ def _mean(side: Sequence[float]) -> float | None:
 
 
 def _variation(side: Sequence[float]) -> float:
-    """Return the coefficient of variation, from logarithms."""
+    """Return the coefficient of variation, computed from logarithms."""
     return statistics.stdev(math.log(value) for value in side)

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Judge growing evidence: stop as soon as it decides, without more errors.
+"""Judge a run at several numbers of pairs without increasing its errors.
 
-A run that is judged after every pair, and ends when the verdict is welcome,
-is wrong four times as often as promised. So the numbers of pairs at which a
-run may stop are fixed in advance, and the chance of an error is spent on them
-little by little: of all that a run may spend, a part that grows with the
-number of pairs [Kim-DeMets-1987]. What the growing evidence says at one number
-of pairs it mostly says at the next one too. That is why each of them may be
-judged nearly as if it were the only one: only errors that the one before has
-not made are spent, and their chance is exact for signed ranks
-(:func:`hpcvirt.bench.analysis.signed_rank.find_both`). Errors that an earlier
-one has made as well count twice, so that less is spent than promised.
+If a run is judged after every pair and ends when the verdict is welcome, it is
+wrong four times as often as promised. Therefore the numbers of pairs at which
+a run may stop, its *looks*, are fixed in advance. The chance of an error is
+spent on them gradually, as a power of the fraction of planned pairs
+[Kim-DeMets-1987]. Successive looks mostly agree, because each one includes the
+pairs of the one before. Hence a look spends only the chance of an error that
+the last look did not make, which is exact for signed ranks
+(:func:`hpcvirt.bench.analysis.signed_rank.find_both`). Errors that only looks
+before the last one made count twice, so that less is spent than promised.
 """
 
 import bisect
@@ -29,12 +28,12 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: About the growth of the pairs from one look to the next.
+#: The approximate growth of the number of pairs from one look to the next.
 _GROWTH = 1.5
-#: The spent part is the part of the pairs to this power: with 2 a run decides
-#: one time in 100 less, with 3 a good guest takes one pair in 15 more.
+#: The spent part is the fraction of the pairs to this power. With 2, one more
+#: run in 100 decides nothing; with 3, a good guest takes one more pair in 15.
 _SPENDING = 2.5
-#: The smallest p-value is that of Holm's method, halved this number of times.
+#: The smallest p-value is that of Holm's method, halved this many times.
 _HALVES = 10
 
 
@@ -42,10 +41,10 @@ _HALVES = 10
 class Sequential:
     """The evidence of several looks; each look includes those before it.
 
-    :ivar estimates: of each look so far
-    :ivar counts: number of losses of each
-    :ivar parts: of the planned pairs, for each
-    :ivar share: of the chance of an error
+    :ivar estimates: the estimate of each look so far
+    :ivar counts: the number of losses of each look
+    :ivar parts: the fraction of the planned pairs of each look
+    :ivar share: the share of a single run's chance of an error
     :ivar figures: number of figures that are judged together (Holm)
     """
 
@@ -61,11 +60,11 @@ class Sequential:
 
     @property
     def decides(self) -> bool:
-        """Whether any loss would be large enough for a decision so far."""
+        """Whether any loss would be large enough to be decided so far."""
         return any(self._levels(1 - stats.LEVEL))
 
     def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
-        """Return the ends of what no look rejects."""
+        """Return the ends of the interval that no look rejects."""
         found = [estimate.ends(1 - each) for estimate, each
                  in zip(self.estimates, self._levels(1 - level), strict=True)]
         return max(low for low, _ in found), min(high for _, high in found)
@@ -80,11 +79,11 @@ class Sequential:
         return find_levels(self.counts, self.parts, self.share * level)
 
     def _p(self, p_values: Sequence[float]) -> float:
-        """Return the least of some levels that rejects, 1 if none does.
+        """Return the smallest of several levels that rejects, 1 if none does.
 
-        They are those of Holm's method and, for the best of several results,
-        smaller ones. All larger ones must reject too: what one look spends may
-        be what a later one lacks.
+        The levels are those of Holm's method and, for the best of several
+        figures, smaller ones. All larger levels must reject too, because an
+        earlier look may spend what a later look lacks.
         """
         found = 1.0
         for figures in (*range(1, self.figures + 1), *(
@@ -100,13 +99,13 @@ class Sequential:
 @functools.lru_cache(maxsize=4096)
 def find_levels(counts: tuple[int, ...], parts: tuple[float, ...],
                 level: float) -> tuple[float, ...]:
-    """Return the level of each look that together make at most one level.
+    """Return the level of each look, so that all keep to the overall level.
 
     A look with too few losses for a decision spends nothing, and leaves its
     part to the next one.
 
-    :param counts: number of losses of each look
-    :param parts: of the planned pairs, for each
+    :param counts: the number of losses of each look
+    :param parts: the fraction of the planned pairs of each look
     :returns: the chance of an error at each look, 0 if it decides nothing
     """
     found = []
@@ -115,7 +114,7 @@ def find_levels(counts: tuple[int, ...], parts: tuple[float, ...],
     for count, part in zip(counts, parts, strict=True):
         def new(rank_sum: int, count: int = count,
                 last: tuple[int, int] | None = last) -> float:
-            """Return the chance of an error that the last look has not."""
+            """Return the chance of errors that the last look did not make."""
             chance = signed_rank.find_chance(count, rank_sum)
             return chance if last is None or last[0] >= count else (
                 chance - signed_rank.find_both(*last, count, rank_sum))
@@ -133,11 +132,11 @@ def find_levels(counts: tuple[int, ...], parts: tuple[float, ...],
 
 def plan(most: int,
          first: int = sample_pairs.MIN_PAIRS) -> tuple[int, ...]:
-    """Return the numbers of pairs at which a run may stop, if they decide.
+    """Return the numbers of pairs at which a run may stop.
 
     :param most: number of pairs at which it stops in any case, at least
         :data:`hpcvirt.bench.analysis.sample_pairs.MIN_PAIRS`
-    :param first: number of pairs before the first look at least
+    :param first: the smallest number of pairs at the first look
     """
     while first < most and not any(find_levels(
             (first,), (first / most,), stats.ALPHA)):
@@ -155,12 +154,12 @@ def first(values: sample_pairs.MetricValues,
         for field in dataclasses.fields(values)))
 
 
-#: How likely the pairs are to decide, if the ratio is as estimated.
+#: The probability that the pairs decide, if the ratio is as estimated.
 POWER = 0.8
-#: The number of pairs that show stragglers with a probability of 95 %, if 5 %
-#: of all runs are stragglers.
+#: If 5 % of all runs are stragglers, this number of pairs has some with a
+#: probability of 95 %.
 STRAGGLERS = 60
-#: Beyond this number it is wiser to reduce the noise.
+#: The most pairs to suggest; beyond this number, the noise must be reduced.
 MAX_PAIRS = 200
 
 
@@ -169,15 +168,15 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     """Estimate how many pairs of a further run decide, with 80 % probability.
 
     The interval shrinks with the square root of the number of pairs. If the
-    ratio is as estimated, it excludes the bound when it is shorter than the
-    distance to the bound, by as much as makes that likely. A further run on a
-    known subject adds its pairs to the evidence, for a smaller part of the
-    errors; any other run is judged by itself.
+    ratio is as estimated, the interval excludes the bound once it is shorter
+    than the distance to the bound, with a margin for this probability. A
+    further run on a known subject adds its pairs to the evidence, for a
+    smaller share of the errors; any other run is judged by itself.
 
-    :param run: that the figure was measured in
+    :param run: the run in which the figure was measured
     :param figures: number of figures that are judged together (Holm)
-    :returns: a multiple of 5, more than were measured; None if it is more
-        than :data:`MAX_PAIRS`, as for a guest that is exactly at its bound
+    :returns: a multiple of 5, more than were measured; None if it exceeds
+        :data:`MAX_PAIRS`, as for a guest that is exactly at its bound
     """
     if judged.interval is None or judged.limit is None:
         return None
@@ -207,7 +206,7 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
 
 
 def _level(judged: judgement.Judgement, run: record.Run) -> float:
-    """Return the chance of an error that an interval took."""
+    """Return the chance of an error of the interval of a figure."""
     evidence = attempts.gather(run)
     looks = evidence.run.interim_analyses
     done = [look for look in looks if look <= judged.pairs]

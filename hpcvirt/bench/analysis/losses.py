@@ -2,35 +2,36 @@
 
 """Estimate the two losses of a guest: of a typical run, and of the mean time.
 
-The loss of a *typical run* is the median of the losses of pairs, that of the
-*mean time* is what users wait. Both are the same if losses are symmetric
-around the true one. Then the signed-rank test
+The loss of a *typical run* is the median of the losses of pairs; the loss of
+the *mean time* tells how much longer users wait. Both are equal if losses are
+distributed symmetrically around the true one. Then the signed-rank test
 (:mod:`hpcvirt.bench.analysis.signed_rank`) judges both, and no other test
-decides more often. If losses are visibly skewed, as those of a guest with two
-levels are, the two differ and are judged apart:
+decides more often. If losses are visibly skewed, for example because the guest
+has two levels, the two losses differ and are judged separately:
 
-* a typical run by the sign test as well, which holds for any distribution;
-* the mean time by :mod:`hpcvirt.bench.analysis.mean_time`.
+* the loss of a typical run also by the sign test, which holds for any
+  distribution;
+* the loss of the mean time by :mod:`hpcvirt.bench.analysis.mean_time`.
 
-A few runs do not show everything. Further conditions keep the promise where
-it may be violated; ``benchmarks/verdict.py`` shows the rates.
+A few runs do not show all noise. The following conditions keep the error rates
+where noise may violate them; ``benchmarks/verdict.py`` shows the rates.
 
-* **Distance.** Runs that were not met may move the mean, and runs that
-  resemble each other look more exact than they are. So a loss that is nearer
-  to the bound than :data:`DISTANCE` of the bound, divided by the square root
-  of the number of losses, is not decided.
-* **Resemblance.** If losses resemble those before them, the interval is
-  widened as for autoregressive noise; if they resemble them much, nothing is
-  decided.
-* **Own noise.** A few pairs hardly show that runs resemble each other. What
-  changes slowly in the machine is in both sides of a pair, but what changes
-  slowly in the guest alone looks like a loss. So the loss of a guest that
-  varies more than native is decided only if it is far from the bound, compared
-  with its own noise; the more runs resemble the one before, the farther.
+* **Distance.** Rare runs that were not measured may change the mean, and
+  correlated runs look more precise than they are. Therefore a loss that is
+  nearer to the bound than :data:`DISTANCE` times the bound, divided by the
+  square root of the number of losses, is not decided.
+* **Resemblance.** If losses are correlated with those before them, the
+  interval is widened as for autoregressive noise. If the correlation is high,
+  nothing is decided.
+* **Own noise.** A few pairs hardly show a correlation. Slow changes of the
+  machine affect both sides of a pair, but slow changes of the guest alone look
+  like a loss. Therefore the loss of a guest that varies more than native is
+  decided only if it is far from the bound compared with the guest's own noise;
+  the higher the correlation, the farther.
 
 Stragglers are judged by their number and length
-(:mod:`hpcvirt.bench.analysis.stragglers`). In the mean time, typical runs of
-their side stand for them.
+(:mod:`hpcvirt.bench.analysis.stragglers`). In the mean time, they are replaced
+by typical runs of their side.
 """
 
 import dataclasses
@@ -44,16 +45,16 @@ from hpcvirt.bench.analysis import stats
 
 #: See above.
 DISTANCE = 1.5
-#: A larger bound asks for no more than this one.
+#: A larger bound requires no larger distance than this one.
 _BOUND = 0.05
-#: Losses that are independent are correlated by less than this, divided by the
-#: square root of their number, in 14 of 15 cases.
+#: In 14 of 15 cases, the correlation of independent losses is less than this,
+#: divided by the square root of their number.
 _RESEMBLE = 1.5
-#: The mean correlation over a tenth of all distances at which nothing is
-#: decided, divided in the same way.
+#: Nothing is decided if the mean correlation over a tenth of all distances is
+#: higher than this, divided in the same way.
 _RESEMBLE_MUCH = 1.5
-#: The logarithm of the ratio of both standard deviations is larger than this
-#: number of standard errors if the guest varies by itself.
+#: The guest has own noise if the logarithm of the ratio of both standard
+#: deviations exceeds this number of standard errors.
 _OWN = 2.0
 #: Such a guest has to be farther from the bound than its own noise times the
 #: larger one of (correlation + _UNSEEN) x _FEW / (n^2 - 10), which keeps the
@@ -68,15 +69,13 @@ _SEEN = 3.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Losses:
-    """The evidence of some pairs on both losses.
+    """The evidence of some pairs about both losses.
 
     :ivar mean: the loss of the mean time, None if it is that of a typical run
-    :ivar widening: how many times as wide the interval is, since losses
-        resemble those before them
+    :ivar widening: the factor by which correlation widens the interval
     :ivar room: a loss that is nearer to the bound than this is not decided
-    :ivar has_own_noise: whether the noise of the guest alone asks for the room
-    :ivar resemblance: why losses that resemble each other decide nothing, None
-        if they may
+    :ivar has_own_noise: whether the guest's own noise determines the room
+    :ivar resemblance: why correlated losses decide nothing, None if they may
     """
 
     typical: stats.Estimate
@@ -88,7 +87,7 @@ class Losses:
 
     @property
     def loss(self) -> float:
-        """That of a typical run."""
+        """The loss of a typical run."""
         return self.typical.loss
 
     def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
@@ -107,8 +106,8 @@ class Losses:
     def p_within(self, limit: float) -> float:
         """Return the p-value of both losses being at most the limit.
 
-        Either a typical run is beyond it; or the mean time is, and a typical
-        run is clearly not: where it may be, it decides.
+        The typical run decides, unless it is clearly within the limit: then
+        the mean time decides.
         """
         return min(self._p_within(self.typical, limit),
                    max(self._p_within(self.mean or self.typical, limit),
@@ -123,7 +122,7 @@ class Losses:
                 else found.p_within(self._narrowed(limit)))
 
     def _narrowed(self, limit: float) -> float:
-        """Return where a limit is if the losses varied in full."""
+        """Move a limit towards the loss instead of widening the interval."""
         return self.loss + (limit - self.loss) / self.widening
 
     def _widened(self, found: stats.Estimate,
@@ -135,13 +134,13 @@ class Losses:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caution:
-    """How far the conditions must hold.
+    """What the strictness of the conditions depends on.
 
     :ivar limit: the largest acceptable loss, None if there is no bound
-    :ivar figures: number of figures that are judged together: one of many
-        nearly always looks skewed by chance
+    :ivar figures: number of figures that are judged together; of many figures,
+        one nearly always looks skewed by chance
     :ivar looks: number of verdicts on growing numbers of boots, each of which
-        is a further chance to be too near
+        may be wrong because the loss is near the bound
     """
 
     limit: float | None = None
@@ -149,7 +148,7 @@ class Caution:
     looks: int = 1
 
     def find_room(self, count: int) -> float:
-        """Return how near to the bound this number of losses may not be."""
+        """Return the distance from the bound that a loss must exceed."""
         if self.limit is None:
             return 0.0
         return (DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
@@ -158,7 +157,7 @@ class Caution:
 
     def find_own_noise(self, native: Sequence[float],
                        guest: Sequence[float]) -> float:
-        """Return by how much a guest varies beyond what native explains.
+        """Return the standard deviation that native does not explain.
 
         :param native: logarithms of the values, of at least two pairs
         """
@@ -169,7 +168,7 @@ class Caution:
 
     def find_own_room(self, own: float, correlation: float,
                       count: int) -> float:
-        """Return how near to the bound a guest may not be for its own noise.
+        """Return the distance that own noise requires, see :meth:`find_room`.
 
         :param own: see :meth:`find_own_noise`
         :param correlation: of the losses with those before them
@@ -183,7 +182,7 @@ class Caution:
             / stats.quantile(stats.ALPHA), _widen(hidden) / math.sqrt(count))
 
     def allow(self, errors: float) -> float:
-        """Return how many standard errors are no sign, among all figures."""
+        """Return how many standard errors are allowed for several figures."""
         by_chance = 1 - statistics.NormalDist().cdf(errors)
         return stats.quantile(by_chance / self.figures)
 
@@ -194,7 +193,7 @@ def estimate(losses: Sequence[float], usual: Sequence[float],
     """Estimate both losses from at least one pair.
 
     :param losses: in the order of measurement
-    :param usual: the same without stragglers, in that order
+    :param usual: the same with stragglers replaced
     :param mean_loss: the logarithm of the ratio of the mean times, without
         stragglers
     :param own: noise of the guest alone
@@ -217,13 +216,13 @@ def estimate(losses: Sequence[float], usual: Sequence[float],
 
 
 def _widen(correlation: float) -> float:
-    """Return how many times as wide autoregressive noise makes an interval."""
+    """Return the factor by which autoregressive noise widens an interval."""
     return math.sqrt((1 + correlation) / (1 - correlation))
 
 
 def explain_resemblance(losses: Sequence[float],
                         caution: Caution) -> str | None:
-    """Say why losses that resemble each other decide nothing; None if not.
+    """Return why correlated losses decide nothing, None if they may.
 
     :param losses: in the order of measurement, without stragglers
     """
@@ -237,7 +236,7 @@ def explain_resemblance(losses: Sequence[float],
 
 
 def find_least(distance: float, limit: float, own: float = 0.0) -> int:
-    """Return the number of losses that decide at a distance from the bound.
+    """Return how many losses can decide at a distance from the bound.
 
     :param own: noise of the guest alone
     """

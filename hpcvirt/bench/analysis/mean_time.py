@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimate the loss of the mean time, where losses are skewed.
+"""Estimate the loss of the mean time if losses are skewed.
 
-It is judged by Student's t with the correction of Hall for skewness
-[Hall-1992].
+It is judged by Student's t with Hall's correction for skewness [Hall-1992].
 """
 
 import dataclasses
@@ -13,18 +12,17 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import stats
 
-#: Losses are called skewed if this number of standard errors says so, by their
-#: skewness or by the distance of their mean from their median. Both have these
-#: errors if the losses are normal.
+#: Losses are skewed if their skewness, or the distance of their mean from
+#: their median, exceeds this number of standard errors of normal losses.
 SKEWED = 2.0
 _MEDIAN_ERROR = math.sqrt(math.pi / 2 - 1)
-#: The skewness that needs no correction.
+#: Up to this skewness, no correction is needed.
 _NO_SKEWNESS = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MeanTime:
-    """The loss of the mean time, of skewed losses.
+    """The loss of the mean time if losses are skewed.
 
     :ivar loss: the mean
     :ivar deviation: standard deviation of a loss
@@ -49,7 +47,7 @@ class MeanTime:
         return self._at(limit).p_within(0.0)
 
     def _at(self, limit: float) -> stats.Normal:
-        """Return what has Student's t distribution at a limit."""
+        """Return the corrected statistic at a limit."""
         distance = (self.loss - limit) / self.deviation
         if abs(self.skewness) > _NO_SKEWNESS:
             distance = ((1 + self.skewness * distance / 3) ** 3
@@ -58,7 +56,7 @@ class MeanTime:
                             self.count - 1)
 
     def _limit(self, statistic: float) -> float:
-        """Return the limit at which the statistic has a value."""
+        """Return the limit at which the statistic has this value."""
         distance = statistic / math.sqrt(self.count)
         if abs(self.skewness) > _NO_SKEWNESS:
             distance -= self.skewness / (6 * self.count)
@@ -69,9 +67,9 @@ class MeanTime:
 
 def estimate(losses: Sequence[float], mean_loss: float,
              errors: float) -> MeanTime | None:
-    """Estimate the mean time of skewed losses; None if they are not.
+    """Estimate the mean time of skewed losses, None if they are not skewed.
 
-    :param errors: number of standard errors that are no sign
+    :param errors: number of standard errors that do not show skewness
     """
     count, mean = len(losses), statistics.fmean(losses)
     variance = statistics.pvariance(losses, mean)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Say what a run can decide, before it begins and after it has not.
+"""Compute what a run can decide, before it begins or after it was undecided.
 
-How far from its bound a guest has to be depends on the noise of its runs, on
-the number of pairs, or of boots where these are what repeats, and on the
-number of figures that are judged together. For log-normal noise this is known
-in advance; all else needs more.
+The distance from the bound at which a guest is decided depends on the noise of
+its runs, on the number of pairs (or of boots, if each boot counts once), and
+on the number of figures that are judged together. It is known in advance for
+log-normal noise; other noise needs more pairs.
 """
 
 import bisect
@@ -18,16 +18,16 @@ from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 
-#: So much of the evidence of a mean do signed ranks use.
+#: The efficiency of signed ranks compared with the mean.
 _EFFICIENCY = 0.955
-#: Few losses need more than many by the square of the quantile / (this number
-#: x losses): within 5 % of what is simulated for all that can decide.
+#: Few losses need a distance that is larger by the square of the quantile /
+#: (this number x losses), within 5 % of simulations.
 _FEW = 3.2
 _NORMAL = statistics.NormalDist()
 
 
 def find_reach(count: int, figures: int = 1) -> float:
-    """Return how far from its bound a loss is decided in 4 of 5 cases.
+    """Return the distance from its bound that decides a loss in 4 of 5 cases.
 
     :param count: number of losses
     :param figures: number of figures that are judged together, all at the
@@ -51,9 +51,9 @@ def find_decided(interval: judgement.Interval, limit: float,
                  room: float = 0.0) -> tuple[float, float]:
     """Return the ratios that such an interval decides in 4 of 5 cases.
 
-    :param limit: the ratio that decides
+    :param limit: the ratio of the bound
     :param room: a loss that is nearer to the bound than this is not decided
-    :returns: the one below the limit and the one above it
+    :returns: the ratio below the limit and the ratio above it
     """
     half = math.log(interval.high / interval.low) / 2
     distance = half * (_NORMAL.inv_cdf(interim_analyses.POWER)
@@ -63,10 +63,10 @@ def find_decided(interval: judgement.Interval, limit: float,
 
 def find_margin(variation: float, count: int, figures: int,
                 pairs: int, limit: float) -> float:
-    """Return how far from its bound a guest is decided in 4 of 5 cases.
+    """Return the distance from its bound that decides a guest, 4 of 5 times.
 
-    :param variation: coefficient of variation of a single run, in both sides
-    :param count: number of pairs, or of boots that do not differ otherwise
+    :param variation: coefficient of variation of a single run, on both sides
+    :param count: number of pairs, or of boots without noise of their own
     :param pairs: number of pairs
     :param limit: the largest acceptable loss
     """
@@ -77,9 +77,9 @@ def find_margin(variation: float, count: int, figures: int,
 
 
 def find_pairs(variation: float, distance: float, figures: int) -> int | None:
-    """Return the least number of pairs that decides a guest without loss.
+    """Return the smallest number of pairs that decides a guest without loss.
 
-    :param distance: of the bound
+    :param distance: the loss at the bound
     :returns: None if it is more than
         :data:`hpcvirt.bench.analysis.interim_analyses.MAX_PAIRS`
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn the samples of a run into pairs of values, or say why not."""
+"""Convert the samples of a run to pairs of values, if they are valid."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -11,21 +11,21 @@ from hpcvirt.bench.analysis import confounders
 from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import expectation
 
-#: Fewer losses decide nothing, wherever they are.
+#: Fewer losses cannot decide anything.
 MIN_PAIRS = 5
-#: Pairs if the user does not give a number, and one that decides what there is
-#: to decide.
+#: The default number of pairs.
 USUAL_PAIRS = 10
 
 
 @dataclasses.dataclass(frozen=True)
 class MetricValues:
-    """The values of one metric in both sides.
+    """The values of one metric on both sides.
 
     :ivar pairs: numbers of the pairs, empty if the sides are not paired
-    :ivar launches: the launch of the guest for each of its values, as named
-        when it was measured; empty if at least one is unknown
-    :ivar boots: the same as the guest itself tells them apart
+    :ivar launches: the launch id of each guest value; empty if at least one is
+        unknown
+    :ivar boots: the boot id that the guest itself reported for each value;
+        empty if at least one is unknown
     """
 
     native: tuple[float, ...]
@@ -36,7 +36,7 @@ class MetricValues:
 
 
 def explain_invalid(run: record.Run) -> str | None:
-    """Say why a run does not count at all; None if it does.
+    """Return why a run is invalid, None if it is valid.
 
     A run is invalid if any sample, warm-ups included, failed its own check,
     or if the samples did not run the same thing on the same kind of machine.
@@ -62,9 +62,9 @@ def metrics(run: record.Run) -> tuple[str, ...]:
 
 
 def values(run: record.Run, metric: str) -> MetricValues:
-    """Collect both sides of a metric, pair by pair; only complete pairs.
+    """Collect the values of a metric from complete pairs.
 
-    :raises InvalidInput: if a pair has two samples in the same side
+    :raises InvalidInput: if a pair has two samples on one side
     """
     sides: dict[record.Side, dict[int, record.Sample]] = {
         side: {} for side in record.Side}
@@ -79,8 +79,8 @@ def values(run: record.Run, metric: str) -> MetricValues:
     native, guest = sides[record.Side.NATIVE], sides[record.Side.GUEST]
     pairs: tuple[int, ...] = ()
     if run.purpose is not record.Purpose.UNPAIRED:
-        # The number of pairs was fixed in advance: pairs that were added
-        # later, until the result looked right, do not count.
+        # The number of pairs is fixed in advance. Pairs beyond it, which may
+        # have been added until the result looked right, do not count.
         pairs = tuple(sorted(pair for pair in native.keys() & guest.keys()
                              if pair < run.planned_pairs))
         native, guest = ({pair: side[pair] for pair in pairs}
@@ -97,8 +97,8 @@ def values(run: record.Run, metric: str) -> MetricValues:
 def controls(run: record.Run, metric: str) -> MetricValues:
     """Collect the controls of a run with the native samples next to them.
 
-    :returns: the first of each two native samples as native, and the second
-        one as guest
+    :returns: the first of each two native samples as native, the second as
+        guest
     """
     found: dict[int, list[record.Sample]] = {}
     for sample in sorted(run.samples, key=lambda sample: sample.position):
@@ -120,7 +120,7 @@ def boot(environment: Mapping[str, str]) -> str:
 
 
 def explain_too_few(run: record.Run, found: MetricValues) -> str | None:
-    """Say why there are not enough values for a verdict; None if enough."""
+    """Return why there are too few values for a verdict, None if enough."""
     count = min(len(found.native), len(found.guest))
     what = 'samples on a side' if not found.pairs and count else 'pairs'
     if count < MIN_PAIRS:
@@ -136,7 +136,7 @@ def explain_too_few(run: record.Run, found: MetricValues) -> str | None:
 
 
 def disagreement(samples: Sequence[record.Sample]) -> str | None:
-    """Say in what samples did not run the same thing; None if they did."""
+    """Return how samples did not run the same thing, None if they did."""
     def differ(what: str, one: object, first: record.Sample, other: object,
                second: record.Sample) -> str:
         return (f'not the same {what} is {one} in {first.side} pair '
@@ -147,7 +147,7 @@ def disagreement(samples: Sequence[record.Sample]) -> str | None:
         before, now = first.outcome.parameters, second.outcome.parameters
         for name in {**before, **now}:
             one, other = before.get(name), now.get(name)
-            # It may be of one guest: ``N@GUEST``.
+            # The name may have a guest as its suffix: ``N@GUEST``.
             kind = first.outcome.kinds.get(name.partition('@')[0])
             if one is None or other is None or not expectation.is_same(
                     kind, one, other):

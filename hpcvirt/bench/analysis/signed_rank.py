@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimate the loss in a guest from pairs, whatever their distribution.
+"""Estimate the loss of a guest from pairs by a rank test.
 
 The pairs are judged by Wilcoxon's signed-rank test [Wilcoxon-1945], and the
 interval holds the losses that the test does not reject [Hodges-Lehmann-1963].
-Both are exact if the losses are distributed symmetrically around the true
-one. The difference of two sides with the same noise is, however long the tail
-of that noise, because each side is as likely as the other to meet it. A few
-runs that are several times slower widen the interval little, whereas they
-make a t interval useless.
+Both are exact if the losses are distributed symmetrically around the true one.
+This holds for the difference of two sides with the same noise, even if the
+noise has a long tail, because it is equally likely on both sides. A few runs
+that are several times slower hardly widen the interval, whereas they make a t
+interval useless.
 
-Even losses that are all on one side of a bound are no better evidence than
-their number: 5 losses have a p-value of 1 / 32 however far away they are.
-Hence several figures that are judged together need more pairs than one
-(:func:`find_least`). No other distribution decides in their place: one that
-looks at how far away the losses are is wrong in half of all cases if 5 pairs
-of 23 figures have noise of two levels.
+The evidence is limited by the number of losses: 5 losses that are all on one
+side of a bound have a p-value of 1 / 32, however far away they are. Hence
+several figures that are judged together need more pairs than one
+(:func:`find_least`). A test that uses the distance of the losses does not
+replace more pairs: it is wrong in half of all cases for 5 pairs of 23 figures
+if the noise has two levels.
 """
 
 import bisect
@@ -30,14 +30,14 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import stats
 
-#: Up to this number of pairs the distribution is counted, beyond it is
-#: normal to within 0.001.
+#: Up to this number of pairs, the distribution is counted. Beyond it, the
+#: normal distribution is used, with an error of at most 0.001.
 _COUNTED = 60
 #: The same for two rank sums, which take longer to count.
 _BOTH_COUNTED = 40
 #: Steps of the integral that replaces the count.
 _STEPS = 200
-#: A level that was calculated may be smaller than the one meant by this part.
+#: Tolerance for rounding errors of a calculated level.
 _ROUNDING = 1 + 1e-9
 
 
@@ -47,8 +47,8 @@ class SignedRank:
 
     :ivar averages: the means of all pairs of losses, each loss with itself
         included, ascending; for the sign test, the losses
-    :ivar chance: that at most a number of the averages are on one side of the
-        true loss
+    :ivar chance: a function that returns the chance that at most this number
+        of the averages are on one side of the true loss
     """
 
     averages: tuple[float, ...]
@@ -86,7 +86,7 @@ def estimate(losses: Iterable[float]) -> SignedRank:
 
 
 def estimate_by_signs(losses: Sequence[float]) -> SignedRank:
-    """Estimate the median by the sign test, which any distribution allows."""
+    """Estimate the median by the sign test, for any distribution."""
     count = len(losses)
     return SignedRank(tuple(sorted(losses)), lambda below: sum(
         math.comb(count, number) for number in range(below + 1)) / (
@@ -94,24 +94,24 @@ def estimate_by_signs(losses: Sequence[float]) -> SignedRank:
 
 
 def find_least(share: float) -> int:
-    """Return the least number of losses that can decide.
+    """Return the smallest number of losses that can decide.
 
-    :param share: of the chance of an error, 1 / figures for a figure among
-        several
+    :param share: the share of the chance of an error, 1 / figures for one of
+        several figures
     """
     return math.ceil(-math.log2(share * stats.ALPHA))
 
 
 @functools.lru_cache(maxsize=1024)
 def find_critical(count: int, level: float) -> int:
-    """Return the largest rank sum that the test rejects, -1 if none."""
+    """Return the largest rank sum that the test rejects, or -1."""
     return bisect.bisect_right(
         range(count * (count + 1) // 2 + 1), level * _ROUNDING,
         key=functools.partial(find_chance, count)) - 1
 
 
 def find_chance(count: int, rank_sum: int) -> float:
-    """Return the chance of a rank sum of at most this one."""
+    """Return the chance of at most this rank sum."""
     if count <= _COUNTED:
         return _distribution(count)[rank_sum]
     middle = count * (count + 1) / 4
@@ -122,16 +122,16 @@ def find_chance(count: int, rank_sum: int) -> float:
 def find_both(first: int, first_sum: int, count: int, rank_sum: int) -> float:
     """Return the chance that two rank sums are at most these.
 
-    It is the same for all noise that does not change during the run.
+    It holds for any noise that does not change during the run.
 
     :param first: number of the first losses, fewer than all
-    :param first_sum: largest rank sum of the first losses, which the test
-        rejects
-    :param rank_sum: the same of all losses
+    :param first_sum: a rank sum of the first losses that the test rejects
+    :param count: number of all losses
+    :param rank_sum: a rank sum of all losses that the test rejects
     """
     if count <= _BOTH_COUNTED:
         return _count_both(first, count)[first_sum][rank_sum]
-    # The correlation is that of the rank sums.
+    # The correlation of the two rank sums.
     related = math.sqrt(first * (2 * first + 1) * (count + 1)
                         / ((first + 1) * count * (2 * count + 1)))
     normal = statistics.NormalDist()
@@ -149,10 +149,10 @@ def find_both(first: int, first_sum: int, count: int, rank_sum: int) -> float:
 def _count_both(first: int, count: int) -> tuple[tuple[float, ...], ...]:
     """Count the ways to both rank sums, up to those that a test rejects.
 
-    The losses are taken in the order of their ranks. Each is one of the first
-    or not, and each adds its ranks to both sums or not. The ways to one sum of
-    the first losses are the digits of a single number, whose places are the
-    sums of all losses.
+    The losses are taken in the order of their ranks. Each one is among the
+    first losses or not, and adds its ranks to the sums or not. For each sum of
+    the first losses, the ways are stored as digits of one number, whose places
+    are the sums of all losses.
     """
     most, other = (find_critical(each, stats.ALPHA)
                    for each in (first, count))
@@ -162,7 +162,7 @@ def _count_both(first: int, count: int) -> tuple[tuple[float, ...], ...]:
     ways = [[0] * (most + 1) for _ in range(first + 1)]
     ways[0][0] = 1
     for rank in range(1, count + 1):
-        # With fewer of the first losses by now, not all can follow.
+        # With fewer of the first losses so far, the rest could not follow.
         for place in range(min(rank, first),
                            max(0, rank - count + first) - 1, -1):
             before = ways[place - 1] if place else [0] * (most + 1)

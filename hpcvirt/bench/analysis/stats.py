@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Estimate the loss in a guest from a few noisy pairs.
+"""Estimate the loss of a guest from a few noisy runs.
 
 A *loss* is the logarithm of a ratio, with the sign chosen so that a positive
 number means a slower guest: ln(native / guest) for a rate, ln(guest / native)
-for a time. On this scale a slowdown has the same size for rates and times,
+for a time. On this scale, a slowdown has the same size for rates and times,
 and ratios average correctly. Losses are compared with a limit, the largest
 acceptable loss.
 
-Pairs are judged by :mod:`hpcvirt.bench.analysis.signed_rank`, sides that were
-not measured in pairs by Student's t distribution. It comes from scipy, which
-is imported for the first such verdict only: it takes as long to load as
-everything else.
+Pairs are judged by :mod:`hpcvirt.bench.analysis.signed_rank`, unpaired sides
+by Student's t distribution. This needs scipy, which is imported only for the
+first such verdict, because it takes as long to load as everything else.
 
-Intervals instead of single runs: [Georges-2007]. Repetitions and ratios:
-[Kalibera-Jones-2013].
+[Georges-2007] explains why intervals are needed instead of single runs;
+[Kalibera-Jones-2013] covers repetitions and ratios.
 """
 
 import dataclasses
@@ -29,29 +28,29 @@ from typing import Protocol
 from hpcvirt import exception
 from hpcvirt.bench.model import outcome
 
-#: The promised chance that a guest exactly at the bound passes, and that it
-#: fails.
+#: The promised largest chance that a guest exactly at the bound passes, and
+#: that it fails.
 PROMISED = 0.05
-#: What a verdict spends of it, which is less: the tail takes 0.25 %
-#: (:mod:`hpcvirt.bench.analysis.stragglers`), and noise that a run leaves for
-#: the next one needs a margin.
+#: The part of PROMISED that a verdict spends. The tail takes 0.25 %
+#: (:mod:`hpcvirt.bench.analysis.stragglers`), and correlated noise needs a
+#: margin.
 ALPHA = 0.0425
 
 #: Confidence of each end of an interval.
 LEVEL = 1 - ALPHA
 
-#: Losses closer than this are equal: it is far below the resolution of any
-#: clock, and above the rounding errors of floating-point sums.
+#: Losses that differ by less are equal. This is far below the resolution of
+#: any clock, and above the rounding errors of floating-point sums.
 EQUAL = 1e-12
 
-#: Makes the median absolute deviation of normal noise its standard deviation.
+#: Standard deviation / median absolute deviation of normal noise.
 _NORMAL = 1.4826
 
-#: The correlation of successive runs is underestimated from a few of them, by
-#: (a + b x correlation) / runs. With these figures the error rates hold for
-#: correlations up to 0.5 and at least 5 runs in each side.
+#: A few runs underestimate the correlation of successive runs by
+#: (a + b x correlation) / runs. With these figures, the error rates hold for
+#: correlations up to 0.5 and at least 5 runs on each side.
 _BIAS = (2.0, 4.0)
-#: A stronger correlation than this cannot be told from a trend.
+#: A higher correlation than this cannot be distinguished from a trend.
 LARGEST_CORRELATION = 0.9
 
 
@@ -71,19 +70,19 @@ class Estimate(Protocol):
     def p_beyond(self, limit: float) -> float:
         """Return the p-value of a loss of at least the limit.
 
-        Its one-sided test is rejected for a PASS.
+        A PASS rejects this one-sided hypothesis.
         """
 
     def p_within(self, limit: float) -> float:
         """Return the p-value of a loss of at most the limit.
 
-        Its one-sided test is rejected for a FAIL.
+        A FAIL rejects this one-sided hypothesis.
         """
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cautious:
-    """The loss of the first of several estimates; all must reject a test."""
+    """The first of several estimates; all must reject a hypothesis."""
 
     estimates: tuple[Estimate, ...]
 
@@ -103,7 +102,7 @@ class Cautious:
         return max(each.p_within(limit) for each in self.estimates)
 
 
-#: About the largest exponent of e with a result.
+#: About the largest exponent of e that does not overflow.
 EXTREME = 700.0
 
 
@@ -113,8 +112,8 @@ class Normal:
 
     :ivar error: standard error of the mean; 0 if nothing varied
     :ivar freedom: degrees of freedom
-    :ivar least_p: no p-value is smaller: that of ranks if the sides do not
-        overlap, since t has none of its own for noise that is not normal
+    :ivar least_p: the smallest p-value, which is that of ranks if the sides do
+        not overlap, because t may give too small ones for other noise
     :raises Unreachable: by each method, if scipy is not installed
     """
 
@@ -149,24 +148,21 @@ def loss_of_ratio(ratio: float, direction: outcome.Direction) -> float:
 
 
 def ratio_of_loss(value: float, direction: outcome.Direction) -> float:
-    """Convert a loss to a ratio guest / native.
-
-    An interval of two pairs may end beyond all floating-point numbers.
-    """
+    """Convert a loss to a ratio guest / native, without overflow."""
     exponent = -value if direction is outcome.Direction.UP else value
     return math.exp(max(-EXTREME, min(exponent, EXTREME)))
 
 
 def estimate_unpaired(native: Sequence[float],
                       guest: Sequence[float]) -> Normal:
-    """Estimate the mean loss from at least two runs in each side.
+    """Estimate the mean loss from at least two runs on each side.
 
-    Uses Welch's interval: the sides may vary by different amounts. Each side
-    was measured by itself, so that a slow change of its machine looks like a
-    loss. How much runs resemble those before them tells how slowly it
-    changes, and how many runs count as one.
+    Welch's interval allows for different variances of the sides. A slow change
+    of the machine of one side looks like a loss. Therefore the correlation of
+    successive runs determines how many runs count as one.
 
     :param native: logarithms of the time per work, in the order of measurement
+    :param guest: the same for the guest
     """
     sides = (native, guest)
     mean = statistics.fmean(guest) - statistics.fmean(native)
@@ -186,7 +182,7 @@ def estimate_unpaired(native: Sequence[float],
 
 
 def _correlation(values: Sequence[float]) -> float:
-    """Estimate how much values resemble those before them, 0 to 0.9."""
+    """Estimate the correlation of successive values, 0 to 0.9."""
     found = autocorrelation(values, 1)
     if found:
         found += (_BIAS[0] + _BIAS[1] * found) / len(values)
@@ -196,7 +192,7 @@ def _correlation(values: Sequence[float]) -> float:
 def autocorrelation(values: Sequence[float], distance: int) -> float:
     """Return the correlation of values with those at a distance before them.
 
-    :returns: 0 if all values are equal
+    It is 0 if all values are equal.
     """
     mean = statistics.fmean(values)
     deviations = [value - mean for value in values]
@@ -210,8 +206,8 @@ def autocorrelation(values: Sequence[float], distance: int) -> float:
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values by Holm's method [Holm-1979].
 
-    If each adjusted value is compared with the level, the chance of any false
-    rejection is at most the level, however the tests depend on each other.
+    If adjusted values are compared with a level, the chance of any false
+    rejection is at most this level, even if the tests depend on each other.
     """
     count = len(p_values)
     order = sorted(range(count), key=p_values.__getitem__)
@@ -222,7 +218,7 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def quantile(chance: float) -> float:
-    """Return what a normal value exceeds with this chance."""
+    """Return the value that a standard normal one exceeds with this chance."""
     return statistics.NormalDist().inv_cdf(1 - chance)
 
 

@@ -2,12 +2,12 @@
 
 """Judge the tail: runs of a guest that are much slower than its other runs.
 
-The loss of a guest is that of a typical run, which a few slow runs hardly
-change. But a guest of which one run in twenty takes ten times as long is a
-bad guest: exactly that happened to a site which had tested its guests for
-weeks [CERN-HEPiX-2015]. So the tail has a judgement of its own, by the number
-of such runs and by their length. A run that failed, hung or was stopped at its
-time limit is a straggler of unbounded length.
+A few slow runs hardly change the loss of a typical run. But a guest is bad if
+one run in twenty takes ten times as long, as happened to a site that had
+tested its guests for weeks [CERN-HEPiX-2015]. Therefore the tail is judged
+separately, by the number of such runs, the *stragglers*, and by their length.
+A run that failed, hung or reached its time limit is a straggler of infinite
+length.
 """
 
 import dataclasses
@@ -23,15 +23,15 @@ from hpcvirt.bench.model import judgement
 MIN_LOSS = math.log(1.2)
 DEVIATIONS = 6.0
 #: Stragglers of the guest are longer than those of native if the longest one
-#: loses this number of times as much time.
+#: loses more than this many times as much time.
 LONGER = 2.0
-#: Chance of a FAIL for the tail of a guest that is as good as native, one half
-#: of it for the number of stragglers and one for their length.
+#: The chance that the tail of a guest that is as good as native fails: one
+#: half by the number of stragglers and one half by their length.
 ALPHA = 0.0025
-#: A guest with more stragglers than native, which has some as well, is not
-#: held up by a difference that chance makes more often than this.
+#: If native has stragglers too, the guest may have more of them, unless the
+#: chance of this difference is less than this.
 _OFTEN = 0.2
-#: Confidence that no larger part of all runs are stragglers.
+#: The confidence that no larger part of all runs are stragglers.
 LEVEL = 0.95
 
 
@@ -39,13 +39,11 @@ LEVEL = 0.95
 class Stragglers:
     """Runs that are much slower than the others of their side.
 
-    :ivar in_native: losses of the native stragglers against their median
-    :ivar in_guest: the same of the guest; those of failed runs are infinite
-    :ivar runs: numbers of native runs and of runs of the guest, failed ones
-        included
-    :ivar mean_loss: logarithm of the ratio of the mean times of a run, in
-        which stragglers count in full; infinite if more runs of the guest
-        failed
+    :ivar in_native: losses of the native stragglers against the native median
+    :ivar in_guest: the same for the guest; losses of failed runs are infinite
+    :ivar runs: numbers of native and guest runs, failed ones included
+    :ivar mean_loss: logarithm of the ratio of the mean times, stragglers
+        included; infinite if more guest runs than native runs failed
     :ivar other_loss: the same without stragglers
     """
 
@@ -67,26 +65,26 @@ class Stragglers:
 
     @property
     def p(self) -> float:
-        """The chance of this number in the guest if native had as many."""
+        """The chance of the guest's number if both sides were alike."""
         return find_chance(self.native, self.guest, *self.runs)
 
     @property
     def p_length(self) -> float:
-        """The chance of as many that are longer than any of native."""
+        """The chance of the guest's number that exceed all native ones."""
         longest = max(self.in_native, default=0.0)
         return find_chance(0, sum(loss > longest for loss in self.in_guest),
                            *self.runs)
 
     @property
     def is_longer(self) -> bool:
-        """Whether the longest of the guest lost much more than of native."""
+        """Whether the guest's longest lost much more than the native one."""
         native, guest = (_lost(max(side, default=0.0))
                          for side in (self.in_native, self.in_guest))
         return guest > LONGER * native
 
     @property
     def worst_loss(self) -> float:
-        """The loss of the mean times if the guest has most stragglers."""
+        """The loss of the mean times with :attr:`most` guest stragglers."""
         if self.mean_loss == math.inf:
             return math.inf
         native, guest = (
@@ -101,9 +99,9 @@ class Stragglers:
         """Judge the tail.
 
         :param limit: the largest acceptable loss
-        :param share: of the chance of an error
-        :param together: those of all figures that are judged together, this
-            one included
+        :param share: the share of a single run's chance of an error
+        :param together: the stragglers of all figures that are judged
+            together, this one included
         """
         is_worse = self.guest > self.native or self.is_longer
         if not is_worse or self.worst_loss <= limit:
@@ -121,8 +119,8 @@ class Stragglers:
     def _is_usual(self, together: Sequence['Stragglers']) -> bool:
         """Whether native has such stragglers in any of several figures.
 
-        Each figure alone has too few of them to tell, and of many figures one
-        nearly always has more in the guest by chance.
+        A single figure has too few stragglers to tell, and of many figures,
+        one nearly always has more in the guest by chance.
         """
         native = [loss for each in together for loss in each.in_native]
         longer = sum(loss > max(native, default=0.0)
@@ -136,9 +134,9 @@ class Stragglers:
 
     @property
     def most(self) -> float:
-        """The largest part of all runs of the guest that may be stragglers.
+        """The largest part of all guest runs that may be stragglers.
 
-        It is the end of the exact interval of 95 % for their number.
+        It is the end of the exact one-sided 95 % interval.
         """
         runs = self.runs[1]
         low, high = self.guest / runs, 1.0
@@ -155,8 +153,10 @@ def find(native: Sequence[float], guest: Sequence[float],
          failed: tuple[int, int] = (0, 0)) -> Stragglers:
     """Find the stragglers of both sides.
 
-    :param native: logarithms of the time per work, or of its inverse negated
-    :param failed: number of further runs of both sides that did not end
+    :param native: logarithms of the time per work, or negated logarithms of
+        its inverse
+    :param guest: the same for the guest
+    :param failed: numbers of further runs of both sides that failed
     """
     usual = replace(native, guest)
     slow_native, slow_guest = (
@@ -174,7 +174,7 @@ def find(native: Sequence[float], guest: Sequence[float],
 
 def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
     """Return the logarithm of the ratio of the mean times."""
-    # Logarithms of times may be beyond what has an exponential.
+    # Avoid an overflow of the exponential.
     shift = max((*native, *guest))
     means = [statistics.fmean(math.exp(value - shift) for value in side)
              for side in (native, guest)]
@@ -183,7 +183,7 @@ def compare_means(native: Sequence[float], guest: Sequence[float]) -> float:
 
 def replace(native: Sequence[float], guest: Sequence[float],
             ) -> tuple[list[float], list[float]]:
-    """Replace stragglers by typical runs of their side."""
+    """Replace stragglers by the median of their side."""
     least = max(MIN_LOSS, DEVIATIONS * stats.robust_deviation([
         value - statistics.median(side) for side in (native, guest)
         for value in side]))
@@ -195,10 +195,9 @@ def replace(native: Sequence[float], guest: Sequence[float],
 
 
 def count_runs(part: float) -> int:
-    """Return the number of runs that exclude a part of stragglers.
+    """Return how many runs without stragglers exclude a part of stragglers.
 
-    If none of them is a straggler, no larger part of all runs is one
-    with a confidence of 95 %.
+    The confidence that no larger part of all runs are stragglers is 95 %.
     """
     return math.ceil(math.log(1 - LEVEL) / math.log1p(-part))
 
@@ -210,7 +209,7 @@ def _lost(loss: float) -> float:
 
 def find_chance(in_native: int, in_guest: int, native: int,
                 guest: int) -> float:
-    """Return the chance of as many in the guest (Fisher's exact test)."""
+    """Return the chance of at least as many in the guest by Fisher's test."""
     total = in_native + in_guest
     ways = sum(math.comb(guest, number) * math.comb(native, total - number)
                for number in range(in_guest, min(total, guest) + 1))

@@ -2,23 +2,23 @@
 
 """Compare a host with its own past and with the other hosts.
 
-This is continuous benchmarking: weeks of tests before a change went into
-production did not show that a small part of the jobs would be ten times
-slower afterwards, on hosts that looked healthy [CERN-HEPiX-2015]. So figures
-are collected host by host and over time, and fixed rules name those that
-stand out: sudden changes, slow declines, and hosts behind the others.
+This is continuous benchmarking. At one site, weeks of tests before a change
+did not show that a small part of the jobs would be ten times slower in
+production, on hosts that looked healthy [CERN-HEPiX-2015]. Therefore figures
+are collected for each host over time, and fixed rules report sudden changes,
+slow declines, and hosts behind the others.
 
-Every look at a growing history is a chance for a false alarm, so each must be
-rarely wrong. A look compares the runs before and after each moment, and with a
-line, for a figure that changes little by little. If the best of these explains
-the history far better than a single level, the figure has changed, and the
-search goes on after the change. This is the t statistic of the change-point
-model of [Hawkins-2003], with two differences:
+Every look at a growing history is a chance for a false alarm, so each look
+must rarely be wrong. A look compares the runs before each moment with those
+after it, and all runs with a line, for gradual changes. If the best of these
+explains the history far better than a single level does, the figure has
+changed, and the search continues after the change. This is the t statistic of
+the change-point model of [Hawkins-2003], with two differences:
 
-* A run counts at most as far from the median as a few times the noise: a
-  straggler, even a few of them, cannot look like another level.
-* A figure that resembles the one before it drifts by itself. The number of
-  runs that tell no more than one is estimated, upwards, and they count as one.
+* The distance of a run from the median is limited to a few times the noise, so
+  that a few stragglers cannot look like another level.
+* Correlated figures drift by themselves. The number of runs with the
+  information of one is estimated conservatively, and they count as one.
 
 The error rates are in doc/source/reference/history-rates.rst.
 """
@@ -40,16 +40,16 @@ from hpcvirt.bench.model import record
 #: The number of runs after which a level is known.
 MIN_RUNS = 5
 #: The chance of a false alarm at one look, if runs are independent. It was
-#: chosen by simulation: over a hundred looks, also at runs that resemble each
-#: other, it stays below 5 %.
+#: chosen by simulation: over a hundred looks, the chance stays below 5 %, even
+#: if runs are correlated.
 _CHANGE_ALPHA = 2e-5
-#: A run counts at most this number of standard deviations.
+#: The distance of a run is limited to this number of standard deviations.
 _CLIP = 4.0
-#: Differences within half a per cent are noise, whatever they look like.
+#: Differences within half a percent are always noise.
 _MIN_NOISE = 0.005
-#: The correlation of runs in a row is known up to about 1 / sqrt(n), and
-#: underestimated by (a + b r) / n: the best of all levels and lines has been
-#: taken away from the runs. These figures were chosen by simulation, for
+#: The correlation of successive runs is known up to about 1 / sqrt(n), and
+#: underestimated by (a + b r) / n, because the best of all levels and lines
+#: has been subtracted. These figures were chosen by simulation for
 #: correlations up to 0.9 (benchmarks/history.py).
 _BIAS = (7.0, 4.0)
 _LARGEST_CORRELATION = 0.98
@@ -70,10 +70,10 @@ def changes(values: Sequence[float]) -> tuple[int, ...]:
     return tuple(found)
 
 
-# A look at a history repeats the looks before it.
+# A look at a history repeats all earlier looks.
 @functools.lru_cache(maxsize=1024)
 def _split(values: tuple[float, ...]) -> int | None:
-    """Find the change in all runs but those before the last change."""
+    """Find a change in the runs since the last change, None if none."""
     count = len(values)
     if count < 2 * MIN_RUNS:
         return None
@@ -88,11 +88,10 @@ def _split(values: tuple[float, ...]) -> int | None:
 
 
 def _best_fit(values: Sequence[float]) -> tuple[int, float, float]:
-    """Find whether two levels or a line explain some runs best.
+    """Fit two levels and a line to runs.
 
-    :returns: the number of runs before the other level, how much of the
-        variance is explained, 0 to 1, and the correlation of a run and the one
-        before it
+    :returns: the number of runs before the other level, the explained part of
+        the variance, and the correlation of successive runs
     """
     middle = statistics.median(values)
     # Changes hardly affect the steps between runs.
@@ -137,19 +136,19 @@ def _line(values: Sequence[float]) -> list[float]:
 
 
 #: A smaller change is never reported: the figures of a healthy host repeat
-#: within 1 to 3 per cent, and the score of a whole host within 4.5 (357 +/-
-#: 16 HS06 in [CERN-HEPiX-2015]).
+#: within 1 to 3 percent, and the score of a whole host within 4.5 percent (357
+#: +/- 16 HS06 in [CERN-HEPiX-2015]).
 MIN_CHANGE = 0.05
-#: With fewer hosts, none is behind.
+#: With fewer hosts, no host is reported as behind.
 MIN_HOSTS = 3
-#: The chance that one of several equal hosts looks behind, at one look. Looks
-#: at growing histories are alike: over all of them it stays below 5 %.
+#: The chance that one of several equal hosts looks behind at one look. Looks
+#: at a growing history are correlated: over all of them, it is below 5 %.
 _ALPHA = 0.01
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FigureKey:
-    """Identifies figures that can be compared over time on one host."""
+    """What figures of one host must share to be compared over time."""
 
     host: str
     label: str
@@ -162,14 +161,14 @@ class FigureKey:
 class TimeSeries:
     """A figure of one host over time.
 
-    :ivar times: ISO 8601, ascending
+    :ivar times: when the runs started, ISO 8601, ascending
     :ivar values: geometric means of the samples of each run
     :ivar drift: loss of the present level against the first one (0.1 is 10 %
-        worse); None if the figure did not change, or is near the first level
-        again
-    :ivar changed_at: when the first level ended; None if there is no drift
-    :ivar behind: loss of the present level against that of the other hosts;
-        None if it does not stand out
+        worse); None if the figure did not change, or has returned to the first
+        level
+    :ivar changed_at: when the first level ended, None if there is no drift
+    :ivar behind: loss of the present level against that of the other hosts,
+        None if it is not reported
     """
 
     key: FigureKey
@@ -184,10 +183,10 @@ class TimeSeries:
 
 @dataclasses.dataclass(frozen=True)
 class _Level:
-    """What a figure of a host is like since its last change.
+    """The level of a figure of a host since its last change.
 
-    :ivar loss: median of the logarithms, more is worse
-    :ivar error: standard error of it
+    :ivar loss: median of the losses
+    :ivar error: standard error of the median
     """
 
     loss: float
@@ -195,10 +194,11 @@ class _Level:
 
 
 def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
-    """Group all figures by host.
+    """Make the series of each figure of each host.
 
-    :returns: in the order of label, metric, side, host; without warm-ups and
-        samples that failed their own check
+    Warm-ups and samples that failed their own check are left out.
+
+    :returns: the series, sorted by label, metric, side and host
     """
     points: dict[FigureKey, dict[str, list[outcome.Metric]]] = {}
     for run in itertools.chain.from_iterable(
@@ -227,7 +227,7 @@ def time_series(results: Iterable[record.Result]) -> tuple[TimeSeries, ...]:
 
 def _of_host(key: FigureKey, points: dict[str, list[outcome.Metric]],
              ) -> tuple[TimeSeries, _Level | None]:
-    """Make the series of a host, and its present level if that is known."""
+    """Make the series of a host and its present level, None if unknown."""
     times = tuple(sorted(points))
     values = tuple(statistics.geometric_mean(
         metric.value for metric in points[time]) for time in times)
@@ -256,7 +256,7 @@ def _of_all_hosts(key: FigureKey) -> FigureKey:
 
 
 def _behind(host: str, levels: Mapping[str, _Level]) -> float | None:
-    """Compare a level with what the others let expect of another host.
+    """Return how far a host is behind the others, None if it is not.
 
     :param levels: of one figure, by host
     """

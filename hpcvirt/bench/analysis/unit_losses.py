@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Turn the values of a figure into losses: of pairs, launches or boots."""
+"""Convert the values of a figure to losses of pairs, launches or boots."""
 
 import operator
 import statistics
@@ -15,11 +15,11 @@ from hpcvirt.bench.model import outcome
 
 def find_units(values: sample_pairs.MetricValues, *,
                of_launch: bool) -> Sequence[str]:
-    """Return the launch of each value if the launches are what repeats.
+    """Return the launch of each value if each launch counts once, else none.
 
     Samples of one launch share its memory and placement, and say nothing
-    about the next. A guest that restarted once during a run was not launched
-    to compare launches.
+    about the next launch. If launches are unknown, boots count, but only from
+    MIN_PAIRS boots on, because a guest may restart by accident.
     """
     units, least = ((values.launches, 2) if values.launches
                     else (values.boots, sample_pairs.MIN_PAIRS))
@@ -31,8 +31,9 @@ def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
              before: int = 0) -> losses.Losses:
     """Estimate the loss of a guest; each of the units counts by its mean.
 
-    :param before: number of pairs of earlier attempts, which pairs of this one
-        do not resemble
+    :param units: see :func:`find_units`
+    :param before: number of pairs of earlier attempts, which are left out
+        when the correlation is checked
     """
     native, guest = find_times(values, direction)
     if not values.pairs:
@@ -50,7 +51,7 @@ def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
 
 def find_times(values: sample_pairs.MetricValues, direction: outcome.Direction,
                ) -> tuple[list[float], list[float]]:
-    """Return the logarithms of the times per work of both sides."""
+    """Return the logarithms of the time per work of both sides."""
     native, guest = (
         [stats.loss_of_ratio(value, direction) for value in side]
         for side in (values.native, values.guest))
@@ -59,7 +60,7 @@ def find_times(values: sample_pairs.MetricValues, direction: outcome.Direction,
 
 def _means(values: Sequence[float],
            launches: Sequence[str]) -> Sequence[float]:
-    """Return the mean of each launch; the values if no launch is given."""
+    """Return the mean of each launch, or the values without launches."""
     if not launches:
         return values
     return list(map(statistics.fmean, group(values, launches)))

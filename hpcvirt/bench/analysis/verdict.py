@@ -2,20 +2,23 @@
 
 """Decide PASS, FAIL, INCONCLUSIVE or INVALID.
 
-PASS: the worse end of the interval of the ratio is within the bound, for a
-typical run and for the mean time, and the guest has no stragglers that native
-has not. FAIL: its better end is beyond the bound, or the guest has clearly
-more stragglers. INCONCLUSIVE: neither, or too few pairs or launches, or a
-machine that cannot resolve the difference. INVALID: a sample failed its own
-check, or the figures are no evidence.
+PASS
+    The worse end of the interval of the ratio is within the bound, for a
+    typical run and for the mean time, and the guest has no more stragglers
+    than native.
+FAIL
+    The better end of the interval is beyond the bound, or the guest clearly
+    has more stragglers.
+INCONCLUSIVE
+    Neither holds, there are too few pairs or launches, or the machine cannot
+    resolve the difference.
+INVALID
+    A sample failed its own check, or the figures are no evidence.
 
-All samples count. What decides a figure is in
-:mod:`hpcvirt.bench.analysis.figure_verdict`.
-
-Figures that are judged together are corrected by Holm's method, PASS and FAIL
-separately: the chance of even one false PASS among all figures is at most
-5 %, and so is the chance of even one false FAIL. For a single figure this is
-the rule above.
+:mod:`hpcvirt.bench.analysis.figure_verdict` decides a single figure. Figures
+that are judged together are corrected by Holm's method, separately for PASS
+and FAIL: the chance of even one false PASS among all figures is at most 5 %,
+and so is the chance of even one false FAIL.
 """
 
 import dataclasses
@@ -35,7 +38,7 @@ from hpcvirt.bench.analysis import stragglers
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: A tail that a user may want to exclude.
+#: The part of stragglers that a user may want to exclude.
 _EXCLUDED = 0.05
 
 METHOD = ('Ratio guest / native of a typical run and, where it differs, of '
@@ -53,11 +56,11 @@ Decide = Callable[[figures.Figure, stats.Estimate, float, float, float],
 
 
 def judge_result(result: record.Result) -> record.Result:
-    """Give a stored result its bounds and its verdict.
+    """Add its bounds and its verdict to a stored result.
 
-    The user's own bounds take precedence over those of the definition. A
-    result of A/A runs only is judged as if the second side were a guest, which
-    shows what differences the machine can resolve.
+    Bounds of the user take precedence over those of the definition. If all
+    runs are A/A runs, their second side is judged like a guest, which shows
+    what differences the machine can resolve.
 
     :raises InvalidInput: if a run has a sample twice or an unknown benchmark
     """
@@ -76,10 +79,10 @@ def judge_result(result: record.Result) -> record.Result:
 
 
 def exit_status(result: record.Result) -> int:
-    """Return the exit status for a judged result.
+    """Return the exit status of a judged result.
 
-    :returns: 0 for PASS, or for unpaired samples that are all valid, which
-        have no verdict; else 1
+    :returns: 0 for PASS, and for unpaired samples without a verdict if all
+        are valid; otherwise 1
     """
     if result.runs and all(run.purpose is record.Purpose.UNPAIRED
                            for run in result.runs):
@@ -94,9 +97,9 @@ def judge(runs: Sequence[record.Run], *,
           tell: bool = True) -> judgement.Verdict:
     """Judge all runs together.
 
-    :param runs: A/A runs among them show what the machine can resolve for the
-        runs of the same benchmark, variant and host
-    :param tell: say how the earlier attempts on each subject ended
+    :param runs: A/A runs among them show what the machine can resolve for runs
+        of the same benchmark, variant and host
+    :param tell: whether to remark how earlier attempts on each subject ended
     :returns: one judgement per run and metric that has a bound
     :raises InvalidInput: if a run has a sample twice
     """
@@ -136,7 +139,7 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
 
 
 def _scope(judgements: Sequence[judgement.Judgement]) -> str:
-    """Say which launches of the guest the verdict speaks of."""
+    """Describe which launches of the guest the verdict is about."""
     estimated = [figure for figure in judgements if figure.interval]
     if not estimated:
         return ''
@@ -165,8 +168,7 @@ def _scope(judgements: Sequence[judgement.Judgement]) -> str:
 def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:
     """Judge every metric of a run by itself, with its interval.
 
-    A metric with a bound is judged without Holm's correction; one without a
-    bound gets no word.
+    Holm's correction is not applied. A metric without a bound gets no result.
     """
     found = attempts.gather(run)
     if sample_pairs.explain_invalid(found.run) is not None:
@@ -179,7 +181,7 @@ def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:
 
 def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
                     tell: bool) -> list[judgement.Judgement]:
-    """Check that this attempt says the same as all together."""
+    """Withdraw verdicts that this attempt alone contradicts."""
     if not run.earlier:
         return judged
     alone = _words(dataclasses.replace(run, earlier=()))
@@ -210,7 +212,7 @@ def _unless_contradicted(figure: judgement.Judgement,
 
 
 def _words(run: record.Run) -> dict[str, Word]:
-    """Judge the figures of a run, without a look at its earlier attempts."""
+    """Judge the figures of a run, without checking its earlier attempts."""
     return {figure.metric: figure.result
             for figure in settle(figures.estimate_run(run, ()))
             if figure.result}
@@ -223,10 +225,9 @@ def _reason(figure: judgement.Judgement) -> str:
 def settle(pending: Iterable[figures.Figure],
            decide: Decide = figure_verdict.decide,
            ) -> list[judgement.Judgement]:
-    """Judge every figure; those with an estimate together, by Holm.
+    """Judge every figure, those with an estimate together by Holm's method.
 
-    :param decide: judges a figure by its estimate, the two adjusted chances
-        of an error and the smaller one of the figure alone
+    :param decide: see :func:`hpcvirt.bench.analysis.figure_verdict.decide`
     """
     pending = figure_verdict.judge_tails(pending)
     judged = [(figure.estimate, figure.limit, figure.step)

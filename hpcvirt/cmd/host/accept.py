@@ -40,50 +40,50 @@ _MAX_PAIRS = 1000
 class AcceptHost(command.Report):
     """Prove a host before it takes work.
 
-    Prove that a host gives its guests what it should, before it takes work:
-    boot as many instances of each flavor as fill it, run benchmarks in all of
-    them at once, and compare with native runs on the same CPUs, or without
-    --native with the results of its class in the store. The host is held in
-    quarantine meanwhile; instances of others must not be on it. A host that
-    passes gets traits and is released, any other one stays in quarantine. If
-    the command is killed, the same command continues.
+    Fill the host with instances of one flavor after the other, run benchmarks
+    in all instances at once, and compare the results with native runs on the
+    same CPUs, or without --native with results of hosts of the same class in
+    the store. The host must have no other instances, and is held in quarantine
+    meanwhile. If it passes, it gets traits and is released; otherwise it stays
+    in quarantine. If the command is killed, repeat it to continue.
     """
 
     epilog = f"""\
 A TARGET is {targets.FORMS}.
-Exit status: 0 for PASS, or without --apply if the plan can be carried out; 1
-for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
+Exit status: 0 for PASS, or without --apply if the steps can be taken; 1 for
+FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
 """
     rows = 'parts'
     fields = ('flavor', 'instances', 'result')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('host', metavar='HOST',
-                            help='as "openstack compute service list" has it')
+                            help='a compute host, as "openstack compute '
+                            'service list" names it')
         parser.add_argument('--flavor', required=True, metavar='NAME',
                             action='append', dest='flavors',
-                            help='a flavor that fills the host; may be given '
-                            'several times: one fills it after the other')
+                            help='a flavor to fill the host with; may be '
+                            'given several times')
         parser.add_argument('--plan', required=True, metavar='FILE',
-                            help='how many instances of a flavor fill the '
-                            'host: the output of "hpcvirt flavor plan '
-                            '--format json"')
+                            help='the output of "hpcvirt flavor plan --format '
+                            'json", which says how many instances fill the '
+                            'host')
         parser.add_argument('--image', required=True, metavar='NAME|UUID',
                             help='an image with the benchmarks')
         parser.add_argument('--network', required=True, metavar='NAME',
-                            help='a network on which this machine reaches '
-                            'instances by ssh')
+                            help='a network over which this machine can reach '
+                            'the instances by SSH')
         parser.add_argument('--benchmarks', default='hpcc', type=_names,
                             metavar='NAME[/VARIANT],..', help='as in "hpcvirt '
                             'bench list" (default: %(default)s)')
         parser.add_argument('--native', metavar='TARGET',
-                            help='the host itself; without it, the host is '
-                            'compared with its class')
+                            help='where native runs take place: the host '
+                            'itself (default: compare with the class)')
         parser.add_argument('--pairs', default=10, metavar='N',
                             type=command.whole_number(1, _MAX_PAIRS),
-                            help='pairs, or without --native '
-                            'samples, that count (default: %(default)s; fewer '
-                            'than 5 never pass)')
+                            help='pairs, or samples without --native, to '
+                            'measure (default: %(default)s; fewer than 5 '
+                            'never pass)')
         parser.add_argument('--bound', action='append', default=[],
                             metavar='METRIC=RATIO', dest='bounds',
                             help='worst ratio that passes (default: with '
@@ -93,21 +93,21 @@ for FAIL or INCONCLUSIVE; 2 if the question cannot be answered.
                             help='the output of "hpcvirt host audit --format '
                             'json" on the host')
         parser.add_argument('--repaired', default='', metavar='TEXT',
-                            help='what was changed on the host since it was '
-                            'measured before; without it, what was measured '
-                            'before counts as well')
+                            help='what was repaired on the host since it was '
+                            'last measured; without it, earlier measurements '
+                            'count as well')
         parser.add_argument('--time-limit', default=480, metavar='MINUTES',
                             type=command.whole_number(1, _MAX_MINUTES),
                             help='stop measuring after this time '
                             '(default: %(default)s)')
         parser.add_argument('--report', metavar='FILE',
-                            help='write the report to a file, which must not '
-                            'exist yet, as well')
+                            help='also write the report to this file, which '
+                            'must not exist yet')
         targets.add_instances(parser)
 
     def answer(self, parsed_args: argparse.Namespace,
                ) -> command.CommandResult:
-        """Print what is to be done, and with --apply do it."""
+        """Print the steps, and with --apply take them."""
         # The client libraries take half a second to load.
         with extras.bench():
             from hpcvirt.acceptance import records
@@ -147,8 +147,8 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
             ) -> tuple['acceptance.Acceptance', str, int]:
     """Accept the host.
 
-    :returns: what was decided, the file with it, and how many hosts were
-        judged by now
+    :returns: the acceptance with its result, the file of its record, and how
+        many hosts have been judged so far
     """
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
@@ -181,8 +181,7 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
 def _read(args: argparse.Namespace) -> tuple[
         'acceptance.Acceptance', tuple[requests.RunRequest, ...],
         dict[str, judgement.Bound]]:
-    """Read what is asked for."""
-    # They load all that plans a host.
+    # These modules load all that plans a host.
     from hpcvirt.acceptance import acceptance
     from hpcvirt.cmd import hosts
     from hpcvirt.cmd.host import audit
@@ -201,7 +200,7 @@ def _read(args: argparse.Namespace) -> tuple[
     parts = acceptance.find_parts(plan, args.host, args.flavors, where)
     hosts.warn(item for item in plan.warnings if not item.subjects
                or {args.host, *args.flavors} & {*item.subjects})
-    # What the results depend on besides is part of them.
+    # Everything else that the results depend on is recorded with them.
     identity = json.dumps([
         args.host, serialization.dump(parts), args.benchmarks,
         args.settings, args.bounds, args.native, args.pairs, args.image,
@@ -236,18 +235,18 @@ def _command(args: argparse.Namespace) -> str:
 
 def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
            left: tuple[str, ...]) -> list[str]:
-    """Say what is to be done."""
-    lines = [f'An acceptance that was interrupted left {what}'
+    """List the steps."""
+    lines = [f'An interrupted acceptance left {what}'
              for what in left]
     lines.append(f'Hold {args.host} in quarantine')
     lines += [
-        f'Start {part.instances} x {part.flavor} on {args.host}, run '
+        f'Start {part.instances} x {part.flavor} on {args.host}; run '
         f'{", ".join(asked.benchmarks)} in all of them at once, {args.pairs} '
-        f'times in several launches, against {asked.against}; delete them'
+        f'times over several launches, against {asked.against}; delete them'
         for part in asked.parts]
     lines += ['PASS: set its traits and release it',
               'FAIL: remove its traits and leave it in quarantine',
-              'INCONCLUSIVE: leave its traits, and leave it in quarantine']
+              'INCONCLUSIVE: keep its traits and leave it in quarantine']
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
     return lines

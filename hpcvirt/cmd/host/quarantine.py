@@ -19,13 +19,14 @@ from hpcvirt.cmd import command
 from hpcvirt.model import quarantine
 
 _EPILOG = """\
-Without --apply the steps are only printed. The user needs the roles to change
-aggregates of Nova and traits of Placement. Exit status: 0 if the host is as
-requested, or without --apply could be changed; 2 if the input or the cloud
-cannot be used. What was done until then stays: repeat the command.
+Without --apply, the command only prints the steps. The user needs the roles to
+change aggregates of Nova and traits of Placement. Exit status: 0 if the host
+is as requested, or without --apply could be changed; 2 if the input or the
+cloud cannot be used. In this case, completed steps are not undone; repeat the
+command.
 """
 
-#: The longest reason that the metadata of an aggregate have room for.
+#: The longest reason that fits into the metadata of an aggregate.
 _MAX_CHARACTERS = 150
 
 
@@ -45,9 +46,10 @@ class _HostCommand(command.Command):
              ) -> tuple[list[str], Callable[[Any], None]]:
         """Plan the change.
 
-        :param holds: those on the host now
+        :param holds: the holds that are on the host now
         :param is_marked: whether the host has the trait, None if unknown
-        :returns: the steps, and what takes them in a quarantine of a cloud
+        :returns: the steps, and a function that takes them, given the
+            Quarantine of a cloud
         """
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -56,7 +58,7 @@ class _HostCommand(command.Command):
         cloud = cloud_arguments.connect_quarantine(args)
         is_marked = None
         holds = cloud.holds(args.host)
-        # Without Placement the trait is not known, but Nova can be told.
+        # Without Placement, the trait is unknown, but Nova can be changed.
         with contextlib.suppress(exception.Unreachable):
             is_marked = cloud.is_marked(args.host)
         steps, change = self.plan(args, holds, is_marked)
@@ -77,10 +79,9 @@ class _HostCommand(command.Command):
 class QuarantineHost(_HostCommand):
     """Keep new instances away from a host.
 
-    Put a compute host in quarantine: HPCTopologyFilter sends no new instance
-    there, whatever its flavor. Instances that run on the host are not
-    touched. The host gets a trait, and joins an aggregate whose metadata say
-    why.
+    Put a compute host in quarantine: HPCTopologyFilter sends no new instances
+    there, whatever their flavor. Instances on the host keep running. The host
+    gets a trait, and joins an aggregate whose metadata contain the reason.
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -92,7 +93,6 @@ class QuarantineHost(_HostCommand):
     def plan(self, args: argparse.Namespace,
              holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
              ) -> tuple[list[str], Callable[[Any], None]]:
-        """Put a host in quarantine."""
         own = next((hold for hold in holds
                     if hold.holder == quarantine.OPERATOR), None)
         hold = quarantine.Hold(
@@ -110,10 +110,10 @@ class QuarantineHost(_HostCommand):
 
 
 class ReleaseHost(_HostCommand):
-    """Let new instances on a host again.
+    """Let new instances start on a host again.
 
-    Release a compute host from the quarantine that "hpcvirt host quarantine"
-    has put it in. It stays in quarantine as long as somebody else holds it.
+    Release a compute host that "hpcvirt host quarantine" put in quarantine. It
+    stays in quarantine as long as another holder has it in quarantine.
     """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -127,7 +127,6 @@ class ReleaseHost(_HostCommand):
     def plan(self, args: argparse.Namespace,
              holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
              ) -> tuple[list[str], Callable[[Any], None]]:
-        """Release a host."""
         others = [hold for hold in holds if hold.holder != args.holder]
         steps = []
         if len(others) < len(holds):
