@@ -151,8 +151,8 @@ def draw_refusal_times() -> str:
     """Draw what refusals cost."""
     return draw_cells(
         'Microseconds for a host, and ratios to a pass',
-        [('\npass', 450), ('\nrefuse', 450), ('refuse,\nat INFO', 450),
-         ('\nratio', 4), ('ratio,\nat INFO', 4)],
+        [('\npass', 250), ('\nrefuse', 250), ('refuse,\nat INFO', 250),
+         ('\nratio', 4), ('ratio,\nat INFO', 12)],
         [(f'{case} ({cells})', *figures)
          for case, cells, _, *figures in _printed('refusal')])
 
