@@ -28,8 +28,8 @@ _SOCKET = shape_model.PCIAffinity.SOCKET
 
 #: For each pool its cell, its free devices, and the number of its tags.
 _Pools = tuple[tuple[int | None, int, int], ...]
-#: A cell, None for no cell, and its free devices.
-_Free = tuple[tuple[int | None, int], ...]
+#: The free devices of each cell; those near no cell have None.
+_Free = Mapping[int | None, int]
 
 
 class DeviceRoom:
@@ -117,7 +117,7 @@ class DeviceRoom:
                     self._tags[tags], request)
             if serves:
                 free[cell] = free.get(cell, 0) + count
-        return sum(free.values()), tuple(free.items())
+        return sum(free.values()), free
 
 
 def _wanted(demand: demands.Demand,
@@ -149,8 +149,8 @@ def _served(affinity: shape_model.PCIAffinity, count: int, guest_cells: int,
     else:
         usable = [number if number < (room := count * near[places[cell]])
                   else room
-                  for cell, number in free if cell in places]
-    anywhere = dict(free).get(None, 0) if affinity is _LEGACY else 0
+                  for cell, number in free.items() if cell in places]
+    anywhere = free.get(None, 0) if affinity is _LEGACY else 0
     if guest_cells == 1 and not anywhere:
         return sum([number // count for number in usable])
     if sum(sorted(usable)[-guest_cells:]) + anywhere < count:
@@ -163,9 +163,8 @@ def _sockets(free: _Free, cells: Sequence[cell_room.CellState],
     """Add up the free devices and the guests of the cells of each socket."""
     there: collections.Counter[int] = collections.Counter()
     room: collections.Counter[int] = collections.Counter()
-    devices_of = dict(free)
     for cell, guests in zip(cells, near, strict=True):
         place = cell.id if cell.socket is None else -1 - cell.socket
-        there[place] += devices_of.get(cell.id, 0)
+        there[place] += free.get(cell.id, 0)
         room[place] += guests
     return [(number, room[place]) for place, number in there.items()]
