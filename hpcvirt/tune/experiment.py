@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The experiment document: what is varied, what is measured, and the limits.
+
+An operator writes it in YAML::
+
+    schema_version: 1
+    name: milan-2026
+    hosts: [node1=node1.json]
+    profile: default
+    guests_per_host: 2
+    programs:
+      - {benchmark: npb-ep, minutes: 2, weight: 2}
+      - {benchmark: site-script, minutes: 5,
+         settings: {script: /opt/solver/run.sh}, metric: time}
+    choices:
+      emulator-threads:
+        own-cores: {profile: {shared_cores_per_cell: 2}}
+      pages:
+        1G: {profile: {page_size: 1G}}
+      quota:
+        half: {extra_specs: {'quota:cpu_shares': '512'}}
+      nested-paging:
+        off: {host: {ept: '0'}}
+      guests:
+        four: {guests_per_host: 4}
+    limits: {hours: 8, reboots: 12}
+    never: {slower_than: 3, fewer_guests_than: 2}
+    apply: [./apply.sh, '{host}', '{profile}', '{settings}']
+
+Every choice has the value ``today`` besides those that it names: the profile
+as it is. ``profile``, ``extra_specs``, ``guests_per_host`` and ``host`` of a
+value are its changes. ``apply`` is the command of the site that brings the
+settings of a configuration to a host and returns when the host can be used; it
+is needed only if choices change settings of the host.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Annotated
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import serialization
+
+SCHEMA_VERSION = 1
+
+#: The value that every choice has: the profile as it is.
+TODAY = 'today'
+
+MAX_CHOICES = 10
+#: The values of a choice besides ``today``.
+MAX_VALUES = 3
+
+_Name = Annotated[str, serialization.text(
+    '[A-Za-z0-9][A-Za-z0-9._-]{0,39}', 'huge-pages')]
+_Percent = Annotated[float, serialization.number(0.05, 50)]
+_Minutes = Annotated[float, serialization.number(0.01, 10_000)]
+_Guests = Annotated[int, serialization.whole(1, 1024)]
+
+
+class Objective(enum.StrEnum):
+    """What the recommended profile is best at.
+
+    ``throughput``: the work per time of a full host. ``time``: the time that
+    a program takes in one guest of a full host.
+    """
+
+    THROUGHPUT = 'throughput'
+    TIME = 'time'
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Program:
+    """A program of the site.
+
+    :ivar benchmark: ``NAME`` or ``NAME/VARIANT`` of the catalogue
+    :ivar metric: its figure that counts; None for the only primary one
+    :ivar weight: its share of the work of the site, relative to the others
+    :ivar settings: its settings, as for ``bench run --set``
+    :ivar minutes: how long one run takes, for the plan
+    """
+
+    benchmark: str
+    metric: str | None = None
+    weight: Annotated[float, serialization.number(1e-3, 1e6)] = 1.0
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    minutes: _Minutes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Change:
+    """The changes of a value of a choice.
+
+    :ivar profile: keys of the profile
+    :ivar extra_specs: extra specs of the flavor
+    :ivar guests_per_host: how many guests of the flavor fill a host
+    :ivar host: names and values for the command ``apply``
+    """
+
+    profile: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    guests_per_host: _Guests | None = None
+    host: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What the experiment may take, of one host after the other."""
+
+    hours: Annotated[float, serialization.number(0.01, 10_000)]
+    reboots: Annotated[int, serialization.whole(0, 10_000)] = 0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Never:
+    """What must not happen with a recommended profile.
+
+    :ivar slower_than: a run of a program that takes this many times as long
+        as its typical run
+    :ivar fewer_guests_than: a host that takes fewer guests
+    """
+
+    slower_than: Annotated[float, serialization.number(1.1, 1000)] = 3.0
+    fewer_guests_than: _Guests = 1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment.
+
+    :ivar hosts: ``[NAME=]PATH`` of hosts that are alike
+    :ivar fleet: a fleet document, instead of ``hosts``
+    :ivar host_class: the class of the fleet
+    :ivar profile: today's profile: the name of a built-in one, a file, or its
+        content; None for that of the class, or ``default``
+    :ivar guests_per_host: how many guests fill a host today
+    :ivar choices: choice -> value -> its changes
+    :ivar interactions: pairs of choices whose interaction must be estimable
+    :ivar matters_percent: smaller differences do not matter
+    :ivar noise_percent: expected standard deviation between boots of the same
+        configuration, for the plan
+    :ivar samples: how often each program runs in a boot
+    :ivar confirm_boots: boots of either profile in the confirmation
+    """
+
+    schema_version: int
+    name: _Name
+    hosts: tuple[str, ...] = ()
+    fleet: str | None = None
+    host_class: str | None = dataclasses.field(
+        default=None, metadata=serialization.keep_key('class'))
+    profile: str | Mapping[str, Any] | None = None
+    guests_per_host: _Guests = 1
+    programs: tuple[Program, ...]
+    choices: Mapping[_Name, Mapping[_Name, Change]]
+    interactions: tuple[tuple[str, ...], ...] = ()
+    objective: Objective = Objective.THROUGHPUT
+    matters_percent: _Percent = 1.0
+    noise_percent: _Percent = 2.0
+    samples: Annotated[int, serialization.whole(1, 100)] = 3
+    confirm_boots: Annotated[int, serialization.whole(5, 1000)] = 10
+    boot_minutes: _Minutes = 3.0
+    reboot_minutes: _Minutes = 15.0
+    limits: Limits
+    never: Never = Never()
+    apply: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """Choice -> its values, ``today`` first."""
+        return {name: (TODAY, *own) for name, own in self.choices.items()}
+
+
+def read(plain: object, where: str) -> Experiment:
+    """Read an experiment document.
+
+    :param plain: the parsed YAML or JSON
+    :param where: the file, for errors
+    :raises InvalidInput: naming the place of the fault
+    """
+    serialization.require_version(plain, SCHEMA_VERSION, where)
+    return serialization.load(Experiment, plain, where)

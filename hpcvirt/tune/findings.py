@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The findings of an experiment: effects, the recommendation, the gain.
+
+All effects are natural logarithms of ratios, above 0 if the value is better
+than today's: more throughput, or less time.
+"""
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+
+from hpcvirt.tune import trial
+
+SCHEMA_VERSION = 1
+
+
+class Decision(enum.StrEnum):
+    """What is known about a value compared with today's.
+
+    ``same``: the whole interval is within the difference that matters.
+    ``open``: the interval is too wide to tell.
+    """
+
+    BETTER = 'better'
+    WORSE = 'worse'
+    SAME = 'same'
+    OPEN = 'open'
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Effect:
+    """An effect with its interval.
+
+    :ivar low: lower end; each end has a one-sided confidence of 95 %
+    """
+
+    gain: float
+    low: float
+    high: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ValueFinding:
+    """What was found about a value of a choice, compared with today's.
+
+    :ivar effect: on the objective, over all programs by their weights
+    :ivar programs: program -> the effect on its objective
+    :ivar time: the effect on the time of one guest
+    :ivar trials: number of trials with this value
+    :ivar runs: number of runs of programs with this value, and with the other
+        values of the choice
+    :ivar slow: number of those that were stragglers, likewise
+    :ivar guard: why the value must not be recommended; None if it may
+    """
+
+    choice: str
+    value: str
+    effect: Effect
+    programs: Mapping[str, Effect]
+    time: Effect
+    decision: Decision
+    trials: int
+    runs: tuple[int, ...] = (0, 0)
+    slow: tuple[int, ...] = (0, 0)
+    guard: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Interaction:
+    """How much the effect of one value depends on another.
+
+    :ivar values: ``CHOICE=VALUE`` of both
+    :ivar effect: the gain of both together beyond the sum of their effects
+    :ivar confounded: the pairs of choices that the design cannot tell apart
+        from this one, ``CHOICE x CHOICE``
+    :ivar counts: whether it is large enough to be used in predictions
+    """
+
+    values: tuple[str, ...]
+    effect: Effect
+    confounded: tuple[str, ...] = ()
+    counts: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Confirmation:
+    """The recommended configuration against today's, in fresh boots.
+
+    :ivar pairs: pairs of boots so far
+    :ivar effect: None with too few pairs
+    :ivar programs: program -> the effect on its objective
+    :ivar is_gain: whether the effect may be called a gain
+    :ivar guard: why the configuration must not be recommended, or None
+    """
+
+    levels: trial.Levels
+    pairs: int
+    effect: Effect | None
+    programs: Mapping[str, Effect]
+    is_gain: bool = False
+    guard: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Findings:
+    """The findings of an experiment, or those so far.
+
+    :ivar boot_deviation: standard deviation between boots of a configuration,
+        as a logarithm; None if it is not known yet
+    :ivar screened: the best configuration of the screening; None before its
+        end
+    :ivar recommended: the levels to use; today's if nothing better was shown
+    :ivar reason: why, one sentence
+    """
+
+    values: tuple[ValueFinding, ...]
+    interactions: tuple[Interaction, ...]
+    boot_deviation: float | None
+    screened: trial.Levels | None
+    confirmation: Confirmation | None
+    recommended: trial.Levels
+    reason: str
+    schema_version: int = SCHEMA_VERSION

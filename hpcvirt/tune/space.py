@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The space of an experiment: the choices, and what they cost."""
+
+import dataclasses
+from collections.abc import Mapping
+
+from hpcvirt.tune import experiment
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Cost:
+    """What a host gives to guests with a value, all other choices as today.
+
+    :ivar guests: how many guests it takes
+    :ivar cores: the cores that guests have together
+    :ivar memory_mib: the memory that guests have together
+    """
+
+    guests: int
+    cores: int
+    memory_mib: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice.
+
+    :ivar values: its values, ``today`` first
+    :ivar costs: the cost of each value
+    :ivar has_reboot: whether a change of its value changes settings of the
+        host, so that it is a factor of whole plots
+    """
+
+    name: str
+    values: tuple[str, ...]
+    costs: tuple[Cost, ...]
+    has_reboot: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """What an analysis must know of an experiment.
+
+    :ivar weights: program -> its part of the whole; they add up to 1
+    :ivar matters: the smallest difference that matters, as a logarithm
+    :ivar slower_than: a run that takes this many times as long as a typical
+        one must not happen
+    :ivar interactions: pairs of indices of choices whose interaction must be
+        estimable
+    """
+
+    choices: tuple[Choice, ...]
+    weights: Mapping[str, float]
+    matters: float
+    slower_than: float = 3.0
+    objective: experiment.Objective = experiment.Objective.THROUGHPUT
+    interactions: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def today(self) -> tuple[int, ...]:
+        """The levels of today's profile."""
+        return (0,) * len(self.choices)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Budget:
+    """How much is measured.
+
+    :ivar replicates: how often the whole design is carried out
+    :ivar pairs: boots of either profile in the confirmation
+    :ivar hosts: number of hosts, which take the blocks in turn
+    :ivar lot: the seed of the order
+    """
+
+    replicates: int
+    pairs: int
+    hosts: int = 1
+    lot: str = ''
