@@ -108,6 +108,7 @@ class Findings:
 
     :ivar boot_deviation: standard deviation between boots of a configuration,
         as a logarithm; None if it is not known yet
+    :ivar native: today's profile against native, None without native trials
     :ivar screened: the best configuration of the screening; None before its
         end
     :ivar recommended: the levels to use; today's if nothing better was shown
@@ -117,6 +118,7 @@ class Findings:
     values: tuple[ValueFinding, ...]
     interactions: tuple[Interaction, ...]
     boot_deviation: float | None
+    native: Effect | None
     screened: trial.Levels | None
     confirmation: Confirmation | None
     recommended: trial.Levels

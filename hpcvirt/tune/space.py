@@ -71,9 +71,11 @@ class Budget:
     :ivar pairs: boots of either profile in the confirmation
     :ivar hosts: number of hosts, which take the blocks in turn
     :ivar lot: the seed of the order
+    :ivar has_native: whether each replicate begins with a native trial
     """
 
     replicates: int
     pairs: int
     hosts: int = 1
     lot: str = ''
+    has_native: bool = False

@@ -17,8 +17,13 @@ Levels = tuple[int, ...]
 
 
 class Stage(enum.StrEnum):
-    """Why a trial was made: to screen choices, or to confirm the winner."""
+    """Why a trial was made.
 
+    ``native``: the same programs on the host itself, with today's settings.
+    ``screen``: to screen choices. ``confirm``: to confirm the winner.
+    """
+
+    NATIVE = 'native'
     SCREEN = 'screen'
     CONFIRM = 'confirm'
 
