@@ -76,6 +76,7 @@ class Program:
     """A program of the site.
 
     :ivar benchmark: ``NAME`` or ``NAME/VARIANT`` of the catalogue
+    :ivar name: its name in trials and findings; None for ``benchmark``
     :ivar metric: its figure that counts; None for the only primary one
     :ivar weight: its share of the work of the site, relative to the others
     :ivar settings: its settings, as for ``bench run --set``
@@ -83,10 +84,16 @@ class Program:
     """
 
     benchmark: str
+    name: _Name | None = None
     metric: str | None = None
     weight: Annotated[float, serialization.number(1e-3, 1e6)] = 1.0
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     minutes: _Minutes
+
+    @property
+    def label(self) -> str:
+        """Its name in trials and findings."""
+        return self.benchmark if self.name is None else self.name
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
