@@ -30,12 +30,10 @@ class Design:
         """Number of trials."""
         return sum(map(len, self.plots))
 
-    def list_aliases(self, first: int, second: int,
-                     ) -> tuple[tuple[int, int], ...]:
-        """List the pairs of choices whose interaction looks like this one.
+    def aliases(self, pair: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+        """Return the pairs of choices whose interaction looks like this one.
 
-        :param first: index of a choice
-        :param second: index of a later choice
+        :param pair: the indices of two choices that are varied, ascending
         """
         raise NotImplementedError
 

@@ -5,8 +5,8 @@
 from hpcvirt.tune import space as spaces
 
 
-def find_smallest(space: spaces.Space, budget: spaces.Budget,
-                  noise: float) -> tuple[float, ...]:
+def smallest_effects(space: spaces.Space, budget: spaces.Budget,
+                     noise: float) -> tuple[float, ...]:
     """Return the smallest effect of each choice that is shown 4 of 5 times.
 
     An experiment is refused if one of them is larger than ``space.matters``.
