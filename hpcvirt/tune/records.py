@@ -89,15 +89,31 @@ class TuneRecords:
         return found
 
     def find_unfinished(self, prefix: str, digest: str) -> TuneRecord | None:
-        """Read the last unfinished record of a document.
+        """Read the last record of a document that is not at its end.
 
         :param prefix: the beginning of the name
         """
-        for path in sorted(self._folder.glob(f'{prefix}*.json'), reverse=True):
-            found = records.read_record(TuneRecord, SCHEMA_VERSION, str(path))
-            if (found.digest, found.ended_at) == (digest, ''):
-                return found
-        return None
+        return next((
+            each for each in reversed(self._read_all(prefix))
+            if each.digest == digest and (each.changed or not each.ended_at)),
+            None)
+
+    def check_unchanged(self, name: str, hosts: Sequence[str]) -> None:
+        """Check that no other experiment has changed hosts.
+
+        :param name: of this experiment
+        :raises InvalidInput: if one has
+        """
+        for each in self._read_all(''):
+            for host in each.changed.keys() & set(hosts):
+                if each.name != name:
+                    raise exception.InvalidInput(
+                        f'host {host}', 'has settings of the experiment '
+                        f'{each.name}; restore them first, with --restore')
+
+    def _read_all(self, prefix: str) -> list[TuneRecord]:
+        return [records.read_record(TuneRecord, SCHEMA_VERSION, str(path))
+                for path in sorted(self._folder.glob(f'{prefix}*.json'))]
 
 
 def make_digest(experiment: experiments.Experiment,

@@ -31,7 +31,7 @@ from hpcvirt.model import quarantine
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import host_command
-from hpcvirt.tune import records
+from hpcvirt.tune import records as tune_records
 from hpcvirt.tune import trial
 from hpcvirt.tune import trial_measurement
 
@@ -102,7 +102,7 @@ class Tuning:
     describe: Callable[[trial.Levels], str]
     next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
     bench: TrialBench
-    records: records.TuneRecords
+    records: tune_records.TuneRecords
     data: str
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[str], targets.Target] | None
@@ -111,7 +111,7 @@ class Tuning:
     say: Callable[[str], None]
     by: str
 
-    def run(self, found: records.TuneRecord) -> records.TuneRecord:
+    def run(self, found: tune_records.TuneRecord) -> tune_records.TuneRecord:
         """Make all trials that are missing, and restore the hosts.
 
         :param found: the record so far
@@ -130,7 +130,7 @@ class Tuning:
                 raise exception.Unreachable(f'not restored: {left[0]}')
             return found
 
-    def restore(self, found: records.TuneRecord) -> None:
+    def restore(self, found: tune_records.TuneRecord) -> None:
         """Restore the hosts after a run that was killed.
 
         :raises Unreachable: if a host could not be restored
@@ -140,12 +140,12 @@ class Tuning:
         if left:
             raise exception.Unreachable(f'not restored: {left[0]}')
 
-    def _lock(self, found: records.TuneRecord,
+    def _lock(self, found: tune_records.TuneRecord,
               ) -> contextlib.AbstractContextManager[None]:
         location.make_directory(self.data)
         return location.measure(self.data, f'tune-{found.name}')
 
-    def _carry_out(self, found: records.TuneRecord) -> records.TuneRecord:
+    def _carry_out(self, found: tune_records.TuneRecord) -> tune_records.TuneRecord:
         deadline = time.monotonic() + (
             _HOUR_S * self.experiment.limits.hours
             - sum(map(_seconds, found.trials)))
@@ -175,8 +175,8 @@ class Tuning:
         # An instance may have started before the quarantine.
         client.check_free(name)
 
-    def _make(self, found: records.TuneRecord, step: trial.Step,
-              deadline: float) -> records.TuneRecord:
+    def _make(self, found: tune_records.TuneRecord, step: trial.Step,
+              deadline: float) -> tune_records.TuneRecord:
         """Make a trial."""
         number, began_at = len(found.trials), sampler.read_clock()
         host, client = self.hosts[step.host].name, self.clients[step.host]
@@ -242,8 +242,8 @@ class Tuning:
         with contextlib.closing(self.connect_native(host).place) as place:
             return trial_measurement.count_shootdowns(place)
 
-    def _set(self, found: records.TuneRecord, number: int,
-             wanted: configurations.Configuration) -> records.TuneRecord:
+    def _set(self, found: tune_records.TuneRecord, number: int,
+             wanted: configurations.Configuration) -> tune_records.TuneRecord:
         """Bring the settings of a configuration to a host, if it lacks them.
 
         :raises Unreachable: if that fails
@@ -268,11 +268,11 @@ class Tuning:
         self.records.write(found)
         return found
 
-    def _read(self, found: records.TuneRecord) -> records.TuneRecord:
+    def _read(self, found: tune_records.TuneRecord) -> tune_records.TuneRecord:
         """Read what is recorded; what the caller has may be older."""
         return self.records.find(found.name, found.digest) or found
 
-    def _restore(self, found: records.TuneRecord) -> list[str]:
+    def _restore(self, found: tune_records.TuneRecord) -> list[str]:
         """Restore all hosts.
 
         :returns: lines on those that could not be restored
