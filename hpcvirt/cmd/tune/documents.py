@@ -123,7 +123,7 @@ def _check_program(program: experiments.Program,
     definition, variant = catalogue.find(program.benchmark)
     try:
         run_spec.make(definition, variant, sizing.Machine(
-            guest.cpus, len(guest.cells), guest.memory_mib), program.settings)
+            guest.cpus, guest.memory_mib, len(guest.cells)), program.settings)
     except exception.InvalidInput as exc:
         raise exception.InvalidInput(where, str(exc)) from exc
     names = {figure.name: figure.primary for figure in definition.metrics}
