@@ -74,12 +74,15 @@ class Configurations:
     :param hosts: the hosts, which differ only in their names
     :param profile: the content of today's profile
     :param where: the file, for errors
+    :param given: the content of a profile that replaces today's in the second
+        value of the only choice
     :raises InvalidInput: if the hosts differ in more than their names
     """
 
     def __init__(self, experiment: experiments.Experiment,
                  hosts: Sequence[host_model.Host],
-                 profile: Mapping[str, Any], where: str) -> None:
+                 profile: Mapping[str, Any], where: str,
+                 given: Mapping[str, Any] | None = None) -> None:
         kinds = host_model.group_twins(hosts)
         if len(kinds) > 1:
             raise exception.InvalidInput(
@@ -89,6 +92,7 @@ class Configurations:
         self._experiment = experiment
         self._host = hosts[0]
         self._today = profile
+        self._given = given
         self._where = where
         self._plans: dict[profiles.Profile, plans.Plan] = {}
         self._known: dict[trial.Levels, Configuration] = {}
@@ -164,7 +168,8 @@ class Configurations:
         changes = [own[values[level]] for own, values, level in zip(
             self._experiment.choices.values(),
             self._experiment.values.values(), levels, strict=True) if level]
-        content = dict(self._today)
+        content = dict(self._today if self._given is None or not any(levels)
+                       else self._given)
         specs = dict(content.get('extra_specs', {}))
         wanted = self._experiment.guests_per_host
         host_values: dict[str, str] = {}
