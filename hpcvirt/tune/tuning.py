@@ -128,7 +128,7 @@ class Tuning:
                 left = self._restore(found)
             if left:
                 raise exception.Unreachable(f'not restored: {left[0]}')
-            return found
+            return self._read(found)
 
     def restore(self, found: tune_records.TuneRecord) -> None:
         """Restore the hosts after a run that was killed.
