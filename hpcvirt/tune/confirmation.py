@@ -37,7 +37,7 @@ def confirm(space: spaces.Space, levels: trial.Levels,
         for program in space.weights}
     refused = guard.judge_winner(levels).reason
     return findings.Confirmation(
-        levels, len(pairs), found and _describe(found),
+        levels, len(pairs), None if found is None else _describe(found),
         {program: _describe(each) for program, each in of_programs.items()
          if each is not None},
         found is not None and not found.resemblance and refused is None

@@ -106,8 +106,8 @@ class Fit:
         sizes = [len(choice.values) for choice in self.space.choices]
         found = []
         for pair in pairs:
-            cells = list(itertools.product(*(range(1, sizes[choice])
-                                             for choice in pair)))
+            cells = list(itertools.product(range(1, sizes[pair[0]]),
+                                           range(1, sizes[pair[1]])))
             level = 1 - _DOUBT / 2 / len(pairs) / len(cells)
             for cell in cells:
                 effect = self.find_interaction(pair, cell)
@@ -174,7 +174,8 @@ def fit(space: spaces.Space,
     """
     values = (replicate_finder.find_values(found, figure)
               if len(found) >= MIN_REPLICATES else None)
-    return values and Fit(space, found, values, _find_strata(found, values))
+    return None if values is None else Fit(
+        space, found, values, _find_strata(found, values))
 
 
 def _find_strata(found: tuple[replicate_finder.Replicate, ...],

@@ -5,8 +5,8 @@
 A run is a straggler if it failed, or took much longer than is typical for its
 configuration. A value is refused if its runs have more stragglers than those
 of the other values of its choice and the difference is significant, or if its
-trials have so many TLB shoot-downs that the host counts as slow
-[CERN-HEPiX-2015], and those of the other values do not.
+trials have as many TLB shoot-downs as a slow host [CERN-HEPiX-2015] and those
+of the other values do not.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ MAX_SHOOTDOWNS = next(
 
 
 @dataclasses.dataclass(frozen=True)
-class Tail:
+class SlowRuns:
     """The slow runs of some trials and of others.
 
     :ivar runs: numbers of runs of these and of the others
@@ -52,9 +52,9 @@ class Tail:
     @property
     def reason(self) -> str | None:
         """Why these trials are refused, None if they are not."""
+        never = f'failed or took {self.slower_than:g} times as long as usual'
         for (own, other), level, what in (
-                (self.never, NEVER_LEVEL, f'failed or took {self.slower_than:g}'
-                 ' times as long as usual'),
+                (self.never, NEVER_LEVEL, never),
                 (self.slow, LEVEL, 'were stragglers')):
             if own and stragglers.find_chance(
                     other, own, *self.runs[::-1]) <= level:
@@ -85,13 +85,8 @@ class Guard:
         runs = [(number, run) for number, each in enumerate(self._trials)
                 for run in each.runs.get(program, ())]
         values = [_find_speed(run) for _, run in runs]
-        if not any(value is not None for value in values):
-            values = [None if value is None else 0.0 for value in values]
-            typical = [0.0] * len(runs)
-        else:
-            typical = replicates.fit_medians(
-                [self._trials[number].step.levels for number, _ in runs],
-                values)
+        typical = replicates.fit_medians(
+            [self._trials[number].step.levels for number, _ in runs], values)
         lost = [math.inf if value is None else usual - value
                 for value, usual in zip(values, typical, strict=True)]
         most = max(stragglers.MIN_LOSS, stragglers.DEVIATIONS
@@ -103,13 +98,13 @@ class Guard:
             counts[1] += each > most
             counts[2] += each > max(most, math.log(self._space.slower_than))
 
-    def judge_value(self, choice: int, level: int) -> Tail:
+    def judge_value(self, choice: int, level: int) -> SlowRuns:
         """Compare the trials of a value with those of its choice's others."""
         return self._compare([
             None if each.step.stage is not trial.Stage.SCREEN
             else each.step.levels[choice] == level for each in self._trials])
 
-    def judge_winner(self, levels: trial.Levels) -> Tail:
+    def judge_winner(self, levels: trial.Levels) -> SlowRuns:
         """Compare a confirmed configuration with all other trials."""
         return self._compare([
             each.step.stage is trial.Stage.CONFIRM
@@ -123,7 +118,7 @@ class Guard:
             for level in range(1, len(choice.values))
             if self.judge_value(index, level).reason)
 
-    def _compare(self, sides: Sequence[bool | None]) -> Tail:
+    def _compare(self, sides: Sequence[bool | None]) -> SlowRuns:
         sums = {side: [0, 0, 0] for side in (True, False)}
         rates: dict[bool, list[float]] = {True: [], False: []}
         for each, counts, side in zip(self._trials, self._counts, sides,
@@ -136,7 +131,8 @@ class Guard:
         runs, slow, never = zip(sums[True], sums[False], strict=True)
         own, other = (statistics.median(rates[side]) if rates[side] else None
                       for side in (True, False))
-        return Tail(runs, slow, never, (own, other), self._space.slower_than)
+        return SlowRuns(runs, slow, never, (own, other),
+                        self._space.slower_than)
 
 
 def _find_speed(run: trial.TrialRun) -> float | None:

@@ -35,7 +35,7 @@ def rank_values(choice: spaces.Choice) -> list[int]:
         -choice.costs[level].memory_mib, level))
 
 
-class Prediction:
+class Predictor:
     """What is predicted for configurations, relative to a typical one."""
 
     def __init__(self, fit: effects.Fit) -> None:
@@ -79,7 +79,7 @@ def recommend(fit: effects.Fit,
 
     :param refused: choices with a level that must not be recommended
     """
-    prediction = Prediction(fit)
+    prediction = Predictor(fit)
     allowed = [[level for level in rank_values(choice)
                 if not level or (index, level) not in refused]
                for index, choice in enumerate(fit.space.choices)]
@@ -95,7 +95,7 @@ def recommend(fit: effects.Fit,
         best = found
 
 
-def _find_best(prediction: Prediction,
+def _find_best(prediction: Predictor,
                allowed: list[list[int]]) -> trial.Levels:
     """Return the best configuration: change up to two choices at a time."""
     best = tuple(levels[0] for levels in allowed)

@@ -149,12 +149,12 @@ def fit_medians(keys: Sequence[tuple[Hashable, ...]],
     """Fit a sum of effects by medians, which a few odd values do not change.
 
     :param keys: the level of each factor, for each value
-    :returns: the typical value for each key
+    :returns: the typical value for each key; 0 without any value
     """
     known = [place for place, value in enumerate(values) if value is not None]
     rest = {place: value for place, value in enumerate(values)
             if value is not None}
-    middle = statistics.median(rest.values())
+    middle = statistics.median(rest.values()) if rest else 0.0
     rest = {place: value - middle for place, value in rest.items()}
     effects: dict[tuple[int, Hashable], float] = collections.defaultdict(float)
     for _ in range(_ROUNDS):

@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
+from typing import TypeVar
 
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
@@ -27,6 +28,8 @@ SURE = 0.999
 #: Values whose difference is within this part of what matters are the same.
 _SAME = 0.5
 
+_Item = TypeVar('_Item')
+
 
 def next_steps(space: spaces.Space, budget: spaces.Budget,
                trials: Sequence[trial.Trial]) -> tuple[trial.Step, ...]:
@@ -40,7 +43,7 @@ def next_steps(space: spaces.Space, budget: spaces.Budget,
     :returns: no steps at the end
     """
     found = replicates.find(space, trials)
-    fixed = find_fixed(space, budget, found)
+    fixed = find_fixed(space, found)
     if len(found) < budget.replicates and len(fixed) < len(space.choices):
         design = designs.make(space, fixed, designs.make(space).count)
         steps = _screen(space, budget, len(found), design)
@@ -71,13 +74,13 @@ def _screen(space: spaces.Space, budget: spaces.Budget, block: int,
                    for levels in _shuffle(f'{lot} plot {number}', plot))))
 
 
-def _shuffle[T](lot: str, items: Iterable[T]) -> list[T]:
+def _shuffle(lot: str, items: Iterable[_Item]) -> list[_Item]:
     return [item for _, _, item in sorted(
         (hashlib.sha256(f'{lot} {place}'.encode()).digest(), place, item)
         for place, item in enumerate(items))]
 
 
-def find_fixed(space: spaces.Space, budget: spaces.Budget,
+def find_fixed(space: spaces.Space,
                found: tuple[replicates.Replicate, ...]) -> dict[int, int]:
     """Return the choices that are decided beyond doubt, with their level.
 
@@ -88,7 +91,7 @@ def find_fixed(space: spaces.Space, budget: spaces.Budget,
     if fit is None:
         return fixed
     refused = _find_refused(space, found)
-    prediction = recommendation.Prediction(fit)
+    prediction = recommendation.Predictor(fit)
     for choice in range(len(space.choices)):
         level = _decide(fit, choice, refused, prediction.find_reach(choice))
         if level is not None:
