@@ -4,29 +4,21 @@
 
 import argparse
 import dataclasses
-import functools
 import math
 import re
 import typing
 
-from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.bench.model import judgement
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
-from hpcvirt.cmd import yaml_file
 from hpcvirt.cmd.tune import documents
 from hpcvirt.cmd.tune import run as run_command
-from hpcvirt.tune import configurations
-from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import space as spaces
 
 if typing.TYPE_CHECKING:
     from hpcvirt.tune import findings
 
 Word = judgement.VerdictResult
-
-_MAX_BYTES = 1024 * 1024
 
 
 class CheckProfile(command.Report):
@@ -48,8 +40,12 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         documents.add_experiment(parser)
         parser.add_argument('profile', metavar='PROFILE',
-                            help='the file of the profile, with as many '
-                            'guests on a host as today')
+                            help='the profile: a file, or the name of a '
+                            'built-in one')
+        parser.add_argument('--guests', metavar='N',
+                            type=command.whole_number(1, 1024),
+                            help='how many guests fill a host with the '
+                            'profile (default: as many as today)')
         run_command.add_instances(parser)
         parser.set_defaults(native=None)
 
@@ -61,41 +57,28 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
             from hpcvirt.cmd.tune import trials
             from hpcvirt.tune import analysis
             from hpcvirt.tune import records
-            from hpcvirt.tune import steps
-        document = documents.read(args.experiment)
-        experiment, today = document.experiment, document.space.today
-        both = (document.configurations.plan(today),
-                configurations.Configurations(
-                    experiment, document.hosts,
-                    yaml_file.read(args.profile, _MAX_BYTES) or {},
-                    args.profile).plan(today))
-        if both[0].needs_change(both[1]) and not experiment.apply:
-            raise exception.InvalidInput(
-                args.profile, 'changes the settings of hosts, which needs the '
-                'key apply in the experiment')
+        document = documents.read(args.experiment, profile=args.profile,
+                                  guests=args.guests)
+        name, now = document.experiment.name, sampler.read_clock()
         kept, options = records.TuneRecords(args.data), trials.read_options(
             args)
-        digest = records.make_digest(experiment, both,
-                                     [host.name for host in document.hosts])
-        prefix, now = f'{experiment.name}-check-', sampler.read_clock()
+        digest = records.make_digest(
+            document.experiment,
+            [document.configurations.plan((level,)) for level in (0, 1)],
+            [host.name for host in document.hosts])
+        prefix = f'{name}-check-'
         found = kept.find_unfinished(prefix, digest) or records.TuneRecord(
             prefix + re.sub('[^0-9T]', '', now.partition('+')[0]), digest,
             now, options)
         trials.check_options(found, options)
-        values = (experiments.TODAY, 'checked')
-        space = dataclasses.replace(document.space, interactions=(), choices=(
-            spaces.Choice('profile', values, (both[0].cost, both[1].cost),
-                          both[0].needs_change(both[1])),))
-        budget = spaces.Budget(0, experiment.confirm_boots,
-                               len(document.hosts), found.name)
-        ended = trials.carry_out(
-            args, document, found, lambda levels: both[levels[0]],
-            lambda levels: values[levels[0]],
-            functools.partial(steps.next_steps, space, budget))
+        document = dataclasses.replace(document, budget=dataclasses.replace(
+            document.budget, lot=found.name))
+        ended = trials.carry_out(args, document, found)
         if ended is None:
             return None
-        confirmed = analysis.analyse(space, budget, ended.trials).confirmation
-        word, reason = judge(confirmed, space.matters)
+        confirmed = analysis.analyse(
+            document.space, document.budget, ended.trials).confirmation
+        word, reason = judge(confirmed, document.space.matters)
         return command.CommandResult(
             {'word': word.value, 'reason': reason,
              'pairs': confirmed.pairs if confirmed else 0,

@@ -3,7 +3,6 @@
 """``hpcvirt tune run``: carry out an experiment."""
 
 import argparse
-import functools
 
 from hpcvirt import printable
 from hpcvirt.cmd import command
@@ -45,8 +44,8 @@ not be restored.
             from hpcvirt.bench.run import sampler
             from hpcvirt.cmd.tune import trials
             from hpcvirt.tune import records
-            from hpcvirt.tune import steps
-        document = documents.read(args.experiment, args.native is not None)
+        document = documents.read(
+            args.experiment, has_native=args.native is not None)
         planned, name = document.configurations, document.experiment.name
         kept, options = records.TuneRecords(args.data), trials.read_options(
             args)
@@ -56,10 +55,7 @@ not be restored.
         found = kept.find(name, digest) or records.TuneRecord(
             name, digest, sampler.read_clock(), options)
         trials.check_options(found, options)
-        ended = trials.carry_out(
-            args, document, found, planned.plan, planned.format_levels,
-            functools.partial(steps.next_steps, document.space,
-                              document.budget))
+        ended = trials.carry_out(args, document, found)
         if ended is not None:
             print(f'{len(ended.trials)} trials are recorded in '
                   f'{printable.escape(kept.path(name))}; "hpcvirt tune show" '

@@ -3,10 +3,9 @@
 """What the commands share that make trials: arguments, steps, clean-up."""
 
 import argparse
+import functools
 import os
 import sys
-from collections.abc import Callable
-from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import printable
@@ -22,9 +21,8 @@ from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.tune import documents
-from hpcvirt.tune import configurations
 from hpcvirt.tune import records
-from hpcvirt.tune import trial
+from hpcvirt.tune import steps
 from hpcvirt.tune import trial_measurement
 from hpcvirt.tune import tuning
 
@@ -54,16 +52,15 @@ def check_options(found: records.TuneRecord,
 
 
 def carry_out(args: argparse.Namespace, document: documents.TuneDocument,
-              found: records.TuneRecord,
-              plan: Callable[[trial.Levels], configurations.Configuration],
-              describe: Callable[[trial.Levels], str],
-              next_steps: Callable[[Sequence[trial.Trial]],
-                                   Sequence[trial.Step]],
-              ) -> records.TuneRecord | None:
+              found: records.TuneRecord) -> records.TuneRecord | None:
     """Print the steps, and with --apply take them.
 
+    :param found: the record so far
     :returns: the record at the end; None if no trials were to be made
     """
+    describe = document.configurations.format_levels
+    next_steps = functools.partial(steps.next_steps, document.space,
+                                   document.budget)
     names = [host.name for host in document.hosts]
     for name in names:
         acceptance_records.check_host(name)
@@ -100,7 +97,7 @@ def carry_out(args: argparse.Namespace, document: documents.TuneDocument,
         run = tuning.Tuning(
             experiment=document.experiment,
             folder=os.path.dirname(document.where), hosts=document.hosts,
-            clients=hosts, plan=plan, describe=describe,
+            clients=hosts, plan=document.configurations.plan, describe=describe,
             next_steps=next_steps, bench=trial_measurement.TrialMeasurement(
                 document.experiment, store),
             records=kept, data=args.data,
