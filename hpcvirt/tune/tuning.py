@@ -40,7 +40,7 @@ _HOUR_S = 3600.0
 ATTEMPTS = 3
 
 
-class HostClient(Protocol):
+class TrialHost(Protocol):
     """The operations of an experiment on a host in its cloud."""
 
     def check_free(self, host: str) -> None:
@@ -97,7 +97,7 @@ class Tuning:
     experiment: experiments.Experiment
     folder: str
     hosts: Sequence[host_model.Host]
-    clients: Sequence[HostClient]
+    clients: Sequence[TrialHost]
     plan: Callable[[trial.Levels], configurations.Configuration]
     describe: Callable[[trial.Levels], str]
     next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
