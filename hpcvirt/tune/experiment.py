@@ -10,7 +10,7 @@ An operator writes it in YAML::
     profile: default
     guests_per_host: 2
     programs:
-      - {benchmark: npb-ep, minutes: 2, weight: 2}
+      - {benchmark: hpcc, metric: HPL_Tflops, minutes: 9, weight: 2}
       - {benchmark: site-script, minutes: 5,
          settings: {script: /opt/solver/run.sh}, metric: time}
     choices:

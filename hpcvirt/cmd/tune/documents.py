@@ -5,6 +5,7 @@
 import argparse
 import dataclasses
 import itertools
+import math
 import os
 from typing import Any
 
@@ -26,6 +27,11 @@ from hpcvirt.tune import configurations
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
+
+
+#: If there are no more configurations, all are planned. Else those are that
+#: differ from today's in two choices, and those of the first replicate.
+MAX_PLANNED = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +86,10 @@ def read(path: str, *, has_native: bool = False, profile: str | None = None,
     planned = configurations.Configurations(experiment, found, today, where,
                                             given)
     space = planned.make_space()
-    for levels in itertools.chain(*designs.make(space).plots):
+    counts = [len(choice.values) for choice in space.choices]
+    for levels in (itertools.product(*map(range, counts))
+                   if math.prod(counts) <= MAX_PLANNED
+                   else designs.make(space).levels):
         planned.plan(levels)
     for number, program in enumerate(experiment.programs):
         _check_program(program, planned.plan(space.today).guest,

@@ -63,7 +63,7 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
             'guests': planned.guests, 'vcpus': planned.flavor.vcpus,
             'ram_mib': planned.flavor.ram_mib,
             'extra_specs': dict(planned.flavor.extra_specs)}
-            for levels in itertools.chain(*design.plots)
+            for levels in design.levels
             for planned in [read.configurations.plan(levels)]],
         'replicates': read.budget.replicates, 'pairs': read.budget.pairs,
         **serialization.dump(budgets.count(experiment, space, read.budget)),
@@ -92,10 +92,11 @@ def _draw(plan: dict[str, Any], width: int | None) -> str:
         'experiments show, if boots of the same configuration differ by '
         f'{plan["noise_percent"]:g} %.',
         f'On {words.join_names(plan["hosts"], "hosts")}: '
-        f'{len(plan["configurations"])} configurations, '
-        f'{plan["replicates"]} times, and {plan["pairs"]} pairs of boots to '
-        f'confirm the best: at most {plan["trials"]} trials, {plan["boots"]} '
-        f'boots, {plan["reboots"]} reboots and {plan["hours"]:.1f} hours.']
+        f'{len(plan["configurations"])} configurations are measured '
+        f'{plan["replicates"]} times, and the best in {plan["pairs"]} pairs '
+        f'of boots with today\'s profile. That takes at most {plan["trials"]} '
+        f'trials, {plan["boots"]} boots, {plan["reboots"]} reboots and '
+        f'{plan["hours"]:.1f} hours.']
     if not plan['is_clear']:
         lines.append('The effect of a choice cannot be told from some '
                      'interactions of two others.')
