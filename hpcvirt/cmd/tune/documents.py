@@ -129,8 +129,8 @@ def _check_program(program: experiments.Program,
 
     :raises InvalidInput: if not
     """
-    definition, variant = catalogue.find(program.benchmark)
     try:
+        definition, variant = catalogue.find(program.benchmark)
         run_spec.make(definition, variant, sizing.Machine(
             guest.cpus, guest.memory_mib, len(guest.cells)), program.settings)
     except exception.InvalidInput as exc:
