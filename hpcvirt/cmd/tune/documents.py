@@ -28,9 +28,7 @@ from hpcvirt.tune import design as designs
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
 
-
-#: If there are no more configurations, all are planned. Else those are that
-#: differ from today's in two choices, and those of the first replicate.
+#: If there are more configurations, only those of one replicate are planned.
 MAX_PLANNED = 1024
 
 
@@ -135,13 +133,10 @@ def _check_program(program: experiments.Program,
             guest.cpus, guest.memory_mib, len(guest.cells)), program.settings)
     except exception.InvalidInput as exc:
         raise exception.InvalidInput(where, str(exc)) from exc
-    names = {figure.name: figure.primary for figure in definition.metrics}
-    if program.metric is None and sum(names.values()) != 1:
+    known = {each.name + ('[BYTES]' if each.per_size else ''): each.primary
+             for each in definition.metrics}
+    name, size = bounds.split(program.metric or ', '.join(
+        name for name, is_primary in known.items() if is_primary))
+    if name + ('' if size is None else '[BYTES]') not in known:
         raise exception.InvalidInput(
-            f'{where}.metric', 'is missing, because the benchmark has several '
-            'figures' + words.suggest('', names))
-    if program.metric is not None and (
-            bounds.split(program.metric)[0] not in names):
-        raise exception.InvalidInput(
-            f'{where}.metric', f'{program.metric[:64]!r} is unknown'
-            + words.suggest(program.metric, names))
+            f'{where}.metric', f'must be one of {", ".join(known)}')

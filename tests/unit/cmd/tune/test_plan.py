@@ -56,7 +56,8 @@ class TestPlan(unittest.TestCase):
 
     def test_the_document_has_all_configurations(self):
         plan = json.loads(self.run_('-f', 'json').out)
-        found = {each['values']['guests']: (each['guests'], each['vcpus'])
+        found = {each['values']['guests']: (
+            each['guests'], each['flavor']['vcpus'])
                  for each in plan['configurations']}
         self.assertEqual({'today': (2, 16), 'four': (4, 8)}, found)
         self.assertEqual(['n1'], plan['hosts'])
@@ -112,9 +113,11 @@ class TestPlan(unittest.TestCase):
 
     def test_a_program_must_be_usable(self):
         for said, program in (
-                ("programs[0].metric: 'ns' is unknown: choose from ns_per_day",
+                ('programs[0].metric: must be one of ns_per_day',
                  {'benchmark': 'gromacs', 'metric': 'ns'}),
-                ('programs[0].metric: is missing', {'benchmark': 'hpcc'}),
+                ('programs[0].metric: must be one of ', {'benchmark': 'hpcc'}),
+                ('programs[0].metric: must be one of latency_us[BYTES]',
+                 {'benchmark': 'osu-latency', 'settings': {'osu': '/osu'}}),
                 ('programs[0]: stream: source is not set',
                  {'benchmark': 'stream'}),
                 ("programs[0]: gromacs: no size 'x'",
