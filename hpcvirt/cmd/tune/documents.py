@@ -133,10 +133,11 @@ def _check_program(program: experiments.Program,
             guest.cpus, guest.memory_mib, len(guest.cells)), program.settings)
     except exception.InvalidInput as exc:
         raise exception.InvalidInput(where, str(exc)) from exc
-    known = {each.name + ('[BYTES]' if each.per_size else ''): each.primary
-             for each in definition.metrics}
+    figures = {each.name: each for each in definition.metrics}
     name, size = bounds.split(program.metric or ', '.join(
-        name for name, is_primary in known.items() if is_primary))
-    if name + ('' if size is None else '[BYTES]') not in known:
+        each.name for each in definition.metrics if each.primary))
+    if name not in figures or figures[name].per_size != (size is not None):
         raise exception.InvalidInput(
-            f'{where}.metric', f'must be one of {", ".join(known)}')
+            f'{where}.metric', 'must be one of ' + ', '.join(
+                each.name + ('[BYTES]' if each.per_size else '')
+                for each in definition.metrics))

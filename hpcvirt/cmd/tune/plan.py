@@ -93,9 +93,9 @@ def _draw(plan: dict[str, Any], width: int | None) -> str:
         f'On {words.join_names(plan["hosts"], "hosts")}: '
         f'{len(plan["configurations"])} configurations are measured '
         f'{plan["replicates"]} times, and the best in {plan["pairs"]} pairs '
-        f'of boots with today\'s profile. That takes at most '
-        f'{plan["trials"]} trials, {plan["boots"]} boots, {plan["reboots"]} '
-        f'reboots and {plan["hours"]:.1f} hours.')]
+        f'of boots with that of today. That takes at most {plan["trials"]} '
+        f'trials, {plan["boots"]} boots, {plan["reboots"]} reboots and '
+        f'{plan["hours"]:.1f} hours.')]
     if not plan['is_clear']:
         lines.append('The effect of a choice cannot be told from some '
                      'interactions of two others.')

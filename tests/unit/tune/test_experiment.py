@@ -57,9 +57,9 @@ class TestReading(unittest.TestCase):
 
     def test_programs_have_different_names(self):
         own = {'benchmark': 'site-script', 'minutes': 1}
-        self.refused("programs[1]: 'site-script' is also the name of a program "
-                     'before it; give it another one with the key name',
-                     programs=[own, own])
+        self.refused(
+            "programs[1]: 'site-script' is also the name of a program before "
+            'it; give it another one with the key name', programs=[own, own])
         self.assertEqual(['a', 'b'], [
             each.label for each in read(programs=[
                 {**own, 'name': 'a'}, {**own, 'name': 'b'}]).programs])
@@ -71,8 +71,9 @@ class TestReading(unittest.TestCase):
             {f'c{number}': {'a': {'profile': {'smt': 'use'}}}
              for number in range(11)})
         self.refuse_choices(
-            "choices['guests']: must have 1 to 3 values besides today", {'guests': {f'v{number}': {'guests_per_host': number}
-                             for number in range(1, 5)}})
+            "choices['guests']: must have 1 to 3 values besides today",
+            {'guests': {f'v{number}': {'guests_per_host': number}
+                        for number in range(1, 5)}})
         self.refuse_choices(
             "choices['guests']: must have 1 to 3 values besides today",
             {'guests': {}})
