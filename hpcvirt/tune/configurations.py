@@ -71,7 +71,8 @@ class Configurations:
     :param where: the file, for errors
     :param given: the content of a profile that replaces today's in the second
         value of the only choice
-    :raises InvalidInput: if the hosts differ in more than their names
+    :raises InvalidInput: if the hosts differ in more than their names, or
+        today's profile is wrong
     """
 
     def __init__(self, experiment: experiments.Experiment,
@@ -84,6 +85,7 @@ class Configurations:
                 f'{where}: hosts', f'{kinds[0][0].name} and '
                 f'{kinds[1][0].name} are not alike; an experiment needs hosts '
                 'with the same topology')
+        profiles.build(profile, f'{where}: profile')
         self._experiment = experiment
         self._host = hosts[0]
         self._today = profile

@@ -110,6 +110,12 @@ class TestConfiguration(unittest.TestCase):
             make({'pages': PAGES}, machines=(
                 EPYC, twin, hosts.named('epyc-2s-64c-nps1')))
 
+    def test_todays_profile_is_checked(self):
+        with self.assertRaisesRegex(
+                exception.InvalidInput, 'e.yaml: profile: extra_specs: must '
+                'be a mapping of keys to text, not 3'):
+            make({'pages': PAGES}, {'extra_specs': 3})
+
     def test_a_given_profile_replaces_todays(self):
         made = make({'profile': {'given': {'guests_per_host': 4}}},
                     {'page_size': '1G'}, given={'smt': 'leave'})
