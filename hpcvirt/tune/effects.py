@@ -118,16 +118,23 @@ class Fit:
 
     def find_aliases(self, pair: tuple[int, int],
                      ) -> tuple[tuple[int, int], ...]:
-        """Return the pairs that every replicate confounds with this one."""
+        """Return the pairs that are confounded with this one."""
         numbers = self._varied(pair)
-        each = [self.replicates[number].design.aliases(pair)
-                for number in numbers]
-        return tuple(alias for alias in (each[0] if each else ())
-                     if all(alias in other for other in each))
+        return (self.replicates[numbers[0]].design.aliases(pair) if numbers
+                else ())
 
     def _varied(self, choices: tuple[int, ...]) -> list[int]:
-        return [number for number, each in enumerate(self.replicates)
-                if not any(choice in each.fixed for choice in choices)]
+        """Return the replicates that tell the effect of one or two choices.
+
+        For an interaction, these are the most that confound it with the same
+        others.
+        """
+        alike: dict[object, list[int]] = {}
+        for number, each in enumerate(self.replicates):
+            if each.fixed.keys().isdisjoint(choices):
+                key = each.design.aliases(choices) if choices[1:] else ()
+                alike.setdefault(key, []).append(number)
+        return max(reversed(alike.values()), key=len, default=[])
 
     def _compare(self, choices: tuple[int, ...],
                  signs: Mapping[_Cell, int]) -> stats.Normal:

@@ -3,10 +3,11 @@
 """Refuse values that win on average but make some jobs very slow.
 
 A run is a straggler if it failed, or took much longer than is typical for its
-configuration. A value is refused if its runs have more stragglers than those
-of the other values of its choice and the difference is significant, or if its
-trials have as many TLB shoot-downs as a slow host [CERN-HEPiX-2015] and those
-of the other values do not.
+configuration. A value is refused if more of its trials have stragglers than
+those of the other values of its choice and the difference is significant.
+Trials count instead of runs, because one bad boot may slow down all of its
+runs. A value is refused too if its trials have as many TLB shoot-downs as a
+slow host [CERN-HEPiX-2015] and those of the other values do not.
 """
 
 import dataclasses
@@ -22,8 +23,8 @@ from hpcvirt.tune import replicates
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
-#: The chance that a value is refused whose runs are like those of the others,
-#: by all stragglers and by those that must not happen.
+#: The chance that a value is refused whose trials are like the others: by all
+#: stragglers, and by those that must not happen.
 LEVEL = stragglers.ALPHA
 NEVER_LEVEL = 0.01
 
@@ -39,33 +40,12 @@ class SlowRuns:
 
     :ivar runs: numbers of runs of these and of the others
     :ivar slow: numbers of stragglers
-    :ivar never: numbers of runs that must not happen
-    :ivar shootdowns: medians of the shoot-downs, None if unknown
+    :ivar reason: why these trials are refused, None if they are not
     """
 
     runs: tuple[int, int]
     slow: tuple[int, int]
-    never: tuple[int, int]
-    shootdowns: tuple[float | None, float | None]
-    slower_than: float
-
-    @property
-    def reason(self) -> str | None:
-        """Why these trials are refused, None if they are not."""
-        never = f'failed or took {self.slower_than:g} times as long as usual'
-        for (own, other), level, what in (
-                (self.never, NEVER_LEVEL, never),
-                (self.slow, LEVEL, 'were stragglers')):
-            if own and stragglers.find_chance(
-                    other, own, *self.runs[::-1]) <= level:
-                return (f'{own} of {self.runs[0]} runs {what}, but only '
-                        f'{other} of {self.runs[1]} others')
-        own_rate, other_rate = self.shootdowns
-        if own_rate is not None and own_rate > MAX_SHOOTDOWNS and not (
-                other_rate is not None and other_rate > MAX_SHOOTDOWNS):
-            return (f'{own_rate:.0f} TLB shoot-downs in a second for each CPU,'
-                    f' and more than {MAX_SHOOTDOWNS:.0f} make jobs slow')
-        return None
+    reason: str | None
 
 
 class Guard:
@@ -76,39 +56,42 @@ class Guard:
         self._space = space
         self._trials = [each for each in trials
                         if each.step.stage is not trial.Stage.NATIVE]
-        #: Number of runs, of stragglers, and of runs that must not happen.
+        #: Number of runs, stragglers, and runs that must not happen.
         self._counts = [[0, 0, 0] for _ in self._trials]
         for program in space.weights:
             self._count(program)
 
     def _count(self, program: str) -> None:
-        runs = [(number, run) for number, each in enumerate(self._trials)
+        runs = [(number, _find_speed(run))
+                for number, each in enumerate(self._trials)
                 for run in each.runs.get(program, ())]
-        values = [_find_speed(run) for _, run in runs]
         typical = replicates.fit_medians(
-            [self._trials[number].step.levels for number, _ in runs], values)
-        lost = [math.inf if value is None else usual - value
-                for value, usual in zip(values, typical, strict=True)]
-        most = max(stragglers.MIN_LOSS, stragglers.DEVIATIONS
-                   * stats.robust_deviation([each for each in lost
-                                             if each < math.inf] or [0.0]))
+            [self._trials[number].step.levels for number, _ in runs],
+            [speed for _, speed in runs])
+        lost = [math.inf if speed is None else usual - speed
+                for (_, speed), usual in zip(runs, typical, strict=True)]
+        ended = [each for each in lost if each < math.inf] or [0.0]
+        most = max(stragglers.MIN_LOSS,
+                   stragglers.DEVIATIONS * stats.robust_deviation(ended))
         for (number, _), each in zip(runs, lost, strict=True):
-            counts = self._counts[number]
-            counts[0] += 1
-            counts[1] += each > most
-            counts[2] += each > max(most, math.log(self._space.slower_than))
+            for place, least in enumerate((-math.inf, most, math.log(
+                    self._space.slower_than))):
+                self._counts[number][place] += each > least
 
     def judge_value(self, choice: int, level: int) -> SlowRuns:
         """Compare the trials of a value with those of its choice's others."""
-        return self._compare([
-            None if each.step.stage is not trial.Stage.SCREEN
-            else each.step.levels[choice] == level for each in self._trials])
+        screened = [number for number, each in enumerate(self._trials)
+                    if each.step.stage is trial.Stage.SCREEN]
+        return self._judge(screened, [
+            number for number in screened
+            if self._trials[number].step.levels[choice] == level])
 
     def judge_winner(self, levels: trial.Levels) -> SlowRuns:
         """Compare a confirmed configuration with all other trials."""
-        return self._compare([
-            each.step.stage is trial.Stage.CONFIRM
-            and each.step.levels == levels for each in self._trials])
+        return self._judge(range(len(self._trials)), [
+            number for number, each in enumerate(self._trials)
+            if each.step.stage is trial.Stage.CONFIRM
+            and each.step.levels == levels])
 
     def find_refused(self) -> frozenset[tuple[int, int]]:
         """Return the choices with the levels that are refused."""
@@ -118,21 +101,37 @@ class Guard:
             for level in range(1, len(choice.values))
             if self.judge_value(index, level).reason)
 
-    def _compare(self, sides: Sequence[bool | None]) -> SlowRuns:
-        sums = {side: [0, 0, 0] for side in (True, False)}
-        rates: dict[bool, list[float]] = {True: [], False: []}
-        for each, counts, side in zip(self._trials, self._counts, sides,
-                                      strict=True):
-            if side is not None:
-                sums[side] = [one + other for one, other in zip(
-                    sums[side], counts, strict=True)]
-                if each.shootdowns is not None:
-                    rates[side].append(each.shootdowns)
-        runs, slow, never = zip(sums[True], sums[False], strict=True)
-        own, other = (statistics.median(rates[side]) if rates[side] else None
-                      for side in (True, False))
-        return SlowRuns(runs, slow, never, (own, other),
-                        self._space.slower_than)
+    def _judge(self, numbers: Sequence[int], own: Sequence[int]) -> SlowRuns:
+        """Compare some of the trials with the others."""
+        sides = own, [*set(numbers) - set(own)]
+        runs, slow, _ = ([
+            sum(self._counts[number][place] for number in side)
+            for side in sides] for place in range(3))
+        return SlowRuns((runs[0], runs[1]), (slow[0], slow[1]),
+                        self._find_reason(*sides))
+
+    def _find_reason(self, own: Sequence[int],
+                     others: Sequence[int]) -> str | None:
+        for place, level, what in (
+                (2, NEVER_LEVEL, 'failed or took '
+                 f'{self._space.slower_than:g} times as long as usual'),
+                (1, LEVEL, 'were much slower than usual')):
+            struck, other = (sum(self._counts[number][place] > 0
+                                 for number in side) for side in (own, others))
+            if stragglers.find_chance(other, struck, len(others),
+                                      len(own)) <= level:
+                return (f'runs {what} in {struck} of {len(own)} boots, but in '
+                        f'{other} of {len(others)} others')
+        rate, other_rate = map(self._find_shootdowns, (own, others))
+        if rate > MAX_SHOOTDOWNS >= other_rate:
+            return (f'{rate:.0f} TLB shoot-downs in a second for each CPU, and'
+                    f' more than {MAX_SHOOTDOWNS:.0f} make jobs slow')
+        return None
+
+    def _find_shootdowns(self, numbers: Sequence[int]) -> float:
+        known = [rate for number in numbers
+                 if (rate := self._trials[number].shootdowns) is not None]
+        return statistics.median(known) if known else 0.0
 
 
 def _find_speed(run: trial.TrialRun) -> float | None:

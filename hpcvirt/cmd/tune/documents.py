@@ -5,6 +5,7 @@
 import argparse
 import dataclasses
 import itertools
+import math
 import os
 from typing import Any
 
@@ -26,6 +27,9 @@ from hpcvirt.tune import configurations
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
+
+#: If there are more configurations, only those of one replicate are planned.
+MAX_PLANNED = 1024
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +84,10 @@ def read(path: str, *, has_native: bool = False, profile: str | None = None,
     planned = configurations.Configurations(experiment, found, today, where,
                                             given)
     space = planned.make_space()
-    for levels in itertools.chain(*designs.make(space).plots):
+    counts = [len(choice.values) for choice in space.choices]
+    for levels in (itertools.product(*map(range, counts))
+                   if math.prod(counts) <= MAX_PLANNED
+                   else designs.make(space).levels):
         planned.plan(levels)
     for number, program in enumerate(experiment.programs):
         _check_program(program, planned.plan(space.today).guest,
@@ -120,19 +127,17 @@ def _check_program(program: experiments.Program,
 
     :raises InvalidInput: if not
     """
-    definition, variant = catalogue.find(program.benchmark)
     try:
+        definition, variant = catalogue.find(program.benchmark)
         run_spec.make(definition, variant, sizing.Machine(
             guest.cpus, guest.memory_mib, len(guest.cells)), program.settings)
     except exception.InvalidInput as exc:
         raise exception.InvalidInput(where, str(exc)) from exc
-    names = {figure.name: figure.primary for figure in definition.metrics}
-    if program.metric is None and sum(names.values()) != 1:
+    figures = {each.name: each for each in definition.metrics}
+    name, size = bounds.split(program.metric or ', '.join(
+        each.name for each in definition.metrics if each.primary))
+    if name not in figures or figures[name].per_size != (size is not None):
         raise exception.InvalidInput(
-            f'{where}.metric', 'is missing, because the benchmark has several '
-            'figures' + words.suggest('', names))
-    if program.metric is not None and (
-            bounds.split(program.metric)[0] not in names):
-        raise exception.InvalidInput(
-            f'{where}.metric', f'{program.metric[:64]!r} is unknown'
-            + words.suggest(program.metric, names))
+            f'{where}.metric', 'must be one of ' + ', '.join(
+                each.name + ('[BYTES]' if each.per_size else '')
+                for each in definition.metrics))

@@ -60,10 +60,9 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
             'values': {choice.name: choice.values[level]
                        for choice, level in zip(space.choices, levels,
                                                 strict=True)},
-            'guests': planned.guests, 'vcpus': planned.flavor.vcpus,
-            'ram_mib': planned.flavor.ram_mib,
-            'extra_specs': dict(planned.flavor.extra_specs)}
-            for levels in itertools.chain(*design.plots)
+            'guests': planned.guests,
+            'flavor': serialization.dump(planned.flavor)}
+            for levels in design.levels
             for planned in [read.configurations.plan(levels)]],
         'replicates': read.budget.replicates, 'pairs': read.budget.pairs,
         **serialization.dump(budgets.count(experiment, space, read.budget)),
@@ -86,16 +85,17 @@ def _draw(plan: dict[str, Any], width: int | None) -> str:
           f'{row["memory_mib"] / 1024:.0f}', 'yes' if row['reboot'] else 'no',
           f'{row["smallest_percent"]:.1f} %') for row in plan['values']],
         {'Guests', 'Cores', 'GiB', 'Shows'}, width)
-    lines = [
+    lines = [(
         'Guests, Cores, GiB: what a host gives to guests with this value. '
         'Shows: the smallest effect of the choice that 4 of 5 such '
         'experiments show, if boots of the same configuration differ by '
-        f'{plan["noise_percent"]:g} %.',
+        f'{plan["noise_percent"]:g} %.'), (
         f'On {words.join_names(plan["hosts"], "hosts")}: '
-        f'{len(plan["configurations"])} configurations, '
-        f'{plan["replicates"]} times, and {plan["pairs"]} pairs of boots to '
-        f'confirm the best: at most {plan["trials"]} trials, {plan["boots"]} '
-        f'boots, {plan["reboots"]} reboots and {plan["hours"]:.1f} hours.']
+        f'{len(plan["configurations"])} configurations are measured '
+        f'{plan["replicates"]} times, and the best in {plan["pairs"]} pairs '
+        f'of boots with that of today. That takes at most {plan["trials"]} '
+        f'trials, {plan["boots"]} boots, {plan["reboots"]} reboots and '
+        f'{plan["hours"]:.1f} hours.')]
     if not plan['is_clear']:
         lines.append('The effect of a choice cannot be told from some '
                      'interactions of two others.')
