@@ -65,7 +65,7 @@ class Guard:
         runs = [(number, _find_speed(run))
                 for number, each in enumerate(self._trials)
                 for run in each.runs.get(program, ())]
-        typical = replicates.fit_medians(
+        typical = replicates.fit_typical(
             [self._trials[number].step.levels for number, _ in runs],
             [speed for _, speed in runs])
         lost = [math.inf if speed is None else usual - speed
