@@ -288,9 +288,10 @@ def _is_wrong(world: World, found: findings.Findings) -> bool:
             and world.speed(found.recommended) <= ROUNDING)
 
 
-#: Published: the score of a full-node guest with 32 cores, with its error;
-#: with nested paging off; with cells, pinning and large pages [CERN-HEPiX-2015].
-#: How much of the latter is due to pages is not published; a third is assumed.
+#: Published [CERN-HEPiX-2015]: the score of the host with its error, and those
+#: of a guest with its 32 cores: as it was, with nested paging off, and with
+#: cells, pinning and large pages. How much of the latter is due to pages is
+#: not published; a third is assumed.
 HS06, HS06_ERROR, UNTUNED, PAGING_OFF, TUNED = 357, 16, 284, 311, 339
 S4_JOBS = 32
 S4_SLOW = 0.01
@@ -348,7 +349,8 @@ def replay_s4(replicates: int, number: int) -> tuple[bool, bool, int, int]:
     world = make_s4()
     found, made = carry_out(world, spaces.Budget(replicates, 5), dice,
                             S4Machine(world, dice))
-    off = [each for each in found.values if each.choice == 'nested-paging'][0]
+    off = next(each for each in found.values
+               if each.choice == 'nested-paging')
     return (found.recommended[:3] == S4_DECISION, off.guard is not None, made,
             off.trials * SAMPLES * S4_JOBS)
 

@@ -112,9 +112,9 @@ class Guard:
 
     def _find_reason(self, own: Sequence[int],
                      others: Sequence[int]) -> str | None:
+        times = f'{self._space.slower_than:g} times'
         for place, level, what in (
-                (2, NEVER_LEVEL, 'failed or took '
-                 f'{self._space.slower_than:g} times as long as usual'),
+                (2, NEVER_LEVEL, f'failed or took {times} as long as usual'),
                 (1, LEVEL, 'were much slower than usual')):
             struck, other = (sum(self._counts[number][place] > 0
                                  for number in side) for side in (own, others))

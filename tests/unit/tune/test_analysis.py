@@ -160,7 +160,7 @@ class TestFindings(testtools.TestCase):
     def test_todays_profile_is_compared_with_native(self):
         def measure(step, speed, noise, dice):
             if step.stage is trial.Stage.NATIVE:
-                return tunes.measure(step, lambda levels: 0.05, noise, dice)
+                return tunes.measure(step, lambda _: 0.05, noise, dice)
             return tunes.measure(step, speed, noise, dice)
         budget = dataclasses.replace(BUDGET, has_native=True)
         space = tunes.space(*[2] * 4)

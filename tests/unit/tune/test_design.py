@@ -31,7 +31,7 @@ def contrasts(found, space, choices):
 def raw_levels(found, choice):
     """The levels of a choice before the fourth one is replaced by today's."""
     columns = found.columns[choice]
-    return [sum((bin(column & run).count('1') % 2) << place
+    return [sum(((column & run).bit_count() % 2) << place
                 for place, column in enumerate(columns))
             for run in range(found.count)]
 

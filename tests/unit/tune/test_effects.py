@@ -62,7 +62,7 @@ class TestFit(testtools.TestCase):
     def test_intervals_cover_the_truth_as_often_as_promised(self):
         space = tunes.space(2, 2, 2, 3, whole={1})
         speed = tunes.sum_gains([(0.01,), (0.02,), (0.0,), (0.01, -0.01)])
-        below = {choice: 0 for choice in range(4)}
+        below = dict.fromkeys(range(4), 0)
         for number in range(300):
             found = fit(space, screen(space, 3, speed, 0.02, str(number),
                                       plots=0.01))
@@ -81,7 +81,7 @@ class TestFit(testtools.TestCase):
 
     def test_one_replicate_tells_nothing(self):
         space = tunes.space(2, 2)
-        self.assertIsNone(fit(space, screen(space, 1, lambda levels: 0.0)))
+        self.assertIsNone(fit(space, screen(space, 1, lambda _: 0.0)))
 
     def test_a_slow_boot_and_a_failed_one_change_no_effect(self):
         space = tunes.space(*[2] * 4)
@@ -100,7 +100,7 @@ class TestFit(testtools.TestCase):
         space = tunes.space(2, 2, objective='time')
         trials = [dataclasses.replace(each, runs={'p': (trial.TrialRun(
             0.0, 10.0 if each.step.levels[0] else 20.0),)})
-            for each in screen(space, 2, lambda levels: 0.0)]
+            for each in screen(space, 2, lambda _: 0.0)]
         self.assertAlmostEqual(math.log(2),
                                fit(space, trials).find_effect(0, 1).loss)
 

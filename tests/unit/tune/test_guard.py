@@ -15,7 +15,7 @@ from tests.builders import tunes
 SPACE = tunes.space(*[2] * 4)
 
 
-def make_trials(chance=lambda levels: 0.0, count=4, seed='', slow=math.log(10),
+def make_trials(chance=lambda _: 0.0, count=4, seed='', slow=2.3,
                 whole_boots=False):
     """Make trials with stragglers.
 
@@ -49,14 +49,14 @@ class TestGuard(testtools.TestCase):
 
     def test_stragglers_of_all_values_are_no_reason(self):
         refused = sum(bool(guard.Guard(SPACE, make_trials(
-            lambda levels: 0.05, seed=str(seed))).find_refused())
+            lambda _: 0.05, seed=str(seed))).find_refused())
             for seed in range(300))
         # Four values, each with a chance of at most 1.25 %.
         self.assertLessEqual(refused, 300 * (0.05 + 3 * 0.0126))
 
     def test_the_runs_of_a_bad_boot_count_once(self):
         refused = sum(bool(guard.Guard(SPACE, make_trials(
-            lambda levels: 0.1, seed=str(seed), whole_boots=True,
+            lambda _: 0.1, seed=str(seed), whole_boots=True,
             slow=math.log(1.5))).find_refused()) for seed in range(300))
         self.assertLessEqual(refused, 300 * (0.01 + 3 * 0.006))
 
@@ -88,7 +88,8 @@ class TestGuard(testtools.TestCase):
 
     def test_the_slowest_guest_of_a_host_counts(self):
         trials = [dataclasses.replace(each, runs={'p': (trial.TrialRun(
-            0.0, 100.0 if each.step.levels[3] and not number % 3 else 10.0),) * 3})
+            0.0, 100.0 if each.step.levels[3] and not number % 3
+            else 10.0),) * 3})
             for number, each in enumerate(make_trials(count=8))]
         self.assertIn((3, 1), guard.Guard(SPACE, trials).find_refused())
 

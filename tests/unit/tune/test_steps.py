@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
+import itertools
 import random
 
 import hypothesis
@@ -31,7 +32,7 @@ class TestNextSteps(testtools.TestCase):
         found = steps.next_steps(SPACE, BUDGET, ())[1:]
         values = [step.levels[1] for step in found]
         self.assertEqual(1, sum(one != other for one, other
-                                in zip(values, values[1:])))
+                                in itertools.pairwise(values)))
 
     def test_the_order_depends_on_the_lot(self):
         orders = {steps.next_steps(SPACE, spaces.Budget(2, 5, lot=str(lot)),
