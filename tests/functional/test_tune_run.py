@@ -192,9 +192,9 @@ class TuneRunTest(base.HPCNova):
         with self.die(samples=20):
             self.assertEqual(130, self.tune('run', '--apply')[0])
         self.settings.write_text('ept: left')
-        path = self.data / 'tunes/demo.json'
         record = self.record()
-        path.write_text(json.dumps({**record, 'changed': {HOST: 'x'}}))
+        state = self.data / f'tunes/{HOST}.settings'
+        state.write_text('{"schema_version": 1, "settings": ""}')
         out = self.succeed('run', '--restore')
         self.assertIn('left other settings on node1', out)
         self.succeed('run', '--restore', '--apply')
@@ -205,7 +205,7 @@ class TuneRunTest(base.HPCNova):
         with self.die(samples=1):
             self.assertEqual(130, self.tune('run', '--apply')[0])
         commands.check_refused(
-            self, '--user: is other, but the record demo was begun with root',
+            self, 'was begun with --image bench --network net --user root',
             self.tune('run', '--user', 'other'))
         document = yaml.safe_load(self.document.read_text())
         self.document.write_text(json.dumps(

@@ -3,9 +3,7 @@
 """``hpcvirt tune check``: compare a profile with today's."""
 
 import argparse
-import dataclasses
 import math
-import re
 import typing
 
 from hpcvirt import serialization
@@ -53,27 +51,14 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
                ) -> command.CommandResult | None:
         """Print the steps, and with --apply take them and judge."""
         with extras.bench():
-            from hpcvirt.bench.run import sampler
             from hpcvirt.cmd.tune import trials
             from hpcvirt.tune import analysis
-            from hpcvirt.tune import records
         document = documents.read(args.experiment, profile=args.profile,
                                   guests=args.guests)
-        name, now = document.experiment.name, sampler.read_clock()
-        kept, options = records.TuneRecords(args.data), trials.read_options(
-            args)
-        digest = records.make_digest(
-            document.experiment,
+        ended = trials.carry_out(
+            args, document,
             [document.configurations.plan((level,)) for level in (0, 1)],
-            [host.name for host in document.hosts])
-        prefix = f'{name}-check-'
-        found = kept.find_unfinished(prefix, digest) or records.TuneRecord(
-            prefix + re.sub('[^0-9T]', '', now.partition('+')[0]), digest,
-            now, options)
-        trials.check_options(found, options)
-        document = dataclasses.replace(document, budget=dataclasses.replace(
-            document.budget, lot=found.name))
-        ended = trials.carry_out(args, document, found)
+            f'{document.experiment.name}-check-')
         if ended is None:
             return None
         confirmed = analysis.analyse(
@@ -82,7 +67,7 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
         return command.CommandResult(
             {'word': word.value, 'reason': reason,
              'pairs': confirmed.pairs if confirmed else 0,
-             'record': kept.path(found.name),
+             'record': ended.name,
              'confirmation': serialization.dump(confirmed)},
             lambda: f'{word}: {reason}\n', int(word is not Word.PASS))
 
@@ -98,8 +83,8 @@ def judge(confirmed: 'findings.Confirmation | None',
         return Word.INCONCLUSIVE, 'too few pairs of boots were measured'
     low, gain, high = (100 * math.expm1(each) for each in (
         confirmed.effect.low, confirmed.effect.gain, confirmed.effect.high))
-    reason = (f'the profile reaches {gain:+.1f} % ({low:+.1f} to {high:+.1f} '
-              f'%) against today\'s in {confirmed.pairs} pairs of boots')
+    reason = (f'{gain:+.1f} % ({low:+.1f} to {high:+.1f} %) against today in '
+              f'{confirmed.pairs} pairs of boots')
     if confirmed.guard is not None:
         return Word.FAIL, confirmed.guard
     if confirmed.effect.low >= -matters:

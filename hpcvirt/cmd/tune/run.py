@@ -4,7 +4,6 @@
 
 import argparse
 
-from hpcvirt import printable
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd.bench import targets
@@ -41,25 +40,14 @@ not be restored.
         """Print the steps, and with --apply take them."""
         # The client libraries take half a second to load.
         with extras.bench():
-            from hpcvirt.bench.run import sampler
             from hpcvirt.cmd.tune import trials
-            from hpcvirt.tune import records
         document = documents.read(
             args.experiment, has_native=args.native is not None)
-        planned, name = document.configurations, document.experiment.name
-        kept, options = records.TuneRecords(args.data), trials.read_options(
-            args)
-        digest = records.make_digest(
-            document.experiment, [planned.plan(document.space.today)],
-            [host.name for host in document.hosts])
-        found = kept.find(name, digest) or records.TuneRecord(
-            name, digest, sampler.read_clock(), options)
-        trials.check_options(found, options)
-        ended = trials.carry_out(args, document, found)
+        ended = trials.carry_out(args, document, [
+            document.configurations.plan(document.space.today)])
         if ended is not None:
-            print(f'{len(ended.trials)} trials are recorded in '
-                  f'{printable.escape(kept.path(name))}; "hpcvirt tune show" '
-                  'shows what they say.')
+            print(f'{len(ended.trials)} trials are recorded; "hpcvirt tune '
+                  'show" shows what they say.')
         return 0
 
 

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the commands share that make trials: arguments, steps, clean-up."""
+"""Make the trials of ``hpcvirt tune run`` and ``hpcvirt tune check``."""
 
 import argparse
 import functools
 import os
+import re
 import sys
+from collections.abc import Sequence
 
-from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.acceptance import records as acceptance_records
+from hpcvirt.bench.run import sampler
 from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import placement
 from hpcvirt.cloud import session
@@ -21,70 +23,56 @@ from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.tune import documents
+from hpcvirt.tune import configurations
 from hpcvirt.tune import records
 from hpcvirt.tune import steps
 from hpcvirt.tune import trial_measurement
 from hpcvirt.tune import tuning
 
-#: The options that the figures depend on.
-_OPTIONS = ('image', 'network', 'user', 'native')
-
-
-def read_options(args: argparse.Namespace) -> dict[str, str]:
-    """Return the options that are recorded with the trials."""
-    return {f'--{name}': str(value) for name in _OPTIONS
-            if (value := getattr(args, name)) is not None}
-
-
-def check_options(found: records.TuneRecord,
-                  options: dict[str, str]) -> None:
-    """Check that a command continues trials with their options.
-
-    :raises InvalidInput: if an option has another value
-    """
-    for name in dict.fromkeys([*found.options, *options]):
-        before, now = found.options.get(name), options.get(name)
-        if before != now:
-            raise exception.InvalidInput(
-                name, f'is {now or "missing"}, but the record {found.name} '
-                f'was begun {f"with {before}" if before else "without it"}; '
-                'repeat the command, or give the document another name')
-
 
 def carry_out(args: argparse.Namespace, document: documents.TuneDocument,
-              found: records.TuneRecord) -> records.TuneRecord | None:
+              compared: Sequence[configurations.Configuration],
+              check_name: str = '') -> records.TuneRecord | None:
     """Print the steps, and with --apply take them.
 
-    :param found: the record so far
-    :returns: the record at the end; None if no trials were to be made
+    :param compared: the configurations that identify the record
+    :param check_name: the beginning of the name of the record of a check
+    :returns: the record at the end; None without --apply or with --restore
     """
-    describe = document.configurations.format_levels
-    next_steps = functools.partial(steps.next_steps, document.space,
-                                   document.budget)
     names = [host.name for host in document.hosts]
     for name in names:
         acceptance_records.check_host(name)
-    kept = records.TuneRecords(args.data)
-    kept.check_unchanged(found.name, names)
+    kept, name = records.TuneRecords(args.data), document.experiment.name
+    digest = records.make_digest(document.experiment, compared, names)
+    if check_name:
+        name = kept.find_unfinished(check_name, digest) or check_name + re.sub(
+            '[^0-9T]', '', sampler.read_clock().partition('+')[0])
+    # The figures depend on these options.
+    options = {f'--{option}': str(value) for option in (
+        'image', 'network', 'user', 'native')
+        if (value := getattr(args, option)) is not None}
+    found = kept.find(name, digest, options) or records.TuneRecord(
+        name, digest, options)
+    next_steps = functools.partial(steps.next_steps, document.space,
+                                   document.budget)
     nova = cloud_arguments.connect(args)
     placements = placement.PlacementClient(session.placement(args.os_cloud))
-    hosts = [tuned_host.find(nova, placements, name, args.image, args.network)
-             for name in names]
+    hosts = [tuned_host.find(nova, placements, host, args.image, args.network)
+             for host in names]
     lines = [f'A run that was killed left {what}'
-             for host in hosts for what in host.left()]
-    lines += [f'A run that was killed left other settings on {name}'
-              for name in found.changed]
+             for host in hosts for what in (*host.left(), *(
+                 [f'other settings on {host.owner}']
+                 if kept.read_settings(host.owner) is not None else []))]
     if not args.restore:
         for host in hosts:
             host.check_host(host.owner)
         lines += [f'Hold {", ".join(names)} in quarantine',
-                  f'{len(found.trials)} trials are recorded; the next are']
-        lines += [f'  {step.stage}, block {step.block + 1}, on '
-                  f'{names[step.host]}: {describe(step.levels)}'
-                  for step in next_steps(found.trials)]
-    lines.append('At the end, or if interrupted, delete what was created, '
-                 f'bring today\'s settings to {", ".join(names)}, and release '
-                 'from quarantine')
+                  f'Continue after {len(found.trials)} trials:', *(
+                      f'  {step.stage} on {names[step.host]}: '
+                      + document.configurations.format_levels(step.levels)
+                      for step in next_steps(found.trials))]
+    lines.append('At the end, remove what was created, bring today\'s settings '
+                 f'to {", ".join(names)}, and release from quarantine')
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
     if getattr(args, 'formatter', 'table') == 'table':
@@ -94,25 +82,23 @@ def carry_out(args: argparse.Namespace, document: documents.TuneDocument,
         return None
     store = store_arguments.open_store(args)
     try:
-        run = tuning.Tuning(
-            experiment=document.experiment,
-            folder=os.path.dirname(document.where), hosts=document.hosts,
-            clients=hosts, plan=document.configurations.plan, describe=describe,
-            next_steps=next_steps, bench=trial_measurement.TrialMeasurement(
-                document.experiment, store),
-            records=kept, data=args.data,
-            connect=lambda server_id, flavor, key_file: targets.find_server(
-                args, server_id, flavor, key_file),
-            connect_native=None if args.native is None else (
-                lambda host: targets.find_named(
-                    args, args.native.replace('{host}', host))),
-            show=lambda: progress.Terminal(args.data),
-            not_started=benchmark_instances.InstancesNotStarted,
-            say=output.complain, by=f'hpcvirt@{os.uname().nodename}')
         with command.interrupting_sigterm():
-            if not args.restore:
-                return run.run(found)
-            run.restore(found)
-            return None
+            ended = tuning.Tuning(
+                experiment=document.experiment,
+                folder=os.path.dirname(document.where), hosts=document.hosts,
+                clients=hosts, planned=document.configurations,
+                next_steps=next_steps,
+                bench=trial_measurement.TrialMeasurement(
+                    document.experiment, store),
+                records=kept, data=args.data,
+                connect=functools.partial(targets.find_server, args),
+                connect_native=None if args.native is None else (
+                    lambda host: targets.find_named(
+                        args, args.native.replace('{host}', host))),
+                show=lambda: progress.Terminal(args.data),
+                not_started=benchmark_instances.InstancesNotStarted,
+                say=output.complain, by=f'hpcvirt@{os.uname().nodename}',
+            ).run(found, args.restore)
     finally:
         store.close()
+    return None if args.restore else ended

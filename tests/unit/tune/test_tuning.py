@@ -3,7 +3,6 @@
 """Experiments on hosts of a world that stands in for a cloud."""
 
 import collections
-import contextlib
 import dataclasses
 import math
 import os
@@ -148,6 +147,10 @@ class Records(records.TuneRecords):
         self._world.act('write')
         super().write(found)
 
+    def write_settings(self, host, settings):
+        self._world.act('write settings')
+        super().write_settings(host, settings)
+
 
 class Bench:
     """Measures the world as it is."""
@@ -157,7 +160,7 @@ class Bench:
         self.measured = []
         self.disturb = lambda: None
 
-    def measure(self, guests, shape, shown, key_file='', shares=()):
+    def measure(self, guests, shape, shown, _key_file='', shares=()):
         self._world.act('measure')
         shown.tick(0.0)
         self.disturb()
@@ -188,7 +191,7 @@ class Place:
 
     count = 0
 
-    def run(self, argv):
+    def run(self, _argv):
         Place.count += 1000
         return executor.Completed(0, b'%d' % Place.count, b'')
 
@@ -216,7 +219,7 @@ class TuningTest(testtools.TestCase):
                       for name in NAMES]
         self.planned = configurations.Configurations(
             self.experiment, self.hosts, {'base': 'default'}, 'demo.yaml')
-        self.found = records.TuneRecord('demo', 'd', '', {})
+        self.found = records.TuneRecord('demo', 'd', {})
         self.process()
 
     def process(self, killed_at=None):
@@ -226,11 +229,10 @@ class TuningTest(testtools.TestCase):
         self.bench = Bench(self.world)
         self.tuning = tuning.Tuning(
             experiment=self.experiment, folder=str(self.world.folder),
-            hosts=self.hosts, clients=self.clients, plan=self.planned.plan,
-            describe=self.planned.format_levels,
+            hosts=self.hosts, clients=self.clients, planned=self.planned,
             next_steps=lambda trials: STEPS[len(trials):], bench=self.bench,
             records=Records(self.data, self.world), data=self.data,
-            connect=lambda server_id, flavor, key_file: server_id,
+            connect=lambda server_id, *_: server_id,
             connect_native=lambda host: targets.Target(Place(), host),
             show=Shown, not_started=NotStartedError, say=self.lines.append,
             by='test')
@@ -254,7 +256,6 @@ class TuningTest(testtools.TestCase):
         found = self.run_()
         self.assertEqual(self.recorded(), found)
         self.assertEqual(STEPS, tuple(made.step for made in found.trials))
-        self.assertEqual({}, found.changed)
         self.assertNotEqual('', found.ended_at)
         for made in found.trials[1:]:
             quota, paging = made.step.levels
@@ -285,7 +286,7 @@ class TuningTest(testtools.TestCase):
             if killed_at % 2:
                 self.assertEqual(whole, self.figures(self.run_()), killed_at)
                 continue
-            self.tuning.restore(self.found)
+            self.tuning.run(self.found, only_restore=True)
             self.assertEqual([], self.world.left(), killed_at)
             self.assertEqual([], self.bench.measured)
 
@@ -299,8 +300,8 @@ class TuningTest(testtools.TestCase):
         self.clients[1].errors = [NotStartedError('no page')] * 9
         error = self.assertRaises(exception.Unreachable, self.tuning.run,
                                   self.found)
-        self.assertEqual('trial 5, screen, n2, quota=half, paging=off: failed 3 '
-                         'times: no page', str(error))
+        self.assertEqual('trial 5, screen, n2, quota=half, paging=off: failed '
+                         '3 times: no page', str(error))
         self.assertEqual([], self.world.left())
         self.assertEqual(4, len(self.recorded().trials))
         self.assertEqual('', self.recorded().ended_at)
@@ -322,14 +323,14 @@ class TuningTest(testtools.TestCase):
             'status 3: no ssh', str(error))
         # A host with unknown settings must not take work.
         self.assertEqual([quarantine.TUNE], self.world.left())
-        self.assertEqual({'n1': ''}, self.recorded().changed)
+        self.assertEqual('', self.tuning.records.read_settings('n1'))
         self.assertIn('n1 could not be restored', self.lines[-1])
         self.process()
-        error = self.assertRaises(exception.Unreachable, self.tuning.restore,
-                                  self.found)
+        error = self.assertRaises(exception.Unreachable, self.tuning.run,
+                                  self.found, only_restore=True)
         self.assertIn('not restored: n1: apply: ', str(error))
         broken.unlink()
-        self.tuning.restore(self.found)
+        self.tuning.run(self.found, only_restore=True)
         self.assertEqual([], self.world.left())
         self.process()
         self.assertEqual(len(STEPS), len(self.run_().trials))
@@ -374,10 +375,10 @@ class TuneRecordsTest(testtools.TestCase):
         self.data = self.useFixture(fixtures.TempDir()).path
         self.records = records.TuneRecords(self.data)
         self.found = records.TuneRecord(
-            'demo', 'd', 'now', {'--user': 'root'}, (trial.Trial(
+            'demo', 'd', {'--user': 'root'}, (trial.Trial(
                 STEPS[1], {'npb-ep': (trial.TrialRun(1.5, 2.0),
                                       trial.TrialRun(None))}, 2, 'r', 0.5,
-                'then', 'now'),), {'n1': 'k'})
+                'then', 'now'),))
 
     def test_what_is_written_is_read(self):
         self.assertIsNone(self.records.find('demo', 'd'))
@@ -397,19 +398,25 @@ class TuneRecordsTest(testtools.TestCase):
         self.assertRaises(exception.InvalidInput, self.records.find, 'demo',
                           'd')
 
+    def test_other_options_are_refused(self):
+        self.records.write(self.found)
+        options = {'--user': 'root'}
+        self.assertEqual(self.found, self.records.find('demo', 'd', options))
+        error = self.assertRaises(exception.InvalidInput, self.records.find,
+                                  'demo', 'd', {'--user': 'other'})
+        self.assertIn('was begun with --user root', str(error))
+
     def test_a_check_is_continued_until_its_end(self):
         self.assertIsNone(self.records.find_unfinished('demo-check-', 'd'))
         for name, ended in (('1', 'now'), ('2', ''), ('3', 'now')):
             self.records.write(dataclasses.replace(
-                self.found, name=f'demo-check-{name}', ended_at=ended,
-                changed={}))
-        found = self.records.find_unfinished('demo-check-', 'd')
-        self.assertEqual('demo-check-2', found.name)
+                self.found, name=f'demo-check-{name}', ended_at=ended))
+        self.assertEqual('demo-check-2',
+                         self.records.find_unfinished('demo-check-', 'd'))
         self.assertIsNone(self.records.find_unfinished('demo-check-', 'e'))
 
-    def test_hosts_that_another_experiment_changed_are_refused(self):
+    def test_the_settings_of_a_host_are_kept(self):
         self.records.write(self.found)
-        self.records.check_unchanged('demo', ['n1'])
-        self.records.check_unchanged('other', ['n2'])
-        self.assertRaises(exception.InvalidInput,
-                          self.records.check_unchanged, 'other', ['n1'])
+        for settings in (None, '', 'k', None):
+            self.records.write_settings('n1', settings)
+            self.assertEqual(settings, self.records.read_settings('n1'))
