@@ -113,6 +113,11 @@ class TuneRunTest(base.HPCNova):
         self.assertEqual(0, status, err)
         return out
 
+    def refuse(self, said, verb, *words):
+        status, out, err = self.tune(verb, *words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertIn(said, err)
+
     def check_restored(self):
         self.assertEqual((), benchmark_instances.BenchmarkInstances(
             session.compute(), tuned_host.MARK, HOST).left())
@@ -204,22 +209,19 @@ class TuneRunTest(base.HPCNova):
     def test_an_experiment_is_continued_as_it_was_begun(self):
         with self.die(samples=1):
             self.assertEqual(130, self.tune('run', '--apply')[0])
-        commands.check_refused(
-            self, 'was begun with --image bench --network net --user root',
-            self.tune('run', '--user', 'other'))
+        self.refuse('was begun with --image bench --network net --user root',
+                    'run', '--user', 'other')
         document = yaml.safe_load(self.document.read_text())
         self.document.write_text(json.dumps(
             {**document, 'confirm_boots': 6}))
-        commands.check_refused(self, 'is the record of another document',
-                               self.tune('run'))
+        self.refuse('is the record of another document', 'run')
         self.document.write_text(json.dumps(document))
         self.succeed('run', '--restore', '--apply')
         self.check_restored()
 
     def test_a_host_that_is_in_use_is_refused(self):
         self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
-        commands.check_refused(self, 'has 1 instance of others',
-                               self.tune('run', '--apply'))
+        self.refuse('has 1 instance of others', 'run', '--apply')
         self.assertEqual((), self.quarantine.holds(HOST))
 
     def test_an_outage_leaves_the_host_in_quarantine(self):

@@ -71,8 +71,8 @@ def carry_out(args: argparse.Namespace, document: documents.TuneDocument,
                       f'  {step.stage} on {names[step.host]}: '
                       + document.configurations.format_levels(step.levels)
                       for step in next_steps(found.trials))]
-    lines.append('At the end, remove what was created, bring today\'s settings '
-                 f'to {", ".join(names)}, and release from quarantine')
+    lines.append('At the end, remove what was created, restore the settings '
+                 f'of {", ".join(names)}, and release from quarantine')
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
     if getattr(args, 'formatter', 'table') == 'table':
