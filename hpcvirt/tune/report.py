@@ -88,7 +88,8 @@ class Report:
                 ('Value', 'Effect', 'Time', 'Decision', 'Trials',
                  'Stragglers', 'Guests', 'Cores', 'GiB'),
                 map(self.row, self.findings.values),
-                {'Trials', 'Guests', 'Cores', 'GiB'}, width))
+                {'Time', 'Trials', 'Guests', 'Cores', 'GiB'}, width)
+                + self.legend())
         if len(self.space.weights) > 1:
             blocks.append(text_table.draw(
                 ('Value', *self.space.weights), (
@@ -101,10 +102,19 @@ class Report:
             blocks.append(''.join(f'{note}\n' for note in notes))
         return '\n'.join(blocks)
 
+    def legend(self) -> str:
+        """Explain the columns of the table of values."""
+        what = ('more throughput of a full host'
+                if self.experiment.objective
+                is experiments.Objective.THROUGHPUT else 'less time of a guest')
+        return (f'Effect: {what} than with today\'s value, 95 % at each end.'
+                '\nTime: less time of one guest. Guests, cores and GiB: what '
+                'a host gives to guests.\n')
+
     def row(self, row: finding_types.ValueFinding) -> tuple[str, ...]:
         """Return the cells of a value."""
         cost = self.cost(row.choice, row.value)
-        return (_name(row), percents(row.effect), percents(row.time),
+        return (_name(row), percents(row.effect), percent(row.time.gain),
                 'refused' if row.guard else row.decision.value,
                 str(row.trials), f'{row.slow[0]} of {row.runs[0]}',
                 str(cost.guests), str(cost.cores),
