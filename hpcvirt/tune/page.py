@@ -31,9 +31,9 @@ def page(shown: reports.Report, minute: str) -> str:
     found = shown.findings
     effects = [effect for row in found.values
                for effect in (row.effect, row.time, *row.programs.values())]
-    span = math.exp(1.1 * max(_MIN_SCALE, *(
+    span = math.exp(1.1 * max([_MIN_SCALE] + [
         abs(end) for effect in effects for end in (effect.low, effect.high)
-        if math.isfinite(end))))
+        if math.isfinite(end)]))
     head, recommended, *rest = shown.summary()
     html: str = templates.environment('hpcvirt.tune').get_template(
         'tune.html.j2').render(
