@@ -10,6 +10,7 @@ acceptance that has ended.
 import json
 import pathlib
 import re
+from typing import TypeVar
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -18,6 +19,8 @@ from hpcvirt import serialization
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.results import location
+
+T = TypeVar('T')
 
 _FOLDER = 'acceptances'
 _MAX_BYTES = 64 * 1024 * 1024
@@ -49,21 +52,15 @@ class Records:
 
         :raises Unreachable: if that fails; the earlier file is kept
         """
-        text = json.dumps(serialization.dump(found), indent=1,
-                          allow_nan=False) + '\n'
-        path = self.path(found)
-        try:
-            output_file.replace(pathlib.Path(path), text.encode())
-        except OSError as exc:
-            raise exception.Unreachable(
-                f'{path}: {exc.strerror or exc}') from exc
+        write_record(self.path(found), found)
 
     def read(self) -> tuple[acceptance.Acceptance, ...]:
         """Read all acceptances, oldest first.
 
         :raises InvalidInput: if a file is not an acceptance
         """
-        found = [_read(str(path)) for path in self._folder.glob('*.json')]
+        found = [read_record(acceptance.Acceptance, acceptance.SCHEMA_VERSION,
+                             str(path)) for path in self._folder.glob('*.json')]
         return tuple(sorted(found, key=lambda each: each.began_at))
 
     def unfinished(self, host: str,
@@ -106,9 +103,27 @@ def check_host(name: str) -> None:
             f'host {name[:64]}', 'is not the name of a compute host')
 
 
-def _read(path: str) -> acceptance.Acceptance:
+def write_record(path: str, found: object) -> None:
+    """Write a record as JSON.
+
+    :param found: a frozen dataclass
+    :raises Unreachable: if that fails; the earlier file is kept
+    """
+    text = json.dumps(serialization.dump(found), indent=1,
+                      allow_nan=False) + '\n'
+    try:
+        output_file.replace(pathlib.Path(path), text.encode())
+    except OSError as exc:
+        raise exception.Unreachable(f'{path}: {exc.strerror or exc}') from exc
+
+
+def read_record(kind: type[T], version: int, path: str) -> T:
+    """Read a record that :func:`write_record` wrote.
+
+    :raises InvalidInput: if the file is not such a record
+    """
     where = input_file.name(path)
     plain = serialization.json_value(
         input_file.content(path, _MAX_BYTES), where)
-    serialization.require_version(plain, acceptance.SCHEMA_VERSION, where)
-    return serialization.load(acceptance.Acceptance, plain, where)
+    serialization.require_version(plain, version, where)
+    return serialization.load(kind, plain, where)

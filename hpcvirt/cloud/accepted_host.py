@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Change the instances, quarantine and traits of a host under acceptance."""
+"""Change the instances and traits of a host under acceptance."""
 
 import dataclasses
 from collections.abc import Collection
@@ -9,27 +9,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import flavors as cloud_flavors
+from hpcvirt.cloud import held_host
 from hpcvirt.cloud import placement as placements
-from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.flavors import diff
-from hpcvirt.model import quarantine
 from hpcvirt.specs import resources
 
 MARK = 'hpcvirt-accept'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AcceptedHost(benchmark_instances.BenchmarkInstances):
+class AcceptedHost(held_host.HeldHost):
     """Changes the cloud for the acceptance of one host, which is the owner.
 
     :ivar flavors: the flavors of the cloud, by name
     """
 
     flavors: Mapping[str, diff.Existing]
-    placement: placements.PlacementClient
 
     def fill(self, flavor: str, count: int, without: Collection[str],
              public_key: str) -> tuple[str, ...]:
@@ -46,14 +43,6 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
                 existing.flavor, extra_specs=specs), existing)
         return self.boot(flavor, flavor_id, [self.owner] * count, public_key)
 
-    def hold(self, hold: quarantine.Hold) -> None:
-        """Put the host in quarantine."""
-        self._quarantine().hold(self.owner, hold)
-
-    def release(self, holder: str) -> None:
-        """End the quarantine by one holder."""
-        self._quarantine().release(self.owner, holder)
-
     def set_traits(self, earned: Iterable[str], of: Collection[str]) -> None:
         """Give the host the traits that it has earned, and no others.
 
@@ -62,9 +51,6 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
         for node in compute_hosts.nodes(self.nova, self.owner):
             self.placement.change_traits(node.uuid, earned,
                                          set(of) - set(earned))
-
-    def _quarantine(self) -> cloud_quarantine.Quarantine:
-        return cloud_quarantine.Quarantine(self.nova, self.placement)
 
 
 def find(nova: Any, placement: placements.PlacementClient, host: str,

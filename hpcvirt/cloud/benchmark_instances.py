@@ -206,8 +206,13 @@ class BenchmarkInstances:
         name = f'{self._prefix}{flavor.name}'
         for _ in range(2):
             for each in self._flavors():
-                if each.flavor.name == name:
+                if each.flavor.name != name:
+                    continue
+                if dict(each.flavor.extra_specs) == dict(flavor.extra_specs):
                     return each.id
+                # A process that was killed has created it in part.
+                with session.one_line_errors():
+                    self.nova.flavors.delete(each.id)
             cloud_flavors.create(self.nova, dataclasses.replace(
                 flavor, name=name, projects=()), like)
         raise exception.Unreachable(f'the cloud does not list flavor {name}')

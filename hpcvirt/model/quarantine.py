@@ -3,11 +3,11 @@
 """Describe the quarantine of hosts by aggregates of Nova.
 
 A host in quarantine takes no new instances. Several holders can hold a host in
-quarantine: an operator, ``hpcvirt host supervise``, ``hpcvirt host accept``.
-Each holder has its own aggregate. A host is in quarantine as long as it is in
-one of these aggregates, so that no holder can release a host that another
-holds. The metadata of an aggregate names the holder and, for each host, the
-time, the user and the reason.
+quarantine: an operator, ``hpcvirt host supervise``, ``hpcvirt host accept``,
+``hpcvirt tune``. Each holder has its own aggregate. A host is in quarantine as
+long as it is in one of these aggregates, so that no holder can release a host
+that another holds. The metadata of an aggregate names the holder and, for each
+host, the time, the user and the reason.
 """
 
 import dataclasses
@@ -25,7 +25,8 @@ TRAIT = 'CUSTOM_HPCVIRT_QUARANTINED'
 OPERATOR = 'operator'
 WATCH = 'watch'
 ACCEPT = 'accept'
-HOLDERS = (OPERATOR, WATCH, ACCEPT)
+TUNE = 'tune'
+HOLDERS = (OPERATOR, WATCH, ACCEPT, TUNE)
 
 #: Longest value of the metadata of an aggregate in Nova's API.
 _MAX_CHARACTERS = 255

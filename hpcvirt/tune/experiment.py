@@ -21,7 +21,7 @@ An operator writes it in YAML::
       quota:
         half: {extra_specs: {'quota:cpu_shares': '512'}}
       nested-paging:
-        off: {host: {ept: '0'}}
+        'off': {host: {ept: '0'}}
       guests:
         four: {guests_per_host: 4}
     limits: {hours: 8, reboots: 12}
@@ -35,14 +35,19 @@ settings of a configuration to a host and returns when the host can be used; it
 is needed only if choices change settings of the host.
 """
 
+import collections
 import dataclasses
 import enum
+import itertools
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Annotated
 from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import words
+from hpcvirt.flavors import profile as profiles
 
 SCHEMA_VERSION = 1
 
@@ -58,6 +63,12 @@ _Name = Annotated[str, serialization.text(
 _Percent = Annotated[float, serialization.number(0.05, 50)]
 _Minutes = Annotated[float, serialization.number(0.01, 10_000)]
 _Guests = Annotated[int, serialization.whole(1, 1024)]
+
+
+def _read_profile(value: object) -> str | Mapping[str, Any]:
+    if value == '' or not isinstance(value, str | Mapping):
+        raise serialization.make_error('a name, a file or a mapping', value)
+    return value
 
 
 class Objective(enum.StrEnum):
@@ -76,6 +87,7 @@ class Program:
     """A program of the site.
 
     :ivar benchmark: ``NAME`` or ``NAME/VARIANT`` of the catalogue
+    :ivar name: its name in trials and findings; None for ``benchmark``
     :ivar metric: its figure that counts; None for the only primary one
     :ivar weight: its share of the work of the site, relative to the others
     :ivar settings: its settings, as for ``bench run --set``
@@ -83,10 +95,16 @@ class Program:
     """
 
     benchmark: str
+    name: _Name | None = None
     metric: str | None = None
     weight: Annotated[float, serialization.number(1e-3, 1e6)] = 1.0
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     minutes: _Minutes
+
+    @property
+    def label(self) -> str:
+        """Its name in trials and findings."""
+        return self.benchmark if self.name is None else self.name
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -151,7 +169,7 @@ class Experiment:
     fleet: str | None = None
     host_class: str | None = dataclasses.field(
         default=None, metadata=serialization.keep_key('class'))
-    profile: str | Mapping[str, Any] | None = None
+    profile: Annotated[str | Mapping[str, Any], _read_profile] | None = None
     guests_per_host: _Guests = 1
     programs: tuple[Program, ...]
     choices: Mapping[_Name, Mapping[_Name, Change]]
@@ -181,4 +199,97 @@ def read(plain: object, where: str) -> Experiment:
     :raises InvalidInput: naming the place of the fault
     """
     serialization.require_version(plain, SCHEMA_VERSION, where)
-    return serialization.load(Experiment, plain, where)
+    experiment = serialization.load(Experiment, plain, where)
+    for place, fault in itertools.chain(_faults(experiment),
+                                        _choice_faults(experiment),
+                                        _conflicts(experiment)):
+        raise exception.InvalidInput(
+            f'{where}: {place}' if place else where, fault)
+    return experiment
+
+
+def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Find contradictions outside the choices: the place, and the fault."""
+    given = [key for key, value in (
+        ('hosts', experiment.hosts), ('fleet', experiment.fleet),
+        ('class', experiment.host_class)) if value]
+    if given not in (['hosts'], ['fleet', 'class']):
+        yield '', ('must have either hosts, or fleet and class; it has '
+                   + (' and '.join(given) or 'none of them'))
+    if not experiment.programs:
+        yield 'programs', 'must name at least one program'
+    for label, count in collections.Counter(
+            each.label for each in experiment.programs).items():
+        if count > 1:
+            yield 'programs', (f'{label!r} is the name of two programs; give '
+                               'each a name of its own with the key name')
+    names = list(experiment.choices)
+    for number, pair in enumerate(experiment.interactions):
+        where = f'interactions[{number}]'
+        if len(pair) != 2 or len(set(pair)) != 2:
+            yield where, 'must have the names of two different choices'
+        for name in pair:
+            if name not in names:
+                yield where, (f'{name[:64]!r} is not a choice'
+                              + words.suggest(name, names))
+        if set(pair) in map(set, experiment.interactions[:number]):
+            yield where, 'is there twice'
+
+
+def _choice_faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Find faults of single choices: the place, and the fault."""
+    keys = ['base', *(field.name for field in dataclasses.fields(
+        profiles.Profile) if field.name != 'extra_specs')]
+    if not 1 <= len(experiment.choices) <= MAX_CHOICES:
+        yield 'choices', (f'has {len(experiment.choices)} choices; it must '
+                          f'have 1 to {MAX_CHOICES}')
+    for name, own in experiment.choices.items():
+        where = f'choices[{name!r}]'
+        if not 1 <= len(own) <= MAX_VALUES:
+            yield where, (f'has {len(own)} values besides {TODAY}; it must '
+                          f'have 1 to {MAX_VALUES}')
+        for value, change in own.items():
+            place = f'{where}[{value!r}]'
+            if value == TODAY:
+                yield place, (f'{TODAY} is the value without changes, which '
+                              'every choice has; remove it')
+            elif change == Change():
+                yield place, ('changes nothing; give it profile, extra_specs, '
+                              'guests_per_host or host')
+            for key in change.profile:
+                if key == 'extra_specs':
+                    yield f'{place}.profile', (
+                        'extra_specs is a key of the value itself, beside '
+                        'profile')
+                elif key not in keys:
+                    yield f'{place}.profile', (
+                        f'{key[:64]!r} is not a key of profiles'
+                        + words.nearest(key, keys))
+            if change.host and not experiment.apply:
+                yield f'{place}.host', (
+                    'needs the key apply, the command that brings these '
+                    'settings to a host')
+
+
+def _conflicts(experiment: Experiment) -> Iterator[tuple[str, str]]:
+    """Find what two choices change: the place, and the fault."""
+    owners: dict[tuple[str, str], str] = {}
+    for name, own in experiment.choices.items():
+        for item in dict.fromkeys(
+                item for change in own.values() for item in _list_keys(change)):
+            other = owners.setdefault(item, name)
+            if other != name:
+                yield 'choices', (
+                    f'{other!r} and {name!r} both set {" ".join(item)}; what '
+                    'is changed together must be one choice')
+
+
+def _list_keys(change: Change) -> Iterator[tuple[str, str]]:
+    """List what a value sets: the kind of the key, and the key."""
+    for kind, keys in (('the profile key', change.profile),
+                       ('the extra spec', change.extra_specs),
+                       ('the host setting', change.host)):
+        for key in keys:
+            yield kind, key
+    if change.guests_per_host is not None:
+        yield 'the key', 'guests_per_host'
