@@ -16,50 +16,39 @@ from hpcvirt.tune import report as reports
 _WIDTH = 79
 
 
-def profile(shown: reports.Report, today: Mapping[str, Any]) -> str:
+def profile(shown: reports.Report, content: Mapping[str, Any]) -> str:
     """Write the recommended profile as YAML for ``flavor plan --profile``.
 
     The comment of each choice has its effect with the interval, the number of
     trials, the dates and the class of hosts. Choices that are no keys of a
     profile are comments only.
 
-    :param today: the content of today's profile
+    :param content: the content of the recommended profile
     """
-    lines = [*_header(shown)]
-    content = dict(today)
-    specs = dict(content.pop('extra_specs', None) or {})
+    lines = [line for text in shown.summary() for line in _comment(text)]
+    rest = dict(content)
     for choice, level in zip(shown.space.choices, shown.findings.recommended,
                              strict=True):
         value = choice.values[level]
         change = (shown.experiment.choices[choice.name][value] if level
                   else experiments.Change())
         lines += ['', *_evidence(shown, choice.name, value)]
-        for key, item in change.profile.items():
-            if key == 'extra_specs':
-                specs.update(item)
-                continue
-            content.pop(key, None)
-            lines.append(_dump({key: item}))
-        specs.update(change.extra_specs)
-        lines += [f'# Extra spec {key}={item}, see extra_specs'
+        own = {key: rest.pop(key) for key in change.profile
+               if key in rest and key != 'extra_specs'}
+        lines += [_dump(own)] if own else []
+        lines += [f'# Extra spec, see below: {key}={item}'
                   for key, item in change.extra_specs.items()]
         if change.guests_per_host is not None:
             lines.append('# Use the flavor of which a host takes '
                          f'{change.guests_per_host} instances.')
         lines += [f'# Set on the host: {key}={item}'
                   for key, item in change.host.items()]
-    if specs:
-        content['extra_specs'] = specs
-    if content:
-        lines += ['', "# From today's profile, unless a choice above says "
-                  'otherwise.', _dump(content)]
+    if rest:
+        lines += ['', "# As in today's profile, besides these extra specs"
+                  if 'extra_specs' in rest else "# As in today's profile",
+                  _dump(rest)]
     return ''.join(f'{printable.escape(line)}\n' for text in lines
                    for line in text.splitlines() or [''])
-
-
-def _header(shown: reports.Report) -> Iterator[str]:
-    for line in shown.summary():
-        yield from _comment(line)
 
 
 def _evidence(shown: reports.Report, choice: str,

@@ -13,8 +13,9 @@ class ExportTest(unittest.TestCase):
 
     def test_a_profile_has_the_recommended_values(self):
         text = export.profile(tuned.make_report(), {
-            'smt': 'leave', 'page_size': '2M',
-            'extra_specs': {'trait:HW_CPU_X86_AVX2': 'required'}})
+            'smt': 'leave', 'page_size': '1G', 'extra_specs': {
+                'trait:HW_CPU_X86_AVX2': 'required',
+                'quota:cpu_shares': '512'}})
         profile = profiles.build(yaml.safe_load(text), 'p.yaml')
         self.assertEqual(1 << 20, profile.page_size)
         self.assertEqual(profiles.SMT.LEAVE, profile.smt)
