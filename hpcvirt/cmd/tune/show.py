@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``hpcvirt tune show`` and ``hpcvirt tune export``: what was found."""
+
+import argparse
+import datetime
+import sys
+
+from hpcvirt import exception
+from hpcvirt.bench.results import location
+from hpcvirt.cmd import command
+from hpcvirt.cmd import extras
+from hpcvirt.cmd import html_file
+from hpcvirt.cmd import terminal
+from hpcvirt.cmd.tune import documents
+from hpcvirt.tune import report
+
+
+class ShowExperiment(command.Report):
+    """Show what an experiment has found so far.
+
+    Show the effect of each value compared with today's, its cost in guests,
+    cores and memory, what was published about it, and the recommended profile
+    with its gain. The rows are the values.
+    """
+
+    rows = 'values'
+    fields = ('choice', 'value', 'decision', 'trials', 'guard')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add(parser)
+        parser.add_argument(
+            '--html', metavar='FILE', help='write a self-contained page; an '
+            'existing file is replaced only if it is such a page')
+
+    def answer(self, parsed_args: argparse.Namespace,
+               ) -> command.CommandResult | None:
+        """Show the findings, or write the page."""
+        args = parsed_args
+        shown, _ = _read(args)
+        if args.html is None:
+            return command.CommandResult(
+                shown.document(), lambda: shown.text(terminal.width()))
+        if args.formatter != 'table':
+            raise exception.InvalidInput('--format', 'is not for --html')
+        from hpcvirt.tune import page
+        now = datetime.datetime.now(datetime.UTC)
+        html_file.write(args.html, page.page(
+            shown, f'{now:%Y-%m-%d %H:%M} UTC'), page.TITLE)
+        print(args.html)
+        return None
+
+
+class ExportProfile(command.Command):
+    """Print the recommended profile of an experiment.
+
+    The profile is for "hpcvirt flavor plan --profile". The comment of each
+    choice has its effect with the interval, the number of trials, the dates
+    and the class of hosts.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add(parser)
+
+    def take_action(self, args: argparse.Namespace) -> int:
+        """Print the profile."""
+        from hpcvirt.tune import export
+        shown, document = _read(args)
+        content = document.configurations.plan(
+            shown.findings.recommended).content
+        sys.stdout.write(export.profile(shown, content))
+        return 0
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    documents.add_experiment(parser)
+    parser.add_argument(
+        '--data', metavar='DIR', default=location.default_directory(),
+        help='directory of raw outputs, as for "tune run" (default: '
+        '%(default)s)')
+
+
+def _read(args: argparse.Namespace,
+          ) -> tuple[report.Report, documents.TuneDocument]:
+    with extras.bench():
+        from hpcvirt.tune import analysis
+        from hpcvirt.tune import records
+    document = documents.read(args.experiment)
+    names = [host.name for host in document.hosts]
+    experiment, space = document.experiment, document.space
+    kept = records.TuneRecords(args.data)
+    found = kept.find(experiment.name, records.make_digest(
+        experiment, [document.configurations.plan(space.today)], names))
+    if found is None:
+        raise exception.InvalidInput(
+            kept.path(experiment.name), 'does not exist: "hpcvirt tune run '
+            '--apply" has made no trial of this experiment here')
+    return report.Report(
+        experiment, tuple(names), space,
+        analysis.analyse(space, document.budget, found.trials),
+        found.trials), document

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Experiments with findings that are made up, for their reports."""
+
+import math
+
+from hpcvirt.tune import experiment as experiments
+from hpcvirt.tune import findings
+from hpcvirt.tune import report
+from hpcvirt.tune import space as spaces
+from hpcvirt.tune import trial
+
+DOCUMENT = {
+    'schema_version': 1, 'name': 'milan', 'hosts': ['n1=n1.json'],
+    'programs': [{'benchmark': 'npb-ep', 'minutes': 2},
+                 {'benchmark': 'stream', 'minutes': 1}],
+    'choices': {
+        'pages': {'1G': {'profile': {'page_size': '1G'}}},
+        'quota': {'half': {'extra_specs': {'quota:cpu_shares': '512'}}},
+        'ept': {'off': {'host': {'ept': '0'}}},
+        'guests': {'four': {'guests_per_host': 4}}},
+    'apply': ['./apply.sh'], 'limits': {'hours': 8}}
+
+_COST = spaces.Cost(2, 64, 480 * 1024)
+
+
+def effect(percent, reach=0.8):
+    """Return an effect of so many percent, with an interval around it."""
+    gain = math.log1p(percent / 100)
+    return findings.Effect(gain, gain - reach / 100, gain + reach / 100)
+
+
+def value(choice, name, percent, decision, guard=None, slow=0):
+    """Return what was found about a value."""
+    return findings.ValueFinding(
+        choice, name, effect(percent),
+        {'npb-ep': effect(percent), 'stream': effect(percent + 1)},
+        effect(percent), decision, 48, (144, 144), (slow, 0), guard)
+
+
+def make_report(recommended=(1, 1, 0, 1), **more):
+    """Return a report of an experiment with one value of each kind."""
+    decisions = findings.Decision
+    choices = tuple(
+        spaces.Choice(name, (experiments.TODAY, *values),
+                      (_COST, spaces.Cost(4, 64, 480 * 1024) if
+                       name == 'guests' else _COST), name == 'ept')
+        for name, values in DOCUMENT['choices'].items())
+    found = {
+        'values': (
+            value('pages', '1G', 2.1, decisions.BETTER),
+            value('quota', 'half', -9.5, decisions.WORSE),
+            value('ept', 'off', 3, decisions.BETTER,
+                  'its runs have 9 stragglers', 9),
+            value('guests', 'four', 0.1, decisions.OPEN)),
+        'interactions': (findings.Interaction(
+            ('pages=1G', 'guests=four'), effect(2), ('quota x ept',), True),),
+        'boot_deviation': 0.012, 'native': effect(-5), 'screened': recommended,
+        'confirmation': findings.Confirmation(
+            recommended, 10, effect(1.9, 1.5), {}, is_gain=True),
+        'recommended': recommended, 'reason': 'fresh boots showed a gain',
+        **more}
+    return report.Report(
+        experiments.read(DOCUMENT, 'e.yaml'), ('n1',),
+        spaces.Space(choices, {'npb-ep': 0.5, 'stream': 0.5},
+                     math.log1p(0.01)),
+        findings.Findings(**found), [trial.Trial(
+            trial.Step(trial.Stage.SCREEN, 0, 0, (0, 0, 0, 0)), {},
+            began_at='2026-11-27T10:00:00+00:00',
+            ended_at='2026-11-28T10:00:00+00:00')])

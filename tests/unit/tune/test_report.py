@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import json
+import math
+import unittest
+
+from hpcvirt.tune import findings
+from hpcvirt.tune import report
+from tests.builders import tuned
+
+
+class ReportTest(unittest.TestCase):
+
+    def test_the_text_says_what_to_use_and_why(self):
+        text = tuned.make_report().text(None)
+        for part in (
+                'Recommended: pages=1G, quota=half, guests=four',
+                'Reason: fresh boots showed a gain',
+                '+1.9 % (+0.4 to +3.4 %), 10 pairs of fresh boots',
+                "Today's profile against native: -5.0 % (-5.8 to -4.2 %)",
+                'ept=off is refused: its runs have 9 stragglers',
+                'Not decided: guests=four',
+                'pages=1G and guests=four together: +2.0 % (+1.2 to +2.8 %)',
+                'or the interaction of quota x ept'):
+            self.assertIn(part, text)
+
+    def test_a_row_has_effect_and_cost(self):
+        shown = tuned.make_report()
+        row, = (line for line in shown.text(None).splitlines()
+                if line.startswith('guests=four  +0.1 %')
+                and line.endswith('480'))
+        self.assertEqual(['open', '48', '0', 'of', '144', '4', '64', '480'],
+                         row.split()[-8:])
+
+    def test_each_program_has_its_effect(self):
+        text = tuned.make_report().text(None)
+        self.assertIn('+3.1 % (+2.3 to +3.9 %)', text)
+
+    def test_the_text_fits_a_terminal(self):
+        table = tuned.make_report().text(100).split('Value ')[1]
+        self.assertLessEqual(max(map(len, table.splitlines())), 100)
+
+    def test_a_gain_is_called_one_only_if_it_was_confirmed(self):
+        text = tuned.make_report(confirmation=findings.Confirmation(
+            (1, 0, 0, 0), 10, tuned.effect(0.5, 2), {})).text(None)
+        self.assertIn('No gain was shown', text)
+        self.assertNotIn('\nGain', text)
+
+    def test_an_interval_that_does_not_exist_yet_is_not_shown(self):
+        self.assertEqual('+1.0 % (no interval yet)', report.percents(
+            findings.Effect(math.log(1.01), -math.inf, math.inf)))
+
+    def test_no_effect_has_no_sign(self):
+        self.assertEqual('0.0 %', report.percent(-1e-9))
+
+    def test_the_document_is_json_with_costs_and_publications(self):
+        document = json.loads(json.dumps(
+            tuned.make_report().document(), allow_nan=False))
+        self.assertEqual(['pages', 'quota', 'ept', 'guests'],
+                         [row['choice'] for row in document['values']])
+        self.assertEqual(4, document['values'][3]['cost']['guests'])
+        self.assertIn('10 times as long',
+                      document['values'][2]['published'][0])
+        self.assertEqual([], document['values'][1]['published'])
+        self.assertEqual(('2026-11-27', '2026-11-28'),
+                         (document['first'], document['last']))
