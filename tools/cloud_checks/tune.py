@@ -44,7 +44,7 @@ DOCUMENT = {
             'extra_specs': {'hw:watchdog_action': 'none'}}},
         'disturber': {'on': {'host': {'disturber': 'on'}}}},
     'samples': 3, 'confirm_boots': 5, 'matters_percent': 30,
-    'noise_percent': 5, 'boot_minutes': 0.7, 'reboot_minutes': 0.1,
+    'noise_percent': 4, 'boot_minutes': 0.7, 'reboot_minutes': 0.1,
     'never': {'slower_than': 3},
     # Two replicates of the design, and the confirmation.
     'limits': {'hours': 0.6, 'reboots': 20}}
