@@ -31,9 +31,8 @@ def analyse(space: spaces.Space, budget: spaces.Budget,
     fit = effects.fit(space, found, replicates.measure_objective(space))
     guard = guards.Guard(space, trials)
     screened = confirmation = None
-    if len(found) >= budget.replicates or len(
-            steps.find_fixed(space, found)) == len(space.choices):
-        screened = steps.find_winner(space, budget, found)
+    if steps.has_screened(space, budget, trials):
+        screened = steps.find_winner(space, budget, trials)
         if screened != space.today:
             confirmation = confirmations.confirm(space, screened, trials,
                                                  guard)

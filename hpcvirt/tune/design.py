@@ -86,10 +86,11 @@ class Design:
 
 def make(space: spaces.Space, fixed: Mapping[int, int] | None = None,
          least: int = 0) -> Design:
-    """Make the smallest design with clear main effects and wanted interactions.
+    """Make the smallest design in which effects are clear.
 
-    If even the largest design confounds main effects with interactions of two
-    choices, it is used nevertheless, and is not clear.
+    Main effects are not confounded with interactions of two choices, nor
+    wanted interactions with each other. If even the largest design confounds
+    main effects, it is used nevertheless, and is not clear.
 
     :param fixed: choices that are not varied any more -> their level
     :param least: at least this number of trials, a power of two

@@ -132,7 +132,8 @@ class Fit:
         alike: dict[object, list[int]] = {}
         for number, each in enumerate(self.replicates):
             if each.fixed.keys().isdisjoint(choices):
-                key = each.design.aliases(choices) if choices[1:] else ()
+                key = (each.design.aliases((choices[0], choices[1]))
+                       if choices[1:] else ())
                 alike.setdefault(key, []).append(number)
         return max(reversed(alike.values()), key=len, default=[])
 

@@ -65,7 +65,7 @@ class Guard:
         runs = [(number, _find_speed(run))
                 for number, each in enumerate(self._trials)
                 for run in each.runs.get(program, ())]
-        typical = replicates.fit_medians(
+        typical = replicates.fit_typical(
             [self._trials[number].step.levels for number, _ in runs],
             [speed for _, speed in runs])
         lost = [math.inf if speed is None else usual - speed
@@ -112,9 +112,9 @@ class Guard:
 
     def _find_reason(self, own: Sequence[int],
                      others: Sequence[int]) -> str | None:
+        times = f'{self._space.slower_than:g} times'
         for place, level, what in (
-                (2, NEVER_LEVEL, 'failed or took '
-                 f'{self._space.slower_than:g} times as long as usual'),
+                (2, NEVER_LEVEL, f'failed or took {times} as long as usual'),
                 (1, LEVEL, 'were much slower than usual')):
             struck, other = (sum(self._counts[number][place] > 0
                                  for number in side) for side in (own, others))

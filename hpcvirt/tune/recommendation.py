@@ -39,14 +39,13 @@ class Predictor:
     """What is predicted for configurations, relative to a typical one."""
 
     def __init__(self, fit: effects.Fit) -> None:
-        choices = range(len(fit.space.choices))
         self._mains = [[
             fit.find_effect(choice, level).loss if level else 0.0
             for level in range(len(fit.space.choices[choice].values))]
-            for choice in choices]
+            for choice in range(len(fit.space.choices))]
         self._terms: dict[_Pair, dict[_Pair, float]] = {}
-        size = [max(map(abs, self._mains[choice])) + fit.space.matters
-                for choice in choices]
+        size = [max(map(abs, gains)) + fit.space.matters
+                for gains in self._mains]
         for pair in fit.find_counting():
             likely = {each: size[each[0]] * size[each[1]]
                       for each in (pair, *fit.find_aliases(pair))}
@@ -59,6 +58,25 @@ class Predictor:
                 self._terms[pair] = {
                     cell: part * value
                     for cell, value in fit.find_terms(pair).items()}
+        for (first, second), cells in self._terms.items():
+            self._correct(fit, first, second, cells)
+            self._correct(fit, second, first, {
+                cell[::-1]: value for cell, value in cells.items()})
+
+    def _correct(self, fit: effects.Fit, choice: int, other: int,
+                 cells: Mapping[_Pair, float]) -> None:
+        """Remove an interaction from the effects of a choice.
+
+        It is part of them in replicates in which the other choice was fixed.
+        """
+        varied = [each.fixed for each in fit.replicates
+                  if choice not in each.fixed]
+        for fixed in varied:
+            if other in fixed:
+                for level, gain in enumerate(self._mains[choice]):
+                    self._mains[choice][level] = gain - (
+                        cells[level, fixed[other]]
+                        - cells[0, fixed[other]]) / len(varied)
 
     def predict(self, levels: trial.Levels) -> float:
         """Return the predicted objective, up to a constant."""

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Callable
 from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -129,7 +130,7 @@ def find_values(replicates: Sequence[Replicate],
               for each in replicate.trials]
     if all(value is None for value in values):
         return None
-    typical = fit_medians(keys, values)
+    typical = fit_typical(keys, values)
     apart = [value - usual for value, usual in zip(values, typical,
                                                    strict=True)
              if value is not None]
@@ -137,24 +138,29 @@ def find_values(replicates: Sequence[Replicate],
                stragglers.DEVIATIONS * stats.robust_deviation(apart))
     if sum(abs(each) > most for each in apart) > _FEW * len(apart):
         most = math.inf
-    found = iter([usual if value is None or abs(value - usual) > most
-                  else value
-                  for value, usual in zip(values, typical, strict=True)])
+    kept = [None if value is None or abs(value - usual) > most else value
+            for value, usual in zip(values, typical, strict=True)]
+    typical = fit_typical(keys, kept, statistics.fmean)
+    found = iter([usual if value is None else value
+                  for value, usual in zip(kept, typical, strict=True)])
     return [[next(found) for _ in replicate.trials]
             for replicate in replicates]
 
 
-def fit_medians(keys: Sequence[tuple[Hashable, ...]],
-                values: Sequence[float | None]) -> list[float]:
-    """Fit a sum of effects by medians, which a few odd values do not change.
+def fit_typical(
+        keys: Sequence[tuple[Hashable, ...]], values: Sequence[float | None],
+        find_middle: Callable[[Iterable[float]], float] = statistics.median,
+        ) -> list[float]:
+    """Fit a sum of effects.
 
     :param keys: the level of each factor, for each value
+    :param find_middle: the median is not changed by a few odd values
     :returns: the typical value for each key; 0 without any value
     """
     known = [place for place, value in enumerate(values) if value is not None]
     rest = {place: value for place, value in enumerate(values)
             if value is not None}
-    middle = statistics.median(rest.values()) if rest else 0.0
+    middle = find_middle(rest.values()) if rest else 0.0
     rest = {place: value - middle for place, value in rest.items()}
     effects: dict[tuple[int, Hashable], float] = collections.defaultdict(float)
     for _ in range(_ROUNDS):
@@ -163,7 +169,7 @@ def fit_medians(keys: Sequence[tuple[Hashable, ...]],
             for place in known:
                 groups.setdefault(keys[place][factor], []).append(place)
             for level, places in groups.items():
-                effect = statistics.median(rest[place] for place in places)
+                effect = find_middle([rest[place] for place in places])
                 effects[factor, level] += effect
                 for place in places:
                     rest[place] -= effect

@@ -42,13 +42,12 @@ def next_steps(space: spaces.Space, budget: spaces.Budget,
     :param trials: those made so far, in their order
     :returns: no steps at the end
     """
-    found = replicates.find(space, trials)
-    fixed = find_fixed(space, found)
-    if len(found) < budget.replicates and len(fixed) < len(space.choices):
-        design = designs.make(space, fixed, designs.make(space).count)
-        steps = _screen(space, budget, len(found), design)
+    if not has_screened(space, budget, trials):
+        found = replicates.find(space, trials)
+        steps = _screen(space, budget, len(found), designs.make(
+            space, find_fixed(space, found), designs.make(space).count))
     else:
-        winner = find_winner(space, budget, found)
+        winner = find_winner(space, budget, trials)
         steps = () if winner == space.today else tuple(
             trial.Step(trial.Stage.CONFIRM, pair, pair % budget.hosts, levels)
             for pair in range(budget.pairs)
@@ -111,20 +110,37 @@ def _decide(fit: effects.Fit, choice: int,
         if not level or (choice, level) not in refused]
     best = max(allowed, key=lambda level: fit.find_effect(
         choice, level).loss if level else 0.0)
-    others = [fit.find_effect(choice, best, level)
-              for level in allowed if level != best]
-    if all(each.ends(SURE)[0] > reach for each in others):
-        return best
+    behind = {level: fit.find_effect(choice, best, level)
+              for level in allowed if level != best}
+    rest = [level for level in allowed if level not in behind
+            or behind[level].ends(SURE)[0] <= reach]
     most = _SAME * fit.space.matters - reach
-    if all(-most <= each.ends(effects.LEVEL)[0]
-           and each.ends(effects.LEVEL)[1] <= most for each in others):
-        return allowed[0]
-    return None
+    are_same = all(-most <= low <= high <= most for low, high in (
+        behind[level].ends(effects.LEVEL) for level in rest if level != best))
+    return rest[0] if are_same else None
+
+
+def has_screened(space: spaces.Space, budget: spaces.Budget,
+                 trials: Sequence[trial.Trial]) -> bool:
+    """Whether the screening has ended."""
+    if any(each.step.stage is trial.Stage.CONFIRM for each in trials):
+        return True
+    found = replicates.find(space, trials)
+    return len(found) >= budget.replicates or (
+        len(find_fixed(space, found)) == len(space.choices))
 
 
 def find_winner(space: spaces.Space, budget: spaces.Budget,
-                found: tuple[replicates.Replicate, ...]) -> trial.Levels:
-    """Return the best configuration of the screening."""
+                trials: Sequence[trial.Trial]) -> trial.Levels:
+    """Return the best configuration of a screening that has ended.
+
+    If the confirmation has begun, this is the one that it confirms.
+    """
+    for each in trials:
+        if (each.step.stage is trial.Stage.CONFIRM
+                and each.step.levels != space.today):
+            return each.step.levels
+    found = replicates.find(space, trials)
     if not budget.replicates:
         return tuple(len(choice.values) - 1 for choice in space.choices)
     fit = effects.fit(space, found, replicates.measure_objective(space))
