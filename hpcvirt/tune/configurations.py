@@ -59,8 +59,8 @@ class Configuration:
         """What a host gives to its guests."""
         threads = self.guest.topology.threads if self.guest.topology else 1
         return spaces.HostCost(self.guests,
-                           self.guests * (self.guest.cpus // threads),
-                           self.guests * self.guest.memory_mib)
+                               self.guests * (self.guest.cpus // threads),
+                               self.guests * self.guest.memory_mib)
 
 
 class Configurations:
