@@ -55,12 +55,12 @@ class Configuration:
         return self.planned.settings
 
     @property
-    def cost(self) -> spaces.Cost:
+    def cost(self) -> spaces.HostCost:
         """What a host gives to its guests."""
         threads = self.guest.topology.threads if self.guest.topology else 1
-        return spaces.Cost(self.guests,
-                           self.guests * (self.guest.cpus // threads),
-                           self.guests * self.guest.memory_mib)
+        return spaces.HostCost(self.guests,
+                               self.guests * (self.guest.cpus // threads),
+                               self.guests * self.guest.memory_mib)
 
 
 class Configurations:

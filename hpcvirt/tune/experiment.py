@@ -82,7 +82,7 @@ class Objective(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Program:
+class TunedProgram:
     """A program of the site.
 
     :ivar benchmark: ``NAME`` or ``NAME/VARIANT`` of the catalogue
@@ -107,7 +107,7 @@ class Program:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Change:
+class ValueChange:
     """The changes of a value of a choice.
 
     :ivar profile: keys of the profile
@@ -178,8 +178,8 @@ class Experiment:
         default=None, metadata=serialization.keep_key('class'))
     profile: Annotated[str | Mapping[str, Any], _read_profile] | None = None
     guests_per_host: _Guests = 1
-    programs: tuple[Program, ...]
-    choices: Mapping[_Name, Mapping[_Name, Change]]
+    programs: tuple[TunedProgram, ...]
+    choices: Mapping[_Name, Mapping[_Name, ValueChange]]
     interactions: tuple[tuple[str, ...], ...] = ()
     objective: Objective = Objective.THROUGHPUT
     matters_percent: _Percent = 1.0

@@ -79,7 +79,7 @@ def read(path: str, *, has_native: bool = False, profile: str | None = None,
                 profile)).profile_content
         experiment = dataclasses.replace(
             experiment, interactions=(), choices={
-                'profile': {'given': experiments.Change(
+                'profile': {'given': experiments.ValueChange(
                     guests_per_host=guests)}})
     planned = configurations.Configurations(experiment, found, today, where,
                                             given)
@@ -121,7 +121,7 @@ def _read_class(experiment: experiments.Experiment, folder: str, where: str,
     return own.profile_content, own.list_topologies()
 
 
-def _check_program(program: experiments.Program,
+def _check_program(program: experiments.TunedProgram,
                    guest: shape_model.Shape, where: str) -> None:
     """Check that a program runs in a guest, and has the metric.
 

@@ -10,7 +10,7 @@ from hpcvirt.tune import effects
 from hpcvirt.tune import experiment
 from hpcvirt.tune import space as spaces
 
-COST = spaces.Cost(2, 120, 1024)
+COST = spaces.HostCost(2, 120, 1024)
 SPACE = spaces.Space(
     tuple(spaces.Choice(name, ('today', 'other'), (COST, COST))
           for name in 'abc'), {'hpcc': 1.0}, math.log(1.02))

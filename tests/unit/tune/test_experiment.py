@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import copy
+import dataclasses
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.tune import experiment
+from tests import pages
 
 PLAIN = {
     'schema_version': 1, 'name': 'milan', 'hosts': ['n1.json'],
@@ -135,3 +137,15 @@ class TestReading(unittest.TestCase):
         for pair in (['pages'], ['pages', 'pages']):
             self.refused('interactions[0]: must have the names of two '
                          'different choices', interactions=[pair])
+
+
+class TestReference(unittest.TestCase):
+    def test_the_page_has_all_keys_of_the_document(self):
+        page = pages.read('reference/experiment-document')
+        for kind in (experiment.Experiment, experiment.TunedProgram,
+                     experiment.ValueChange, experiment.Limits,
+                     experiment.Never):
+            for field in dataclasses.fields(kind):
+                key = field.metadata.get('key', field.name)
+                if key != 'schema_version':
+                    self.assertRegex(page, rf'``{key}(:.*)?``')
