@@ -24,8 +24,8 @@ def analyse(space: spaces.Space, budget: spaces.Budget,
 
     Only complete blocks count for effects, and there are none before the
     second replicate. The recommended configuration is the one that the
-    screening found, unless the guard refuses it or the confirmation finds it
-    slower than today's.
+    screening found, unless the guard refuses it or the confirmation shows that
+    its gain does not matter.
     """
     found = replicates.find(space, trials)
     fit = effects.fit(space, found, replicates.measure_objective(space))
@@ -69,10 +69,10 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
              f'{_percent(found.low)} to {_percent(found.high)}')
     if confirmation.is_gain:
         return screened, f'the confirmation showed a gain of {shown}'
-    if found.gain > 0:
-        return screened, (
-            'the screening found this configuration, but its gain is not '
-            f'confirmed: the confirmation showed {shown}')
+    if found.high > space.matters:
+        return screened, ('this configuration is probably the best one, but '
+                          'its gain is not confirmed: the confirmation showed '
+                          f'{shown}')
     return space.today, ("today's profile is kept, because the confirmation "
                          f'of the other configuration showed {shown}')
 
