@@ -88,7 +88,7 @@ def _list_values(space: spaces.Space,
         program: effects.fit(space, found,
                              replicates.measure_program(space, program))
         for program in space.weights}
-    time = effects.fit(space, found, replicates.measure_time(space))
+    time = effects.fit(space, found, replicates.measure_time(space)) or fit
     listed = []
     for index, choice in enumerate(space.choices):
         for level in range(1, len(choice.values)):
@@ -98,8 +98,7 @@ def _list_values(space: spaces.Space,
                 choice.name, choice.values[level], effect,
                 {name: effects.describe(each.find_effect(index, level))
                  for name, each in programs.items() if each},
-                effects.describe(time.find_effect(index, level))
-                if time else findings.Effect(0.0, -math.inf, math.inf),
+                effects.describe(time.find_effect(index, level)),
                 _decide(effect, space.matters),
                 sum(each.step.stage is trial.Stage.SCREEN
                     and each.step.levels[index] == level
