@@ -162,7 +162,7 @@ def make_world(dice: random.Random, noise: Noise,
         INTERACTION / 100)
     # Half of the operators expect the interaction.
     wanted = (pair,) if interaction and dice.random() < 0.5 else ()
-    cost = spaces.Cost(1, 32, 1024)
+    cost = spaces.HostCost(1, 32, 1024)
     return World(gains, (pair[0], pair[1]), interaction, noise, spaces.Space(
         tuple(spaces.Choice(
             str(number), tuple(map(str, range(len(each)))),
@@ -314,7 +314,7 @@ def make_s4() -> World:
     """
     tuned, off = math.log(TUNED / UNTUNED), math.log(PAGING_OFF / UNTUNED)
     gains = (tuned * 2 / 3, tuned / 3, off, 0.005, 0.015, 0.0)
-    cost = spaces.Cost(1, 32, 62 * 1024)
+    cost = spaces.HostCost(1, 32, 62 * 1024)
     noise = Noise(_normal(HS06_ERROR / HS06), HS06_ERROR / HS06)
     return World(
         tuple((0.0, gain) for gain in gains), (1, 2), 0.01 - off, noise,

@@ -46,7 +46,6 @@ Reader = Callable[[object], Any]
 _FORMS = {bool: 'true or false', int: 'a whole number',
           float: 'a finite number', str: 'text'}
 
-
 #: Metadata of a field: its key in documents.
 _KEY = 'key'
 
@@ -260,6 +259,7 @@ def _set(kind: Any) -> Reader:
 
 def _mapping(key_kind: Any, kind: Any) -> Reader:
     inner = _reader(kind)
+    make_key = int if key_kind is int else _reader(key_kind)
 
     def read(plain: object) -> dict[Any, Any]:
         entries = _entries(plain)
@@ -268,7 +268,7 @@ def _mapping(key_kind: Any, kind: Any) -> Reader:
             for key, item in entries.items():
                 if key_kind is int and not re.fullmatch('[0-9]{1,9}', key):
                     raise _Fault('', 'must have a whole number as its key')
-                found[key_kind(key)] = inner(item)
+                found[make_key(key)] = inner(item)
         except _Fault as fault:
             raise fault.inside(f'[{key[:64]!r}]') from None
         return found
@@ -313,7 +313,7 @@ def _entries(plain: object) -> dict[str, Any]:
         raise _unexpected('a mapping of keys to values', plain)
     for key in plain:
         if not isinstance(key, str):
-            raise _Fault('', f'unknown key {_shown(key)}, which is not text')
+            raise _Fault('', f'the key {_shown(key)} must be in quotes')
     return plain
 
 

@@ -10,7 +10,7 @@ from hpcvirt.tune import space as spaces
 from hpcvirt.tune import steps
 from hpcvirt.tune import trial
 
-COST = spaces.Cost(2, 32, 65536)
+COST = spaces.HostCost(2, 32, 65536)
 
 
 def space(*sizes, whole=(), interactions=(), matters=0.01, **fields):

@@ -61,8 +61,8 @@ class TestRecommend(testtools.TestCase):
 
     def test_of_equal_values_that_with_more_guests_is_simpler(self):
         choice = spaces.Choice('guests', ('today', 'one', 'four', 'eight'), (
-            tunes.COST, spaces.Cost(1, 32, 9), spaces.Cost(4, 32, 9),
-            spaces.Cost(4, 30, 9)))
+            tunes.COST, spaces.HostCost(1, 32, 9), spaces.HostCost(4, 32, 9),
+            spaces.HostCost(4, 30, 9)))
         self.assertEqual([0, 2, 3, 1], recommendation.rank_values(choice))
         space = spaces.Space((choice,), {'p': 1.0}, 0.01)
         self.assertEqual((2,), analyse(space, tunes.sum_gains(

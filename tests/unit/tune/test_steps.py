@@ -96,7 +96,7 @@ class TestDropping(testtools.TestCase):
 
     def test_values_that_are_the_same_are_fixed_at_the_simpler_one(self):
         self.assertEqual(0, self.find_fixed(SPEED, 0.001)[4])
-        cost = spaces.Cost(4, 32, 65536)
+        cost = spaces.HostCost(4, 32, 65536)
         choice = spaces.Choice('guests', ('today', 'one', 'four'),
                                (tunes.COST, tunes.COST, cost))
         space = spaces.Space((choice, *SPACE.choices[:2]), {'p': 1.0}, 0.01)
