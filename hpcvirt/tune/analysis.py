@@ -12,6 +12,7 @@ from hpcvirt.tune import confirmation as confirmations
 from hpcvirt.tune import effects
 from hpcvirt.tune import findings
 from hpcvirt.tune import guard as guards
+from hpcvirt.tune import recommendation
 from hpcvirt.tune import replicates
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import steps
@@ -55,8 +56,9 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
                              'has ended')
     if confirmation is None:
         return space.today, (
-            "today's profile is kept, because no other configuration is "
-            f'better by more than {_percent(space.matters)}')
+            "today's profile is kept, because no other configuration that the "
+            'guard allows is predicted to be better by more than '
+            + _percent(recommendation.NEAR * space.matters))
     found = confirmation.effect
     if confirmation.guard is not None:
         return space.today, ("today's profile is kept, because of the other "
@@ -70,9 +72,8 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
     if confirmation.is_gain:
         return screened, f'the confirmation showed a gain of {shown}'
     if found.high > space.matters:
-        return screened, ('this configuration is probably the best one, but '
-                          'its gain is not confirmed: the confirmation showed '
-                          f'{shown}')
+        return screened, ('the gain of this configuration is not beyond '
+                          f'doubt: the confirmation showed {shown}')
     return space.today, ("today's profile is kept, because the confirmation "
                          f'of the other configuration showed {shown}')
 
