@@ -12,6 +12,7 @@ from hpcvirt.tune import confirmation as confirmations
 from hpcvirt.tune import effects
 from hpcvirt.tune import findings
 from hpcvirt.tune import guard as guards
+from hpcvirt.tune import recommendation
 from hpcvirt.tune import replicates
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import steps
@@ -24,8 +25,8 @@ def analyse(space: spaces.Space, budget: spaces.Budget,
 
     Only complete blocks count for effects, and there are none before the
     second replicate. The recommended configuration is the one that the
-    screening found, unless the guard refuses it or the confirmation finds it
-    slower than today's.
+    screening found, unless the guard refuses it or the confirmation shows that
+    its gain does not matter.
     """
     found = replicates.find(space, trials)
     fit = effects.fit(space, found, replicates.measure_objective(space))
@@ -55,8 +56,9 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
                              'has ended')
     if confirmation is None:
         return space.today, (
-            "today's profile is kept, because no other configuration is "
-            f'better by more than {_percent(space.matters)}')
+            "today's profile is kept, because no other configuration that the "
+            'guard allows is predicted to be better by more than '
+            + _percent(recommendation.NEAR * space.matters))
     found = confirmation.effect
     if confirmation.guard is not None:
         return space.today, ("today's profile is kept, because of the other "
@@ -69,10 +71,9 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
              f'{_percent(found.low)} to {_percent(found.high)}')
     if confirmation.is_gain:
         return screened, f'the confirmation showed a gain of {shown}'
-    if found.gain > 0:
-        return screened, (
-            'the screening found this configuration, but its gain is not '
-            f'confirmed: the confirmation showed {shown}')
+    if found.high > space.matters:
+        return screened, ('the gain of this configuration is not beyond '
+                          f'doubt: the confirmation showed {shown}')
     return space.today, ("today's profile is kept, because the confirmation "
                          f'of the other configuration showed {shown}')
 
@@ -88,7 +89,7 @@ def _list_values(space: spaces.Space,
         program: effects.fit(space, found,
                              replicates.measure_program(space, program))
         for program in space.weights}
-    time = effects.fit(space, found, replicates.measure_time(space))
+    time = effects.fit(space, found, replicates.measure_time(space)) or fit
     listed = []
     for index, choice in enumerate(space.choices):
         for level in range(1, len(choice.values)):
@@ -98,8 +99,7 @@ def _list_values(space: spaces.Space,
                 choice.name, choice.values[level], effect,
                 {name: effects.describe(each.find_effect(index, level))
                  for name, each in programs.items() if each},
-                effects.describe(time.find_effect(index, level))
-                if time else findings.Effect(0.0, -math.inf, math.inf),
+                effects.describe(time.find_effect(index, level)),
                 _decide(effect, space.matters),
                 sum(each.step.stage is trial.Stage.SCREEN
                     and each.step.levels[index] == level

@@ -28,7 +28,7 @@ from hpcvirt.tune import trial
 #: two.
 _MIN_BITS, _MAX_BITS = 2, 6
 #: How many columns are tried for one size of the design.
-_TRIED = 20_000
+_TRIED = 2_000
 #: A wanted interaction that is confounded costs this many other ones.
 _WANTED = 10
 
@@ -187,9 +187,7 @@ class _Search:
             if added is not None:
                 found.append((*added, columns))
         for more, new, columns in sorted(found, key=lambda each: each[0]):
-            if self._tried > _TRIED and self._best is not None:
-                return
-            if self._tried > 5 * _TRIED:
+            if self._tried > _TRIED * (1 if self._best else 5):
                 return
             merged = {vector: sums.get(vector, []) + new.get(vector, [])
                       for vector in sums.keys() | new.keys()}

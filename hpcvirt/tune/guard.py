@@ -62,7 +62,7 @@ class Guard:
             self._count(program)
 
     def _count(self, program: str) -> None:
-        runs = [(number, _find_speed(run))
+        runs = [(number, replicates.find_time(run))
                 for number, each in enumerate(self._trials)
                 for run in each.runs.get(program, ())]
         typical = replicates.fit_typical(
@@ -132,10 +132,3 @@ class Guard:
         known = [rate for number in numbers
                  if (rate := self._trials[number].shootdowns) is not None]
         return statistics.median(known) if known else 0.0
-
-
-def _find_speed(run: trial.TrialRun) -> float | None:
-    """Return the speed of the slowest guest, None if the run failed."""
-    if run.speed is None:
-        return None
-    return -math.log(run.time_s) if run.time_s else run.speed

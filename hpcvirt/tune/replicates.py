@@ -104,9 +104,17 @@ def _measure_speed(program: str) -> Figure:
 
 
 def _measure_time(program: str) -> Figure:
-    return lambda found: _median([
-        -math.log(run.time_s) if run.time_s and run.speed is not None else None
-        for run in found.runs.get(program, ())])
+    return lambda found: _median([find_time(run)
+                                  for run in found.runs.get(program, ())])
+
+
+def find_time(run: trial.TrialRun) -> float | None:
+    """Return minus the logarithm of the time of the slowest guest.
+
+    :returns: the speed if the time is unknown; None if the run failed
+    """
+    return (-math.log(run.time_s) if run.time_s and run.speed is not None
+            else run.speed)
 
 
 def _median(values: Sequence[float | None]) -> float | None:

@@ -56,7 +56,7 @@ class TestRecommend(testtools.TestCase):
         found = analyse(space, tunes.sum_gains(
             [(0.001,), (0.0005,), (-0.1,), (-0.1,)]), 0.0001)
         self.assertEqual(space.today, found.recommended)
-        self.assertIn('no other configuration is better by more than 1.0 %',
+        self.assertIn('predicted to be better by more than 0.3 %',
                       found.reason)
 
     def test_of_equal_values_that_with_more_guests_is_simpler(self):
