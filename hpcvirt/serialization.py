@@ -46,7 +46,6 @@ Reader = Callable[[object], Any]
 _FORMS = {bool: 'true or false', int: 'a whole number',
           float: 'a finite number', str: 'text'}
 
-
 #: Metadata of a field: its key in documents.
 _KEY = 'key'
 
@@ -260,8 +259,7 @@ def _set(kind: Any) -> Reader:
 
 def _mapping(key_kind: Any, kind: Any) -> Reader:
     inner = _reader(kind)
-    make_key = (_reader(key_kind) if typing.get_origin(key_kind) is Annotated
-                else key_kind)
+    make_key = int if key_kind is int else _reader(key_kind)
 
     def read(plain: object) -> dict[Any, Any]:
         entries = _entries(plain)
@@ -315,8 +313,7 @@ def _entries(plain: object) -> dict[str, Any]:
         raise _unexpected('a mapping of keys to values', plain)
     for key in plain:
         if not isinstance(key, str):
-            raise _Fault('', f'unknown key {_shown(key)}, which is not text '
-                         '(put it in quotes)')
+            raise _Fault('', f'the key {_shown(key)} must be in quotes')
     return plain
 
 

@@ -134,7 +134,7 @@ def read(args: argparse.Namespace) -> documents.FleetDocument:
             'hosts', 'are missing; give --fleet FILE'
             + (f', or {METAVAR}' if hasattr(args, 'path') else ''))
     return _read_class(paths, getattr(args, 'source', 'auto'),
-                       _read_profile_content(profile or 'default'))
+                       read_profile_content(profile or 'default'))
 
 
 def read_fleet(path: str) -> documents.FleetDocument:
@@ -159,7 +159,7 @@ def read_fleet(path: str) -> documents.FleetDocument:
                                              str(exc)) from exc
         content = own.profile
         if isinstance(content, str):
-            content = _read_profile_content(content, folder)
+            content = read_profile_content(content, folder)
         classes[name] = dataclasses.replace(own, hosts=tuple(entries),
                                             profile=content)
         classes[name].read_profile(here)
@@ -257,14 +257,18 @@ def read_profile(path: str) -> profiles.Profile:
 
     :raises InvalidInput: with the file and the key that is wrong
     """
-    content = _read_profile_content(path)
+    content = read_profile_content(path)
     return (profiles.BUILT_IN[content] if isinstance(content, str)
             else profiles.build(content, input_file.name(path)))
 
 
-def _read_profile_content(path: str, folder: str = '',
-                          ) -> str | dict[str, object]:
-    """Read the content of a profile; for a built-in one, return its name."""
+def read_profile_content(path: str, folder: str = '',
+                         ) -> str | dict[str, object]:
+    """Read the content of a profile; for a built-in one, return its name.
+
+    :param folder: the directory of a relative path
+    :raises InvalidInput: with the file and the key that is wrong
+    """
     if path in profiles.BUILT_IN:
         return path
     if path != input_file.STDIN:

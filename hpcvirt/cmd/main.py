@@ -60,6 +60,7 @@ COMMANDS = {
     'study scale': 'hpcvirt.cmd.study.show:ScaleStudy',
     'study run': 'hpcvirt.cmd.study.run:RunStudy',
     'study compare': 'hpcvirt.cmd.study.show:CompareStudy',
+    'tune plan': 'hpcvirt.cmd.tune.plan:PlanTuning',
     'complete': 'hpcvirt.cmd.command:PrintCompletion',
 }
 
@@ -75,6 +76,7 @@ NOUNS = {
     'simulate': 'replay a workload over a fleet',
     'bench': 'run benchmarks and compare guest and native',
     'study': 'show published studies and run them again',
+    'tune': 'measure which choices of a profile pay',
     'complete': 'print the completion of this command for bash',
 }
 

@@ -139,24 +139,28 @@ class FleetClass:
         """The names of its hosts."""
         return tuple(name for entry in self.hosts for name in entry.names)
 
+    @property
+    def profile_content(self) -> dict[str, Any]:
+        """The content of the profile, with the prefix and the template."""
+        plain = ({'base': self.profile} if isinstance(self.profile, str)
+                 else dict(self.profile))
+        for key in ('name_prefix', 'name_template'):
+            if getattr(self, key) is not None:
+                plain[key] = getattr(self, key)
+        return plain
+
     def read_profile(self, where: str) -> profiles.Profile:
         """Make the profile, with the prefix and the template of this class.
 
         :param where: the place of the class, for errors
         :raises InvalidInput: if it cannot be used, or has not been read
         """
-        if isinstance(self.profile, str):
-            if self.profile not in profiles.BUILT_IN:
-                raise exception.InvalidInput(
-                    f'{where}.profile', f'{self.profile[:64]!r} is none of '
-                    f'{", ".join(profiles.BUILT_IN)}')
-            plain: dict[str, Any] = {'base': self.profile}
-        else:
-            plain = dict(self.profile)
-        for key in ('name_prefix', 'name_template'):
-            if getattr(self, key) is not None:
-                plain[key] = getattr(self, key)
-        return profiles.build(plain, where)
+        if isinstance(self.profile, str) and (
+                self.profile not in profiles.BUILT_IN):
+            raise exception.InvalidInput(
+                f'{where}.profile', f'{self.profile[:64]!r} is none of '
+                f'{", ".join(profiles.BUILT_IN)}')
+        return profiles.build(self.profile_content, where)
 
     def list_topologies(self) -> tuple[host_model.Host, ...]:
         """List its hosts, with their names.

@@ -55,17 +55,12 @@ class Configuration:
         return self.planned.settings
 
     @property
-    def cost(self) -> spaces.Cost:
+    def cost(self) -> spaces.HostCost:
         """What a host gives to its guests."""
         threads = self.guest.topology.threads if self.guest.topology else 1
-        return spaces.Cost(self.guests,
-                           self.guests * (self.guest.cpus // threads),
-                           self.guests * self.guest.memory_mib)
-
-    def needs_change(self, other: 'Configuration') -> bool:
-        """Tell whether a host must be changed to get from one to another."""
-        return (self.settings, self.host_values) != (
-            other.settings, other.host_values)
+        return spaces.HostCost(self.guests,
+                               self.guests * (self.guest.cpus // threads),
+                               self.guests * self.guest.memory_mib)
 
 
 class Configurations:
@@ -74,21 +69,27 @@ class Configurations:
     :param hosts: the hosts, which differ only in their names
     :param profile: the content of today's profile
     :param where: the file, for errors
-    :raises InvalidInput: if the hosts differ in more than their names
+    :param given: the content of a profile that replaces today's in the second
+        value of the only choice
+    :raises InvalidInput: if the hosts differ in more than their names, or
+        today's profile is wrong
     """
 
     def __init__(self, experiment: experiments.Experiment,
                  hosts: Sequence[host_model.Host],
-                 profile: Mapping[str, Any], where: str) -> None:
+                 profile: Mapping[str, Any], where: str,
+                 given: Mapping[str, Any] | None = None) -> None:
         kinds = host_model.group_twins(hosts)
         if len(kinds) > 1:
             raise exception.InvalidInput(
                 f'{where}: hosts', f'{kinds[0][0].name} and '
                 f'{kinds[1][0].name} are not alike; an experiment needs hosts '
                 'with the same topology')
+        profiles.build(profile, f'{where}: profile')
         self._experiment = experiment
         self._host = hosts[0]
         self._today = profile
+        self._given = given
         self._where = where
         self._plans: dict[profiles.Profile, plans.Plan] = {}
         self._known: dict[trial.Levels, Configuration] = {}
@@ -124,11 +125,14 @@ class Configurations:
         experiment = self._experiment
         names = list(experiment.choices)
         today = (0,) * len(names)
-        rebooting = {
-            place for levels in self._list_pairs()
-            for place, level in enumerate(levels)
-            if level and self.plan(levels).needs_change(
-                self.plan((*levels[:place], 0, *levels[place + 1:])))}
+        rebooting = set()
+        for levels in self._list_pairs():
+            for place in range(len(names)):
+                own, other = map(self.plan, (
+                    levels, (*levels[:place], 0, *levels[place + 1:])))
+                if (own.settings, own.host_values) != (
+                        other.settings, other.host_values):
+                    rebooting.add(place)
         for place in sorted(rebooting):
             if not experiment.apply:
                 raise exception.InvalidInput(
@@ -150,21 +154,20 @@ class Configurations:
                   for one, other in experiment.interactions))
 
     def _list_pairs(self) -> Iterator[trial.Levels]:
-        """List the configurations with one or two values besides today's."""
-        counts = [len(own) for own in self._experiment.choices.values()]
-        for number in (1, 2):
-            for places in itertools.combinations(range(len(counts)), number):
-                for chosen in itertools.product(
-                        *(range(1, counts[place] + 1) for place in places)):
-                    levels = dict(zip(places, chosen, strict=True))
-                    yield tuple(levels.get(place, 0)
-                                for place in range(len(counts)))
+        """List the configurations with one or two values but today's."""
+        choices = self._experiment.choices.values()
+        for pair in itertools.combinations_with_replacement((
+                (place, level) for place, own in enumerate(choices)
+                for level in range(1, len(own) + 1)), 2):
+            levels = dict(pair)
+            yield tuple(levels.get(place, 0) for place in range(len(choices)))
 
     def _make(self, levels: trial.Levels) -> Configuration:
         changes = [own[values[level]] for own, values, level in zip(
             self._experiment.choices.values(),
             self._experiment.values.values(), levels, strict=True) if level]
-        content = dict(self._today)
+        content = dict(self._today if self._given is None or not any(levels)
+                       else self._given)
         specs = dict(content.get('extra_specs', {}))
         wanted = self._experiment.guests_per_host
         host_values: dict[str, str] = {}

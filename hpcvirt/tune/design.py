@@ -86,10 +86,11 @@ class Design:
 
 def make(space: spaces.Space, fixed: Mapping[int, int] | None = None,
          least: int = 0) -> Design:
-    """Make the smallest design with clear main effects and wanted interactions.
+    """Make the smallest design in which effects are clear.
 
-    If even the largest design confounds main effects with interactions of two
-    choices, it is used nevertheless, and is not clear.
+    Main effects are not confounded with interactions of two choices, nor
+    wanted interactions with each other. If even the largest design confounds
+    main effects, it is used nevertheless, and is not clear.
 
     :param fixed: choices that are not varied any more -> their level
     :param least: at least this number of trials, a power of two
@@ -161,8 +162,9 @@ class _Search:
     def run(self) -> tuple[tuple[int, ...], ...] | None:
         """Return the columns of each choice, None if there are none."""
         self._extend({}, {}, 0)
-        return self._best and tuple(
-            self._best[choice] for choice in range(len(self._sizes)))
+        best = self._best
+        return None if best is None else tuple(
+            best[choice] for choice in range(len(self._sizes)))
 
     def _extend(self, chosen: dict[int, tuple[int, ...]],
                 sums: dict[int, list[_Pair]], cost: int) -> None:
@@ -195,8 +197,7 @@ class _Search:
 
     def _candidates(self, choice: int,
                     mains: set[int]) -> Iterator[tuple[int, ...]]:
-        """Yield columns; of new dimensions only the first, for all are alike.
-        """
+        """Yield columns, of new dimensions only the first: all are alike."""
         first, end = ((1, 1 << self._plot_bits) if self._whole[choice]
                       else (1 << self._plot_bits, 1 << self._bits))
         used = max(mains, default=0).bit_length()
@@ -207,20 +208,17 @@ class _Search:
             used_too = max(used, column.bit_length())
             for other in range(first, min(end, (1 << used_too) + 1)):
                 # The sum is a column too: count each set of three once.
-                if column < other < column ^ other or (
-                        column < other and other.bit_length() > used_too):
-                    if column ^ other >= first:
-                        yield (column, other)
+                if first <= column ^ other > other > column:
+                    yield (column, other)
 
     def _add(self, choice: int, columns: tuple[int, ...],
              chosen: Mapping[int, tuple[int, ...]], mains: set[int],
              sums: Mapping[int, list[_Pair]],
              ) -> tuple[int, dict[int, list[_Pair]]] | None:
-        """Return the cost of columns and their interactions, None if unsound.
-        """
+        """Return the cost and the interactions of columns, None if unsound."""
         own = _span(columns)
-        if not mains.isdisjoint(own) or self._is_clear and any(
-                vector in sums for vector in own):
+        if not mains.isdisjoint(own) or (
+                self._is_clear and not sums.keys().isdisjoint(own)):
             return None
         cost, new = 0, dict[int, list[_Pair]]()
         for other, its in chosen.items():

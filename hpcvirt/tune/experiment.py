@@ -10,7 +10,7 @@ An operator writes it in YAML::
     profile: default
     guests_per_host: 2
     programs:
-      - {benchmark: npb-ep, minutes: 2, weight: 2}
+      - {benchmark: hpcc, metric: HPL_Tflops, minutes: 9, weight: 2}
       - {benchmark: site-script, minutes: 5,
          settings: {script: /opt/solver/run.sh}, metric: time}
     choices:
@@ -35,7 +35,6 @@ settings of a configuration to a host and returns when the host can be used; it
 is needed only if choices change settings of the host.
 """
 
-import collections
 import dataclasses
 import enum
 import itertools
@@ -83,7 +82,7 @@ class Objective(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Program:
+class TunedProgram:
     """A program of the site.
 
     :ivar benchmark: ``NAME`` or ``NAME/VARIANT`` of the catalogue
@@ -108,7 +107,7 @@ class Program:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Change:
+class ValueChange:
     """The changes of a value of a choice.
 
     :ivar profile: keys of the profile
@@ -121,6 +120,14 @@ class Change:
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
     guests_per_host: _Guests | None = None
     host: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What it sets, in words."""
+        return (*(f'the profile key {key}' for key in self.profile),
+                *(f'the extra spec {key}' for key in self.extra_specs),
+                *(f'the host setting {key}' for key in self.host),
+                *(['guests_per_host'] if self.guests_per_host else []))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -171,8 +178,8 @@ class Experiment:
         default=None, metadata=serialization.keep_key('class'))
     profile: Annotated[str | Mapping[str, Any], _read_profile] | None = None
     guests_per_host: _Guests = 1
-    programs: tuple[Program, ...]
-    choices: Mapping[_Name, Mapping[_Name, Change]]
+    programs: tuple[TunedProgram, ...]
+    choices: Mapping[_Name, Mapping[_Name, ValueChange]]
     interactions: tuple[tuple[str, ...], ...] = ()
     objective: Objective = Objective.THROUGHPUT
     matters_percent: _Percent = 1.0
@@ -200,9 +207,8 @@ def read(plain: object, where: str) -> Experiment:
     """
     serialization.require_version(plain, SCHEMA_VERSION, where)
     experiment = serialization.load(Experiment, plain, where)
-    for place, fault in itertools.chain(_faults(experiment),
-                                        _choice_faults(experiment),
-                                        _conflicts(experiment)):
+    for place, fault in itertools.chain(
+            _faults(experiment), _choice_faults(experiment)):
         raise exception.InvalidInput(
             f'{where}: {place}' if place else where, fault)
     return experiment
@@ -218,78 +224,52 @@ def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
                    + (' and '.join(given) or 'none of them'))
     if not experiment.programs:
         yield 'programs', 'must name at least one program'
-    for label, count in collections.Counter(
-            each.label for each in experiment.programs).items():
-        if count > 1:
-            yield 'programs', (f'{label!r} is the name of two programs; give '
-                               'each a name of its own with the key name')
-    names = list(experiment.choices)
+    labels = [each.label for each in experiment.programs]
+    for number, label in enumerate(labels):
+        if label in labels[:number]:
+            yield f'programs[{number}]', (
+                f'{label!r} is also the name of a program before it; give it '
+                'another one with the key name')
     for number, pair in enumerate(experiment.interactions):
         where = f'interactions[{number}]'
         if len(pair) != 2 or len(set(pair)) != 2:
             yield where, 'must have the names of two different choices'
         for name in pair:
-            if name not in names:
+            if name not in experiment.choices:
                 yield where, (f'{name[:64]!r} is not a choice'
-                              + words.suggest(name, names))
-        if set(pair) in map(set, experiment.interactions[:number]):
-            yield where, 'is there twice'
+                              + words.suggest(name, experiment.choices))
 
 
 def _choice_faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Find faults of single choices: the place, and the fault."""
-    keys = ['base', *(field.name for field in dataclasses.fields(
+    """Find faults of choices: the place, and the fault."""
+    known = ['base', *(field.name for field in dataclasses.fields(
         profiles.Profile) if field.name != 'extra_specs')]
     if not 1 <= len(experiment.choices) <= MAX_CHOICES:
-        yield 'choices', (f'has {len(experiment.choices)} choices; it must '
-                          f'have 1 to {MAX_CHOICES}')
+        yield 'choices', f'must have 1 to {MAX_CHOICES} choices'
+    owners: dict[str, str] = {}
     for name, own in experiment.choices.items():
         where = f'choices[{name!r}]'
         if not 1 <= len(own) <= MAX_VALUES:
-            yield where, (f'has {len(own)} values besides {TODAY}; it must '
-                          f'have 1 to {MAX_VALUES}')
+            yield where, f'must have 1 to {MAX_VALUES} values besides {TODAY}'
+        if TODAY in own:
+            yield where, (f'must not name the value {TODAY}, which every '
+                          'choice has')
         for value, change in own.items():
             place = f'{where}[{value!r}]'
-            if value == TODAY:
-                yield place, (f'{TODAY} is the value without changes, which '
-                              'every choice has; remove it')
-            elif change == Change():
-                yield place, ('changes nothing; give it profile, extra_specs, '
-                              'guests_per_host or host')
+            if not change.keys:
+                yield place, 'changes nothing'
             for key in change.profile:
-                if key == 'extra_specs':
+                if key not in known:
                     yield f'{place}.profile', (
-                        'extra_specs is a key of the value itself, beside '
-                        'profile')
-                elif key not in keys:
-                    yield f'{place}.profile', (
-                        f'{key[:64]!r} is not a key of profiles'
-                        + words.nearest(key, keys))
+                        f'{key[:64]!r} is not a key of profiles that a choice '
+                        'can change' + words.nearest(key, known))
             if change.host and not experiment.apply:
                 yield f'{place}.host', (
                     'needs the key apply, the command that brings these '
                     'settings to a host')
-
-
-def _conflicts(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Find what two choices change: the place, and the fault."""
-    owners: dict[tuple[str, str], str] = {}
-    for name, own in experiment.choices.items():
-        for item in dict.fromkeys(
-                item for change in own.values() for item in _list_keys(change)):
-            other = owners.setdefault(item, name)
-            if other != name:
-                yield 'choices', (
-                    f'{other!r} and {name!r} both set {" ".join(item)}; what '
-                    'is changed together must be one choice')
-
-
-def _list_keys(change: Change) -> Iterator[tuple[str, str]]:
-    """List what a value sets: the kind of the key, and the key."""
-    for kind, keys in (('the profile key', change.profile),
-                       ('the extra spec', change.extra_specs),
-                       ('the host setting', change.host)):
-        for key in keys:
-            yield kind, key
-    if change.guests_per_host is not None:
-        yield 'the key', 'guests_per_host'
+            for key in change.keys:
+                other = owners.setdefault(key, name)
+                if other != name:
+                    yield 'choices', (
+                        f'{other!r} and {name!r} both set {key}; what is '
+                        'changed together must be one choice')

@@ -9,7 +9,7 @@ from hpcvirt.tune import experiment
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cost:
+class HostCost:
     """What a host gives to guests with a value, all other choices as today.
 
     :ivar guests: how many guests it takes
@@ -34,7 +34,7 @@ class Choice:
 
     name: str
     values: tuple[str, ...]
-    costs: tuple[Cost, ...]
+    costs: tuple[HostCost, ...]
     has_reboot: bool = False
 
 

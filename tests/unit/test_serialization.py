@@ -35,6 +35,8 @@ class Bike:
     owner: str | None = None
     price: Annotated[int, serialization.whole(1, 9)] | None = None
     frame: Annotated[str, serialization.text('[A-Z]+', 'STEEL')] = 'STEEL'
+    shelves: Mapping[Annotated[str, serialization.text('[A-Z]+', 'LEFT')],
+                     int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,7 +126,7 @@ class TestReading(unittest.TestCase):
 
     def test_an_unknown_key_is_refused_with_the_known_ones(self) -> None:
         self.refused("unknown key 'bell'; known: name, wheels, weight_kg, "
-                     'parts, gears, owner, price, frame', bell=1)
+                     'parts, gears, owner, price, frame, shelves', bell=1)
         self.refused("parts['x']: unknown key 'y'; known: spokes, colour, "
                      'true', parts={'x': {'spokes': 1, 'y': 2}})
 
@@ -132,10 +134,15 @@ class TestReading(unittest.TestCase):
         self.refused("wheels[0]: the key 'spokes' is missing", wheels=[{}])
 
     def test_a_key_is_text(self) -> None:
-        self.refused('parts: unknown key 1, which is not text',
+        self.refused('parts: the key 1 must be in quotes',
                      parts={1: {'spokes': 1}})
-        self.refused('wheels[0]: unknown key true, which is not text',
+        self.refused('wheels[0]: the key true must be in quotes',
                      wheels=[{True: 1}])
+
+    def test_the_keys_of_a_mapping_are_checked(self) -> None:
+        self.assertEqual({'LEFT': 3}, read(shelves={'LEFT': 3}).shelves)
+        self.refused("shelves['left']: must be text such as LEFT, not 'left'",
+                     shelves={'left': 3})
 
     def test_a_set_holds_no_element_twice(self) -> None:
         self.refused('gears: has 7 twice', gears=[7, 8, 7])

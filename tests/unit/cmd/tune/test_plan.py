@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import csv
+import io
+import json
+import pathlib
+import unittest
+
+import yaml
+
+from hpcvirt.cmd.tune import documents
+from tests.builders import commands
+from tests.builders import folders
+from tests.builders import hosts
+
+EXPERIMENTS = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt/experiments'
+SHIPPED = [path for path in sorted(EXPERIMENTS.glob('*.yaml'))
+           if path.name != 'fleet.yaml']
+PLAIN = {
+    'schema_version': 1, 'name': 'small', 'hosts': ['n1=host.json'],
+    'profile': 'dense', 'matters_percent': 10, 'guests_per_host': 2,
+    'programs': [{'benchmark': 'gromacs', 'minutes': 1}],
+    'choices': {'guests': {'four': {'guests_per_host': 4}}},
+    'limits': {'hours': 24}}
+
+
+class TestShipped(unittest.TestCase):
+    def test_the_experiments_that_are_shipped_can_be_planned(self):
+        self.assertGreaterEqual(len(SHIPPED), 2)
+        for path in SHIPPED:
+            ended = commands.run('tune', 'plan', path)
+            self.assertEqual((0, ''), (ended.status, ended.err))
+
+    def test_one_of_them_has_whole_plots(self):
+        reboots = [json.loads(commands.run(
+            'tune', 'plan', path, '-f', 'json').out)['reboots']
+            for path in SHIPPED]
+        self.assertEqual([True, False], [number > 0 for number in reboots])
+
+
+class TestPlan(unittest.TestCase):
+    def setUp(self):
+        self.folder = folders.make(self)
+        hosts.as_json(hosts.build(name='host'), self.folder / 'host.json')
+
+    def write(self, **changes):
+        path = self.folder / 'e.yaml'
+        path.write_text(yaml.safe_dump({**PLAIN, **changes}))
+        return path
+
+    def run_(self, *words, **changes):
+        return commands.run('tune', 'plan', self.write(**changes), *words)
+
+    def refused(self, said, **changes):
+        commands.check_refused(self, said, self.run_(**changes))
+
+    def test_the_document_has_all_configurations(self):
+        plan = json.loads(self.run_('-f', 'json').out)
+        found = {each['values']['guests']: (
+            each['guests'], each['flavor']['vcpus'])
+                 for each in plan['configurations']}
+        self.assertEqual({'today': (2, 16), 'four': (4, 8)}, found)
+        self.assertEqual(['n1'], plan['hosts'])
+        self.assertEqual(plan['trials'], plan['boots'])
+        self.assertEqual(plan['trials'], 2 * plan['pairs'] + plan[
+            'replicates'] * len(plan['configurations']))
+
+    def test_the_rows_are_values(self):
+        rows = list(csv.DictReader(io.StringIO(self.run_('-f', 'csv').out)))
+        self.assertEqual([('guests', 'today', '2', '32'),
+                          ('guests', 'four', '4', '32')], [
+            (row['Choice'], row['Value'], row['Guests'], row['Cores'])
+            for row in rows])
+
+    def test_the_table_says_what_it_takes(self):
+        out = self.run_().out
+        plan = json.loads(self.run_('-f', 'json').out)
+        self.assertIn(f'{plan["trials"]} trials, {plan["boots"]} boots, 0 '
+                      f'reboots and {plan["hours"]:.1f} hours',
+                      ' '.join(out.split()))
+
+    def test_interactions_that_cannot_be_told_apart_are_named(self):
+        plan = json.loads(commands.run(
+            'tune', 'plan', EXPERIMENTS / 'class-with-reboots.yaml', '-f',
+            'json').out)
+        self.assertIn([['nested-paging', 'guests'],
+                       ['pages', 'emulator-threads']],
+                      [sorted(pairs) for pairs in plan['confounded']])
+
+    def test_the_hosts_of_a_class_have_its_profile(self):
+        fleet = {'schema_version': 1, 'classes': {
+            'small': {'hosts': ['n=host.json*2'], 'profile': 'dense',
+                      'name_prefix': 'own'}}}
+        (self.folder / 'fleet.yaml').write_text(yaml.safe_dump(fleet))
+        more = {'fleet': 'fleet.yaml', 'hosts': [], 'profile': None}
+        found = documents.read(str(self.write(**more, **{'class': 'small'})))
+        self.assertEqual(['n-1', 'n-2'], [host.name for host in found.hosts])
+        self.assertEqual({'base': 'dense', 'name_prefix': 'own'},
+                         found.configurations.plan((0,)).content)
+        self.refused("class: 'large' is not in", **more,
+                     **{'class': 'large'})
+
+    def test_a_given_profile_is_only_confirmed(self):
+        path = self.folder / 'own.yaml'
+        path.write_text('base: dense\nmemory_step_mib: 2048\n')
+        found = documents.read(str(self.write(
+            apply=['true'], limits={'hours': 24, 'reboots': 21})),
+                               profile=str(path), guests=4)
+        self.assertEqual((0, 10), (found.budget.replicates,
+                                   found.budget.pairs))
+        self.assertEqual(('today', 'given'), found.space.choices[0].values)
+        self.assertEqual(4, found.configurations.plan((1,)).guests)
+
+    def test_a_program_must_be_usable(self):
+        for said, program in (
+                ('programs[0].metric: must be one of ns_per_day',
+                 {'benchmark': 'gromacs', 'metric': 'ns'}),
+                ('programs[0].metric: must be one of ', {'benchmark': 'hpcc'}),
+                ('programs[0].metric: must be one of latency_us[BYTES]',
+                 {'benchmark': 'osu-latency', 'settings': {'osu': '/osu'}}),
+                ('programs[0]: stream: source is not set',
+                 {'benchmark': 'stream'}),
+                ("programs[0]: gromacs: no size 'x'",
+                 {'benchmark': 'gromacs', 'settings': {'x': '1'}}),
+                ('programs[0]: gromax: no such benchmark',
+                 {'benchmark': 'gromax'})):
+            self.refused(said, programs=[{**program, 'minutes': 1}])
+
+    def test_a_configuration_that_cannot_be_planned_is_refused(self):
+        self.refused('guests=three: guests_per_host: is 3, but the flavors',
+                     choices={'guests': {'three': {'guests_per_host': 3}}})
+
+    def test_two_hosts_of_one_name_are_refused(self):
+        self.refused("'n1' is the name of two hosts",
+                     hosts=['n1=host.json', 'n1=host.json'])
+
+    def test_too_tight_limits_are_refused(self):
+        self.refused('limits: are too tight for differences of 10 %; needed '
+                     'are hours: ', limits={'hours': 0.5})

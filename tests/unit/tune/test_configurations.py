@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import math
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.tune import configurations
+from hpcvirt.tune import experiment
+from tests.builders import hosts
+
+EPYC = hosts.named('epyc-2s-64c-nps4')
+PAGES = {'1G': {'profile': {'page_size': '1G'}}}
+SHARES = {'half': {'extra_specs': {'quota:cpu_shares': '512'}}}
+GUESTS = {'four': {'guests_per_host': 4}}
+
+
+def make(choices, profile=None, machines=(EPYC,), given=None, **more):
+    document = experiment.read({
+        'schema_version': 1, 'name': 'milan', 'hosts': ['n1.json'],
+        'guests_per_host': 2, 'choices': choices, 'apply': ['true'],
+        'programs': [{'benchmark': 'hpcc', 'minutes': 9, 'weight': 3},
+                     {'benchmark': 'stream', 'minutes': 1}],
+        'limits': {'hours': 8}, **more}, 'e.yaml')
+    return configurations.Configurations(
+        document, machines, {'base': 'default'} if profile is None
+        else profile, 'e.yaml', given)
+
+
+class TestConfiguration(unittest.TestCase):
+    def refused(self, said, made, *levels):
+        with self.assertRaises(exception.InvalidInput) as caught:
+            made.plan(levels)
+        self.assertEqual(f'e.yaml: {said}', str(caught.exception))
+
+    def test_today_is_the_plan_of_todays_profile(self):
+        found = make({'pages': PAGES}).plan((0,))
+        plan = planner.plan([EPYC], profiles.DEFAULT)
+        self.assertEqual(plan.hosts[0].settings, found.settings)
+        same = next(row for row in plan.flavors
+                    if row.flavor.name == found.flavor.name)
+        self.assertEqual({EPYC.name: 2}, same.per_host)
+        self.assertEqual(same.guest, found.guest)
+
+    def test_the_flavor_is_not_marked_as_one_of_a_plan(self):
+        specs = make({'pages': PAGES}).plan((0,)).flavor.extra_specs
+        self.assertFalse([key for key in specs if key.startswith('hpcvirt:g')])
+
+    def test_values_change_the_profile(self):
+        found = make({'pages': PAGES, 'guests': GUESTS}).plan((1, 1))
+        self.assertEqual('1048576', found.flavor.extra_specs[
+            'hw:mem_page_size'])
+        self.assertEqual(4, found.guests)
+        self.assertEqual({'base': 'default', 'page_size': '1G'},
+                         found.content)
+        self.assertEqual(profiles.build(found.content, ''),
+                         found.planned.profile)
+
+    def test_extra_specs_are_added_to_those_of_the_profile(self):
+        found = make({'shares': SHARES}, {
+            'extra_specs': {'trait:CUSTOM_HPC': 'required'}}).plan((1,))
+        specs = {'trait:CUSTOM_HPC': 'required', 'quota:cpu_shares': '512'}
+        self.assertEqual(specs, found.content['extra_specs'])
+        self.assertLessEqual(specs.items(), found.flavor.extra_specs.items())
+
+    def test_extra_specs_are_checked_as_those_of_operators(self):
+        self.refused(
+            'numa=one: profile: extra_specs: hw:numa_nodes: is set by '
+            'hpcvirt, from the hosts and the other keys of the profile',
+            make({'numa': {'one': {'extra_specs': {'hw:numa_nodes': '1'}}}}),
+            1)
+
+    def test_values_that_contradict_each_other_are_named(self):
+        made = make({'threads': {'share': {'profile': {
+            'emulator_threads': 'share'}}},
+            'cores': {'none': {'profile': {'shared_cores_per_cell': 0}}}},
+            {'base': 'dense', 'shared_cores_per_cell': 1})
+        made.plan((1, 0))
+        made.plan((0, 1))
+        self.refused(
+            'threads=share, cores=none: profile: emulator_threads: share '
+            'needs shared_cores_per_cell of at least 1; with null, emulator '
+            'threads run on the CPUs of the guest', made, 1, 1)
+
+    def test_the_possible_numbers_of_guests_are_named(self):
+        self.refused(
+            'guests=three: guests_per_host: is 3, but the flavors of the '
+            'profile fit 1, 2, 4, 8, 24 times on a host',
+            make({'guests': {'three': {'guests_per_host': 3}}}), 1)
+
+    def test_the_largest_flavor_of_a_number_is_chosen(self):
+        found = make({'pages': PAGES}, {'base': 'dense'},
+                     guests_per_host=1).plan((0,))
+        self.assertEqual(len(EPYC.cpus), found.flavor.vcpus)
+
+    def test_too_few_guests_are_refused(self):
+        self.refused(
+            'guests=one: guests_per_host: is 1, and never.fewer_guests_than '
+            'is 2', make({'guests': {'one': {'guests_per_host': 1}}},
+                         never={'fewer_guests_than': 2}), 1)
+
+    def test_hosts_must_be_alike(self):
+        twin = dataclasses.replace(EPYC, name='other')
+        make({'pages': PAGES}, machines=(EPYC, twin))
+        with self.assertRaisesRegex(
+                exception.InvalidInput, 'e.yaml: hosts: epyc-2s-64c-nps4 and '
+                'epyc-2s-64c-nps1 are not alike'):
+            make({'pages': PAGES}, machines=(
+                EPYC, twin, hosts.named('epyc-2s-64c-nps1')))
+
+    def test_todays_profile_is_checked(self):
+        with self.assertRaisesRegex(
+                exception.InvalidInput, 'e.yaml: profile: extra_specs: must '
+                'be a mapping of keys to text, not 3'):
+            make({'pages': PAGES}, {'extra_specs': 3})
+
+    def test_a_given_profile_replaces_todays(self):
+        made = make({'profile': {'given': {'guests_per_host': 4}}},
+                    {'page_size': '1G'}, given={'smt': 'leave'})
+        self.assertEqual({'page_size': '1G'}, made.plan((0,)).content)
+        self.assertEqual(({'smt': 'leave'}, 4), (
+            made.plan((1,)).content, made.plan((1,)).guests))
+
+
+class TestSpace(unittest.TestCase):
+    def choose(self, choices, **more):
+        return make(choices, **more).make_space().choices
+
+    def test_the_cost_is_what_guests_have(self):
+        of_today, own = self.choose(
+            {'cores': {'dense': {'profile': {'base': 'dense'}}}})[0].costs
+        self.assertEqual((2, 120), (of_today.guests, of_today.cores))
+        self.assertEqual((2, 128), (own.guests, own.cores))
+        self.assertGreater(sum(cell.memory_mib for cell in EPYC.cells),
+                           own.memory_mib)
+
+    def test_a_core_counts_once_with_and_without_its_sibling(self):
+        costs = self.choose({'smt': {'leave': {'profile': {
+            'smt': 'leave'}}}})[0].costs
+        self.assertEqual([120, 120], [each.cores for each in costs])
+
+    def test_what_changes_a_host_has_a_reboot(self):
+        found = self.choose({
+            'pages': PAGES, 'shares': SHARES, 'guests': GUESTS,
+            'ept': {'off': {'host': {'ept': '0'}}}})
+        self.assertEqual({'pages': True, 'shares': False, 'guests': False,
+                          'ept': True},
+                         {each.name: each.has_reboot for each in found})
+
+    def test_a_reboot_that_only_two_values_together_need_is_found(self):
+        step = {'step': {'small': {'profile': {'memory_step_mib': 512}}}}
+        smt = {'smt': {'leave': {'profile': {'smt': 'leave'}}}}
+        self.assertEqual([False], [
+            each.has_reboot for each in self.choose(step)])
+        self.assertEqual([True, True], [
+            each.has_reboot for each in self.choose({**step, **smt})])
+
+    def test_a_reboot_needs_a_command(self):
+        with self.assertRaises(exception.InvalidInput) as caught:
+            make({'pages': PAGES}, apply=[]).make_space()
+        self.assertEqual(
+            "e.yaml: choices['pages']: changes the settings of hosts, which "
+            'needs the key apply, the command that brings them to a host',
+            str(caught.exception))
+
+    def test_weights_and_limits_are_those_of_the_document(self):
+        found = make({'pages': PAGES, 'shares': SHARES, 'guests': GUESTS},
+                     interactions=[['guests', 'pages']], matters_percent=2,
+                     objective='time', never={'slower_than': 4}).make_space()
+        self.assertEqual({'hpcc': 0.75, 'stream': 0.25}, found.weights)
+        self.assertAlmostEqual(math.log(1.02), found.matters)
+        self.assertEqual(
+            (4.0, experiment.Objective.TIME, ((2, 0),)),
+            (found.slower_than, found.objective, found.interactions))

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import itertools
+import math
+import random
+
+import testtools
+
+from hpcvirt.tune import design
+from hpcvirt.tune import effects
+from hpcvirt.tune import replicates
+from hpcvirt.tune import space as spaces
+from hpcvirt.tune import trial
+from tests.builders import tunes
+
+
+def screen(space, count, speed, noise=0.0, seed='', plots=0.0):
+    """Make the trials of replicates, in which nothing is dropped."""
+    dice = random.Random(seed)
+    made = []
+    for block in range(count):
+        for plot in design.make(space).plots:
+            of_plot = dice.gauss(0, plots)
+            made += [tunes.measure(
+                trial.Step(trial.Stage.SCREEN, block, 0, levels),
+                lambda levels, more=of_plot: speed(levels) + more, noise,
+                dice) for levels in plot]
+    return made
+
+
+def fit(space, trials):
+    return effects.fit(space, replicates.find(space, trials),
+                       replicates.measure_objective(space))
+
+
+class TestFit(testtools.TestCase):
+    def test_effects_are_recovered_without_noise(self):
+        space = tunes.space(2, 3, 4, 2, whole={0})
+        gains = ((0.1,), (0.02, -0.03), (0.01, 0.0, -0.05), (0.0,))
+        found = fit(space, screen(space, 2, tunes.sum_gains(gains)))
+        for choice, each in enumerate(gains):
+            for level, gain in enumerate(each, 1):
+                effect = found.find_effect(choice, level)
+                self.assertAlmostEqual(gain, effect.loss)
+                self.assertAlmostEqual(0.0, effect.error)
+        self.assertAlmostEqual(0.0, found.deviation)
+
+    def test_an_interaction_is_recovered_without_noise(self):
+        space = tunes.space(*[2] * 5)
+        found = fit(space, screen(space, 2, tunes.sum_gains(
+            [(0.01,)] * 5, {(1, 3): 0.04})))
+        self.assertEqual(((1, 3),), found.find_counting())
+        self.assertAlmostEqual(
+            0.04, found.find_interaction((1, 3), (1, 1)).loss)
+        # A quarter of it, with the sign of both values.
+        terms = found.find_terms((1, 3))
+        for one, other in itertools.product(range(2), range(2)):
+            self.assertAlmostEqual(0.01 if one == other else -0.01,
+                                   terms[one, other])
+
+    def test_intervals_cover_the_truth_as_often_as_promised(self):
+        space = tunes.space(2, 2, 2, 3, whole={1})
+        speed = tunes.sum_gains([(0.01,), (0.02,), (0.0,), (0.01, -0.01)])
+        below = dict.fromkeys(range(4), 0)
+        for number in range(300):
+            found = fit(space, screen(space, 3, speed, 0.02, str(number),
+                                      plots=0.01))
+            for choice, gain in enumerate((0.01, 0.02, 0.0, 0.01)):
+                effect = effects.describe(found.find_effect(choice, 1))
+                below[choice] += effect.low > gain
+        for count in below.values():
+            # Within 3.3 standard errors of 5 %.
+            self.assertLess(abs(count - 15), 13, below)
+
+    def test_the_deviation_of_boots_is_that_of_the_truth(self):
+        space = tunes.space(*[2] * 4)
+        found = fit(space, screen(space, 20, tunes.sum_gains([(0.1,)] * 4),
+                                  0.02))
+        self.assertLess(abs(found.deviation - 0.02), 0.004)
+
+    def test_one_replicate_tells_nothing(self):
+        space = tunes.space(2, 2)
+        self.assertIsNone(fit(space, screen(space, 1, lambda _: 0.0)))
+
+    def test_a_slow_boot_and_a_failed_one_change_no_effect(self):
+        space = tunes.space(*[2] * 4)
+        trials = screen(space, 3, tunes.sum_gains(
+            [(0.1,), (0.01,), (0.0,), (-0.1,)]))
+        failed = trial.TrialRun(None)
+        trials[3] = dataclasses.replace(trials[3], runs={'p': (failed,) * 3})
+        slow = trial.TrialRun(trials[9].runs['p'][0].speed - math.log(10))
+        trials[9] = dataclasses.replace(trials[9], runs={'p': (slow,) * 3})
+        found = fit(space, trials)
+        for choice, gain in enumerate((0.1, 0.01, 0.0, -0.1)):
+            self.assertAlmostEqual(
+                gain, found.find_effect(choice, 1).loss, delta=1e-4)
+
+    def test_the_time_is_the_objective_if_asked_for(self):
+        space = tunes.space(2, 2, objective='time')
+        trials = [dataclasses.replace(each, runs={'p': (trial.TrialRun(
+            0.0, 10.0 if each.step.levels[0] else 20.0),)})
+            for each in screen(space, 2, lambda _: 0.0)]
+        self.assertAlmostEqual(math.log(2),
+                               fit(space, trials).find_effect(0, 1).loss)
+
+
+class TestSmallestEffects(testtools.TestCase):
+    def test_they_are_shown_in_four_of_five_cases(self):
+        space = tunes.space(2, 2, 2, 3, whole={0})
+        budget = spaces.Budget(3, 5)
+        noise = 0.02
+        smallest = effects.smallest_effects(space, budget, noise)
+        gains = [(each,) for each in smallest[:3]] + [(smallest[3], 0.0)]
+        shown = [0] * 4
+        for number in range(300):
+            found = fit(space, screen(
+                space, 3, tunes.sum_gains(gains), noise, str(number),
+                plots=noise * effects.REBOOTS))
+            for choice in range(4):
+                shown[choice] += effects.describe(
+                    found.find_effect(choice, 1)).low > 0
+        for count in shown[1:]:
+            self.assertLess(abs(count - 240), 25, shown)
+        # Two degrees of freedom: the sum of two quantiles is too cautious.
+        self.assertGreater(shown[0], 215)
+
+    def test_more_replicates_show_smaller_effects(self):
+        space = tunes.space(*[2] * 6)
+        budget = spaces.Budget(1, 5)
+        self.assertEqual((math.inf,) * 6,
+                         effects.smallest_effects(space, budget, 0.02))
+        needed = effects.find_replicates(space, budget, 0.02)
+        for replicate_count, is_enough in ((needed - 1, False),
+                                           (needed, True)):
+            self.assertEqual(is_enough, max(effects.smallest_effects(
+                space, dataclasses.replace(
+                    budget, replicates=replicate_count), 0.02))
+                <= space.matters)
+        self.assertIsNone(effects.find_replicates(space, budget, 0.5))
