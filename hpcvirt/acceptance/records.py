@@ -59,8 +59,9 @@ class Records:
 
         :raises InvalidInput: if a file is not an acceptance
         """
-        found = [read_record(acceptance.Acceptance, acceptance.SCHEMA_VERSION,
-                             str(path)) for path in self._folder.glob('*.json')]
+        found = [read_record(
+            acceptance.Acceptance, acceptance.SCHEMA_VERSION, str(path))
+            for path in self._folder.glob('*.json')]
         return tuple(sorted(found, key=lambda each: each.began_at))
 
     def unfinished(self, host: str,

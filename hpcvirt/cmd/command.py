@@ -112,6 +112,16 @@ def sigterm_event() -> Iterator[threading.Event]:
         signal.signal(signal.SIGTERM, before)
 
 
+@contextlib.contextmanager
+def interrupting_sigterm() -> Iterator[None]:
+    """Let SIGTERM interrupt the command as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 class Command(command.Command):
     """A command without a table or a document.
 

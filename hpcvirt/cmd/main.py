@@ -61,6 +61,8 @@ COMMANDS = {
     'study run': 'hpcvirt.cmd.study.run:RunStudy',
     'study compare': 'hpcvirt.cmd.study.show:CompareStudy',
     'tune plan': 'hpcvirt.cmd.tune.plan:PlanTuning',
+    'tune run': 'hpcvirt.cmd.tune.run:RunExperiment',
+    'tune check': 'hpcvirt.cmd.tune.check:CheckProfile',
     'complete': 'hpcvirt.cmd.command:PrintCompletion',
 }
 

@@ -2,8 +2,6 @@
 
 """Run the command of the site that brings settings to a host."""
 
-import hashlib
-import json
 import os
 import pathlib
 import subprocess
@@ -18,13 +16,6 @@ from hpcvirt.tune import experiment as experiments
 
 #: The command may take this many times as long as a reboot.
 _PATIENCE = 10
-
-
-def make_key(wanted: configurations.Configuration) -> str:
-    """Return a digest of the settings that a configuration needs."""
-    text = json.dumps(serialization.dump(
-        [wanted.settings, wanted.host_values]), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def apply(experiment: experiments.Experiment, folder: str, host: str,

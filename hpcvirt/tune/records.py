@@ -3,7 +3,8 @@
 """Store the records of experiments in the directory of raw outputs.
 
 The record of an experiment is a file in ``tunes``, which is replaced
-atomically after each trial, and before and after each change of a host.
+atomically after each trial. Beside it are the settings of each host that has
+others than today's.
 """
 
 import dataclasses
@@ -32,19 +33,26 @@ class TuneRecord:
     :ivar digest: digest of the document, see :func:`make_digest`
     :ivar options: option of the command -> its value, for all options that the
         figures depend on
-    :ivar changed: host -> digest of the settings that it has instead of
-        today's; empty while they are being changed
     :ivar ended_at: when the last trial ended, or the time limit was reached;
         empty before
     """
 
     name: str
     digest: str
-    began_at: str
     options: Mapping[str, str]
     trials: tuple[trial.Trial, ...] = ()
-    changed: Mapping[str, str] = dataclasses.field(default_factory=dict)
     ended_at: str = ''
+    schema_version: int = SCHEMA_VERSION
+
+
+@dataclasses.dataclass(frozen=True)
+class HostState:
+    """The settings of a host that are not today's.
+
+    :ivar settings: their digest; empty while they are being changed
+    """
+
+    settings: str
     schema_version: int = SCHEMA_VERSION
 
 
@@ -72,32 +80,55 @@ class TuneRecords:
         location.make_directory(str(self._folder))
         records.write_record(self.path(found.name), found)
 
-    def find(self, name: str, digest: str) -> TuneRecord | None:
+    def find(self, name: str, digest: str,
+             options: Mapping[str, str] | None = None) -> TuneRecord | None:
         """Read the record of an experiment.
 
+        :param options: those of the command; None if it has none
         :returns: None if there is none
-        :raises InvalidInput: if it is damaged, or is of another document
+        :raises InvalidInput: if it is damaged, or was begun otherwise
         """
-        if not pathlib.Path(self.path(name)).exists():
+        path = self.path(name)
+        if not pathlib.Path(path).exists():
             return None
-        found = records.read_record(TuneRecord, SCHEMA_VERSION,
-                                    self.path(name))
+        found = records.read_record(TuneRecord, SCHEMA_VERSION, path)
         if found.digest != digest:
             raise exception.InvalidInput(
-                self.path(name), 'is the record of another document of the '
-                f'name {name}; give the document another name')
+                path, 'is the record of another document of the name '
+                f'{name}; give the document another name')
+        if options is not None and options != found.options:
+            raise exception.InvalidInput(path, 'was begun with ' + ' '.join(
+                f'{name} {value}' for name, value in found.options.items()))
         return found
 
-    def find_unfinished(self, prefix: str, digest: str) -> TuneRecord | None:
-        """Read the last unfinished record of a document.
+    def find_unfinished(self, prefix: str, digest: str) -> str | None:
+        """Return the name of the last record that is not at its end."""
+        found = (records.read_record(TuneRecord, SCHEMA_VERSION, str(path))
+                 for path in sorted(self._folder.glob(f'{prefix}*.json'),
+                                    reverse=True))
+        return next((each.name for each in found
+                     if (each.digest, each.ended_at) == (digest, '')), None)
 
-        :param prefix: the beginning of the name
+    def read_settings(self, host: str) -> str | None:
+        """Read the digest of the settings of a host.
+
+        :returns: None if they are today's
         """
-        for path in sorted(self._folder.glob(f'{prefix}*.json'), reverse=True):
-            found = records.read_record(TuneRecord, SCHEMA_VERSION, str(path))
-            if (found.digest, found.ended_at) == (digest, ''):
-                return found
-        return None
+        path = self._settings(host)
+        return records.read_record(
+            HostState, SCHEMA_VERSION,
+            str(path)).settings if path.exists() else None
+
+    def write_settings(self, host: str, settings: str | None) -> None:
+        """Write what :meth:`read_settings` reads."""
+        if settings is None:
+            self._settings(host).unlink(missing_ok=True)
+        else:
+            records.write_record(str(self._settings(host)),
+                                 HostState(settings))
+
+    def _settings(self, host: str) -> pathlib.Path:
+        return self._folder / f'{host}.settings'
 
 
 def make_digest(experiment: experiments.Experiment,

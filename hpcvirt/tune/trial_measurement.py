@@ -4,6 +4,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -125,7 +126,7 @@ def split_cpus(host: host_model.Host,
         cell.siblings, key=min) for cpu in sorted(core)]
     ends = [number * len(cpus) // copies for number in range(copies + 1)]
     return tuple(frozenset(cpus[begin:end])
-                 for begin, end in zip(ends, ends[1:], strict=False))
+                 for begin, end in itertools.pairwise(ends))
 
 
 def count_shootdowns(place: executor.Executor) -> float | None:

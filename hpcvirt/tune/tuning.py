@@ -11,10 +11,10 @@ quarantine. A host that could not be restored stays in quarantine.
 
 import contextlib
 import dataclasses
+import hashlib
 import pathlib
 import time
 from collections.abc import Callable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
@@ -31,7 +31,7 @@ from hpcvirt.model import quarantine
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import host_command
-from hpcvirt.tune import records
+from hpcvirt.tune import records as tune_records
 from hpcvirt.tune import trial
 from hpcvirt.tune import trial_measurement
 
@@ -40,7 +40,7 @@ _HOUR_S = 3600.0
 ATTEMPTS = 3
 
 
-class HostClient(Protocol):
+class TrialHost(Protocol):
     """The operations of an experiment on a host in its cloud."""
 
     def check_free(self, host: str) -> None:
@@ -63,16 +63,6 @@ class HostClient(Protocol):
         """End the quarantine by a holder."""
 
 
-class TrialBench(Protocol):
-    """Measures the programs in the guests of a trial."""
-
-    def measure(self, guests: Sequence[targets.Target], shape: str,
-                shown: measurement.TimeLimit, key_file: str = '',
-                shares: Sequence[frozenset[int]] = (),
-                ) -> tuple[str, Mapping[str, tuple[trial.TrialRun, ...]]]:
-        """Measure; see :class:`trial_measurement.TrialMeasurement`."""
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tuning:
     """An experiment, ready to be carried out.
@@ -80,8 +70,6 @@ class Tuning:
     :ivar folder: the folder of the document, where ``apply`` is run
     :ivar hosts: in the order of the experiment
     :ivar clients: a client for each host
-    :ivar plan: plans the configuration of levels
-    :ivar describe: describes levels
     :ivar next_steps: returns the next steps after the trials so far
     :ivar data: directory of raw outputs
     :ivar connect: makes a target from the id of an instance, its flavor and
@@ -97,12 +85,11 @@ class Tuning:
     experiment: experiments.Experiment
     folder: str
     hosts: Sequence[host_model.Host]
-    clients: Sequence[HostClient]
-    plan: Callable[[trial.Levels], configurations.Configuration]
-    describe: Callable[[trial.Levels], str]
+    clients: Sequence[TrialHost]
+    planned: configurations.Configurations
     next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
-    bench: TrialBench
-    records: records.TuneRecords
+    bench: trial_measurement.TrialMeasurement
+    records: tune_records.TuneRecords
     data: str
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[str], targets.Target] | None
@@ -111,61 +98,47 @@ class Tuning:
     say: Callable[[str], None]
     by: str
 
-    def run(self, found: records.TuneRecord) -> records.TuneRecord:
+    def run(self, found: tune_records.TuneRecord,
+            only_restore: bool = False) -> tune_records.TuneRecord:
         """Make all trials that are missing, and restore the hosts.
 
         :param found: the record so far
+        :param only_restore: make no trials
         :returns: the record at the end, or at the time limit
         :raises HpcvirtError: if a trial cannot be made or a host could not be
             restored; the record is kept
         """
-        with self._lock(found):
+        location.make_directory(self.data)
+        with location.measure(self.data, f'tune-{found.name}'):
             found = self._read(found)
             self.records.write(found)
             try:
-                found = self._carry_out(found)
+                if not only_restore:
+                    self._carry_out(found)
             finally:
-                left = self._restore(found)
+                left = self._restore()
             if left:
                 raise exception.Unreachable(f'not restored: {left[0]}')
-            return found
+            return self._read(found)
 
-    def restore(self, found: records.TuneRecord) -> None:
-        """Restore the hosts after a run that was killed.
-
-        :raises Unreachable: if a host could not be restored
-        """
-        with self._lock(found):
-            left = self._restore(found)
-        if left:
-            raise exception.Unreachable(f'not restored: {left[0]}')
-
-    def _lock(self, found: records.TuneRecord,
-              ) -> contextlib.AbstractContextManager[None]:
-        location.make_directory(self.data)
-        return location.measure(self.data, f'tune-{found.name}')
-
-    def _carry_out(self, found: records.TuneRecord) -> records.TuneRecord:
+    def _carry_out(self, found: tune_records.TuneRecord) -> None:
         deadline = time.monotonic() + (
             _HOUR_S * self.experiment.limits.hours
             - sum(map(_seconds, found.trials)))
         held: set[int] = set()
-        while due := self.next_steps(found.trials):
-            try:
+        try:
+            while due := self.next_steps(found.trials):
                 if time.monotonic() > deadline:
                     raise measurement.TimeUp
                 if due[0].host not in held:
                     self._hold(due[0].host)
                     held.add(due[0].host)
                 found = self._make(found, due[0], deadline)
-            except measurement.TimeUp:
-                self.say(f'The limit of {self.experiment.limits.hours:g} '
-                         'hours was reached.')
-                break
-        found = dataclasses.replace(self._read(found),
-                                    ended_at=sampler.read_clock())
-        self.records.write(found)
-        return found
+        except measurement.TimeUp:
+            self.say(f'The limit of {self.experiment.limits.hours:g} hours '
+                     'was reached.')
+        self.records.write(dataclasses.replace(
+            found, ended_at=sampler.read_clock()))
 
     def _hold(self, number: int) -> None:
         name, client = self.hosts[number].name, self.clients[number]
@@ -175,16 +148,16 @@ class Tuning:
         # An instance may have started before the quarantine.
         client.check_free(name)
 
-    def _make(self, found: records.TuneRecord, step: trial.Step,
-              deadline: float) -> records.TuneRecord:
+    def _make(self, found: tune_records.TuneRecord, step: trial.Step,
+              deadline: float) -> tune_records.TuneRecord:
         """Make a trial."""
         number, began_at = len(found.trials), sampler.read_clock()
         host, client = self.hosts[step.host].name, self.clients[step.host]
-        wanted = self.plan(step.levels)
+        wanted = self.planned.plan(step.levels)
         what = (f'trial {number + 1}, {step.stage}, {host}, '
-                f'{self.describe(step.levels)}')
+                f'{self.planned.format_levels(step.levels)}')
         self.say(what)
-        found = self._set(found, step.host, wanted)
+        self._set(step.host, wanted)
         for _ in range(ATTEMPTS):
             try:
                 made = self._measure(
@@ -242,37 +215,35 @@ class Tuning:
         with contextlib.closing(self.connect_native(host).place) as place:
             return trial_measurement.count_shootdowns(place)
 
-    def _set(self, found: records.TuneRecord, number: int,
-             wanted: configurations.Configuration) -> records.TuneRecord:
+    def _set(self, number: int,
+             wanted: configurations.Configuration) -> None:
         """Bring the settings of a configuration to a host, if it lacks them.
 
         :raises Unreachable: if that fails
         """
         host, client = self.hosts[number].name, self.clients[number]
-        today = host_command.make_key(self.plan((0,) * len(wanted.levels)))
-        key = host_command.make_key(wanted)
-        if found.changed.get(host, today) == key:
-            return found
-        others = {name: each for name, each in found.changed.items()
-                  if name != host}
+        today, key = _make_key(self._today), _make_key(wanted)
+        before = self.records.read_settings(host)
+        if (today if before is None else before) == key:
+            return
         # Guests do not survive a change of their host.
         client.clear()
-        self.records.write(dataclasses.replace(
-            found, changed={**others, host: ''}))
+        self.records.write_settings(host, '')
         self.say(f'{self.experiment.apply[0]}: the settings of {host} are '
                  'changed')
         host_command.apply(self.experiment, self.folder, host, wanted)
         client.wait_ready()
-        found = dataclasses.replace(found, changed=others if key == today
-                                    else {**others, host: key})
-        self.records.write(found)
-        return found
+        self.records.write_settings(host, None if key == today else key)
 
-    def _read(self, found: records.TuneRecord) -> records.TuneRecord:
+    @property
+    def _today(self) -> configurations.Configuration:
+        return self.planned.plan((0,) * len(self.experiment.choices))
+
+    def _read(self, found: tune_records.TuneRecord) -> tune_records.TuneRecord:
         """Read what is recorded; what the caller has may be older."""
         return self.records.find(found.name, found.digest) or found
 
-    def _restore(self, found: records.TuneRecord) -> list[str]:
+    def _restore(self) -> list[str]:
         """Restore all hosts.
 
         :returns: lines on those that could not be restored
@@ -282,10 +253,7 @@ class Tuning:
             client = self.clients[number]
             try:
                 client.clear()
-                found = self._read(found)
-                if host.name in found.changed:
-                    self._set(found, number, self.plan(
-                        (0,) * len(self.experiment.choices)))
+                self._set(number, self._today)
                 client.release(quarantine.TUNE)
                 pathlib.Path(self.records.key_file(
                     host.name)).unlink(missing_ok=True)
@@ -294,6 +262,11 @@ class Tuning:
                 self.say(f'{host.name} could not be restored: {exc}; repeat '
                          'the command with --restore')
         return left
+
+
+def _make_key(wanted: configurations.Configuration) -> str:
+    return hashlib.sha256(repr(
+        (wanted.settings, wanted.host_values)).encode()).hexdigest()
 
 
 def _seconds(made: trial.Trial) -> float:

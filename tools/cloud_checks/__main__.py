@@ -2,8 +2,8 @@
 
 """Start the one-machine cloud, check hpcvirt in it, and stop the cloud.
 
-Without arguments all checks run except the long ones (load, benchmarks). The
-cloud is stopped in any case, unless --keep is given or it was up before.
+Without arguments all checks run except the long ones (load, benchmarks, tune).
+The cloud is stopped in any case, unless --keep is given or it was up before.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from tools.cloud_checks import quarantine
 from tools.cloud_checks import schedulers
 from tools.cloud_checks import store
 from tools.cloud_checks import tempest_run
+from tools.cloud_checks import tune
 
 CHECKS = {
     # The pages assume a cloud without flavors, and remove their own.
@@ -38,10 +39,11 @@ CHECKS = {
     'store': store.check,
     'benchmarks': benchmarks.check,
     'accept': accept.check,
+    'tune': tune.check,
 }
 #: Checks that run only if they are selected, because they take long and their
 #: subject seldom changes.
-SELECTED = frozenset({'load', 'benchmarks'})
+SELECTED = frozenset({'load', 'benchmarks', 'tune'})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

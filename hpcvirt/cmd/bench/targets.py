@@ -34,17 +34,22 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         'key during the run')
 
 
-def add_instances(parser: argparse.ArgumentParser) -> None:
+def add_instances(parser: argparse.ArgumentParser,
+                  has_settings: bool = True) -> None:
     """Add the arguments of commands that measure in their own instances.
 
-    These are --user, --set, --apply, and those of targets and of the store.
+    These are --user, --apply, and those of targets and of the store.
+
+    :param has_settings: add --set as well
     """
     parser.add_argument('--user', default='root', metavar='NAME',
                         help='login name in the instances (default: '
                         '%(default)s)')
-    parser.add_argument(SET, action='append', default=[],
-                        metavar='KEY=VALUE', dest='settings',
-                        help='a setting of a benchmark, as for "bench run"')
+    if has_settings:
+        parser.add_argument(SET, action='append', default=[],
+                            metavar='KEY=VALUE', dest='settings',
+                            help='a setting of a benchmark, as for "bench '
+                            'run"')
     parser.add_argument('--apply', action='store_true',
                         help='carry out the steps; without it they are only '
                         'printed')

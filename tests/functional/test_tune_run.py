@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Carry out an experiment on a host of a Nova, and check a profile.
+
+This machine stands in for the guests: what is started in one runs here. Each
+guest of a host reaches the same rate, so that two reach twice that of one. A
+setting of the host halves it.
+"""
+
+import contextlib
+import copy
+import json
+import math
+import statistics
+
+import fixtures
+import yaml
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import local
+from hpcvirt.cloud import benchmark_instances
+from hpcvirt.cloud import placement
+from hpcvirt.cloud import quarantine as cloud_quarantine
+from hpcvirt.cloud import session
+from hpcvirt.cloud import tuned_host
+from hpcvirt.cmd.bench import progress
+from hpcvirt.model import quarantine
+from hpcvirt.topology import snapshot
+from testing import machines
+from tests.builders import commands
+from tests.builders import folders
+from tests.functional import base
+
+HOST = 'node1'
+SCRIPT = """\
+#!/bin/sh
+digits=$(pwd | cksum | sed 's/ .*//; s/.*\\(..\\)$/\\1/')
+if grep -q ept '{settings}'; then echo "rate: 50.0$digits"
+else echo "rate: 100.0$digits"; fi
+"""
+APPLY = """\
+#!/bin/sh
+[ "$1" = node1 ] && cp "$2" '{settings}' && echo "$1" >> '{settings}.log'
+"""
+
+
+class TuneRunTest(base.HPCNova):
+    def setUp(self):
+        super().setUp()
+        machine = machines.build(HOST, cells=1, cores=4, small_mib=2048,
+                                 pages={2048: 3072})
+        self.add_machines(machine)
+        self.use_as_cloud()
+        self.scratch = folders.make(self)
+        self.data = self.scratch / 'data'
+        self.settings = self.scratch / 'settings'
+        self.settings.write_text('')
+        for name, text in (('run.sh', SCRIPT), ('apply.sh', APPLY)):
+            path = self.scratch / name
+            path.write_text(text.format(settings=self.settings))
+            path.chmod(0o755)
+        (self.scratch / 'topology.json').write_text(
+            snapshot.dumps(machine.host))
+        self.document = self.scratch / 'demo.yaml'
+        self.document.write_text(json.dumps({
+            'schema_version': 1, 'name': 'demo',
+            'hosts': [f'{HOST}=topology.json'],
+            'profile': {'base': 'dense', 'disk_gib': 0},
+            'programs': [{
+                'benchmark': 'site-script', 'minutes': 1, 'metric': 'rate',
+                'settings': {'script': str(self.scratch / 'run.sh')}}],
+            'choices': {
+                'guests': {'two': {'guests_per_host': 2}},
+                'shares': {'half': {
+                    'extra_specs': {'quota:cpu_shares': '512'}}},
+                'paging': {'off': {'host': {'ept': '0'}}}},
+            'apply': ['./apply.sh', '{host}', '{settings}'],
+            'matters_percent': 3, 'noise_percent': 0.5, 'samples': 2,
+            'confirm_boots': 5, 'limits': {'hours': 3, 'reboots': 20},
+            'reboot_minutes': 0.1}))
+        self.stand_in()
+        self.quarantine = cloud_quarantine.Quarantine(
+            session.compute(),
+            placement.PlacementClient(session.placement()))
+
+    def stand_in(self):
+        """Let this machine be the guests, and Glance and Neutron answer."""
+        for name, new in (
+                ('cmd.bench.targets._ssh',
+                 lambda *_: local.LocalExecutor()),
+                ('cloud.benchmark_instances.BenchmarkInstances.find_image',
+                 lambda *_: self.glance.image1['id']),
+                ('cloud.benchmark_instances.BenchmarkInstances.find_network',
+                 lambda *_: self.neutron.network_1['id'])):
+            self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
+        self.ports = copy.deepcopy(self.neutron._net1_ports)
+        # The fixture gives each of its ports once.
+        boot = benchmark_instances.BenchmarkInstances.boot
+
+        def boot_all(*args):
+            self.neutron._net1_ports = copy.deepcopy(self.ports)
+            return boot(*args)
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.cloud.benchmark_instances.BenchmarkInstances.boot',
+            boot_all))
+
+    def tune(self, verb, *words):
+        return commands.run('tune', verb, self.document, '--image', 'bench',
+                            '--network', 'net', '--data', self.data, *words)
+
+    def succeed(self, verb, *words):
+        status, out, err = self.tune(verb, *words)
+        self.assertEqual(0, status, err)
+        return out
+
+    def refuse(self, said, verb, *words):
+        status, out, err = self.tune(verb, *words)
+        self.assertEqual((2, ''), (status, out))
+        self.assertIn(said, err)
+
+    def check_restored(self):
+        self.assertEqual((), benchmark_instances.BenchmarkInstances(
+            session.compute(), tuned_host.MARK, HOST).left())
+        self.assertEqual([], self.api.get_servers())
+        self.assertEqual((), self.quarantine.holds(HOST))
+        self.assertIn(self.settings.read_text(), ('', '{}\n'))
+        self.assertEqual([], list(self.data.glob('tunes/*.key')))
+
+    def record(self, pattern='demo.json'):
+        (path,) = self.data.glob(f'tunes/{pattern}')
+        return json.loads(path.read_text())
+
+    def die(self, samples):
+        """Return patches: the process is killed after so many samples."""
+        kept = []
+
+        def die(shown, sample):
+            finished(shown, sample)
+            kept.append(sample)
+            if len(kept) == samples:
+                raise KeyboardInterrupt
+        finished = progress.Terminal.sample_finished
+        stack = contextlib.ExitStack()
+        # A process that is killed cleans up nothing.
+        for name, new in (
+                ('cmd.bench.progress.Terminal.sample_finished', die),
+                ('tune.tuning.Tuning._restore', lambda *_: [])):
+            stack.enter_context(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
+        return stack
+
+    def test_periodic_a_killed_experiment_is_continued(self):
+        out = self.succeed('run')
+        self.assertIn('Hold node1 in quarantine', out)
+        self.assertIn('use --apply', out)
+        self.assertFalse(self.data.exists())
+        with self.die(samples=8):
+            self.assertEqual(130, self.tune('run', '--apply')[0])
+        begun = {server['id'] for server in self.api.get_servers()}
+        self.assertEqual(2, len(self.record()['trials']))
+        self.assertEqual([quarantine.TUNE], [
+            hold.holder for hold in self.quarantine.holds(HOST)])
+        out = self.succeed('run')
+        for server in begun:
+            self.assertIn(f'left server {server}', out)
+        out = self.succeed('run', '--apply')
+        self.assertIn('trials are recorded', out)
+        self.check_restored()
+        trials = self.record()['trials']
+        levels = {'guests': 0, 'shares': 1, 'paging': 2}
+
+        def find_effect(choice):
+            speeds = [[run['speed'] for made in trials
+                       if made['step']['stage'] == 'screen'
+                       and made['step']['levels'][levels[choice]] == level
+                       for run in made['runs']['site-script']]
+                      for level in (0, 1)]
+            return statistics.fmean(speeds[1]) - statistics.fmean(speeds[0])
+        for choice, effect in (('guests', math.log(2)), ('shares', 0.0),
+                               ('paging', math.log(0.5))):
+            self.assertAlmostEqual(effect, find_effect(choice), 2, choice)
+        confirmed = [made['step']['levels'] for made in trials
+                     if made['step']['stage'] == 'confirm']
+        self.assertEqual(10, len(confirmed))
+        self.assertEqual(5, confirmed.count([1, 0, 0]))
+        for made in trials:
+            self.assertEqual((1, 2)[made['step']['levels'][0]],
+                             made['guests'])
+            self.assertEqual(2, len(made['runs']['site-script']))
+        # Nothing is left to do.
+        count = len(self.settings.with_suffix('.log').read_text().split())
+        self.succeed('run', '--apply')
+        self.assertEqual(trials, self.record()['trials'])
+        self.assertEqual(count, len(
+            self.settings.with_suffix('.log').read_text().split()))
+
+    def test_periodic_a_killed_experiment_is_given_up(self):
+        with self.die(samples=20):
+            self.assertEqual(130, self.tune('run', '--apply')[0])
+        self.settings.write_text('ept: left')
+        record = self.record()
+        state = self.data / f'tunes/{HOST}.settings'
+        state.write_text('{"schema_version": 1, "settings": ""}')
+        out = self.succeed('run', '--restore')
+        self.assertIn('left other settings on node1', out)
+        self.succeed('run', '--restore', '--apply')
+        self.check_restored()
+        self.assertEqual(record['trials'], self.record()['trials'])
+
+    def test_an_experiment_is_continued_as_it_was_begun(self):
+        with self.die(samples=1):
+            self.assertEqual(130, self.tune('run', '--apply')[0])
+        self.refuse('was begun with --image bench --network net --user root',
+                    'run', '--user', 'other')
+        document = yaml.safe_load(self.document.read_text())
+        self.document.write_text(json.dumps(
+            {**document, 'confirm_boots': 6}))
+        self.refuse('is the record of another document', 'run')
+        self.document.write_text(json.dumps(document))
+        self.succeed('run', '--restore', '--apply')
+        self.check_restored()
+
+    def test_a_host_that_is_in_use_is_refused(self):
+        self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
+        self.refuse('has 1 instance of others', 'run', '--apply')
+        self.assertEqual((), self.quarantine.holds(HOST))
+
+    def test_an_outage_leaves_the_host_in_quarantine(self):
+        def fail(*_):
+            raise exception.Unreachable('no Placement')
+        with self.die(samples=1):
+            self.tune('run', '--apply')
+        with fixtures.MonkeyPatch('hpcvirt.cloud.benchmark_instances'
+                                  '.BenchmarkInstances.clear', fail):
+            status, _, err = self.tune('run', '--restore', '--apply')
+        self.assertEqual(2, status)
+        self.assertIn('not restored: node1: no Placement', err)
+        self.assertEqual(1, len(self.quarantine.holds(HOST)))
+        self.succeed('run', '--restore', '--apply')
+        self.check_restored()
+
+    def test_periodic_a_profile_is_checked(self):
+        profile = self.scratch / 'profile.yaml'
+        profile.write_text('base: dense\ndisk_gib: 0\n')
+        status, out, err = self.tune(
+            'check', profile, '--guests', '2', '--apply', '--format', 'json')
+        self.assertEqual(0, status, err)
+        found = json.loads(out)
+        self.assertEqual(('PASS', 5), (found['word'], found['pairs']))
+        self.assertAlmostEqual(
+            math.log(2), found['confirmation']['effect']['gain'], 2)
+        self.check_restored()
+        self.assertEqual(10, len(self.record('demo-check-*.json')['trials']))
