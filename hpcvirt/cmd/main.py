@@ -62,6 +62,8 @@ COMMANDS = {
     'study compare': 'hpcvirt.cmd.study.show:CompareStudy',
     'tune plan': 'hpcvirt.cmd.tune.plan:PlanTuning',
     'tune run': 'hpcvirt.cmd.tune.run:RunExperiment',
+    'tune show': 'hpcvirt.cmd.tune.show:ShowExperiment',
+    'tune export': 'hpcvirt.cmd.tune.show:ExportProfile',
     'tune check': 'hpcvirt.cmd.tune.check:CheckProfile',
     'complete': 'hpcvirt.cmd.command:PrintCompletion',
 }

@@ -16,7 +16,7 @@ from hpcvirt.tune import report as reports
 _WIDTH = 79
 
 
-def profile(shown: reports.Report, content: Mapping[str, Any]) -> str:
+def profile(shown: reports.TuneReport, content: Mapping[str, Any]) -> str:
     """Write the recommended profile as YAML for ``flavor plan --profile``.
 
     The comment of each choice has its effect with the interval, the number of
@@ -31,7 +31,7 @@ def profile(shown: reports.Report, content: Mapping[str, Any]) -> str:
                              strict=True):
         value = choice.values[level]
         change = (shown.experiment.choices[choice.name][value] if level
-                  else experiments.Change())
+                  else experiments.ValueChange())
         lines += ['', *_evidence(shown, choice.name, value)]
         own = {key: rest.pop(key) for key in change.profile
                if key in rest and key != 'extra_specs'}
@@ -51,7 +51,7 @@ def profile(shown: reports.Report, content: Mapping[str, Any]) -> str:
                    for line in text.splitlines() or [''])
 
 
-def _evidence(shown: reports.Report, choice: str,
+def _evidence(shown: reports.TuneReport, choice: str,
               value: str) -> Iterator[str]:
     first, last = shown.dates
     rows = [row for row in shown.findings.values if row.choice == choice]

@@ -23,7 +23,7 @@ _COLORS = {finding_types.Decision.BETTER: 'PASS',
            finding_types.Decision.SAME: 'dim'}
 
 
-def page(shown: reports.Report, minute: str) -> str:
+def page(shown: reports.TuneReport, minute: str) -> str:
     """Return the page.
 
     :param minute: time at which it is written
@@ -55,7 +55,7 @@ def page(shown: reports.Report, minute: str) -> str:
     return html + '\n'
 
 
-def _row(shown: reports.Report, row: finding_types.ValueFinding,
+def _row(shown: reports.TuneReport, row: finding_types.ValueFinding,
          span: float) -> dict[str, Any]:
     name, effect, time, decision, trials, slow, guests, cores, gib = (
         shown.row(row))

@@ -34,13 +34,13 @@ _BY_KEY: Mapping[str, str] = {
 }
 
 
-def find(change: experiment.Change) -> tuple[str, ...]:
+def find(change: experiment.ValueChange) -> tuple[str, ...]:
     """Find what was published about the changes of a value, in sentences."""
     return tuple(dict.fromkeys(
         _BY_KEY[key] for key in _keys(change) if key in _BY_KEY))
 
 
-def _keys(change: experiment.Change) -> Iterator[str]:
+def _keys(change: experiment.ValueChange) -> Iterator[str]:
     yield from change.profile
     if change.guests_per_host is not None:
         yield 'guests_per_host'

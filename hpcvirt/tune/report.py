@@ -19,7 +19,7 @@ from hpcvirt.tune import trial
 
 
 @dataclasses.dataclass(frozen=True)
-class Report:
+class TuneReport:
     """An experiment with its findings so far.
 
     :ivar hosts: the names of its hosts
@@ -54,7 +54,7 @@ class Report:
         """Find what was published about a value."""
         return published.find(self.experiment.choices[choice][value])
 
-    def cost(self, choice: str, value: str) -> spaces.Cost:
+    def cost(self, choice: str, value: str) -> spaces.HostCost:
         """Return what a host gives to guests with a value."""
         own = next(each for each in self.space.choices if each.name == choice)
         return own.costs[own.values.index(value)]

@@ -80,7 +80,7 @@ class TrialMeasurement:
                 self.store.result(entry).runs, strict=True)}
 
 
-def make_request(program: experiments.Program,
+def make_request(program: experiments.TunedProgram,
                  slower_than: float) -> requests.RunRequest:
     """Request the runs of a program.
 

@@ -21,7 +21,7 @@ DOCUMENT = {
         'guests': {'four': {'guests_per_host': 4}}},
     'apply': ['./apply.sh'], 'limits': {'hours': 8}}
 
-_COST = spaces.Cost(2, 64, 480 * 1024)
+_COST = spaces.HostCost(2, 64, 480 * 1024)
 
 
 def effect(percent, reach=0.8):
@@ -43,7 +43,7 @@ def make_report(recommended=(1, 1, 0, 1), **more):
     decisions = findings.Decision
     choices = tuple(
         spaces.Choice(name, (experiments.TODAY, *values),
-                      (_COST, spaces.Cost(4, 64, 480 * 1024) if
+                      (_COST, spaces.HostCost(4, 64, 480 * 1024) if
                        name == 'guests' else _COST), name == 'ept')
         for name, values in DOCUMENT['choices'].items())
     found = {
@@ -60,7 +60,7 @@ def make_report(recommended=(1, 1, 0, 1), **more):
             recommended, 10, effect(1.9, 1.5), {}, is_gain=True),
         'recommended': recommended, 'reason': 'fresh boots showed a gain',
         **more}
-    return report.Report(
+    return report.TuneReport(
         experiments.read(DOCUMENT, 'e.yaml'), ('n1',),
         spaces.Space(choices, {'npb-ep': 0.5, 'stream': 0.5},
                      math.log1p(0.01)),

@@ -81,7 +81,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(args: argparse.Namespace,
-          ) -> tuple[report.Report, documents.TuneDocument]:
+          ) -> tuple[report.TuneReport, documents.TuneDocument]:
     with extras.bench():
         from hpcvirt.tune import analysis
         from hpcvirt.tune import records
@@ -95,7 +95,7 @@ def _read(args: argparse.Namespace,
         raise exception.InvalidInput(
             kept.path(experiment.name), 'does not exist: "hpcvirt tune run '
             '--apply" has made no trial of this experiment here')
-    return report.Report(
+    return report.TuneReport(
         experiment, tuple(names), space,
         analysis.analyse(space, document.budget, found.trials),
         found.trials), document

@@ -51,7 +51,7 @@ class RunsTest(testtools.TestCase):
 
 class RequestTest(testtools.TestCase):
     def limit(self, minutes, slower_than=3.0):
-        program = experiments.Program(benchmark='npb-ep', minutes=minutes)
+        program = experiments.TunedProgram(benchmark='npb-ep', minutes=minutes)
         return trial_measurement.make_request(
             program, slower_than).definition.time_limit_s
 
