@@ -30,10 +30,7 @@ class Decision(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effect:
-    """An effect with its interval.
-
-    :ivar low: lower end; each end has a one-sided confidence of 95 %
-    """
+    """An effect; each end of its interval has a confidence of 95 %."""
 
     gain: float
     low: float
@@ -89,9 +86,8 @@ class Confirmation:
 
     :ivar pairs: pairs of boots so far
     :ivar effect: None with too few pairs
-    :ivar programs: program -> the effect on its objective
     :ivar is_gain: whether the effect may be called a gain
-    :ivar guard: why the configuration must not be recommended, or None
+    :ivar programs, guard: as in :class:`ValueFinding`
     """
 
     levels: trial.Levels

@@ -11,9 +11,9 @@ from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
 DOCUMENT = {
-    'schema_version': 1, 'name': 'milan', 'hosts': ['n1=n1.json'],
-    'programs': [{'benchmark': 'npb-ep', 'minutes': 2},
-                 {'benchmark': 'stream', 'minutes': 1}],
+    'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml', 'class': 'n1',
+    'programs': {'npb-ep': {'benchmark': 'npb-ep', 'minutes': 2},
+                 'stream': {'benchmark': 'stream', 'minutes': 1}},
     'choices': {
         'pages': {'1G': {'profile': {'page_size': '1G'}}},
         'quota': {'half': {'extra_specs': {'quota:cpu_shares': '512'}}},

@@ -18,7 +18,7 @@ import openstack
 from hpcvirt import waiting
 
 ENVIRONMENT = {**os.environ, 'OS_CLOUD': 'envvars'}
-#: The experiment is killed in the trial after so many.
+#: The experiment is killed in the trial after this number of trials.
 KILLED_AFTER = 3
 LIMIT_S = 1800
 
