@@ -16,15 +16,13 @@ SCHEMA_VERSION = 1
 
 
 class Decision(enum.StrEnum):
-    """What is known about a value compared with today's.
-
-    ``same``: the whole interval is within the difference that matters.
-    ``open``: the interval is too wide to tell.
-    """
+    """What is known about a value compared with today's."""
 
     BETTER = 'better'
     WORSE = 'worse'
+    #: The whole interval is within the difference that matters.
     SAME = 'same'
+    #: The interval is too wide to tell.
     OPEN = 'open'
 
 
@@ -87,13 +85,12 @@ class Confirmation:
     :ivar pairs: pairs of boots so far
     :ivar effect: None with too few pairs
     :ivar is_gain: whether the effect may be called a gain
-    :ivar programs, guard: as in :class:`ValueFinding`
+    :ivar guard: why the configuration must not be recommended, or None
     """
 
     levels: trial.Levels
     pairs: int
     effect: Effect | None
-    programs: Mapping[str, Effect]
     is_gain: bool = False
     guard: str | None = None
 
@@ -103,12 +100,10 @@ class Findings:
     """The findings of an experiment, or those so far.
 
     :ivar boot_deviation: standard deviation between boots of a configuration,
-        as a logarithm; None if it is not known yet
+        as a logarithm; None before the second replicate
     :ivar native: today's profile against native, None without native trials
-    :ivar screened: the best configuration of the screening; None before its
-        end
-    :ivar recommended: the levels to use; today's if nothing better was shown
-    :ivar reason: why, one sentence
+    :ivar screened: the winner of the screening; None before its end
+    :ivar reason: why this configuration is recommended, one sentence
     """
 
     values: tuple[ValueFinding, ...]

@@ -57,7 +57,7 @@ def make_report(recommended=(1, 1, 0, 1), **more):
             ('pages=1G', 'guests=four'), effect(2), ('quota x ept',), True),),
         'boot_deviation': 0.012, 'native': effect(-5), 'screened': recommended,
         'confirmation': findings.Confirmation(
-            recommended, 10, effect(1.9, 1.5), {}, is_gain=True),
+            recommended, 10, effect(1.9, 1.5), is_gain=True),
         'recommended': recommended, 'reason': 'fresh boots showed a gain',
         **more}
     return report.TuneReport(

@@ -48,7 +48,15 @@ not be restored.
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         documents.add_experiment(parser)
-        _add_instances(parser)
+        parser.add_argument('--image', required=True, metavar='NAME|UUID',
+                            help='an image with the programs')
+        parser.add_argument('--network', required=True, metavar='NAME',
+                            help='a network over which this machine can reach '
+                            'the instances by SSH')
+        parser.add_argument('--restore', action='store_true',
+                            help='make no trials, but restore what a run left '
+                            'that was killed')
+        targets.add_instances(parser, has_settings=False)
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
@@ -60,14 +68,13 @@ not be restored.
         return 0
 
 
-class CheckProfile(command.Command):
+class CheckProfile(RunExperiment):
     """Compare a profile with today's in fresh boots.
 
     This is the confirmation of an experiment alone, for the day after a new
-    kernel, Nova or firmware. The programs, the hosts and today's profile are
-    those of the experiment, and as many guests fill a host as today.
-    Everything that was created is removed at the end, as by "hpcvirt tune
-    run". A check that was killed begins anew.
+    kernel, Nova or firmware, with as many guests on a host as today.
+    Everything is restored at the end, as by "hpcvirt tune run". A check that
+    was killed begins anew.
     """
 
     epilog = """\
@@ -77,11 +84,9 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
 """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        documents.add_experiment(parser)
+        super().add_arguments(parser)
         parser.add_argument('profile', metavar='PROFILE',
-                            help='the profile: a file, or the name of a '
-                            'built-in one')
-        _add_instances(parser)
+                            help='a file, or the name of a built-in profile')
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them and judge."""
@@ -101,10 +106,9 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
 
 def judge(confirmed: findings.Confirmation | None,
           matters: float) -> tuple[Word, str]:
-    """Judge whether a profile is not worse than today's.
+    """Judge whether a profile is not worse than today's, and say why.
 
     :param matters: the smallest difference that matters, as a logarithm
-    :returns: the verdict, and its reason
     """
     if confirmed is None or confirmed.effect is None:
         return Word.INCONCLUSIVE, 'too few pairs of boots were measured'
@@ -115,18 +119,6 @@ def judge(confirmed: findings.Confirmation | None,
             else Word.INCONCLUSIVE)
     return word, (f'{report.percents(confirmed.effect)} against today in '
                   f'{confirmed.pairs} pairs of boots')
-
-
-def _add_instances(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument('--image', required=True, metavar='NAME|UUID',
-                        help='an image with the programs')
-    parser.add_argument('--network', required=True, metavar='NAME',
-                        help='a network over which this machine can reach the '
-                        'instances by SSH')
-    parser.add_argument('--restore', action='store_true',
-                        help='make no trials, but restore what a run left '
-                        'that was killed')
-    targets.add_instances(parser, has_settings=False)
 
 
 def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,

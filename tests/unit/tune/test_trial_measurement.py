@@ -82,7 +82,7 @@ class SplitTest(testtools.TestCase):
 class JudgeTest(testtools.TestCase):
     def judge(self, low, high, guard=None):
         word, reason = run.judge(findings.Confirmation(
-            (1,), 9, findings.Effect((low + high) / 2, low, high), {},
+            (1,), 9, findings.Effect((low + high) / 2, low, high),
             guard=guard), 0.01)
         self.assertIn(guard or '9 pairs of boots', reason)
         return word.value
