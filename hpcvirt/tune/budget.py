@@ -76,7 +76,8 @@ def make(experiment: experiments.Experiment, space: spaces.Space, hosts: int,
         space, budget, math.log1p(experiment.noise_percent / 100))
     if wanted is not None and wanted <= budget.replicates:
         return budget
-    fault = f'are too tight for differences of {experiment.matters_percent:g} %'
+    fault = ('are too tight for differences of '
+             f'{experiment.matters_percent:g} %')
     if wanted is None:
         raise exception.InvalidInput(
             f'{where}: limits', f'{fault}; even {_MAX_REPLICATES} replicates '

@@ -8,7 +8,6 @@ import functools
 import os
 import re
 import sys
-import typing
 
 from hpcvirt import printable
 from hpcvirt.bench.model import judgement
@@ -22,9 +21,7 @@ from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.tune import documents
 from hpcvirt.tune import findings
 from hpcvirt.tune import report
-
-if typing.TYPE_CHECKING:
-    from hpcvirt.tune import records
+from hpcvirt.tune import trial
 
 Word = judgement.VerdictResult
 
@@ -61,9 +58,9 @@ not be restored.
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
         document = documents.read(args.experiment)
-        ended = _carry_out(args, document, document.experiment.name)
-        if ended is not None:
-            print(f'{len(ended.trials)} trials are recorded; "hpcvirt tune '
+        trials = _carry_out(args, document, document.experiment.name)
+        if trials is not None:
+            print(f'{len(trials)} trials are recorded; "hpcvirt tune '
                   'show" shows what they say.')
         return 0
 
@@ -92,13 +89,13 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
         """Print the steps, and with --apply take them and judge."""
         document = documents.read(args.experiment, args.profile)
         now = re.sub('[^0-9T]', '', sampler.read_clock().partition('+')[0])
-        ended = _carry_out(args, document,
-                           f'{document.experiment.name}-check-{now}')
-        if ended is None:
+        trials = _carry_out(args, document,
+                            f'{document.experiment.name}-check-{now}')
+        if trials is None:
             return 0
         from hpcvirt.tune import analysis
         word, reason = judge(analysis.analyse(
-            document.space, document.budget, ended.trials).confirmation,
+            document.space, document.budget, trials).confirmation,
             document.space.matters)
         print(f'{word}: {reason}')
         return int(word is not Word.PASS)
@@ -122,11 +119,11 @@ def judge(confirmed: findings.Confirmation | None,
 
 
 def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
-               record: str) -> 'records.TuneRecord | None':
+               record: str) -> tuple[trial.Trial, ...] | None:
     """Print the steps, and with --apply take them.
 
     :param record: its name
-    :returns: the record at the end; None without --apply or with --restore
+    :returns: all trials; None without --apply or with --restore
     """
     # The client libraries take half a second to load.
     with extras.bench():
@@ -194,4 +191,4 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
             not_started=benchmark_instances.InstancesNotStarted,
             say=output.complain, by=f'hpcvirt@{os.uname().nodename}',
         ).run(found, args.restore)
-    return None if args.restore else ended
+    return None if args.restore else ended.trials

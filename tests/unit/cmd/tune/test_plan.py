@@ -80,7 +80,8 @@ class TestPlan(unittest.TestCase):
     def test_the_table_says_what_it_takes(self):
         out = self.run_().out
         plan = json.loads(self.run_('-f', 'json').out)
-        self.assertIn(f'{plan["boots"]} boots, 0 reboots and {plan["hours"]:.1f} hours',
+        self.assertIn(f'{plan["runs"]} runs of programs, {plan["boots"]} '
+                      f'boots, 0 reboots and {plan["hours"]:.1f} hours',
                       ' '.join(out.split()))
 
     def test_interactions_that_cannot_be_told_apart_are_named(self):
@@ -124,7 +125,8 @@ class TestPlan(unittest.TestCase):
         for said, program in (
                 ("programs['md'].metric: must be one of ns_per_day",
                  {'benchmark': 'gromacs', 'metric': 'ns'}),
-                ("programs['md'].metric: must be one of ", {'benchmark': 'hpcc'}),
+                ("programs['md'].metric: must be one of ",
+                 {'benchmark': 'hpcc'}),
                 ("programs['md'].metric: must be one of latency_us[BYTES]",
                  {'benchmark': 'osu-latency', 'settings': {'osu': '/osu'}}),
                 ("programs['md']: stream: source is not set",
