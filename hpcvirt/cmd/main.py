@@ -64,7 +64,7 @@ COMMANDS = {
     'tune run': 'hpcvirt.cmd.tune.run:RunExperiment',
     'tune show': 'hpcvirt.cmd.tune.show:ShowExperiment',
     'tune export': 'hpcvirt.cmd.tune.show:ExportProfile',
-    'tune check': 'hpcvirt.cmd.tune.check:CheckProfile',
+    'tune check': 'hpcvirt.cmd.tune.run:CheckProfile',
     'complete': 'hpcvirt.cmd.command:PrintCompletion',
 }
 

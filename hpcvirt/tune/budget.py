@@ -6,8 +6,9 @@ The figures are upper limits: a choice that is decided early is not measured
 any more, and two boots in turn may need the same settings of the host.
 """
 
-import dataclasses
+import bisect
 import math
+from typing import NamedTuple
 
 from hpcvirt import exception
 from hpcvirt.tune import design as designs
@@ -19,16 +20,14 @@ from hpcvirt.tune import space as spaces
 _MAX_REPLICATES = 1000
 
 
-@dataclasses.dataclass(frozen=True)
-class Consumption:
+class Consumption(NamedTuple):
     """What an experiment takes, at most.
 
-    :ivar trials: with those of the confirmation and on the native side
-    :ivar boots: of a host full of guests
+    :ivar runs: of programs, besides the warm-ups
     :ivar reboots: changes of the settings of a host, and back
     """
 
-    trials: int
+    runs: int
     boots: int
     reboots: int
     hours: float
@@ -38,23 +37,23 @@ def count(experiment: experiments.Experiment, space: spaces.Space,
           budget: spaces.Budget) -> Consumption:
     """Count what a budget takes, of one host after the other."""
     design = designs.make(space)
-    native = budget.replicates if budget.has_native else 0
-    boots = budget.replicates * design.count + 2 * budget.pairs
-    reboots = 0
-    if any(choice.has_reboot for choice in space.choices):
-        reboots = (budget.replicates * len(design.plots) + 2 * budget.pairs
-                   + budget.hosts)
+    pairs, replicates = budget.pairs, budget.replicates
+    boots = replicates * design.count + 2 * pairs
+    trials = boots + budget.has_native * replicates
+    reboots = (replicates * len(design.plots) + 2 * pairs + budget.hosts
+               if any(choice.has_reboot for choice in space.choices) else 0)
     minutes = (
-        (boots + native) * (experiment.samples + 1)
-        * sum(program.minutes for program in experiment.programs)
+        trials * (experiment.samples + 1)
+        * sum(program.minutes for program in experiment.programs.values())
         + boots * experiment.boot_minutes
         + reboots * experiment.reboot_minutes)
-    return Consumption(boots + native, boots, reboots, minutes / 60)
+    return Consumption(
+        trials * experiment.samples * len(experiment.programs), boots, reboots,
+        minutes / 60)
 
 
 def make(experiment: experiments.Experiment, space: spaces.Space, hosts: int,
-         where: str, *, has_native: bool = False,
-         has_screening: bool = True) -> spaces.Budget:
+         where: str) -> spaces.Budget:
     """Make the largest budget within the limits.
 
     :param hosts: number of hosts
@@ -62,38 +61,28 @@ def make(experiment: experiments.Experiment, space: spaces.Space, hosts: int,
     :raises InvalidInput: if it does not show a difference that matters, with
         what would be needed
     """
-    budget = spaces.Budget(0, experiment.confirm_boots, hosts,
-                           experiment.name, has_native)
-    none = count(experiment, space, budget)
-    one = count(experiment, space, dataclasses.replace(budget, replicates=1))
-    limits = experiment.limits
-    fitting = [_MAX_REPLICATES] + [
-        math.floor((limit - least) / (more - least) + 1e-9)
-        for limit, least, more in (
-            (limits.hours, none.hours, one.hours),
-            (limits.reboots, none.reboots, one.reboots)) if more > least]
-    noise = math.log1p(experiment.noise_percent / 100)
-    if has_screening:
-        budget = dataclasses.replace(budget, replicates=max(0, min(fitting)))
-        smallest = max(effects.smallest_effects(space, budget, noise))
-        if smallest <= space.matters:
-            return budget
-        wanted = effects.find_replicates(space, budget, noise)
-        fault = (f'are too tight for differences of '
-                 f'{experiment.matters_percent:g} %')
-        if math.isfinite(smallest):
-            fault += (' (they suffice for matters_percent: '
-                      f'{math.ceil(math.expm1(smallest) * 1000) / 10:g})')
-        if wanted is None:
-            raise exception.InvalidInput(
-                f'{where}: limits', f'{fault}; even 1000 replicates are too '
-                'few, so let matters_percent be larger')
-        none = count(experiment, space,
-                     dataclasses.replace(budget, replicates=wanted))
-    elif none.hours <= limits.hours and none.reboots <= limits.reboots:
+    def repeat(replicates: int) -> spaces.Budget:
+        return spaces.Budget(
+            replicates, experiment.confirm_boots, hosts, experiment.name,
+            experiment.native is not None)
+
+    def is_too_much(replicates: int) -> bool:
+        taken = count(experiment, space, repeat(replicates))
+        return (taken.hours > experiment.limits.hours + 1e-9
+                or taken.reboots > experiment.limits.reboots)
+    budget = repeat(bisect.bisect_left(
+        range(1, _MAX_REPLICATES + 1), True, key=is_too_much))
+    wanted = effects.find_replicates(
+        space, budget, math.log1p(experiment.noise_percent / 100))
+    if wanted is not None and wanted <= budget.replicates:
         return budget
-    else:
-        fault = 'are too tight to confirm a profile'
+    fault = ('are too tight for differences of '
+             f'{experiment.matters_percent:g} %')
+    if wanted is None:
+        raise exception.InvalidInput(
+            f'{where}: limits', f'{fault}; even {_MAX_REPLICATES} replicates '
+            'are too few, so let matters_percent be larger')
+    needed = count(experiment, space, repeat(wanted))
     raise exception.InvalidInput(
         f'{where}: limits', f'{fault}; needed are hours: '
-        f'{math.ceil(none.hours * 10) / 10:g} and reboots: {none.reboots}')
+        f'{math.ceil(needed.hours * 10) / 10:g} and reboots: {needed.reboots}')

@@ -32,14 +32,9 @@ def confirm(space: spaces.Space, levels: trial.Levels,
     """
     pairs = _find_pairs(space.today, levels, trials)
     found = _estimate(pairs, replicates.measure_objective(space))
-    of_programs = {
-        program: _estimate(pairs, replicates.measure_program(space, program))
-        for program in space.weights}
     refused = guard.judge_winner(levels).reason
     return findings.Confirmation(
         levels, len(pairs), None if found is None else _describe(found),
-        {program: _describe(each) for program, each in of_programs.items()
-         if each is not None},
         found is not None and not found.resemblance and refused is None
         and found.p_beyond(0.0) <= stats.ALPHA, refused)
 

@@ -2,58 +2,29 @@
 
 """The experiment document: what is varied, what is measured, and the limits.
 
-An operator writes it in YAML::
-
-    schema_version: 1
-    name: milan-2026
-    hosts: [node1=node1.json]
-    profile: default
-    guests_per_host: 2
-    programs:
-      - {benchmark: hpcc, metric: HPL_Tflops, minutes: 9, weight: 2}
-      - {benchmark: site-script, minutes: 5,
-         settings: {script: /opt/solver/run.sh}, metric: time}
-    choices:
-      emulator-threads:
-        own-cores: {profile: {shared_cores_per_cell: 2}}
-      pages:
-        1G: {profile: {page_size: 1G}}
-      quota:
-        half: {extra_specs: {'quota:cpu_shares': '512'}}
-      nested-paging:
-        'off': {host: {ept: '0'}}
-      guests:
-        four: {guests_per_host: 4}
-    limits: {hours: 8, reboots: 12}
-    never: {slower_than: 3, fewer_guests_than: 2}
-    apply: [./apply.sh, '{host}', '{profile}', '{settings}']
-
-Every choice has the value ``today`` besides those that it names: the profile
-as it is. ``profile``, ``extra_specs``, ``guests_per_host`` and ``host`` of a
-value are its changes. ``apply`` is the command of the site that brings the
-settings of a configuration to a host and returns when the host can be used; it
-is needed only if choices change settings of the host.
+doc/source/reference/experiment-document.rst explains its keys, and
+etc/hpcvirt/experiments has examples.
 """
 
 import dataclasses
 import enum
-import itertools
+import math
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Annotated
 from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
-from hpcvirt import words
-from hpcvirt.flavors import profile as profiles
 
 SCHEMA_VERSION = 1
 
 #: The value that every choice has: the profile as it is.
 TODAY = 'today'
 
-MAX_CHOICES = 10
+#: All of them are planned before the first trial.
+MAX_CONFIGURATIONS = 1024
 #: The values of a choice besides ``today``.
 MAX_VALUES = 3
 
@@ -64,18 +35,8 @@ _Minutes = Annotated[float, serialization.number(0.01, 10_000)]
 _Guests = Annotated[int, serialization.whole(1, 1024)]
 
 
-def _read_profile(value: object) -> str | Mapping[str, Any]:
-    if value == '' or not isinstance(value, str | Mapping):
-        raise serialization.make_error('a name, a file or a mapping', value)
-    return value
-
-
 class Objective(enum.StrEnum):
-    """What the recommended profile is best at.
-
-    ``throughput``: the work per time of a full host. ``time``: the time that
-    a program takes in one guest of a full host.
-    """
+    """What the recommended profile is best at: a full host, or one guest."""
 
     THROUGHPUT = 'throughput'
     TIME = 'time'
@@ -85,36 +46,20 @@ class Objective(enum.StrEnum):
 class TunedProgram:
     """A program of the site.
 
-    :ivar benchmark: ``NAME`` or ``NAME/VARIANT`` of the catalogue
-    :ivar name: its name in trials and findings; None for ``benchmark``
     :ivar metric: its figure that counts; None for the only primary one
-    :ivar weight: its share of the work of the site, relative to the others
-    :ivar settings: its settings, as for ``bench run --set``
     :ivar minutes: how long one run takes, for the plan
     """
 
     benchmark: str
-    name: _Name | None = None
     metric: str | None = None
     weight: Annotated[float, serialization.number(1e-3, 1e6)] = 1.0
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
     minutes: _Minutes
 
-    @property
-    def label(self) -> str:
-        """Its name in trials and findings."""
-        return self.benchmark if self.name is None else self.name
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValueChange:
-    """The changes of a value of a choice.
-
-    :ivar profile: keys of the profile
-    :ivar extra_specs: extra specs of the flavor
-    :ivar guests_per_host: how many guests of the flavor fill a host
-    :ivar host: names and values for the command ``apply``
-    """
+    """The changes of a value of a choice."""
 
     profile: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -144,7 +89,6 @@ class Never:
 
     :ivar slower_than: a run of a program that takes this many times as long
         as its typical run
-    :ivar fewer_guests_than: a host that takes fewer guests
     """
 
     slower_than: Annotated[float, serialization.number(1.1, 1000)] = 3.0
@@ -155,32 +99,21 @@ class Never:
 class Experiment:
     """An experiment.
 
-    :ivar hosts: ``[NAME=]PATH`` of hosts that are alike
-    :ivar fleet: a fleet document, instead of ``hosts``
-    :ivar host_class: the class of the fleet
-    :ivar profile: today's profile: the name of a built-in one, a file, or its
-        content; None for that of the class, or ``default``
-    :ivar guests_per_host: how many guests fill a host today
+    :ivar host_class: the class of the fleet, which has today's profile
     :ivar choices: choice -> value -> its changes
     :ivar interactions: pairs of choices whose interaction must be estimable
-    :ivar matters_percent: smaller differences do not matter
-    :ivar noise_percent: expected standard deviation between boots of the same
-        configuration, for the plan
-    :ivar samples: how often each program runs in a boot
-    :ivar confirm_boots: boots of either profile in the confirmation
+    :ivar native: the target of native runs, with ``{host}``; None for none
     """
 
     schema_version: int
     name: _Name
-    hosts: tuple[str, ...] = ()
-    fleet: str | None = None
-    host_class: str | None = dataclasses.field(
-        default=None, metadata=serialization.keep_key('class'))
-    profile: Annotated[str | Mapping[str, Any], _read_profile] | None = None
+    fleet: str
+    host_class: str = dataclasses.field(
+        metadata=serialization.keep_key('class'))
     guests_per_host: _Guests = 1
-    programs: tuple[TunedProgram, ...]
+    programs: Mapping[_Name, TunedProgram]
     choices: Mapping[_Name, Mapping[_Name, ValueChange]]
-    interactions: tuple[tuple[str, ...], ...] = ()
+    interactions: tuple[frozenset[str], ...] = ()
     objective: Objective = Objective.THROUGHPUT
     matters_percent: _Percent = 1.0
     noise_percent: _Percent = 2.0
@@ -188,6 +121,7 @@ class Experiment:
     confirm_boots: Annotated[int, serialization.whole(5, 1000)] = 10
     boot_minutes: _Minutes = 3.0
     reboot_minutes: _Minutes = 15.0
+    native: str | None = None
     limits: Limits
     never: Never = Never()
     apply: tuple[str, ...] = ()
@@ -196,6 +130,12 @@ class Experiment:
     def values(self) -> dict[str, tuple[str, ...]]:
         """Choice -> its values, ``today`` first."""
         return {name: (TODAY, *own) for name, own in self.choices.items()}
+
+    def format_levels(self, levels: Sequence[int]) -> str:
+        """Write ``CHOICE=VALUE, CHOICE=VALUE``, or ``today``."""
+        return ', '.join(
+            f'{name}={values[level]}' for level, (name, values) in zip(
+                levels, self.values.items(), strict=True) if level) or TODAY
 
 
 def read(plain: object, where: str) -> Experiment:
@@ -207,69 +147,32 @@ def read(plain: object, where: str) -> Experiment:
     """
     serialization.require_version(plain, SCHEMA_VERSION, where)
     experiment = serialization.load(Experiment, plain, where)
-    for place, fault in itertools.chain(
-            _faults(experiment), _choice_faults(experiment)):
-        raise exception.InvalidInput(
-            f'{where}: {place}' if place else where, fault)
+    for place, fault in _faults(experiment):
+        raise exception.InvalidInput(f'{where}: {place}', fault)
     return experiment
 
 
 def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Find contradictions outside the choices: the place, and the fault."""
-    given = [key for key, value in (
-        ('hosts', experiment.hosts), ('fleet', experiment.fleet),
-        ('class', experiment.host_class)) if value]
-    if given not in (['hosts'], ['fleet', 'class']):
-        yield '', ('must have either hosts, or fleet and class; it has '
-                   + (' and '.join(given) or 'none of them'))
+    """Find contradictions: the place, and the fault."""
+    choices = experiment.choices
     if not experiment.programs:
         yield 'programs', 'must name at least one program'
-    labels = [each.label for each in experiment.programs]
-    for number, label in enumerate(labels):
-        if label in labels[:number]:
-            yield f'programs[{number}]', (
-                f'{label!r} is also the name of a program before it; give it '
-                'another one with the key name')
     for number, pair in enumerate(experiment.interactions):
-        where = f'interactions[{number}]'
-        if len(pair) != 2 or len(set(pair)) != 2:
-            yield where, 'must have the names of two different choices'
-        for name in pair:
-            if name not in experiment.choices:
-                yield where, (f'{name[:64]!r} is not a choice'
-                              + words.suggest(name, experiment.choices))
-
-
-def _choice_faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
-    """Find faults of choices: the place, and the fault."""
-    known = ['base', *(field.name for field in dataclasses.fields(
-        profiles.Profile) if field.name != 'extra_specs')]
-    if not 1 <= len(experiment.choices) <= MAX_CHOICES:
-        yield 'choices', f'must have 1 to {MAX_CHOICES} choices'
+        if len(pair) != 2 or not pair <= choices.keys():
+            yield f'interactions[{number}]', (
+                f'must have the names of two choices: {", ".join(choices)}')
+    count = math.prod(map(len, experiment.values.values()))
+    if not 2 <= count <= MAX_CONFIGURATIONS:
+        yield 'choices', (f'have {count} configurations together, and must '
+                          f'have 2 to {MAX_CONFIGURATIONS}')
     owners: dict[str, str] = {}
-    for name, own in experiment.choices.items():
-        where = f'choices[{name!r}]'
-        if not 1 <= len(own) <= MAX_VALUES:
-            yield where, f'must have 1 to {MAX_VALUES} values besides {TODAY}'
-        if TODAY in own:
-            yield where, (f'must not name the value {TODAY}, which every '
-                          'choice has')
-        for value, change in own.items():
-            place = f'{where}[{value!r}]'
-            if not change.keys:
-                yield place, 'changes nothing'
-            for key in change.profile:
-                if key not in known:
-                    yield f'{place}.profile', (
-                        f'{key[:64]!r} is not a key of profiles that a choice '
-                        'can change' + words.nearest(key, known))
-            if change.host and not experiment.apply:
-                yield f'{place}.host', (
-                    'needs the key apply, the command that brings these '
-                    'settings to a host')
-            for key in change.keys:
-                other = owners.setdefault(key, name)
-                if other != name:
-                    yield 'choices', (
-                        f'{other!r} and {name!r} both set {key}; what is '
-                        'changed together must be one choice')
+    for name, own in choices.items():
+        if not 1 <= len(own) <= MAX_VALUES or TODAY in own:
+            yield f'choices[{name!r}]', (
+                f'must have 1 to {MAX_VALUES} values besides {TODAY}, which '
+                'every choice has')
+        for key in (key for change in own.values() for key in change.keys):
+            if owners.setdefault(key, name) != name:
+                yield 'choices', (
+                    f'{owners[key]!r} and {name!r} both set {key}; what is '
+                    'changed together must be one choice')

@@ -16,24 +16,19 @@ SCHEMA_VERSION = 1
 
 
 class Decision(enum.StrEnum):
-    """What is known about a value compared with today's.
-
-    ``same``: the whole interval is within the difference that matters.
-    ``open``: the interval is too wide to tell.
-    """
+    """What is known about a value compared with today's."""
 
     BETTER = 'better'
     WORSE = 'worse'
+    #: The whole interval is within the difference that matters.
     SAME = 'same'
+    #: The interval is too wide to tell.
     OPEN = 'open'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Effect:
-    """An effect with its interval.
-
-    :ivar low: lower end; each end has a one-sided confidence of 95 %
-    """
+    """An effect; each end of its interval has a confidence of 95 %."""
 
     gain: float
     low: float
@@ -89,7 +84,6 @@ class Confirmation:
 
     :ivar pairs: pairs of boots so far
     :ivar effect: None with too few pairs
-    :ivar programs: program -> the effect on its objective
     :ivar is_gain: whether the effect may be called a gain
     :ivar guard: why the configuration must not be recommended, or None
     """
@@ -97,7 +91,6 @@ class Confirmation:
     levels: trial.Levels
     pairs: int
     effect: Effect | None
-    programs: Mapping[str, Effect]
     is_gain: bool = False
     guard: str | None = None
 
@@ -107,12 +100,10 @@ class Findings:
     """The findings of an experiment, or those so far.
 
     :ivar boot_deviation: standard deviation between boots of a configuration,
-        as a logarithm; None if it is not known yet
+        as a logarithm; None before the second replicate
     :ivar native: today's profile against native, None without native trials
-    :ivar screened: the best configuration of the screening; None before its
-        end
-    :ivar recommended: the levels to use; today's if nothing better was shown
-    :ivar reason: why, one sentence
+    :ivar screened: the winner of the screening; None before its end
+    :ivar reason: why this configuration is recommended, one sentence
     """
 
     values: tuple[ValueFinding, ...]

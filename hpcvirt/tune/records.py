@@ -101,14 +101,6 @@ class TuneRecords:
                 f'{name} {value}' for name, value in found.options.items()))
         return found
 
-    def find_unfinished(self, prefix: str, digest: str) -> str | None:
-        """Return the name of the last record that is not at its end."""
-        found = (records.read_record(TuneRecord, SCHEMA_VERSION, str(path))
-                 for path in sorted(self._folder.glob(f'{prefix}*.json'),
-                                    reverse=True))
-        return next((each.name for each in found
-                     if (each.digest, each.ended_at) == (digest, '')), None)
-
     def read_settings(self, host: str) -> str | None:
         """Read the digest of the settings of a host.
 
@@ -136,8 +128,7 @@ def make_digest(experiment: experiments.Experiment,
                 hosts: Sequence[str]) -> str:
     """Return the digest of an experiment.
 
-    :param planned: the configurations that are compared; today's suffices if
-        the others follow from the document
+    :param planned: today's configuration; the document changes it
     :param hosts: the names of the hosts
     """
     text = json.dumps(serialization.dump([

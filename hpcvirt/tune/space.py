@@ -10,12 +10,7 @@ from hpcvirt.tune import experiment
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostCost:
-    """What a host gives to guests with a value, all other choices as today.
-
-    :ivar guests: how many guests it takes
-    :ivar cores: the cores that guests have together
-    :ivar memory_mib: the memory that guests have together
-    """
+    """What all guests of a host have together."""
 
     guests: int
     cores: int
@@ -27,7 +22,7 @@ class Choice:
     """A choice.
 
     :ivar values: its values, ``today`` first
-    :ivar costs: the cost of each value
+    :ivar costs: for each value, with today's values of the other choices
     :ivar has_reboot: whether a change of its value changes settings of the
         host, so that it is a factor of whole plots
     """
@@ -44,10 +39,9 @@ class Space:
 
     :ivar weights: program -> its part of the whole; they add up to 1
     :ivar matters: the smallest difference that matters, as a logarithm
-    :ivar slower_than: a run that takes this many times as long as a typical
-        one must not happen
-    :ivar interactions: pairs of indices of choices whose interaction must be
-        estimable
+    :ivar slower_than: see :class:`hpcvirt.tune.experiment.Never`
+    :ivar interactions: pairs of indices of choices, ascending, whose
+        interaction must be estimable
     """
 
     choices: tuple[Choice, ...]

@@ -2,9 +2,7 @@
 
 """A trial: one boot of a configuration on a host, and what was measured.
 
-A configuration is the tuple of the levels of all choices, in the order of the
-experiment: 0 is today's value, 1 the first value that the choice names. The
-guests of a trial fill the host, are booted anew, run every program several
+The guests of a trial fill the host, are booted anew, run every program several
 times in all guests at once, and are deleted.
 """
 
@@ -12,16 +10,13 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
-#: The level of each choice, in the order of the experiment.
+#: A configuration: the level of each choice, in the order of the experiment. 0
+#: is today's value, 1 the first value that the choice names.
 Levels = tuple[int, ...]
 
 
 class Stage(enum.StrEnum):
-    """Why a trial was made.
-
-    ``native``: the same programs on the host itself, with today's settings.
-    ``screen``: to screen choices. ``confirm``: to confirm the winner.
-    """
+    """Why a trial was made; ``native`` ones have no guests."""
 
     NATIVE = 'native'
     SCREEN = 'screen'
@@ -61,7 +56,6 @@ class Trial:
     """A trial that ended.
 
     :ivar runs: program -> its runs, in their order
-    :ivar guests: how many guests filled the host
     :ivar result: id of its result in the store
     :ivar shootdowns: TLB shoot-downs of the host in a second for each of its
         CPUs, None if unknown

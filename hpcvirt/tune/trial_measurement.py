@@ -56,7 +56,7 @@ class TrialMeasurement:
         :raises Unreachable: if a guest does not answer
         """
         wanted = [make_request(program, self.experiment.never.slower_than)
-                  for program in self.experiment.programs]
+                  for program in self.experiment.programs.values()]
 
         def make_plan(pairs: Sequence[sides.Pair]) -> plans.RunPlan:
             copies = [_confine(pair, cpus, len(shares)) for pair, cpus
@@ -73,10 +73,10 @@ class TrialMeasurement:
                 request.spans for request in wanted)).run(
                     guests, (), shown, key_file)
         return entry, {
-            program.label: find_runs(run, program.metric,
-                                     1 if request.spans else len(guests))
-            for program, request, run in zip(
-                self.experiment.programs, wanted,
+            name: find_runs(run, program.metric,
+                            1 if request.spans else len(guests))
+            for (name, program), request, run in zip(
+                self.experiment.programs.items(), wanted,
                 self.store.result(entry).runs, strict=True)}
 
 

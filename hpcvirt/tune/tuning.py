@@ -15,6 +15,7 @@ import hashlib
 import pathlib
 import time
 from collections.abc import Callable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
@@ -86,7 +87,7 @@ class Tuning:
     folder: str
     hosts: Sequence[host_model.Host]
     clients: Sequence[TrialHost]
-    planned: configurations.Configurations
+    planned: Mapping[trial.Levels, configurations.Configuration]
     next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
     bench: trial_measurement.TrialMeasurement
     records: tune_records.TuneRecords
@@ -153,9 +154,9 @@ class Tuning:
         """Make a trial."""
         number, began_at = len(found.trials), sampler.read_clock()
         host, client = self.hosts[step.host].name, self.clients[step.host]
-        wanted = self.planned.plan(step.levels)
+        wanted = self.planned[step.levels]
         what = (f'trial {number + 1}, {step.stage}, {host}, '
-                f'{self.planned.format_levels(step.levels)}')
+                f'{self.experiment.format_levels(step.levels)}')
         self.say(what)
         self._set(step.host, wanted)
         for _ in range(ATTEMPTS):
@@ -237,7 +238,7 @@ class Tuning:
 
     @property
     def _today(self) -> configurations.Configuration:
-        return self.planned.plan((0,) * len(self.experiment.choices))
+        return self.planned[(0,) * len(self.experiment.choices)]
 
     def _read(self, found: tune_records.TuneRecord) -> tune_records.TuneRecord:
         """Read what is recorded; what the caller has may be older."""

@@ -11,9 +11,9 @@ from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
 DOCUMENT = {
-    'schema_version': 1, 'name': 'milan', 'hosts': ['n1=n1.json'],
-    'programs': [{'benchmark': 'npb-ep', 'minutes': 2},
-                 {'benchmark': 'stream', 'minutes': 1}],
+    'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml', 'class': 'n1',
+    'programs': {'npb-ep': {'benchmark': 'npb-ep', 'minutes': 2},
+                 'stream': {'benchmark': 'stream', 'minutes': 1}},
     'choices': {
         'pages': {'1G': {'profile': {'page_size': '1G'}}},
         'quota': {'half': {'extra_specs': {'quota:cpu_shares': '512'}}},
@@ -57,7 +57,7 @@ def make_report(recommended=(1, 1, 0, 1), **more):
             ('pages=1G', 'guests=four'), effect(2), ('quota x ept',), True),),
         'boot_deviation': 0.012, 'native': effect(-5), 'screened': recommended,
         'confirmation': findings.Confirmation(
-            recommended, 10, effect(1.9, 1.5), {}, is_gain=True),
+            recommended, 10, effect(1.9, 1.5), is_gain=True),
         'recommended': recommended, 'reason': 'fresh boots showed a gain',
         **more}
     return report.TuneReport(

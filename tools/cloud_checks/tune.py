@@ -29,15 +29,18 @@ TOPOLOGY = {
         'siblings': [[cpu] for cpu in range(CPUS)], 'memory_mib': MEMORY_MIB,
         'pages': {'4': MEMORY_MIB * 256, '2048': 0}}],
     'distances': [[10]], 'devices': []}
+FLEET = {
+    'schema_version': 1, 'classes': {'emulated': {
+        'hosts': [f'{compute.LIBVIRT_HOST}=topology.json'],
+        'profile': {
+            'base': 'dense', 'name_prefix': 'tune', 'smallest_cores': 1,
+            'memory_step_mib': 64, 'disk_gib': 1, 'page_size': '2M',
+            'host_reserve_mib_per_cell': RESERVE_MIB}}}}
 DOCUMENT = {
-    'schema_version': 1, 'name': 'cloud',
-    'hosts': [f'{compute.LIBVIRT_HOST}=topology.json'],
-    'profile': {
-        'base': 'dense', 'name_prefix': 'tune', 'smallest_cores': 1,
-        'memory_step_mib': 64, 'disk_gib': 1, 'page_size': '2M',
-        'host_reserve_mib_per_cell': RESERVE_MIB},
-    'programs': [{'benchmark': 'hs06', 'minutes': 0.1,
-                  'settings': {'script': guest_image.BENCHMARK_PATH}}],
+    'schema_version': 1, 'name': 'cloud', 'fleet': 'fleet.yaml',
+    'class': 'emulated', 'programs': {'hs06': {
+        'benchmark': 'hs06', 'minutes': 0.1,
+        'settings': {'script': guest_image.BENCHMARK_PATH}}},
     'choices': {
         'guests': {'two': {'guests_per_host': 2}},
         'watchdog': {'none': {
@@ -96,6 +99,7 @@ def check(cloud: clouds.Cloud) -> None:
         (work / name).write_text(text)
         (work / name).chmod(0o755)
     (work / 'topology.json').write_text(json.dumps(TOPOLOGY))
+    (work / 'fleet.yaml').write_text(json.dumps(FLEET))
     document = work / 'cloud.yaml'
     document.write_text(json.dumps({
         **DOCUMENT, 'apply': ['./apply.sh', '{host}', '{settings}']}))

@@ -22,9 +22,9 @@ from hpcvirt.tune import effects
 class PlanTuning(command.Report):
     """Plan an experiment that compares choices of a profile.
 
-    Print the configurations that "hpcvirt tune run" would measure, and how
-    many trials, boots, reboots and hours that takes at most. For each choice,
-    print the smallest effect that the experiment can show, and what each value
+    Print how many configurations "hpcvirt tune run" would measure, and how
+    many boots, reboots and hours that takes at most. For each choice, print
+    the smallest effect that the experiment can show, and what each value
     costs: the guests, cores and memory of a host. An experiment that cannot
     show the differences that matter within its limits is refused. The command
     changes neither the hosts nor the cloud.
@@ -57,15 +57,13 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
         'schema_version': 1, 'name': experiment.name,
         'hosts': [host.name for host in read.hosts],
         'configurations': [{
-            'values': {choice.name: choice.values[level]
-                       for choice, level in zip(space.choices, levels,
-                                                strict=True)},
+            'values': experiment.format_levels(levels),
             'guests': planned.guests,
             'flavor': serialization.dump(planned.flavor)}
             for levels in design.levels
-            for planned in [read.configurations.plan(levels)]],
+            for planned in [read.configurations[levels]]],
         'replicates': read.budget.replicates, 'pairs': read.budget.pairs,
-        **serialization.dump(budgets.count(experiment, space, read.budget)),
+        **budgets.count(experiment, space, read.budget)._asdict(),
         'noise_percent': experiment.noise_percent,
         'values': [{
             'choice': choice.name, 'value': value,
@@ -74,7 +72,7 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
             for choice, least in zip(space.choices, smallest, strict=True)
             for value, cost in zip(choice.values, choice.costs, strict=True)],
         'is_clear': design.is_clear,
-        'confounded': [[[names[place] for place in pair] for pair in pairs]
+        'confounded': [[[names[place] for place in each] for each in pairs]
                        for pairs in alike]}
 
 
@@ -93,8 +91,8 @@ def _draw(plan: dict[str, Any], width: int | None) -> str:
         f'On {words.join_names(plan["hosts"], "hosts")}: '
         f'{len(plan["configurations"])} configurations are measured '
         f'{plan["replicates"]} times, and the best in {plan["pairs"]} pairs '
-        f'of boots with that of today. That takes at most {plan["trials"]} '
-        f'trials, {plan["boots"]} boots, {plan["reboots"]} reboots and '
+        f'of boots with that of today. That takes at most {plan["runs"]} runs '
+        f'of programs, {plan["boots"]} boots, {plan["reboots"]} reboots and '
         f'{plan["hours"]:.1f} hours.')]
     if not plan['is_clear']:
         lines.append('The effect of a choice cannot be told from some '

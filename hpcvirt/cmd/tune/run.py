@@ -1,13 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt tune run``: carry out an experiment."""
+"""``hpcvirt tune run`` and ``hpcvirt tune check``: make trials."""
 
 import argparse
+import contextlib
+import functools
+import os
+import re
+import sys
 
+from hpcvirt import printable
+from hpcvirt.bench.model import judgement
+from hpcvirt.bench.run import sampler
+from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
+from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.tune import documents
+from hpcvirt.tune import findings
+from hpcvirt.tune import report
+from hpcvirt.tune import trial
+
+Word = judgement.VerdictResult
 
 
 class RunExperiment(command.Command):
@@ -21,8 +37,7 @@ class RunExperiment(command.Command):
     command is killed, repeat it to continue, or with --restore to give up.
     """
 
-    epilog = f"""\
-A TARGET is {targets.FORMS}.
+    epilog = """\
 Exit status: 0 at the end of the experiment or at its time limit, or without
 --apply if the steps can be taken; 2 if a trial cannot be made, or a host could
 not be restored.
@@ -30,35 +45,150 @@ not be restored.
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         documents.add_experiment(parser)
-        add_instances(parser)
-        parser.add_argument('--native', metavar='TARGET',
-                            help='the host itself, where the programs are run '
-                            'natively as well; {host} stands for its name '
-                            '(default: no native runs)')
+        parser.add_argument('--image', required=True, metavar='NAME|UUID',
+                            help='an image with the programs')
+        parser.add_argument('--network', required=True, metavar='NAME',
+                            help='a network over which this machine can reach '
+                            'the instances by SSH')
+        parser.add_argument('--restore', action='store_true',
+                            help='make no trials, but restore what a run left '
+                            'that was killed')
+        targets.add_instances(parser, has_settings=False)
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
-        # The client libraries take half a second to load.
-        with extras.bench():
-            from hpcvirt.cmd.tune import trials
-        document = documents.read(
-            args.experiment, has_native=args.native is not None)
-        ended = trials.carry_out(args, document, [
-            document.configurations.plan(document.space.today)])
-        if ended is not None:
-            print(f'{len(ended.trials)} trials are recorded; "hpcvirt tune '
+        document = documents.read(args.experiment)
+        trials = _carry_out(args, document, document.experiment.name)
+        if trials is not None:
+            print(f'{len(trials)} trials are recorded; "hpcvirt tune '
                   'show" shows what they say.')
         return 0
 
 
-def add_instances(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of commands that make trials."""
-    parser.add_argument('--image', required=True, metavar='NAME|UUID',
-                        help='an image with the programs')
-    parser.add_argument('--network', required=True, metavar='NAME',
-                        help='a network over which this machine can reach the '
-                        'instances by SSH')
-    parser.add_argument('--restore', action='store_true',
-                        help='make no trials, but restore what a run left '
-                        'that was killed')
-    targets.add_instances(parser, has_settings=False)
+class CheckProfile(RunExperiment):
+    """Compare a profile with today's in fresh boots.
+
+    This is the confirmation of an experiment alone, for the day after a new
+    kernel, Nova or firmware, with as many guests on a host as today.
+    Everything is restored at the end, as by "hpcvirt tune run". A check that
+    was killed begins anew.
+    """
+
+    epilog = """\
+Exit status: 0 for PASS, if the profile is not worse than today's by what
+matters, or without --apply if the steps can be taken; 1 for FAIL or
+INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
+"""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument('profile', metavar='PROFILE',
+                            help='a file, or the name of a built-in profile')
+
+    def take_action(self, args: argparse.Namespace) -> int:
+        """Print the steps, and with --apply take them and judge."""
+        document = documents.read(args.experiment, args.profile)
+        now = re.sub('[^0-9T]', '', sampler.read_clock().partition('+')[0])
+        trials = _carry_out(args, document,
+                            f'{document.experiment.name}-check-{now}')
+        if trials is None:
+            return 0
+        from hpcvirt.tune import analysis
+        word, reason = judge(analysis.analyse(
+            document.space, document.budget, trials).confirmation,
+            document.space.matters)
+        print(f'{word}: {reason}')
+        return int(word is not Word.PASS)
+
+
+def judge(confirmed: findings.Confirmation | None,
+          matters: float) -> tuple[Word, str]:
+    """Judge whether a profile is not worse than today's, and say why.
+
+    :param matters: the smallest difference that matters, as a logarithm
+    """
+    if confirmed is None or confirmed.effect is None:
+        return Word.INCONCLUSIVE, 'too few pairs of boots were measured'
+    if confirmed.guard is not None:
+        return Word.FAIL, confirmed.guard
+    word = (Word.PASS if confirmed.effect.low >= -matters else
+            Word.FAIL if confirmed.effect.high < -matters
+            else Word.INCONCLUSIVE)
+    return word, (f'{report.percents(confirmed.effect)} against today in '
+                  f'{confirmed.pairs} pairs of boots')
+
+
+def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
+               record: str) -> tuple[trial.Trial, ...] | None:
+    """Print the steps, and with --apply take them.
+
+    :param record: its name
+    :returns: all trials; None without --apply or with --restore
+    """
+    # The client libraries take half a second to load.
+    with extras.bench():
+        from hpcvirt.acceptance import records as acceptance_records
+        from hpcvirt.cloud import benchmark_instances
+        from hpcvirt.cloud import placement
+        from hpcvirt.cloud import session
+        from hpcvirt.cloud import tuned_host
+        from hpcvirt.cmd.bench import progress
+        from hpcvirt.tune import records
+        from hpcvirt.tune import steps
+        from hpcvirt.tune import trial_measurement
+        from hpcvirt.tune import tuning
+    experiment = document.experiment
+    names = [host.name for host in document.hosts]
+    for name in names:
+        acceptance_records.check_host(name)
+    # The figures depend on these options.
+    options = {'--image': args.image, '--network': args.network,
+               '--user': args.user}
+    digest = records.make_digest(
+        experiment, [document.configurations[document.space.today]], names)
+    kept = records.TuneRecords(args.data)
+    found = kept.find(record, digest, options) or records.TuneRecord(
+        record, digest, options)
+    next_steps = functools.partial(steps.next_steps, document.space,
+                                   document.budget)
+    nova = cloud_arguments.connect(args)
+    placements = placement.PlacementClient(session.placement(args.os_cloud))
+    hosts = [tuned_host.find(nova, placements, host, args.image, args.network)
+             for host in names]
+    lines = [f'A run that was killed left {what}'
+             for host in hosts for what in (*host.left(), *(
+                 [f'other settings on {host.owner}']
+                 if kept.read_settings(host.owner) is not None else []))]
+    if not args.restore:
+        for host in hosts:
+            host.check_host(host.owner)
+        lines += [f'Hold {", ".join(names)} in quarantine',
+                  f'Continue after {len(found.trials)} trials:', *(
+                      f'  {step.stage} on {names[step.host]}: '
+                      + experiment.format_levels(step.levels)
+                      for step in next_steps(found.trials))]
+    lines.append('At the end, remove what was created, restore the settings '
+                 f'of {", ".join(names)}, and release from quarantine')
+    if not args.apply:
+        lines.append('Nothing was changed; use --apply to do it.')
+    sys.stdout.write(printable.lines(lines))
+    sys.stdout.flush()
+    if not args.apply:
+        return None
+    with (command.interrupting_sigterm(),
+          contextlib.closing(store_arguments.open_store(args)) as store):
+        ended = tuning.Tuning(
+            experiment=experiment, folder=os.path.dirname(args.experiment),
+            hosts=document.hosts, clients=hosts,
+            planned=document.configurations, next_steps=next_steps,
+            bench=trial_measurement.TrialMeasurement(experiment, store),
+            records=kept, data=args.data,
+            connect=functools.partial(targets.find_server, args),
+            connect_native=None if experiment.native is None else (
+                lambda host: targets.find_named(
+                    args, str(experiment.native).replace('{host}', host))),
+            show=lambda: progress.Terminal(args.data),
+            not_started=benchmark_instances.InstancesNotStarted,
+            say=output.complain, by=f'hpcvirt@{os.uname().nodename}',
+        ).run(found, args.restore)
+    return None if args.restore else ended.trials

@@ -66,8 +66,7 @@ class ExportProfile(command.Command):
         """Print the profile."""
         from hpcvirt.tune import export
         shown, document = _read(args)
-        content = document.configurations.plan(
-            shown.findings.recommended).content
+        content = document.configurations[shown.findings.recommended].content
         sys.stdout.write(export.profile(shown, content))
         return 0
 
@@ -90,7 +89,7 @@ def _read(args: argparse.Namespace,
     experiment, space = document.experiment, document.space
     kept = records.TuneRecords(args.data)
     found = kept.find(experiment.name, records.make_digest(
-        experiment, [document.configurations.plan(space.today)], names))
+        experiment, [document.configurations[space.today]], names))
     if found is None:
         raise exception.InvalidInput(
             kept.path(experiment.name), 'does not exist: "hpcvirt tune run '

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 import math
 import unittest
 
@@ -17,50 +16,51 @@ SHARES = {'half': {'extra_specs': {'quota:cpu_shares': '512'}}}
 GUESTS = {'four': {'guests_per_host': 4}}
 
 
-def make(choices, profile=None, machines=(EPYC,), given=None, **more):
-    document = experiment.read({
-        'schema_version': 1, 'name': 'milan', 'hosts': ['n1.json'],
-        'guests_per_host': 2, 'choices': choices, 'apply': ['true'],
-        'programs': [{'benchmark': 'hpcc', 'minutes': 9, 'weight': 3},
-                     {'benchmark': 'stream', 'minutes': 1}],
+def read(choices, **more):
+    return experiment.read({
+        'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml',
+        'class': 'epyc', 'guests_per_host': 2, 'choices': choices,
+        'apply': ['true'], 'programs': {
+            'hpl': {'benchmark': 'hpcc', 'minutes': 9, 'weight': 3},
+            'stream': {'benchmark': 'stream', 'minutes': 1}},
         'limits': {'hours': 8}, **more}, 'e.yaml')
-    return configurations.Configurations(
-        document, machines, {'base': 'default'} if profile is None
-        else profile, 'e.yaml', given)
+
+
+def plan(choices, profile=None, **more):
+    return configurations.plan(read(choices, **more), EPYC,
+                               profile or {'base': 'default'}, 'e.yaml')
 
 
 class TestConfiguration(unittest.TestCase):
-    def refused(self, said, made, *levels):
+    def refused(self, said, *args, **more):
         with self.assertRaises(exception.InvalidInput) as caught:
-            made.plan(levels)
+            plan(*args, **more)
         self.assertEqual(f'e.yaml: {said}', str(caught.exception))
 
     def test_today_is_the_plan_of_todays_profile(self):
-        found = make({'pages': PAGES}).plan((0,))
-        plan = planner.plan([EPYC], profiles.DEFAULT)
-        self.assertEqual(plan.hosts[0].settings, found.settings)
-        same = next(row for row in plan.flavors
+        found = plan({'pages': PAGES})[0,]
+        today = planner.plan([EPYC], profiles.DEFAULT)
+        self.assertEqual(today.hosts[0].settings, found.settings)
+        same = next(row for row in today.flavors
                     if row.flavor.name == found.flavor.name)
         self.assertEqual({EPYC.name: 2}, same.per_host)
         self.assertEqual(same.guest, found.guest)
 
     def test_the_flavor_is_not_marked_as_one_of_a_plan(self):
-        specs = make({'pages': PAGES}).plan((0,)).flavor.extra_specs
+        specs = plan({'pages': PAGES})[0,].flavor.extra_specs
         self.assertFalse([key for key in specs if key.startswith('hpcvirt:g')])
 
     def test_values_change_the_profile(self):
-        found = make({'pages': PAGES, 'guests': GUESTS}).plan((1, 1))
+        found = plan({'pages': PAGES, 'guests': GUESTS})[1, 1]
         self.assertEqual('1048576', found.flavor.extra_specs[
             'hw:mem_page_size'])
         self.assertEqual(4, found.guests)
         self.assertEqual({'base': 'default', 'page_size': '1G'},
                          found.content)
-        self.assertEqual(profiles.build(found.content, ''),
-                         found.planned.profile)
 
     def test_extra_specs_are_added_to_those_of_the_profile(self):
-        found = make({'shares': SHARES}, {
-            'extra_specs': {'trait:CUSTOM_HPC': 'required'}}).plan((1,))
+        found = plan({'shares': SHARES}, {
+            'extra_specs': {'trait:CUSTOM_HPC': 'required'}})[1,]
         specs = {'trait:CUSTOM_HPC': 'required', 'quota:cpu_shares': '512'}
         self.assertEqual(specs, found.content['extra_specs'])
         self.assertLessEqual(specs.items(), found.flavor.extra_specs.items())
@@ -69,64 +69,58 @@ class TestConfiguration(unittest.TestCase):
         self.refused(
             'numa=one: profile: extra_specs: hw:numa_nodes: is set by '
             'hpcvirt, from the hosts and the other keys of the profile',
-            make({'numa': {'one': {'extra_specs': {'hw:numa_nodes': '1'}}}}),
-            1)
+            {'numa': {'one': {'extra_specs': {'hw:numa_nodes': '1'}}}})
 
     def test_values_that_contradict_each_other_are_named(self):
-        made = make({'threads': {'share': {'profile': {
-            'emulator_threads': 'share'}}},
-            'cores': {'none': {'profile': {'shared_cores_per_cell': 0}}}},
-            {'base': 'dense', 'shared_cores_per_cell': 1})
-        made.plan((1, 0))
-        made.plan((0, 1))
         self.refused(
             'threads=share, cores=none: profile: emulator_threads: share '
             'needs shared_cores_per_cell of at least 1; with null, emulator '
-            'threads run on the CPUs of the guest', made, 1, 1)
+            'threads run on the CPUs of the guest',
+            {'threads': {'share': {'profile': {'emulator_threads': 'share'}}},
+             'cores': {'none': {'profile': {'shared_cores_per_cell': 0}}}},
+            {'base': 'dense', 'shared_cores_per_cell': 1})
 
     def test_the_possible_numbers_of_guests_are_named(self):
         self.refused(
             'guests=three: guests_per_host: is 3, but the flavors of the '
             'profile fit 1, 2, 4, 8, 24 times on a host',
-            make({'guests': {'three': {'guests_per_host': 3}}}), 1)
+            {'guests': {'three': {'guests_per_host': 3}}})
 
     def test_the_largest_flavor_of_a_number_is_chosen(self):
-        found = make({'pages': PAGES}, {'base': 'dense'},
-                     guests_per_host=1).plan((0,))
+        found = plan({'pages': PAGES}, {'base': 'dense'},
+                     guests_per_host=1)[0,]
         self.assertEqual(len(EPYC.cpus), found.flavor.vcpus)
 
     def test_too_few_guests_are_refused(self):
         self.refused(
             'guests=one: guests_per_host: is 1, and never.fewer_guests_than '
-            'is 2', make({'guests': {'one': {'guests_per_host': 1}}},
-                         never={'fewer_guests_than': 2}), 1)
+            'is 2', {'guests': {'one': {'guests_per_host': 1}}},
+            never={'fewer_guests_than': 2})
 
-    def test_hosts_must_be_alike(self):
-        twin = dataclasses.replace(EPYC, name='other')
-        make({'pages': PAGES}, machines=(EPYC, twin))
-        with self.assertRaisesRegex(
-                exception.InvalidInput, 'e.yaml: hosts: epyc-2s-64c-nps4 and '
-                'epyc-2s-64c-nps1 are not alike'):
-            make({'pages': PAGES}, machines=(
-                EPYC, twin, hosts.named('epyc-2s-64c-nps1')))
+    def test_a_profile_with_a_base_replaces_todays(self):
+        found = plan({'cores': {'dense': {'profile': {'base': 'dense'}}},
+                      'pages': PAGES}, {'smt': 'leave'})
+        self.assertEqual({'smt': 'leave', 'page_size': '1G'},
+                         found[0, 1].content)
+        self.assertEqual({'base': 'dense', 'page_size': '1G'},
+                         found[1, 1].content)
 
-    def test_todays_profile_is_checked(self):
-        with self.assertRaisesRegex(
-                exception.InvalidInput, 'e.yaml: profile: extra_specs: must '
-                'be a mapping of keys to text, not 3'):
-            make({'pages': PAGES}, {'extra_specs': 3})
-
-    def test_a_given_profile_replaces_todays(self):
-        made = make({'profile': {'given': {'guests_per_host': 4}}},
-                    {'page_size': '1G'}, given={'smt': 'leave'})
-        self.assertEqual({'page_size': '1G'}, made.plan((0,)).content)
-        self.assertEqual(({'smt': 'leave'}, 4), (
-            made.plan((1,)).content, made.plan((1,)).guests))
+    def test_the_keys_of_a_profile_are_checked(self):
+        for key, said in (('page_sise', "unknown key 'page_sise'"),
+                          ('extra_specs', 'must be a mapping')):
+            with self.assertRaisesRegex(exception.InvalidInput, (
+                    f'^e.yaml: pages=1G: profile: .*{said}')):
+                plan({'pages': {'1G': {'profile': {key: 3}}}})
 
 
 class TestSpace(unittest.TestCase):
-    def choose(self, choices, **more):
-        return make(choices, **more).make_space().choices
+    def make(self, choices, **more):
+        document = read(choices, **more)
+        return configurations.make_space(document, configurations.plan(
+            document, EPYC, {'base': 'default'}, 'e.yaml'), 'e.yaml')
+
+    def choose(self, choices):
+        return self.make(choices).choices
 
     def test_the_cost_is_what_guests_have(self):
         of_today, own = self.choose(
@@ -159,18 +153,19 @@ class TestSpace(unittest.TestCase):
 
     def test_a_reboot_needs_a_command(self):
         with self.assertRaises(exception.InvalidInput) as caught:
-            make({'pages': PAGES}, apply=[]).make_space()
+            self.make({'pages': PAGES}, apply=[])
         self.assertEqual(
             "e.yaml: choices['pages']: changes the settings of hosts, which "
             'needs the key apply, the command that brings them to a host',
             str(caught.exception))
 
     def test_weights_and_limits_are_those_of_the_document(self):
-        found = make({'pages': PAGES, 'shares': SHARES, 'guests': GUESTS},
-                     interactions=[['guests', 'pages']], matters_percent=2,
-                     objective='time', never={'slower_than': 4}).make_space()
-        self.assertEqual({'hpcc': 0.75, 'stream': 0.25}, found.weights)
+        found = self.make(
+            {'pages': PAGES, 'shares': SHARES, 'guests': GUESTS},
+            interactions=[['guests', 'pages']], matters_percent=2,
+            objective='time', never={'slower_than': 4})
+        self.assertEqual({'hpl': 0.75, 'stream': 0.25}, found.weights)
         self.assertAlmostEqual(math.log(1.02), found.matters)
         self.assertEqual(
-            (4.0, experiment.Objective.TIME, ((2, 0),)),
+            (4.0, experiment.Objective.TIME, ((0, 2),)),
             (found.slower_than, found.objective, found.interactions))

@@ -42,7 +42,7 @@ class ReportTest(unittest.TestCase):
 
     def test_a_gain_is_called_one_only_if_it_was_confirmed(self):
         text = tuned.make_report(confirmation=findings.Confirmation(
-            (1, 0, 0, 0), 10, tuned.effect(0.5, 2), {})).text(None)
+            (1, 0, 0, 0), 10, tuned.effect(0.5, 2))).text(None)
         self.assertIn('No gain was shown', text)
         self.assertNotIn('\nGain', text)
 

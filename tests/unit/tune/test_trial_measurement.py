@@ -8,7 +8,7 @@ import testtools
 
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
-from hpcvirt.cmd.tune import check
+from hpcvirt.cmd.tune import run
 from hpcvirt.model import cpuset
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import findings
@@ -81,8 +81,8 @@ class SplitTest(testtools.TestCase):
 
 class JudgeTest(testtools.TestCase):
     def judge(self, low, high, guard=None):
-        word, reason = check.judge(findings.Confirmation(
-            (1,), 9, findings.Effect((low + high) / 2, low, high), {},
+        word, reason = run.judge(findings.Confirmation(
+            (1,), 9, findings.Effect((low + high) / 2, low, high),
             guard=guard), 0.01)
         self.assertIn(guard or '9 pairs of boots', reason)
         return word.value
@@ -98,4 +98,4 @@ class JudgeTest(testtools.TestCase):
         self.assertEqual('FAIL', self.judge(0.02, 0.05, 'has stragglers'))
 
     def test_too_few_pairs_decide_nothing(self):
-        self.assertEqual('INCONCLUSIVE', check.judge(None, 0.01)[0].value)
+        self.assertEqual('INCONCLUSIVE', run.judge(None, 0.01)[0].value)

@@ -26,8 +26,8 @@ from tests.builders import hosts
 
 NAMES = ('n1', 'n2')
 DOCUMENT = {
-    'schema_version': 1, 'name': 'demo', 'hosts': ['n1=-', 'n2=-'],
-    'programs': [{'benchmark': 'npb-ep', 'minutes': 1}],
+    'schema_version': 1, 'name': 'demo', 'fleet': 'fleet.yaml', 'class': 'n',
+    'programs': {'npb-ep': {'benchmark': 'npb-ep', 'minutes': 1}},
     'choices': {
         'quota': {'half': {'extra_specs': {'quota:cpu_shares': '512'}}},
         'paging': {'off': {'host': {'ept': '0'}}}},
@@ -217,8 +217,8 @@ class TuningTest(testtools.TestCase):
         self.experiment = experiments.read(DOCUMENT, 'demo.yaml')
         self.hosts = [dataclasses.replace(hosts.build(cores=4), name=name)
                       for name in NAMES]
-        self.planned = configurations.Configurations(
-            self.experiment, self.hosts, {'base': 'default'}, 'demo.yaml')
+        self.planned = configurations.plan(
+            self.experiment, self.hosts[0], {'base': 'default'}, 'demo.yaml')
         self.found = records.TuneRecord('demo', 'd', {})
         self.process()
 
@@ -405,15 +405,6 @@ class TuneRecordsTest(testtools.TestCase):
         error = self.assertRaises(exception.InvalidInput, self.records.find,
                                   'demo', 'd', {'--user': 'other'})
         self.assertIn('was begun with --user root', str(error))
-
-    def test_a_check_is_continued_until_its_end(self):
-        self.assertIsNone(self.records.find_unfinished('demo-check-', 'd'))
-        for name, ended in (('1', 'now'), ('2', ''), ('3', 'now')):
-            self.records.write(dataclasses.replace(
-                self.found, name=f'demo-check-{name}', ended_at=ended))
-        self.assertEqual('demo-check-2',
-                         self.records.find_unfinished('demo-check-', 'd'))
-        self.assertIsNone(self.records.find_unfinished('demo-check-', 'e'))
 
     def test_the_settings_of_a_host_are_kept(self):
         self.records.write(self.found)

@@ -17,9 +17,9 @@ EXPERIMENTS = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt/experiments'
 SHIPPED = [path for path in sorted(EXPERIMENTS.glob('*.yaml'))
            if path.name != 'fleet.yaml']
 PLAIN = {
-    'schema_version': 1, 'name': 'small', 'hosts': ['n1=host.json'],
-    'profile': 'dense', 'matters_percent': 10, 'guests_per_host': 2,
-    'programs': [{'benchmark': 'gromacs', 'minutes': 1}],
+    'schema_version': 1, 'name': 'small', 'fleet': 'fleet.yaml',
+    'class': 'small', 'matters_percent': 10, 'guests_per_host': 2,
+    'programs': {'md': {'benchmark': 'gromacs', 'minutes': 1}},
     'choices': {'guests': {'four': {'guests_per_host': 4}}},
     'limits': {'hours': 24}}
 
@@ -42,6 +42,12 @@ class TestPlan(unittest.TestCase):
     def setUp(self):
         self.folder = folders.make(self)
         hosts.as_json(hosts.build(name='host'), self.folder / 'host.json')
+        self.write_class(['n1=host.json'])
+
+    def write_class(self, names):
+        (self.folder / 'fleet.yaml').write_text(yaml.safe_dump({
+            'schema_version': 1, 'classes': {'small': {
+                'hosts': names, 'profile': 'dense', 'name_prefix': 'own'}}}))
 
     def write(self, **changes):
         path = self.folder / 'e.yaml'
@@ -56,13 +62,12 @@ class TestPlan(unittest.TestCase):
 
     def test_the_document_has_all_configurations(self):
         plan = json.loads(self.run_('-f', 'json').out)
-        found = {each['values']['guests']: (
-            each['guests'], each['flavor']['vcpus'])
+        found = {each['values']: (each['guests'], each['flavor']['vcpus'])
                  for each in plan['configurations']}
-        self.assertEqual({'today': (2, 16), 'four': (4, 8)}, found)
+        self.assertEqual({'today': (2, 16), 'guests=four': (4, 8)}, found)
         self.assertEqual(['n1'], plan['hosts'])
-        self.assertEqual(plan['trials'], plan['boots'])
-        self.assertEqual(plan['trials'], 2 * plan['pairs'] + plan[
+        self.assertEqual(plan['runs'], 3 * plan['boots'])
+        self.assertEqual(plan['boots'], 2 * plan['pairs'] + plan[
             'replicates'] * len(plan['configurations']))
 
     def test_the_rows_are_values(self):
@@ -75,8 +80,8 @@ class TestPlan(unittest.TestCase):
     def test_the_table_says_what_it_takes(self):
         out = self.run_().out
         plan = json.loads(self.run_('-f', 'json').out)
-        self.assertIn(f'{plan["trials"]} trials, {plan["boots"]} boots, 0 '
-                      f'reboots and {plan["hours"]:.1f} hours',
+        self.assertIn(f'{plan["runs"]} runs of programs, {plan["boots"]} '
+                      f'boots, 0 reboots and {plan["hours"]:.1f} hours',
                       ' '.join(out.split()))
 
     def test_interactions_that_cannot_be_told_apart_are_named(self):
@@ -88,51 +93,53 @@ class TestPlan(unittest.TestCase):
                       [sorted(pairs) for pairs in plan['confounded']])
 
     def test_the_hosts_of_a_class_have_its_profile(self):
-        fleet = {'schema_version': 1, 'classes': {
-            'small': {'hosts': ['n=host.json*2'], 'profile': 'dense',
-                      'name_prefix': 'own'}}}
-        (self.folder / 'fleet.yaml').write_text(yaml.safe_dump(fleet))
-        more = {'fleet': 'fleet.yaml', 'hosts': [], 'profile': None}
-        found = documents.read(str(self.write(**more, **{'class': 'small'})))
+        self.write_class(['n=host.json*2'])
+        found = documents.read(str(self.write()))
         self.assertEqual(['n-1', 'n-2'], [host.name for host in found.hosts])
         self.assertEqual({'base': 'dense', 'name_prefix': 'own'},
-                         found.configurations.plan((0,)).content)
-        self.refused("class: 'large' is not in", **more,
-                     **{'class': 'large'})
+                         found.configurations[0,].content)
+        self.refused("class: 'large' is not in", **{'class': 'large'})
+
+    def test_hosts_must_be_alike(self):
+        hosts.as_json(hosts.build(name='odd', cores=4),
+                      self.folder / 'odd.json')
+        self.write_class(['n1=host.json', 'n2=host.json', 'odd.json'])
+        self.refused('class: n1 and odd are not alike')
+
+    def test_native_trials_are_planned(self):
+        found = [documents.read(str(self.write(**more))).budget for more in (
+            {}, {'native': 'ssh://{host}'})]
+        self.assertEqual([False, True], [each.has_native for each in found])
 
     def test_a_given_profile_is_only_confirmed(self):
         path = self.folder / 'own.yaml'
-        path.write_text('base: dense\nmemory_step_mib: 2048\n')
-        found = documents.read(str(self.write(
-            apply=['true'], limits={'hours': 24, 'reboots': 21})),
-                               profile=str(path), guests=4)
+        path.write_text('memory_step_mib: 2048\n')
+        found = documents.read(str(self.write(apply=['true'])), str(path))
         self.assertEqual((0, 10), (found.budget.replicates,
                                    found.budget.pairs))
         self.assertEqual(('today', 'given'), found.space.choices[0].values)
-        self.assertEqual(4, found.configurations.plan((1,)).guests)
+        self.assertEqual({'base': 'default', 'memory_step_mib': 2048},
+                         found.configurations[1,].content)
 
     def test_a_program_must_be_usable(self):
         for said, program in (
-                ('programs[0].metric: must be one of ns_per_day',
+                ("programs['md'].metric: must be one of ns_per_day",
                  {'benchmark': 'gromacs', 'metric': 'ns'}),
-                ('programs[0].metric: must be one of ', {'benchmark': 'hpcc'}),
-                ('programs[0].metric: must be one of latency_us[BYTES]',
+                ("programs['md'].metric: must be one of ",
+                 {'benchmark': 'hpcc'}),
+                ("programs['md'].metric: must be one of latency_us[BYTES]",
                  {'benchmark': 'osu-latency', 'settings': {'osu': '/osu'}}),
-                ('programs[0]: stream: source is not set',
+                ("programs['md']: stream: source is not set",
                  {'benchmark': 'stream'}),
-                ("programs[0]: gromacs: no size 'x'",
+                ("programs['md']: gromacs: no size 'x'",
                  {'benchmark': 'gromacs', 'settings': {'x': '1'}}),
-                ('programs[0]: gromax: no such benchmark',
+                ("programs['md']: gromax: no such benchmark",
                  {'benchmark': 'gromax'})):
-            self.refused(said, programs=[{**program, 'minutes': 1}])
+            self.refused(said, programs={'md': {**program, 'minutes': 1}})
 
     def test_a_configuration_that_cannot_be_planned_is_refused(self):
         self.refused('guests=three: guests_per_host: is 3, but the flavors',
                      choices={'guests': {'three': {'guests_per_host': 3}}})
-
-    def test_two_hosts_of_one_name_are_refused(self):
-        self.refused("'n1' is the name of two hosts",
-                     hosts=['n1=host.json', 'n1=host.json'])
 
     def test_too_tight_limits_are_refused(self):
         self.refused('limits: are too tight for differences of 10 %; needed '
