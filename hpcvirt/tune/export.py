@@ -61,7 +61,7 @@ def _evidence(shown: reports.TuneReport, choice: str,
             yield from _comment(
                 f'{row.value} against today: {reports.percents(row.effect)}, '
                 f'{row.decision}, {row.trials} trials, {first} to {last}, '
-                f'{shown.host_class}' + (
+                f'{shown.experiment.host_class}' + (
                     f'; refused: {row.guard}' if row.guard else ''))
 
 

@@ -17,44 +17,33 @@ from hpcvirt.tune import published
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
+#: Explains the columns of the table of values.
+LEGEND = """\
+Effect: how much better the {} is than with today's value; ends at 95 %.
+Time: the same for one guest. Guests, Cores, GiB: what a host gives to guests.
+"""
+
 
 @dataclasses.dataclass(frozen=True)
 class TuneReport:
-    """An experiment with its findings so far.
-
-    :ivar hosts: the names of its hosts
-    """
+    """An experiment with its findings so far."""
 
     experiment: experiments.Experiment
-    hosts: tuple[str, ...]
     space: spaces.Space
     findings: finding_types.Findings
     trials: Sequence[trial.Trial] = ()
 
     @property
-    def host_class(self) -> str:
-        """The class of the hosts, or their names."""
-        return self.experiment.host_class or ', '.join(self.hosts)
-
-    @property
     def dates(self) -> tuple[str, str]:
         """The days of the first and the last trial; empty without trials."""
-        times = [time[:10] for each in self.trials
-                 for time in (each.began_at, each.ended_at) if time]
-        return (min(times), max(times)) if times else ('', '')
-
-    def name(self, levels: trial.Levels) -> str:
-        """Name the values of a configuration that differ from today's."""
-        changed = [f'{choice.name}={choice.values[level]}'
-                   for choice, level in zip(self.space.choices, levels,
-                                            strict=True) if level]
-        return ', '.join(changed) or "today's profile"
+        return (self.trials[0].began_at[:10],
+                self.trials[-1].ended_at[:10]) if self.trials else ('', '')
 
     def find_published(self, choice: str, value: str) -> tuple[str, ...]:
         """Find what was published about a value."""
         return published.find(self.experiment.choices[choice][value])
 
-    def cost(self, choice: str, value: str) -> spaces.HostCost:
+    def find_cost(self, choice: str, value: str) -> spaces.HostCost:
         """Return what a host gives to guests with a value."""
         own = next(each for each in self.space.choices if each.name == choice)
         return own.costs[own.values.index(value)]
@@ -64,18 +53,19 @@ class TuneReport:
         found = serialization.dump(self.findings)
         first, last = self.dates
         return {
-            'experiment': self.experiment.name, 'hosts': list(self.hosts),
+            'experiment': self.experiment.name,
             'class': self.experiment.host_class,
             'objective': self.experiment.objective.value,
             'matters_percent': self.experiment.matters_percent,
             'trials': len(self.trials), 'first': first, 'last': last,
-            'recommended_values': self.name(self.findings.recommended),
-            **{**found, 'values': [
+            'recommended_values': self.experiment.format_levels(
+                self.findings.recommended),
+            **found, 'values': [
                 {**row, 'cost': serialization.dump(
-                    self.cost(row['choice'], row['value'])),
+                    self.find_cost(row['choice'], row['value'])),
                  'published': list(self.find_published(row['choice'],
                                                        row['value']))}
-                for row in found['values']]}}
+                for row in found['values']]}
 
     def text(self, width: int | None) -> str:
         """Return the report as text.
@@ -89,7 +79,7 @@ class TuneReport:
                  'Stragglers', 'Guests', 'Cores', 'GiB'),
                 map(self.row, self.findings.values),
                 {'Time', 'Trials', 'Guests', 'Cores', 'GiB'}, width)
-                + self.legend())
+                + LEGEND.format(self.experiment.objective))
         if len(self.space.weights) > 1:
             blocks.append(text_table.draw(
                 ('Value', *self.space.weights), (
@@ -102,18 +92,9 @@ class TuneReport:
             blocks.append(''.join(f'{note}\n' for note in notes))
         return '\n'.join(blocks)
 
-    def legend(self) -> str:
-        """Explain the columns of the table of values."""
-        what = ('more throughput of a full host'
-                if self.experiment.objective
-                is experiments.Objective.THROUGHPUT else 'less time of a guest')
-        return (f'Effect: {what} than with today\'s value, 95 % at each end.'
-                '\nTime: less time of one guest. Guests, cores and GiB: what '
-                'a host gives to guests.\n')
-
     def row(self, row: finding_types.ValueFinding) -> tuple[str, ...]:
         """Return the cells of a value."""
-        cost = self.cost(row.choice, row.value)
+        cost = self.find_cost(row.choice, row.value)
         return (_name(row), percents(row.effect), percent(row.time.gain),
                 'refused' if row.guard else row.decision.value,
                 str(row.trials), f'{row.slow[0]} of {row.runs[0]}',
@@ -123,21 +104,21 @@ class TuneReport:
     def summary(self) -> Iterator[str]:
         """Yield what was found, in lines."""
         first, last = self.dates
-        found = self.findings
-        yield (f'Experiment {self.experiment.name} on {self.host_class}: '
+        found, format_levels = self.findings, self.experiment.format_levels
+        yield (f'Experiment {self.experiment.name}, class '
+               f'{self.experiment.host_class}: '
                f'{words.count_noun(len(self.trials), "trial")}'
                + (f', {first} to {last}' if first else ''))
-        yield f'Recommended: {self.name(found.recommended)}'
+        yield f'Recommended: {format_levels(found.recommended)}'
         yield f'Reason: {found.reason}'
         gain = found.confirmation
         if gain is not None and gain.effect is not None:
-            verb = 'Gain' if gain.is_gain else 'No gain was shown'
-            yield (f'{verb} of {self.name(gain.levels)} against today\'s '
-                   f'profile: {percents(gain.effect)}, '
+            yield (('Gain of ' if gain.is_gain else 'No gain was shown of ')
+                   + f'{format_levels(gain.levels)} against today: '
+                   f'{percents(gain.effect)}, '
                    f'{words.count_noun(gain.pairs, "pair")} of fresh boots')
         if found.native is not None:
-            yield ("Today's profile against native: "
-                   f'{percents(found.native)}')
+            yield f'Today against native: {percents(found.native)}'
 
     def notes(self) -> Iterator[str]:
         """Yield what the tables do not say, in lines."""
@@ -146,8 +127,8 @@ class TuneReport:
             if row.guard:
                 yield f'{_name(row)} is refused: {row.guard}'
         if found.confirmation is not None and found.confirmation.guard:
-            yield (f'{self.name(found.confirmation.levels)} is refused: '
-                   f'{found.confirmation.guard}')
+            yield (self.experiment.format_levels(found.confirmation.levels)
+                   + f' is refused: {found.confirmation.guard}')
         undecided = [_name(row) for row in found.values
                      if row.decision is finding_types.Decision.OPEN]
         if undecided:

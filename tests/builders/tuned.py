@@ -61,7 +61,7 @@ def make_report(recommended=(1, 1, 0, 1), **more):
         'recommended': recommended, 'reason': 'fresh boots showed a gain',
         **more}
     return report.TuneReport(
-        experiments.read(DOCUMENT, 'e.yaml'), ('n1',),
+        experiments.read(DOCUMENT, 'e.yaml'),
         spaces.Space(choices, {'npb-ep': 0.5, 'stream': 0.5},
                      math.log1p(0.01)),
         findings.Findings(**found), [trial.Trial(

@@ -75,8 +75,7 @@ def _add(parser: argparse.ArgumentParser) -> None:
     documents.add_experiment(parser)
     parser.add_argument(
         '--data', metavar='DIR', default=location.default_directory(),
-        help='directory of raw outputs, as for "tune run" (default: '
-        '%(default)s)')
+        help='directory of raw outputs (default: %(default)s)')
 
 
 def _read(args: argparse.Namespace,
@@ -85,16 +84,16 @@ def _read(args: argparse.Namespace,
         from hpcvirt.tune import analysis
         from hpcvirt.tune import records
     document = documents.read(args.experiment)
-    names = [host.name for host in document.hosts]
     experiment, space = document.experiment, document.space
     kept = records.TuneRecords(args.data)
     found = kept.find(experiment.name, records.make_digest(
-        experiment, [document.configurations[space.today]], names))
+        experiment, [document.configurations[space.today]],
+        [host.name for host in document.hosts]))
     if found is None:
         raise exception.InvalidInput(
             kept.path(experiment.name), 'does not exist: "hpcvirt tune run '
             '--apply" has made no trial of this experiment here')
     return report.TuneReport(
-        experiment, tuple(names), space,
+        experiment, space,
         analysis.analyse(space, document.budget, found.trials),
         found.trials), document

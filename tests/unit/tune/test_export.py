@@ -32,8 +32,8 @@ class ExportTest(unittest.TestCase):
         text = ' '.join(export.profile(tuned.make_report(), {}).replace(
             '\n#  ', ' ').split())
         for part in (
-                '# pages: 1G # 1G against today: +2.1 % (+1.3 to +2.9 %), '
-                'better, 48 trials, 2026-11-27 to 2026-11-28, n1',
+                '# pages: 1G # 1G against today: +2.1 % (+1.3 to +2.9 %)',
+                '+2.9 %), better, 48 trials, 2026-11-27 to 2026-11-28, n1',
                 '# ept: today # off against today: +3.0 %',
                 'refused: its runs have 9 stragglers',
                 '# guests: four', 'a host takes 4 instances'):

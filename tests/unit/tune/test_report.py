@@ -17,7 +17,7 @@ class ReportTest(unittest.TestCase):
                 'Recommended: pages=1G, quota=half, guests=four',
                 'Reason: fresh boots showed a gain',
                 '+1.9 % (+0.4 to +3.4 %), 10 pairs of fresh boots',
-                "Today's profile against native: -5.0 % (-5.8 to -4.2 %)",
+                'Today against native: -5.0 % (-5.8 to -4.2 %)',
                 'ept=off is refused: its runs have 9 stragglers',
                 'Not decided: guests=four',
                 'pages=1G and guests=four together: +2.0 % (+1.2 to +2.8 %)',
