@@ -20,8 +20,6 @@ LONGEST_S = 900.0
 #: Rare events are counted over this time.
 RARE_S = 1800.0
 
-_SHORTEST_S = 0.5
-
 _LEVELS = frozenset({Quantity.SLAB, Quantity.UNCORRECTED_ERRORS,
                      Quantity.LINK_LOSS})
 _RARE = frozenset({Quantity.CORRECTED_ERRORS, Quantity.THROTTLED_S})
@@ -33,23 +31,16 @@ CPU_SUMS = frozenset({Quantity.SYSTEM, Quantity.IOWAIT, Quantity.INTERRUPTS,
 _BUSY = 0.9
 
 
-def compute_length(before: HostSample, after: HostSample) -> float | None:
-    """Return the time between two samples; None if they cannot be compared.
-
-    The time since boot counts, because the clock may be set.
-    """
-    length = after.uptime_s - before.uptime_s
-    return length if _SHORTEST_S <= length <= LONGEST_S else None
-
-
 def compute_rates(earlier: HostSample, before: HostSample,
                   after: HostSample) -> Values:
     """Compute the rates between two samples.
 
+    The time since boot counts, because the clock may be set.
+
     :param earlier: the sample from which rare events are counted
     """
-    length = compute_length(before, after)
-    if length is None:
+    length = after.uptime_s - before.uptime_s
+    if not 0 < length <= LONGEST_S:
         return {}
     found: dict[Quantity, Mapping[str, float]] = {}
     for quantity, values in after.values.items():

@@ -119,7 +119,7 @@ def _make_readings(rows: Iterable[_Row], hosts: Collection[str],
         elif (name == SCORE and value >= 0 and sign in _NAMES
               and _UNIT.fullmatch(unit)):
             scores = found.setdefault(host, {})
+            score = signature.SignScore(value, unit)
             # After a change of the unit there may be two.
-            if sign not in scores or scores[sign].score < value:
-                scores[sign] = signature.SignScore(value, unit)
+            scores[sign] = max(score, scores.get(sign, score))
     return {host: found.get(host, {}) for host in fresh}

@@ -34,7 +34,7 @@ class WatchCollector(registry.Collector):
                 readings.SCORE, 'What the worst unit of the host has reached '
                 'of the limits of the sign for 10 of the last 30 minutes; '
                 'less than half is 0', ('sign', 'unit'),
-                {(sign, unit): score for sign, (unit, score)
+                {(sign, unit): score for sign, (score, unit)
                  in self._watch.scores.items()}),
             metrics.Family(
                 'hpcvirt_host_rate', 'What this unit does, in the units of '
