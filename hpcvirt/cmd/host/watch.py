@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 
 from hpcvirt import exception
+from hpcvirt import output_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
@@ -56,6 +57,8 @@ class WatchHost(command.Command):
         dedicated = (None if args.dedicated is None
                      else cpuset.parse(args.dedicated, '--dedicated'))
         with extras.require('exporter'):
+            import prometheus_client
+
             from hpcvirt.cmd.fleet import exporter
             from hpcvirt.cmd.host import watch_metrics
         watch = host_watch.HostWatch(
@@ -64,7 +67,9 @@ class WatchHost(command.Command):
 
         def export() -> None:
             if args.textfile is not None:
-                watch_metrics.write(collector, args.textfile)
+                output_file.write(
+                    args.textfile,
+                    prometheus_client.generate_latest(collector))
 
         export()
         with (command.sigterm_event() as stop,

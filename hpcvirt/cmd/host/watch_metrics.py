@@ -2,15 +2,11 @@
 
 """What ``hpcvirt host watch`` tells Prometheus."""
 
-import pathlib
 from collections.abc import Iterator
 
-import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry
 
-from hpcvirt import exception
-from hpcvirt import output_file
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import metrics
 from hpcvirt.health import host_sample
@@ -44,22 +40,6 @@ class WatchCollector(registry.Collector):
                  for name, value in values.items()}),
             *(_sample_families(self._watch.latest) if self._watch.latest
               else ())])
-
-
-def write(collector: registry.Collector, path: str) -> None:
-    """Write the metrics for the textfile collector of node_exporter.
-
-    :raises InvalidInput: if the file cannot be written
-    """
-    collectors = registry.CollectorRegistry()
-    collectors.register(collector)
-    try:
-        output_file.replace(pathlib.Path(path),
-                            prometheus_client.generate_latest(collectors),
-                            0o644)
-    except OSError as exc:
-        raise exception.InvalidInput(
-            path, f'cannot be written ({exc.strerror or exc})') from exc
 
 
 def _sample_families(sample: host_sample.HostSample) -> Iterator[

@@ -11,6 +11,7 @@ import unittest
 import urllib.parse
 
 import hypothesis
+import prometheus_client
 from hypothesis import strategies as st
 from prometheus_client import parser
 
@@ -147,11 +148,13 @@ class AgreementTest(unittest.TestCase):
         watch.latest = host_sample.HostSample(
             time=NOW, uptime_s=1.0, values={}, slab_kib=3)
         watch.scores = scores
-        path = folders.make(self) / 'n1.prom'
-        watch_metrics.write(watch_metrics.WatchCollector(watch), str(path))
-        found = readings.read_folder(str(path.parent), ['n1'], NOW, self.fail)
+        text = prometheus_client.generate_latest(
+            watch_metrics.WatchCollector(watch))
+        folder = folders.make(self)
+        (folder / 'n1.prom').write_bytes(text)
+        found = readings.read_folder(str(folder), ['n1'], NOW, self.fail)
         self.assertEqual(scores, found['n1'])
-        self.assertEqual(read_by_prometheus(path.read_text()), {
+        self.assertEqual(read_by_prometheus(text.decode()), {
             sign: each.score for sign, each in scores.items()})
 
 
