@@ -59,8 +59,8 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
 
         :param of: all traits that a host can earn
         """
-        for node in compute_hosts.nodes(self.nova, self.owner):
-            self.placement.change_traits(node.uuid, earned,
+        for provider in compute_hosts.find_providers(self.nova, self.owner):
+            self.placement.change_traits(provider, earned,
                                          set(of) - set(earned))
 
     def _quarantine(self) -> cloud_quarantine.Quarantine:

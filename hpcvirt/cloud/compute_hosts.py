@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the nodes of a compute host, which are its resource providers."""
+"""Find the resource providers of a compute host, which are its nodes."""
 
-import dataclasses
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
@@ -11,21 +10,10 @@ from hpcvirt import exception
 from hpcvirt.cloud import session
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ComputeHostNode:
-    """A node of a compute host.
+def find_providers(nova: Any, host: str) -> tuple[str, ...]:
+    """Find the UUIDs of the resource providers of a compute host.
 
-    :ivar uuid: the UUID of its resource provider
-    :ivar name: the name of its resource provider; with libvirt, that of the
-        machine
-    """
-
-    uuid: str
-    name: str
-
-
-def nodes(nova: Any, host: str) -> tuple[ComputeHostNode, ...]:
-    """Find the nodes of a compute host: one, unless its driver is Ironic's.
+    It has one, unless its driver is Ironic's.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :param host: the name in ``openstack compute service list``
@@ -42,9 +30,9 @@ def nodes(nova: Any, host: str) -> tuple[ComputeHostNode, ...]:
     return found
 
 
-def _of_host(hypervisors: Any, host: str) -> tuple[ComputeHostNode, ...]:
-    return tuple(ComputeHostNode(each.id, each.hypervisor_hostname)
-                 for each in hypervisors if each.service['host'] == host)
+def _of_host(hypervisors: Any, host: str) -> tuple[str, ...]:
+    return tuple(each.id for each in hypervisors
+                 if each.service['host'] == host)
 
 
 def _alike(nova: Any, host: str) -> Any:

@@ -53,8 +53,8 @@ class Quarantine:
         :raises Unreachable: if Nova or Placement does not answer
         """
         return all(
-            quarantine.TRAIT in self.placement.traits(node.uuid).names
-            for node in compute_hosts.nodes(self.nova, host))
+            quarantine.TRAIT in self.placement.traits(provider).names
+            for provider in compute_hosts.find_providers(self.nova, host))
 
     @session.one_line_errors()
     def hold(self, host: str, hold: quarantine.Hold) -> None:
@@ -64,14 +64,14 @@ class Quarantine:
         :raises Unreachable: if Nova or Placement does not answer; completed
             steps are not undone
         """
-        nodes = compute_hosts.nodes(self.nova, host)
+        providers = compute_hosts.find_providers(self.nova, host)
         aggregate = _ensure_aggregate(
             self.nova, quarantine.aggregate_name(hold.holder))
         _set_metadata(self.nova, aggregate, {
             quarantine.MARK: hold.holder,
             quarantine.key(host): quarantine.entry(hold)})
         _place_host(self.nova, aggregate, host, True)
-        self._mark(host, nodes)
+        self._mark(host, providers)
 
     @session.one_line_errors()
     def release(self, host: str, holder: str) -> None:
@@ -81,24 +81,23 @@ class Quarantine:
         :raises Unreachable: if Nova or Placement does not answer; completed
             steps are not undone
         """
-        nodes = compute_hosts.nodes(self.nova, host)
+        providers = compute_hosts.find_providers(self.nova, host)
         for aggregate in self.nova.aggregates.list():
             if aggregate.metadata.get(quarantine.MARK) == holder:
                 _place_host(self.nova, aggregate, host, False)
                 _set_metadata(
                     self.nova, aggregate, {quarantine.key(host): None})
-        self._mark(host, nodes)
+        self._mark(host, providers)
 
-    def _mark(self, host: str,
-              nodes: tuple[compute_hosts.ComputeHostNode, ...]) -> None:
+    def _mark(self, host: str, providers: tuple[str, ...]) -> None:
         """Make the trait agree with the aggregates."""
         trait = (quarantine.TRAIT,)
         for _ in range(_MAX_CHANGES):
             held = bool(self.holds(host))
             try:
-                for node in nodes:
+                for provider in providers:
                     self.placement.change_traits(
-                        node.uuid, add=trait if held else (),
+                        provider, add=trait if held else (),
                         remove=() if held else trait)
             except exception.Unreachable as exc:
                 raise exception.Unreachable(

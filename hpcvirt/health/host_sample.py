@@ -69,5 +69,5 @@ class HostSample:
     values: Values
     ksm_pages: int | None = None
     slab_kib: int | None = None
-    huge_pages: Mapping[tuple[int, int], tuple[int, int]] = (
+    huge_pages: Mapping[tuple[str, ...], tuple[int, int]] = (
         dataclasses.field(default_factory=dict))

@@ -184,7 +184,7 @@ class HostSampler:
                 link.address: 1 - math.prod(1 - lack for lack in link.lacks)
                 for link in hardware_state.read_links(*state)}}
 
-    def _huge_pages(self) -> Iterator[tuple[tuple[int, int],
+    def _huge_pages(self) -> Iterator[tuple[tuple[str, ...],
                                             tuple[int, int]]]:
         nodes = 'sys/devices/system/node'
         for node in self._names(nodes):
@@ -194,7 +194,7 @@ class HostSampler:
                 total = self._number(f'{here}/nr_hugepages')
                 free = self._number(f'{here}/free_hugepages')
                 if match and total is not None and free is not None:
-                    yield (int(match[1]), int(match[2])), (total, free)
+                    yield match.groups(), (total, free)
 
     def _scan(self) -> tuple[dict[str, float] | None, dict[str, float]]:
         """Look at all tasks.

@@ -114,11 +114,10 @@ def score_units(sign: Sign, found: Values, cpus: int,
               for name, limit in sign.limits.items()}
     if not limits.keys() <= found.keys():
         return None
-    first, *others = limits
-    return {unit: min([value / limits[first]] + [
-        found[name].get(unit, 0.0) / limits[name] for name in others])
-        for unit, value in found[first].items()
-        if (unit == HOST) is sign.of_host}
+    return {unit: min(found[name].get(unit, 0.0) / limit
+                      for name, limit in limits.items())
+            for unit in found[next(iter(limits))]
+            if (unit == HOST) is sign.of_host}
 
 
 class UnitScores:

@@ -107,7 +107,7 @@ def follow(record: FleetRecord, found: signature.Readings,
     """
     length = 0.0 if record.time is None else min(
         max(0.0, now - record.time), rates.LONGEST_S)
-    hosts = dict(record.hosts)
+    hosts = {}
     common = []
     for class_name, names in classes.items():
         ranks = {sign: sorted(found[name][sign].score for name in names
@@ -116,14 +116,14 @@ def follow(record: FleetRecord, found: signature.Readings,
         common += [f'{class_name}: {sign}' for sign, scores in ranks.items()
                    if _find_peers(scores) >= 1]
         for name in names:
+            if name in record.hosts:
+                hosts[name] = record.hosts[name]
             if name in found:
                 hosts[name] = _follow_host(
                     hosts.get(name, HostRecord(since=now)), found[name],
                     ranks, now, length)
-    known = {name for names in classes.values() for name in names}
     return dataclasses.replace(
-        record, time=now, common=tuple(common),
-        hosts={name: host for name, host in hosts.items() if name in known},
+        record, time=now, common=tuple(common), hosts=hosts,
         holds=tuple(time for time in record.holds if now - time < 3600.0))
 
 

@@ -167,16 +167,14 @@ class Supervisor:
 def _compare(before: supervision.FleetRecord,
              after: supervision.FleetRecord) -> list[str]:
     """Say what has begun and what is over."""
-    lines = []
-    for name, host in after.hosts.items():
-        known = before.hosts.get(name, supervision.HostRecord(since=0.0))
-        for sign in sorted({*known.signs, *host.signs}):
-            old, new = (each.signs.get(sign, supervision.SignProgress())
-                        for each in (known, host))
-            if new.on and not old.on:
-                lines.append(f'{name}: {new.reason}')
-            elif old.on and not new.on:
-                lines.append(f'{name}: {sign} is over')
+    old, new = ({(name, sign): progress.reason
+                 for name, host in record.hosts.items()
+                 for sign, progress in host.signs.items() if progress.on}
+                for record in (before, after))
+    lines = [f'{name}: {reason}' for (name, sign), reason in new.items()
+             if (name, sign) not in old]
+    lines += [f'{name}: {sign} is over' for name, sign in old
+              if (name, sign) not in new and name in after.hosts]
     lines += [f'{each} is common now, so it is not the fault of one host'
               for each in after.common if each not in before.common]
     lines += [f'{each} is no longer common' for each in before.common

@@ -16,6 +16,7 @@ from hpcvirt.health import sampler
 from hpcvirt.model import cpuset
 
 _LONGEST_INTERVAL_S = 300
+_PORT = 9835
 
 
 class WatchHost(command.Command):
@@ -44,7 +45,7 @@ class WatchHost(command.Command):
             help='write the metrics to this file, which ends with .prom, for '
             'the textfile collector of node_exporter')
         parser.add_argument(
-            '--serve', metavar='ADDRESS', nargs='?', const='127.0.0.1:9835',
+            '--serve', metavar='ADDRESS', nargs='?', const=f'127.0.0.1:{_PORT}',
             help='serve the metrics to Prometheus on this host and port, '
             '%(const)s if none is given')
 
@@ -75,7 +76,7 @@ class WatchHost(command.Command):
         with (command.sigterm_event() as stop,
               contextlib.nullcontext() if args.serve is None
               else exporter.run_server(collector,
-                                       exporter.address(args.serve))):
+                                       exporter.address(args.serve, _PORT))):
             watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
                       args.interval, stop, export)
         return 0

@@ -51,8 +51,8 @@ def _sample_families(sample: host_sample.HostSample) -> Iterator[
         yield metrics.Family(
             f'hpcvirt_host_huge_pages{part}', f'Huge pages{part and ", free"}',
             ('cell', 'size_kib'), {
-                (str(cell), str(size_kib)): numbers[place]
-                for (cell, size_kib), numbers in sample.huge_pages.items()})
+                labels: numbers[place]
+                for labels, numbers in sample.huge_pages.items()})
     if sample.ksm_pages is not None:
         yield metrics.Family('hpcvirt_host_ksm_pages', 'Pages that KSM has '
                              'merged', (), {(): sample.ksm_pages})
