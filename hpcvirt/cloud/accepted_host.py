@@ -6,13 +6,11 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import flavors as cloud_flavors
-from hpcvirt.cloud import placement as placements
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.flavors import diff
 from hpcvirt.model import quarantine
@@ -29,7 +27,7 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
     """
 
     flavors: Mapping[str, diff.Existing]
-    placement: placements.PlacementClient
+    cloud: cloud_quarantine.Quarantine
 
     def fill(self, flavor: str, count: int, without: Collection[str],
              public_key: str) -> tuple[str, ...]:
@@ -48,11 +46,11 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
 
     def hold(self, hold: quarantine.Hold) -> None:
         """Put the host in quarantine."""
-        self._quarantine().hold(self.owner, hold)
+        self.cloud.hold(self.owner, hold)
 
     def release(self, holder: str) -> None:
         """End the quarantine by one holder."""
-        self._quarantine().release(self.owner, holder)
+        self.cloud.release(self.owner, holder)
 
     def set_traits(self, earned: Iterable[str], of: Collection[str]) -> None:
         """Give the host the traits that it has earned, and no others.
@@ -60,25 +58,22 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
         :param of: all traits that a host can earn
         """
         for provider in compute_hosts.find_providers(self.nova, self.owner):
-            self.placement.change_traits(provider, earned,
-                                         set(of) - set(earned))
-
-    def _quarantine(self) -> cloud_quarantine.Quarantine:
-        return cloud_quarantine.Quarantine(self.nova, self.placement)
+            self.cloud.placement.change_traits(
+                provider, earned, set(of) - set(earned))
 
 
-def find(nova: Any, placement: placements.PlacementClient, host: str,
+def find(cloud: cloud_quarantine.Quarantine, host: str,
          flavors: Iterable[str], image: str, network: str) -> AcceptedHost:
     """Look up the flavors, image and network, and check that a host is free.
 
-    :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :raises InvalidInput: if the host is not free, or a flavor is missing
     :raises Unreachable: if the cloud does not answer, or has no such image
         or network
     """
-    existing = {each.flavor.name: each for each in cloud_flavors.read(nova)}
-    accepted = AcceptedHost(nova, MARK, host, flavors=existing,
-                            placement=placement)
+    existing = {each.flavor.name: each
+                for each in cloud_flavors.read(cloud.nova)}
+    accepted = AcceptedHost(cloud.nova, MARK, host, flavors=existing,
+                            cloud=cloud)
     accepted.check_host(host)
     for flavor in flavors:
         if flavor not in existing:

@@ -2,6 +2,7 @@
 
 """Find the resource providers of a compute host, which are its nodes."""
 
+import contextlib
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
@@ -22,7 +23,11 @@ def find_providers(nova: Any, host: str) -> tuple[str, ...]:
     """
     with session.one_line_errors():
         # The name of the node usually contains that of the host.
-        found = (_of_host(_alike(nova, host), host)
+        alike = ()
+        with contextlib.suppress(nova_exceptions.BadRequest,
+                                 nova_exceptions.NotFound):
+            alike = nova.hypervisors.search(host, detailed=True)
+        found = (_of_host(alike, host)
                  or _of_host(session.list_all(nova.hypervisors), host))
     if not found:
         raise exception.InvalidInput(
@@ -33,10 +38,3 @@ def find_providers(nova: Any, host: str) -> tuple[str, ...]:
 def _of_host(hypervisors: Any, host: str) -> tuple[str, ...]:
     return tuple(each.id for each in hypervisors
                  if each.service['host'] == host)
-
-
-def _alike(nova: Any, host: str) -> Any:
-    try:
-        return nova.hypervisors.search(host, detailed=True)
-    except (nova_exceptions.BadRequest, nova_exceptions.NotFound):
-        return ()

@@ -170,13 +170,10 @@ def _follow_host(host: HostRecord, scores: Mapping[str, signature.SignScore],
 def _find_usual(learned: Mapping[int, Mapping[int, float]], day: int,
                 hour: int) -> float:
     """Find what was reached on two days, at this hour or the next ones."""
-    best = 0.0
-    for near in (hour - 1, hour, hour + 1):
-        past = sorted(score for old, score in learned.get(
-            near % 24, {}).items() if 0 < day - old <= DAYS)
-        if len(past) > 1:
-            best = max(best, past[-2])
-    return best
+    pasts = (sorted(score for old, score in learned.get(near % 24, {}).items()
+                    if 0 < day - old <= DAYS)
+             for near in (hour - 1, hour, hour + 1))
+    return max((past[-2] for past in pasts if len(past) > 1), default=0.0)
 
 
 def _advance(sign: signature.Sign, before: SignProgress,

@@ -112,16 +112,12 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         with extras.bench():
             from hpcvirt.acceptance import records
             from hpcvirt.cloud import accepted_host
-            from hpcvirt.cloud import placement
-            from hpcvirt.cloud import session
         args = parsed_args
         records.check_host(args.host)
         asked, wanted, own_bounds = _read(args)
-        nova = cloud_arguments.connect(args)
         host = accepted_host.find(
-            nova, placement.PlacementClient(session.placement(args.os_cloud)),
-            args.host, [part.flavor for part in asked.parts], args.image,
-            args.network)
+            cloud_arguments.connect_quarantine(args), args.host,
+            [part.flavor for part in asked.parts], args.image, args.network)
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(
                 _steps(args, asked, host.left())))

@@ -120,10 +120,8 @@ def read_findings(path: str) -> tuple[finding.Finding, ...]:
     plain = serialization.json_value(
         input_file.content(path, _MAX_BYTES), where)
     serialization.require_version(plain, _SCHEMA_VERSION, where)
-    found = plain.get('findings') if isinstance(plain, dict) else None
-    if not isinstance(found, list) or 'checked' not in plain:
+    if not {'findings', 'checked'} <= plain.keys():
         raise exception.InvalidInput(
             where, 'is not the output of "hpcvirt host audit --format json"')
-    return tuple(serialization.load(
-        finding.Finding, item, f'{where}: finding {number}')
-        for number, item in enumerate(found, 1))
+    return serialization.load(tuple[finding.Finding, ...], plain['findings'],
+                              f'{where}: findings')
