@@ -45,7 +45,8 @@ class WatchHost(command.Command):
             help='write the metrics to this file, which ends with .prom, for '
             'the textfile collector of node_exporter')
         parser.add_argument(
-            '--serve', metavar='ADDRESS', nargs='?', const=f'127.0.0.1:{_PORT}',
+            '--serve', metavar='ADDRESS', nargs='?',
+            const=f'127.0.0.1:{_PORT}',
             help='serve the metrics to Prometheus on this host and port, '
             '%(const)s if none is given')
 
