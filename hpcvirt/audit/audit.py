@@ -2,6 +2,7 @@
 
 """Audit a host: apply all rules to its facts."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -9,9 +10,9 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.audit import costs
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
 from hpcvirt.audit import rule as rules
+from hpcvirt.audit.reading.host import HostFacts
 from hpcvirt.audit.rules import cpu
 from hpcvirt.audit.rules import devices
 from hpcvirt.audit.rules import hardware
@@ -61,17 +62,14 @@ class Audit:
                        for item in self.findings)
 
 
-def audit(facts: facts_module.Facts,
+def audit(facts: HostFacts,
           profile: profiles.Profile | None = None) -> Audit:
     """Audit a host.
 
     :param profile: the profile for which the host should be configured; None
         to judge it by itself
     """
-    parked = fact.fact(lambda: rules.AuditSubject(facts).parked)
-    plan = (None if profile is None
-            or (parked and not isinstance(parked, fact.UnknownFact))
-            else _plan(facts, profile))
+    plan = fact.fact(lambda: _plan(facts, profile))
     subject = rules.AuditSubject(
         facts, profile, plan.hosts[0] if isinstance(plan, plans.Plan)
         else plan)
@@ -125,15 +123,18 @@ def counts(audit: Audit) -> Mapping[finding.Severity, int]:
             for severity in finding.ORDER}
 
 
-def _plan(facts: facts_module.Facts, profile: profiles.Profile,
-          ) -> plans.Plan | fact.UnknownFact:
-    if isinstance(facts.host, fact.UnknownFact):
-        return facts.host
+def _plan(facts: HostFacts,
+          profile: profiles.Profile | None) -> plans.Plan | None:
+    if profile is None:
+        return None
+    with contextlib.suppress(fact.NotKnown):
+        if rules.AuditSubject(facts).parked:
+            return None
     try:
         return planner.plan([facts.host], profile)
     except exception.InvalidInput as exc:
-        return fact.UnknownFact('the plan of this host with the profile',
-                                exc.what)
+        raise fact.NotKnown('the plan of this host with the profile',
+                            exc.what) from exc
 
 
 def _unknown(item: fact.UnknownFact, codes: Sequence[str]) -> finding.Finding:

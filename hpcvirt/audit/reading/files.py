@@ -17,7 +17,9 @@ from collections.abc import Mapping
 from hpcvirt import exception
 from hpcvirt.audit import fact
 from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import capture
+from hpcvirt.topology import sysfs
 from hpcvirt.topology import sysfs_tree
 
 #: How the kernel writes an empty list of CPUs.
@@ -32,7 +34,9 @@ class Files:
     """
 
     def __init__(self, root: pathlib.Path) -> None:
+        self._root = root
         self._tree = sysfs_tree.SysfsTree(root)
+        self._topology: host_model.Host | fact.UnknownFact | None = None
         self.is_running = self._tree.is_running
         self._list = (None if self._tree.is_mounted else
                       capture.CaptureList(self._tree.text(capture.LIST) or ''))
@@ -43,6 +47,19 @@ class Files:
             return self._tree.host_name()
         except exception.InvalidInput:
             return 'host'
+
+    def topology(self) -> host_model.Host:
+        """Read the topology, once."""
+        if self._topology is None:
+            self._topology = fact.fact(self._read_topology)
+        return fact.unwrap(self._topology)
+
+    def _read_topology(self) -> host_model.Host:
+        try:
+            return sysfs.read(self._root)
+        except exception.InvalidInput as exc:
+            where = exc.where.removeprefix(str(self._root).rstrip('/'))
+            raise fact.NotKnown(where or 'the topology', exc.what) from exc
 
     def text(self, name: str, anchor: str,
              owners: Collection[int] | None = None) -> str | None:
@@ -170,7 +187,7 @@ class Files:
 
 def make_unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:
     """Make the error of a file without usable content."""
-    return fact.NotKnown(fact.UnknownFact(f'/{name}', problem))
+    return fact.NotKnown(f'/{name}', problem)
 
 
 def parse_cpus(text: str, name: str) -> frozenset[int]:

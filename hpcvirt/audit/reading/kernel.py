@@ -2,6 +2,7 @@
 
 """Read the facts of the kernel and of the programs beside the guests."""
 
+import dataclasses
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,14 +10,13 @@ from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt import printable
-from hpcvirt.audit import facts
-from hpcvirt.audit.fact import fact
 from hpcvirt.audit.reading import files as files_module
+from hpcvirt.audit.reading.facts import Fact
+from hpcvirt.audit.reading.facts import FactGroup
+from hpcvirt.audit.reading.files import Files
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
 from hpcvirt.topology import bitmap
-
-Files = files_module.Files
 
 _CPU = 'sys/devices/system/cpu'
 _IRQ = 'proc/irq'
@@ -52,29 +52,34 @@ _OF_INTERRUPT = frozenset({
     'smp_affinity', 'smp_affinity_list', 'spurious'})
 
 
-def read(files: Files) -> facts.KernelFacts:
-    """Read the kernel."""
-    return facts.KernelFacts(
-        release=fact(lambda: files.need('proc/sys/kernel/osrelease')),
-        command_line=fact(lambda: command_line(files.need('proc/cmdline'))),
-        has_kvm=fact(lambda: _has_kvm(files)),
-        nested_paging=fact(lambda: _nested(files)[1]),
-        nested_parameter=fact(lambda: _nested(files)[0]),
-        isolated=fact(lambda: _cpus(files, 'isolated')),
-        nohz_full=fact(lambda: _cpus(files, 'nohz_full')),
-        running=fact(lambda: frozenset(_running(files))),
-        watched_cpus=fact(lambda: files_module.parse_cpus(
-            files.setting(_WATCHED) or '', _WATCHED)),
-        worker_cpus=fact(lambda: _worker_cpus(files)),
-        interrupts=fact(lambda: tuple(_interrupts(files))),
-        banned_cpus=fact(lambda: _banned_cpus(files)),
-        programs=fact(lambda: _programs(files)),
-        vulnerabilities=fact(lambda: _vulnerabilities(files)),
-        has_tuned=fact(lambda: any(
-            files.text(f'etc/tuned/{name}', 'etc') is not None
-            for name in _TUNED)),
-        tuned_profile=fact(lambda: files.text(
-            'etc/tuned/active_profile', 'etc') or None))
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A device interrupt.
+
+    :ivar name: of the driver or queue; empty if nothing uses it
+    :ivar allowed: the CPUs that may be chosen for it
+    :ivar effective: the CPUs that get it, None on a kernel that does not say
+    """
+
+    number: int
+    name: str
+    allowed: frozenset[int]
+    effective: frozenset[int] | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Program:
+    """A program or a thread of the kernel that runs beside the guests.
+
+    :ivar cpus: the CPUs on which any of its threads may run
+    :ivar unit: the uppermost control group, such as ``system.slice``; empty
+        if it has none
+    """
+
+    name: str
+    cpus: frozenset[int]
+    unit: str
+    is_kernel: bool = False
 
 
 def command_line(text: str) -> tuple[str, ...]:
@@ -117,7 +122,7 @@ def _worker_cpus(files: Files) -> frozenset[int]:
         raise files_module.make_unknown(_WORKERS, exc.what) from exc
 
 
-def _running(files: Files) -> Iterator[facts.Program]:
+def _running(files: Files) -> Iterator[Program]:
     numbers = files.names('proc', 'proc')
     if '1' not in numbers:  # hidepid of /proc
         raise files_module.make_unknown(
@@ -150,7 +155,7 @@ def _running(files: Files) -> Iterator[facts.Program]:
         unit = re.search('^0::/([^/\n]*)', groups, re.MULTILINE)
         if not is_kernel or (len(cpus) > 1
                              and _can_move(files, f'{here}/stat')):
-            yield facts.Program(printable.one_line(name[1]), cpus,
+            yield Program(printable.one_line(name[1]), cpus,
                                 unit[1] if unit else '', is_kernel)
 
 
@@ -162,7 +167,7 @@ def _can_move(files: Files, stat: str) -> bool:
             and not int(fields[6]) & _NO_SETAFFINITY)
 
 
-def _interrupts(files: Files) -> Iterator[facts.Interrupt]:
+def _interrupts(files: Files) -> Iterator[Interrupt]:
     for number in files.names(_IRQ, _IRQ):
         if not re.fullmatch('[0-9]{1,9}', number):
             continue
@@ -171,7 +176,7 @@ def _interrupts(files: Files) -> Iterator[facts.Interrupt]:
                    if name not in _OF_INTERRUPT]
         allowed = files.cpus(f'{here}/smp_affinity_list', _IRQ)
         if actions and allowed:
-            yield facts.Interrupt(
+            yield Interrupt(
                 int(number), ', '.join(actions), allowed,
                 files.cpus(f'{here}/effective_affinity_list', _IRQ))
 
@@ -219,3 +224,45 @@ def _vulnerabilities(files: Files) -> Mapping[str, str]:
     here = f'{_CPU}/vulnerabilities'
     return {name: files.need(f'{here}/{name}')
             for name in files.names(here, _CPU)}
+
+
+class KernelFacts(FactGroup):
+    """The kernel, and the programs that run beside the guests."""
+
+    release = Fact(Files.need, 'proc/sys/kernel/osrelease')
+    #: The parameters, each NAME or NAME=VALUE, in order.
+    command_line = Fact(lambda files: command_line(
+        files.need('proc/cmdline')))
+    #: Whether KVM can run guests.
+    has_kvm = Fact(_has_kvm)
+    #: Whether KVM uses EPT, NPT or the like; None if KVM is not loaded or its
+    #: architecture always has it.
+    nested_paging = Fact(lambda files: _nested(files)[1])
+    #: ``kvm_intel.ept``, or None likewise.
+    nested_parameter = Fact(lambda files: _nested(files)[0])
+    isolated = Fact(_cpus, 'isolated')
+    nohz_full = Fact(_cpus, 'nohz_full')
+    #: All programs but guests, and the threads of the kernel that can be kept
+    #: on other CPUs than they may use.
+    running = Fact(lambda files: frozenset(_running(files)))
+    #: The CPUs that the watchdogs watch; none without watchdogs.
+    watched_cpus = Fact(lambda files: files_module.parse_cpus(
+        files.setting(_WATCHED) or '', _WATCHED))
+    #: Those of unbound work of the kernel, likewise.
+    worker_cpus = Fact(_worker_cpus)
+    #: Without those of single CPUs.
+    interrupts = Fact(lambda files: tuple(_interrupts(files)))
+    #: The CPUs to which irqbalance gives no interrupts by its configuration,
+    #: None if that names none.
+    banned_cpus = Fact(_banned_cpus)
+    #: The names of all programs that root runs.
+    programs = Fact(_programs)
+    #: Name -> state, as the kernel words it.
+    vulnerabilities = Fact(_vulnerabilities)
+    #: Whether TuneD is installed.
+    has_tuned = Fact(lambda files: any(
+        files.text(f'etc/tuned/{name}', 'etc') is not None
+        for name in _TUNED))
+    #: None without an active profile.
+    tuned_profile = Fact(lambda files: files.text(
+        'etc/tuned/active_profile', 'etc') or None)

@@ -2,8 +2,6 @@
 
 """The audit of a host: what is clean, what is unknown."""
 
-import dataclasses
-
 from hpcvirt import bibliography
 from hpcvirt.audit import audit
 from hpcvirt.audit import costs
@@ -40,15 +38,15 @@ class AuditTest(audited.Case):
         silent = set()
         for part in ('cpu', 'memory', 'kernel', 'devices', 'hardware'):
             group = getattr(audited.GOOD, part)
-            for field in dataclasses.fields(group):
-                facts = self.but(**{part: {field.name: LOST}})
+            for name in audited.values(group):
+                facts = self.but(**{part: {name: LOST}})
                 result = audit.audit(facts, audited.PROFILE)
                 if result.findings:
                     self.assertFalse(result.is_clean)
                     self.assertEqual([finding.Severity.UNKNOWN], [
                         item.severity for item in result.findings])
                 else:
-                    silent.add(field.name)
+                    silent.add(name)
         # They matter where another fact is bad: with deep idle states, a
         # driver without turbo switch, nested paging off and so on. Firmware
         # is only compared between hosts.
@@ -68,7 +66,7 @@ class AuditTest(audited.Case):
             self.assertIn(audit.UNKNOWN, self.codes(facts))
 
     def test_one_unknown_file_is_one_finding(self):
-        facts = dataclasses.replace(audited.GOOD, nova=LOST)
+        facts = audited.replace(audited.GOOD, nova=LOST)
         item, = audit.audit(facts).findings
         self.assertEqual('/the/file: cannot be read (Permission denied)',
                          item.found)
@@ -77,7 +75,7 @@ class AuditTest(audited.Case):
         self.assertEqual(('# run the audit as root',), item.change)
 
     def test_without_topology_the_rules_that_need_none_answer(self):
-        facts = dataclasses.replace(audited.GOOD, host=LOST)
+        facts = audited.replace(audited.GOOD, host=LOST)
         result = audit.audit(facts, audited.PROFILE)
         self.assertFalse(result.is_clean)
         for code in ('swap', 'kvm', 'governor', 'tuned'):
