@@ -78,42 +78,27 @@ def audit(facts: HostFacts,
     silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
     for rule in RULES:
-        violations, unknown = _apply(rule, subject)
-        for item in violations:
-            cost = item.cost or costs.BY_RULE.get(rule.code)
-            severity = item.severity or rule.severity
-            percents[severity, rule.code] = max(
-                cost.percent if cost else 0,
-                percents.get((severity, rule.code), 0))
-            found.append(finding.Finding(
-                rule.code, severity, item.found, item.expected, rule.why,
-                rule.sources, item.change,
-                '' if severity is finding.Severity.UNKNOWN
-                else str(cost or costs.NOT_MEASURED)))
-        if unknown is None:
+        try:
+            for item in rule.find(subject):
+                cost = item.cost or costs.BY_RULE.get(rule.code)
+                severity = item.severity or rule.severity
+                percents[severity, rule.code] = max(
+                    cost.percent if cost else 0,
+                    percents.get((severity, rule.code), 0))
+                found.append(finding.Finding(
+                    rule.code, severity, item.found, item.expected, rule.why,
+                    rule.sources, item.change,
+                    '' if severity is finding.Severity.UNKNOWN
+                    else str(cost or costs.NOT_MEASURED)))
             checked.append(rule.code)
-        else:
-            silent.setdefault(unknown, []).append(rule.code)
+        except fact.NotKnown as exc:  # what was found before still counts
+            silent.setdefault(exc.unknown, []).append(rule.code)
     found += [_unknown(item, codes) for item, codes in silent.items()]
     found.sort(key=lambda item: (
         finding.ORDER.index(item.severity),
         -percents.get((item.severity, item.code), 0), item.code))
     return Audit(facts.name, tuple(found), tuple(checked),
         plan.warnings if isinstance(plan, plans.Plan) else ())
-
-
-def _apply(rule: rules.Rule, subject: rules.AuditSubject,
-           ) -> tuple[list[rules.Violation], fact.UnknownFact | None]:
-    """Apply a rule; violations found before an unknown fact count."""
-    found: list[rules.Violation] = []
-    violations = rule.find(subject)
-    while True:
-        try:
-            found.append(next(violations))
-        except StopIteration:
-            return found, None
-        except fact.NotKnown as exc:
-            return found, exc.unknown
 
 
 def counts(audit: Audit) -> Mapping[finding.Severity, int]:

@@ -22,7 +22,6 @@ from hpcvirt.audit import fact
 from hpcvirt.audit import finding
 from hpcvirt.audit import report
 from hpcvirt.audit.reading.cpu import Frequency
-from hpcvirt.audit.reading.cpu import IdleState
 from hpcvirt.audit.reading.host import HostFacts
 from hpcvirt.audit.reading.memory import HugePagePool
 from hpcvirt.audit.reading.memory import Ksm
@@ -140,8 +139,8 @@ def _format(value: object) -> str:
             return 'none'
         case Ksm():
             return str(value.run)
-        case IdleState():
-            return value.name
+        case str(name), int():  # an idle state
+            return name
         case Frequency():
             return ' '.join(filter(None, (value.driver, value.governor,
                                           value.preference)))

@@ -29,19 +29,6 @@ _HYPERVISORS = re.compile('QEMU|KVM|VMware|Xen|Virtual Machine|OpenStack',
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class IdleState:
-    """A C-state of a CPU.
-
-    :ivar latency_us: the time it takes to leave the state
-    :ivar cpus: the CPUs that may enter it
-    """
-
-    name: str
-    latency_us: int
-    cpus: frozenset[int]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Frequency:
     """The frequency scaling of CPUs.
 
@@ -101,7 +88,7 @@ def _frequencies(files: Files) -> tuple[Frequency, ...]:
         files.flag(f'{here}/boost', here)) for here, cpus in policies(files))
 
 
-def _idle_states(files: Files) -> tuple[IdleState, ...]:
+def _idle_states(files: Files) -> Mapping[tuple[str, int], frozenset[int]]:
     cpus: dict[tuple[str, int], set[int]] = {}
     for cpu in sorted(files.topology().cpus):
         here = f'{_CPU}/cpu{cpu}/cpuidle'
@@ -114,8 +101,7 @@ def _idle_states(files: Files) -> tuple[IdleState, ...]:
                     and (limit_us is None or latency_us <= limit_us)):
                 cpus.setdefault((files.need(f'{here}/{state}/name'),
                                  latency_us), set()).add(cpu)
-    return tuple(IdleState(name, latency_us, frozenset(members))
-                 for (name, latency_us), members in cpus.items())
+    return {state: frozenset(members) for state, members in cpus.items()}
 
 
 def _own_limit_us(files: Files, cpu: int) -> int | None:
@@ -159,6 +145,8 @@ class CpuFacts(FactGroup):
     no_turbo = Fact(Files.flag, f'{_CPU}/intel_pstate/no_turbo', _CPU)
     #: Of cpufreq, None without such a switch.
     boost = Fact(Files.flag, f'{_CPU}/cpufreq/boost', _CPU)
+    #: The name of a C-state, and the microseconds that it takes to leave it ->
+    #: the CPUs that may enter it.
     idle_states = Fact(_idle_states)
     #: The longest exit latency that a program allows at present, None if no
     #: program limits it.

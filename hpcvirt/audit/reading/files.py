@@ -8,11 +8,12 @@ that it was looked for (:mod:`hpcvirt.topology.capture`). Otherwise nothing is
 known. A file that cannot be read raises NotKnown.
 """
 
+import contextlib
 import pathlib
 import re
 import sys
 from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.audit import fact
@@ -64,10 +65,8 @@ class Files:
     def text(self, name: str, anchor: str,
              owners: Collection[int] | None = None) -> str | None:
         """Read a file."""
-        try:
+        with explain(name):
             text = self._tree.text(name, owners)
-        except exception.InvalidInput as exc:
-            raise make_unknown(name, exc.what) from exc
         if text is None:
             self._require_absence(name, anchor)
         return text
@@ -84,11 +83,9 @@ class Files:
     def has(self, name: str) -> bool:
         """Whether a file is there, readable or not."""
         folder, _, last = name.rpartition('/')
-        try:
+        with explain(folder):
             if last in self._tree.names(folder):
                 return True
-        except exception.InvalidInput as exc:
-            raise make_unknown(folder, exc.what) from exc
         self._require_absence(name, 'sys')
         return False
 
@@ -108,10 +105,8 @@ class Files:
 
     def beginning(self, name: str, most: int) -> str:
         """Read no more than the beginning of a file that every host has."""
-        try:
+        with explain(name):
             text = self._tree.beginning(name, most)
-        except exception.InvalidInput as exc:
-            raise make_unknown(name, exc.what) from exc
         if text is None:
             raise make_unknown(name)
         return text
@@ -165,21 +160,17 @@ class Files:
 
     def names(self, name: str, anchor: str = 'sys') -> tuple[str, ...]:
         """List a directory; empty if it is missing."""
-        try:
+        with explain(name):
             names = self._tree.names(name)
-        except exception.InvalidInput as exc:
-            raise make_unknown(name, exc.what) from exc
         if not names or self._list is not None:
             self._require_absence(name, anchor, is_folder=True)
         return tuple(names)
 
     def exists(self, directory: str) -> bool:
         """Whether a directory is there and has anything in it."""
-        try:
+        with explain(directory):
             if self._tree.names(directory):
                 return True
-        except exception.InvalidInput as exc:
-            raise make_unknown(directory, exc.what) from exc
         if self._list is not None:
             self._require_absence(directory, directory)
         return False
@@ -190,21 +181,21 @@ def make_unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:
     return fact.NotKnown(f'/{name}', problem)
 
 
-def parse_cpus(text: str, name: str) -> frozenset[int]:
-    """Read the text of a list of CPUs."""
-    if text in _EMPTY:
-        return frozenset()
+@contextlib.contextmanager
+def explain(name: str) -> Iterator[None]:
+    """Turn what makes a file invalid into the reason for a missing fact."""
     try:
-        return cpuset.parse(text, name)
+        yield
     except exception.InvalidInput as exc:
         raise make_unknown(name, exc.what) from exc
 
 
-def amounts_kib(text: str) -> Mapping[str, int]:
-    """Read the lines ``Name: 12 kB`` of a meminfo."""
-    return {match[1]: int(match[2]) for match in re.finditer(
-        r'^(?:Node +[0-9]+ )?([\w()]+): +([0-9]{1,18})(?: kB)?$', text,
-        re.MULTILINE)}
+def parse_cpus(text: str, name: str) -> frozenset[int]:
+    """Read the text of a list of CPUs."""
+    if text in _EMPTY:
+        return frozenset()
+    with explain(name):
+        return cpuset.parse(text, name)
 
 
 def _whole(text: str, name: str) -> int:

@@ -6,9 +6,7 @@ import dataclasses
 import re
 import shlex
 from collections.abc import Iterator
-from collections.abc import Mapping
 
-from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading.facts import Fact
@@ -19,6 +17,7 @@ from hpcvirt.model import cpuset
 from hpcvirt.topology import bitmap
 
 _CPU = 'sys/devices/system/cpu'
+_VULNERABILITIES = f'{_CPU}/vulnerabilities'
 _IRQ = 'proc/irq'
 _MODULE = 'sys/module'
 _WATCHED = 'proc/sys/kernel/watchdog_cpumask'
@@ -57,14 +56,12 @@ class Interrupt:
     """A device interrupt.
 
     :ivar name: of the driver or queue; empty if nothing uses it
-    :ivar allowed: the CPUs that may be chosen for it
-    :ivar effective: the CPUs that get it, None on a kernel that does not say
+    :ivar cpus: those that get it, or may get it if the kernel does not say
     """
 
     number: int
     name: str
-    allowed: frozenset[int]
-    effective: frozenset[int] | None
+    cpus: frozenset[int]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,11 +79,9 @@ class Program:
     is_kernel: bool = False
 
 
-def command_line(text: str) -> tuple[str, ...]:
-    """Divide the kernel command line; quotes hold spaces.
-
-    Words after ``--`` are for init.
-    """
+def _command_line(files: Files) -> tuple[str, ...]:
+    """Divide the parameters; quotes hold spaces, and after -- is for init."""
+    text = files.need('proc/cmdline')
     try:
         words = shlex.split(text)
     except ValueError:  # a quote without an end
@@ -101,13 +96,12 @@ def _has_kvm(files: Files) -> bool:
         _MODULE, _MODULE))
 
 
-def _nested(files: Files) -> tuple[str | None, bool | None]:
-    """Read the parameter for nested paging, and its value."""
+def _nested_paging(files: Files) -> tuple[str, bool] | None:
     for module, name in _NESTED.items():
         value = files.flag(f'{_MODULE}/{module}/parameters/{name}', _MODULE)
         if value is not None:
             return f'{module}.{name}', value
-    return None, None
+    return None
 
 
 def _cpus(files: Files, name: str) -> frozenset[int]:
@@ -115,11 +109,9 @@ def _cpus(files: Files, name: str) -> frozenset[int]:
 
 
 def _worker_cpus(files: Files) -> frozenset[int]:
-    try:
+    with files_module.explain(_WORKERS):
         return bitmap.members(files.setting(_WORKERS) or '0',
                               range(cpuset.MAX_CPU + 1), _WORKERS)
-    except exception.InvalidInput as exc:
-        raise files_module.make_unknown(_WORKERS, exc.what) from exc
 
 
 def _running(files: Files) -> Iterator[Program]:
@@ -176,9 +168,9 @@ def _interrupts(files: Files) -> Iterator[Interrupt]:
                    if name not in _OF_INTERRUPT]
         allowed = files.cpus(f'{here}/smp_affinity_list', _IRQ)
         if actions and allowed:
-            yield Interrupt(
-                int(number), ', '.join(actions), allowed,
-                files.cpus(f'{here}/effective_affinity_list', _IRQ))
+            cpus = files.cpus(f'{here}/effective_affinity_list', _IRQ)
+            yield Interrupt(int(number), ', '.join(actions),
+                            allowed if cpus is None else cpus)
 
 
 def _banned_cpus(files: Files) -> frozenset[int] | None:
@@ -220,26 +212,17 @@ def _programs(files: Files) -> frozenset[str]:
     return frozenset(found) - {''}
 
 
-def _vulnerabilities(files: Files) -> Mapping[str, str]:
-    here = f'{_CPU}/vulnerabilities'
-    return {name: files.need(f'{here}/{name}')
-            for name in files.names(here, _CPU)}
-
-
 class KernelFacts(FactGroup):
     """The kernel, and the programs that run beside the guests."""
 
     release = Fact(Files.need, 'proc/sys/kernel/osrelease')
     #: The parameters, each NAME or NAME=VALUE, in order.
-    command_line = Fact(lambda files: command_line(
-        files.need('proc/cmdline')))
+    command_line = Fact(_command_line)
     #: Whether KVM can run guests.
     has_kvm = Fact(_has_kvm)
-    #: Whether KVM uses EPT, NPT or the like; None if KVM is not loaded or its
-    #: architecture always has it.
-    nested_paging = Fact(lambda files: _nested(files)[1])
-    #: ``kvm_intel.ept``, or None likewise.
-    nested_parameter = Fact(lambda files: _nested(files)[0])
+    #: ``kvm_intel.ept`` or ``kvm_amd.npt``, and whether KVM uses it; None if
+    #: KVM is not loaded or its architecture always has nested paging.
+    nested_paging = Fact(_nested_paging)
     isolated = Fact(_cpus, 'isolated')
     nohz_full = Fact(_cpus, 'nohz_full')
     #: All programs but guests, and the threads of the kernel that can be kept
@@ -258,7 +241,9 @@ class KernelFacts(FactGroup):
     #: The names of all programs that root runs.
     programs = Fact(_programs)
     #: Name -> state, as the kernel words it.
-    vulnerabilities = Fact(_vulnerabilities)
+    vulnerabilities = Fact(lambda files: {
+        name: files.need(f'{_VULNERABILITIES}/{name}')
+        for name in files.names(_VULNERABILITIES, _CPU)})
     #: Whether TuneD is installed.
     has_tuned = Fact(lambda files: any(
         files.text(f'etc/tuned/{name}', 'etc') is not None

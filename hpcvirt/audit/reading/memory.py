@@ -55,10 +55,12 @@ def _amount_mib(files: Files, name: str) -> int:
 
 
 def _field_kib(files: Files, file: str, name: str) -> int:
-    amounts = files_module.amounts_kib(files.need(file))
-    if name not in amounts:
+    match = re.search(
+        rf'^(?:Node +[0-9]+ )?{re.escape(name)}: +([0-9]{{1,18}})(?: kB)?$',
+        files.need(file), re.MULTILINE)
+    if match is None:
         raise files_module.make_unknown(file, f'has no valid {name}')
-    return amounts[name]
+    return int(match[1])
 
 
 def _nodes(files: Files) -> list[int]:

@@ -97,18 +97,18 @@ def _turbo(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _idle(subject: AuditSubject) -> Iterator[Violation]:
-    deep = [state for state in subject.facts.cpu.idle_states
-            if state.latency_us > MAX_LATENCY_US]
+    cpu = subject.facts.cpu
+    deep = {state: cpus for state, cpus in cpu.idle_states.items()
+            if state[1] > MAX_LATENCY_US}
     if not deep:
         return
-    limit = subject.facts.cpu.wake_limit_us
+    limit = cpu.wake_limit_us
     if limit is not None and limit <= MAX_LATENCY_US:
         return
-    cpus = frozenset().union(*(state.cpus for state in deep))
-    worst = max(deep, key=lambda state: state.latency_us)
+    name, latency_us = max(deep, key=lambda state: state[1])
     yield Violation(
-        f'{cpu_words(cpus)} may enter {worst.name}, which takes '
-        f'{worst.latency_us} us to leave',
+        f'{cpu_words(frozenset().union(*deep.values()))} may enter {name}, '
+        f'which takes {latency_us} us to leave',
         f'no state that takes more than {MAX_LATENCY_US} us to leave',
         (f'cpupower idle-set -D {MAX_LATENCY_US}',
          f'# lasting: a tuned profile with force_latency={MAX_LATENCY_US}'))

@@ -11,7 +11,6 @@ from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
-from hpcvirt.topology import hardware_state
 
 #: The part of their highest frequency that CPUs should at least be allowed.
 MIN_FREQUENCY_PERCENT = 90
@@ -98,25 +97,22 @@ def _channels(subject: AuditSubject) -> Iterator[Violation]:
 def _links(subject: AuditSubject) -> Iterator[Violation]:
     if subject.facts.cpu.is_guest:
         return  # Nobody knows what the host of this machine shows.
-    for item in subject.facts.hardware.links:
-        yield from _judge(item)
-
-
-def _judge(item: hardware_state.PcieLink) -> Iterator[Violation]:
-    (speed, lanes), (lacks_speed, lacks_lanes) = item.best, item.lacks
     change = (('# lspci -vv; reseat the card, try another riser or slot, look '
                'for a speed that is set in the firmware'),)
-    if lacks_lanes:
-        yield Violation(f'{item.address} has {item.now[1]} of {lanes} lanes',
-                        'what card and slot can have', change)
-    elif lacks_speed:
-        yield Violation(
-            f'{item.address} has {item.now[0]:g} of {speed:g} GT/s',
-            'what card and slot can have', change)
-    elif lanes < item.card[1]:
-        yield Violation(f'{item.address} has {item.card[1]} lanes, its slot '
-                        f'{lanes}', 'a slot with as many lanes', (),
-                        Severity.NOTE)
+    for item in subject.facts.hardware.links:
+        (speed, lanes), (lacks_speed, lacks_lanes) = item.best, item.lacks
+        if lacks_lanes:
+            yield Violation(
+                f'{item.address} has {item.now[1]} of {lanes} lanes',
+                'what card and slot can have', change)
+        elif lacks_speed:
+            yield Violation(
+                f'{item.address} has {item.now[0]:g} of {speed:g} GT/s',
+                'what card and slot can have', change)
+        elif lanes < item.card[1]:
+            yield Violation(
+                f'{item.address} has {item.card[1]} lanes, its slot {lanes}',
+                'a slot with as many lanes', (), Severity.NOTE)
 
 
 RULES = (

@@ -5,10 +5,8 @@
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
 
 from hpcvirt.audit.finding import Severity
-from hpcvirt.audit.reading.kernel import Interrupt
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import join_first
@@ -108,20 +106,14 @@ def _callbacks(subject: AuditSubject) -> Iterator[Violation]:
             Severity.WARNING if covered & subject.guests else Severity.NOTE)
 
 
-def _disturbing(subject: AuditSubject) -> Sequence[Interrupt]:
-    return [item for item in subject.facts.kernel.interrupts
-            if not _OWN.match(item.name) and subject.guests & (
-                item.allowed if item.effective is None else item.effective)]
-
-
 def _interrupts(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
-    found = _disturbing(subject)
+    found = [item for item in subject.facts.kernel.interrupts
+             if not _OWN.match(item.name) and item.cpus & subject.guests]
     if found:
-        cpus = frozenset().union(*(
-            item.allowed if item.effective is None else item.effective
-            for item in found)) & subject.guests
+        cpus = subject.guests.intersection(
+            cpu for item in found for cpu in item.cpus)
         named = join_first([f'{item.name} ({item.number})' for item in found])
         numbers = ' '.join(str(item.number) for item in found)
         others = cpuset.render(subject.others)

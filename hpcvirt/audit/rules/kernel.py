@@ -47,9 +47,8 @@ def _kvm(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _nested(subject: AuditSubject) -> Iterator[Violation]:
-    kernel = subject.facts.kernel
-    if kernel.nested_paging is False:
-        parameter = kernel.nested_parameter or ''
+    parameter, is_on = subject.facts.kernel.nested_paging or ('', True)
+    if not is_on:
         module, _, name = parameter.partition('.')
         yield Violation(
             f'nested paging is off ({parameter} is 0)', 'on',

@@ -130,8 +130,7 @@ def _pages_words(pages: dict[tuple[int, int], int]) -> str:
 
 
 def _packing(subject: AuditSubject) -> Iterator[Violation]:
-    nova = subject.nova
-    if nova is None:
+    if (nova := subject.nova) is None:
         return
     packs = nova.is_true('compute', _PACK)
     if subject.profile and packs != subject.profile.pack_cells:
@@ -148,8 +147,7 @@ def _packing(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
-    nova = subject.nova
-    if nova is None:
+    if (nova := subject.nova) is None:
         return
     kind = nova.get('libvirt', 'virt_type', 'kvm')
     mode = nova.get('libvirt', 'cpu_mode', 'host-model').lower()

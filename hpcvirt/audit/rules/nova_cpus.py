@@ -23,8 +23,7 @@ def _assignment(name: str, cpus: frozenset[int]) -> tuple[str, ...]:
 
 def _valid(subject: AuditSubject) -> Iterator[Violation]:
     """Find values with which nova-compute refuses to start."""
-    nova = subject.nova
-    if nova is None:
+    if (nova := subject.nova) is None:
         return
     sets = {}
     for name in (_DEDICATED, _SHARED):

@@ -66,8 +66,9 @@ _SETTINGS = (
              'otherwise waits until a full cell frees some, although another '
              'cell has free memory', 'Linux-Vm'),
     _setting('clocksource', Severity.WARNING, _CLOCK,
-             'hpet|acpi_pm|.*jiffies|pit', 'tsc', lambda subject: not subject.facts.cpu.is_guest
-             and subject.facts.cpu.vendor, 'on an x86 host',
+             'hpet|acpi_pm|.*jiffies|pit', 'tsc', lambda subject: (
+                 not subject.facts.cpu.is_guest and subject.facts.cpu.vendor),
+             'on an x86 host',
              'other clocks are devices that must be read for each time stamp, '
              'and guests then get no fast clock', 'RHEL-RT-Timestamps'),
     _setting('nmi-watchdog', Severity.NOTE, 'proc/sys/kernel/nmi_watchdog',

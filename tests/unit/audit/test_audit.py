@@ -51,14 +51,13 @@ class AuditTest(audited.Case):
         # driver without turbo switch, nested paging off and so on. Firmware
         # is only compared between hosts.
         self.assertEqual(
-            {'firmware', 'nested_parameter', 'wake_limit_us',
+            {'firmware', 'wake_limit_us',
              'slab_unreclaimable_mib', 'total_mib'}, silent)
 
     def test_facts_that_matter_only_then_are_missed_then(self):
         for parts, code in (
-                ({'cpu': {'wake_limit_us': LOST, 'idle_states': (
-                    audited.GOOD.cpu.idle_states[0].__class__(
-                        'C6', 133, frozenset({0})),)}}, 'c-states'),
+                ({'cpu': {'wake_limit_us': LOST, 'idle_states': {
+                    ('C6', 133): frozenset({0})}}}, 'c-states'),
                 ({'kernel': {'command_line': LOST,
                              'nohz_full': frozenset()}}, 'rcu-callbacks')):
             facts = self.but(**parts)
@@ -101,8 +100,7 @@ class AuditTest(audited.Case):
     def test_the_costliest_comes_first(self):
         """Nested paging off costs ten times the time, old microcode little."""
         facts = self.but(
-            kernel={'nested_paging': False,
-                    'nested_parameter': 'kvm_intel.ept',
+            kernel={'nested_paging': ('kvm_intel.ept', False),
                     'vulnerabilities': {'old_microcode': 'Vulnerable'}},
             memory={'swap_used_mib': 9999, 'swappiness': 60})
         found = audit.audit(facts, audited.PROFILE).findings

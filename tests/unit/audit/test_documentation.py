@@ -35,8 +35,8 @@ class DocumentationTest(audited.Case):
                      'tuned_profile': 'balanced'}},
                  'n4': {'cpu': {'microcode': {
                      '0x2b000461': audited.HOST.cpus}}},
-                 'n9': {'cpu': {'idle_states': (dataclasses.replace(
-                     audited.GOOD.cpu.idle_states[0], latency_us=133),),
+                 'n9': {'cpu': {
+                     'idle_states': {('C1', 133): audited.HOST.cpus},
                      'wake_limit_us': fact.UnknownFact(
                          '/dev/cpu_dma_latency',
                          'could not be read when it was captured')}}}

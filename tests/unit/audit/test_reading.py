@@ -252,6 +252,15 @@ class ReadingTest(audited.Case):
         del amd[f'{policy}/scaling_available_frequencies']
         self.assertEqual({audit.UNKNOWN}, self.changed(amd))
 
+    def test_the_cpus_that_get_an_interrupt_or_may_get_it(self):
+        irq = 'proc/irq/24'
+        for allowed, effective, expected in (
+                ('0-15', '0', set()), ('0-15', '1', {'irq-affinity'}),
+                ('0-15', None, {'irq-affinity'}), ('0', None, set())):
+            self.assertEqual(expected, self.changed({
+                f'{irq}/smp_affinity_list': allowed,
+                f'{irq}/effective_affinity_list': effective}))
+
     def test_policies_whose_cpus_are_all_offline_are_left_out(self):
         class Parked(files_module.Files):
             def need(self, name, owners=None):
@@ -422,8 +431,8 @@ class EmulatedTest(audited.Case):
                                   in facts.devices.functions])
 
     def test_vendors_and_their_nested_paging(self):
-        self.assertEqual('kvm_amd.npt',
-                         self.read('amd-2s').kernel.nested_parameter)
+        self.assertEqual(('kvm_amd.npt', True),
+                         self.read('amd-2s').kernel.nested_paging)
         self.assertEqual('AuthenticAMD', self.read('amd-2s').cpu.vendor)
         intel = self.read('intel-2s-smt')
         self.assertEqual('GenuineIntel', intel.cpu.vendor)

@@ -7,7 +7,6 @@ import unittest
 from hpcvirt.audit import audit
 from hpcvirt.audit import fact
 from hpcvirt.audit.reading.cpu import Frequency
-from hpcvirt.audit.reading.cpu import IdleState
 from hpcvirt.audit.reading.kernel import Interrupt
 from hpcvirt.audit.reading.kernel import Program
 from hpcvirt.audit.reading.memory import Ksm
@@ -96,16 +95,15 @@ class CpuTest(audited.Case):
         for latency, limit, expected in (
                 (most, None, 0), (most + 1, None, 1), (most + 1, most, 0),
                 (most + 1, most + 1, 1)):
-            states = (IdleState('C6', latency, CPUS),)
+            states = {('C6', latency): CPUS}
             self.check('c-states', expected,
                        cpu={'idle_states': states, 'wake_limit_us': limit})
 
     def test_the_profile_of_host_config_allows_no_state_that_is_too_deep(self):
         text = audited.tree()[host_files.TUNED[0]]
         limit = int(re.search('^force_latency=(.*)$', text, re.MULTILINE)[1])
-        server = tuple(
-            IdleState(name, latency, CPUS) for name, latency
-            in (('POLL', 0), ('C1', 2), ('C1E', 10), ('C6', 133)))
+        server = dict.fromkeys((('POLL', 0), ('C1', 2), ('C1E', 10),
+                                ('C6', 133)), CPUS)
         self.check('c-states', [], cpu={'idle_states': server,
                                         'wake_limit_us': limit})
         # What virtual-host alone allows there.
@@ -296,13 +294,11 @@ class IsolationTest(audited.Case):
     def kernel(self, code, **fields):
         return self.found(code, self.but(kernel=fields))
 
-    def interrupt(self, name='eth0', allowed=ONE, effective=None):
-        return {'interrupts': (Interrupt(
-            9, name, allowed, effective),)}
+    def interrupt(self, name='eth0', cpus=ONE):
+        return {'interrupts': (Interrupt(9, name, cpus),)}
 
     def running(self, cpus, unit='system.slice', name='sshd'):
-        return {'running': frozenset({
-            Program(name, cpus, unit)})}
+        return {'running': frozenset({Program(name, cpus, unit)})}
 
     def test_programs_stay_off_dedicated_cpus(self):
         self.check('isolation', [])
@@ -393,9 +389,7 @@ class IsolationTest(audited.Case):
 
     def test_interrupts(self):
         for fields, expected in (
-                (self.interrupt(), 1), (self.interrupt(allowed=OWN), 0),
-                (self.interrupt(allowed=ALL, effective=OWN), 0),
-                (self.interrupt(allowed=ALL, effective=ONE), 1),
+                (self.interrupt(), 1), (self.interrupt(cpus=OWN), 0),
                 (self.interrupt('nvme0q3'), 0),
                 (self.interrupt('megasas0-msix12'), 0),
                 (self.interrupt('mpt3sas0-msix3'), 0),
@@ -446,9 +440,8 @@ class KernelTest(audited.Case):
         for name in ('kvm_intel.ept', 'kvm_amd.npt'):
             self.assertEqual(
                 [('warning', f'nested paging is off ({name} is 0)')],
-                self.kernel('nested-paging', nested_paging=False,
-                            nested_parameter=name))
-        for value in (True, None):
+                self.kernel('nested-paging', nested_paging=(name, False)))
+        for value in (('kvm_intel.ept', True), None):
             self.check('nested-paging', [], kernel={'nested_paging': value})
 
     def test_tuned_profiles(self):
