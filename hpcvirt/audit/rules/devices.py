@@ -15,9 +15,9 @@ from hpcvirt.flavors import profile as profiles
 def _passes_devices(subject: AuditSubject) -> bool:
     """Whether guests get devices of the host."""
     return bool(
-        subject.profile and subject.profile.devices
+        (subject.profile and subject.profile.devices)
         or any(item.count for item in subject.facts.devices.functions)
-        or subject.nova and subject.nova.all('pci', 'device_spec'))
+        or (subject.nova and subject.nova.all('pci', 'device_spec')))
 
 
 def _iommu(subject: AuditSubject) -> Iterator[Violation]:
