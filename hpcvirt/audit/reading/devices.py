@@ -2,15 +2,14 @@
 
 """Read the facts of the devices: IOMMU, virtual functions, their creators."""
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from hpcvirt.audit import facts
-from hpcvirt.audit.fact import fact
-from hpcvirt.audit.reading import files as files_module
-
-Files = files_module.Files
+from hpcvirt.audit.reading.facts import Fact
+from hpcvirt.audit.reading.facts import FactGroup
+from hpcvirt.audit.reading.files import Files
 
 _PCI = 'sys/bus/pci/devices'
 _GROUPS = 'sys/kernel/iommu_groups'
@@ -50,14 +49,17 @@ WORDS = re.compile(
 ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
 
 
-def read(files: Files) -> facts.DeviceFacts:
-    """Read the devices."""
-    return facts.DeviceFacts(
-        iommus=fact(lambda: files.names(f'{_CLASS}/iommu', _CLASS)),
-        iommu_types=fact(lambda: _iommu_types(files)),
-        functions=fact(lambda: tuple(_functions(files))),
-        creators=fact(lambda: _creators(files)),
-        firmware=fact(lambda: _firmware(files)))
+@dataclasses.dataclass(frozen=True, slots=True)
+class VirtualFunctions:
+    """The virtual functions of a device.
+
+    :ivar count: how many exist
+    :ivar cells: the cells that they say they are near to
+    """
+
+    address: str
+    count: int
+    cells: frozenset[int | None]
 
 
 def _iommu_types(files: Files) -> frozenset[str]:
@@ -66,14 +68,14 @@ def _iommu_types(files: Files) -> frozenset[str]:
     return frozenset(kind for kind in types if kind)
 
 
-def _functions(files: Files) -> Iterator[facts.VirtualFunctions]:
+def _functions(files: Files) -> Iterator[VirtualFunctions]:
     for address in files.names(_PCI, 'sys'):
         here = f'{_PCI}/{address}'
         if not files.number(f'{here}/sriov_totalvfs', here):
             continue
         links = [name for name in files.names(here, here)
                  if re.fullmatch('virtfn[0-9]+', name)]
-        yield facts.VirtualFunctions(
+        yield VirtualFunctions(
             address.lower(), files.need_number(f'{here}/sriov_numvfs'),
             frozenset(_cell(files, f'{here}/{link}') for link in links))
 
@@ -110,3 +112,21 @@ def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
                 found.setdefault(address, []).append(f'/{name}')
     return {address: tuple(dict.fromkeys(files))
             for address, files in found.items()}
+
+
+class DeviceFacts(FactGroup):
+    """The devices."""
+
+    #: Their names.
+    iommus = Fact(Files.names, f'{_CLASS}/iommu', _CLASS)
+    #: The types of the default domains of the groups: ``identity``, ``DMA``,
+    #: ``DMA-FQ``; empty on a kernel that does not say.
+    iommu_types = Fact(_iommu_types)
+    #: Of each device that supports SR-IOV.
+    functions = Fact(lambda files: tuple(_functions(files)))
+    #: Device address -> the files that create its virtual functions at boot;
+    #: ``*`` for files that name no device.
+    creators = Fact(_creators)
+    #: ``BIOS`` or the model of a device -> the version, or the versions of
+    #: several such devices.
+    firmware = Fact(_firmware)

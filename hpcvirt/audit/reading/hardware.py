@@ -2,28 +2,31 @@
 
 """Read the facts about the hardware: PCIe links, EDAC, throttling."""
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from hpcvirt.audit import facts
-from hpcvirt.audit.fact import fact
 from hpcvirt.audit.reading import cpu
 from hpcvirt.audit.reading import files as files_module
+from hpcvirt.audit.reading.facts import Fact
+from hpcvirt.audit.reading.facts import FactGroup
+from hpcvirt.audit.reading.files import Files
 from hpcvirt.topology import hardware_state
 
-Files = files_module.Files
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryController:
+    """A memory controller that EDAC watches, with its errors since the boot.
 
-def read(files: Files) -> facts.HardwareFacts:
-    """Read the hardware."""
-    return facts.HardwareFacts(
-        uptime_s=fact(lambda: _uptime_s(files)),
-        limits=fact(lambda: _limits(files)),
-        throttled=fact(lambda: _throttled(files)),
-        links=fact(lambda: tuple(hardware_state.read_links(
-            files.setting, files.names))),
-        controllers=fact(lambda: tuple(_controllers(files))))
+    :ivar channels: (type of the memory, channel) -> its MiB; empty if the
+        driver does not say
+    """
+
+    name: str
+    corrected: int
+    uncorrected: int
+    channels: Mapping[tuple[str, str], int]
 
 
 def _uptime_s(files: Files) -> int:
@@ -58,7 +61,7 @@ def _throttled(files: Files) -> int | None:
                 if count is not None or time_ms is not None), default=None)
 
 
-def _controllers(files: Files) -> Iterator[facts.MemoryController]:
+def _controllers(files: Files) -> Iterator[MemoryController]:
     for name, corrected, uncorrected in hardware_state.read_memory_errors(
             files.setting, files.names):
         here = f'{hardware_state.EDAC}/{name}'
@@ -74,4 +77,21 @@ def _controllers(files: Files) -> Iterator[facts.MemoryController]:
                     key = files.need(f'{there}/dimm_mem_type'), place[0]
                     channels[key] = channels.get(key, 0) + files.need_number(
                         f'{there}/size')
-        yield facts.MemoryController(name, corrected, uncorrected, channels)
+        yield MemoryController(name, corrected, uncorrected, channels)
+
+
+class HardwareFacts(FactGroup):
+    """How well the hardware does."""
+
+    uptime_s = Fact(_uptime_s)
+    #: The percentage of their highest frequency that CPUs may have -> CPUs.
+    limits = Fact(_limits)
+    #: The longest time since the boot for which a CPU was throttled, in
+    #: seconds, or how often if the kernel only counts that; None if it does
+    #: neither.
+    throttled = Fact(_throttled)
+    #: Of storage, network and display devices and accelerators.
+    links = Fact(lambda files: tuple(hardware_state.read_links(
+        files.setting, files.names)))
+    #: Empty without a driver of EDAC.
+    controllers = Fact(lambda files: tuple(_controllers(files)))

@@ -4,31 +4,26 @@
 
 from collections.abc import Iterator
 
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import profile as profiles
 
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-
 
 def _passes_devices(subject: AuditSubject) -> bool:
     """Whether guests get devices of the host."""
-    if subject.profile and subject.profile.devices:
-        return True
-    if any(item.count for item in unwrap(subject.facts.devices.functions)):
-        return True
-    return bool(subject.nova and subject.nova.all('pci', 'device_spec'))
+    return bool(
+        (subject.profile and subject.profile.devices)
+        or any(item.count for item in subject.facts.devices.functions)
+        or (subject.nova and subject.nova.all('pci', 'device_spec')))
 
 
 def _iommu(subject: AuditSubject) -> Iterator[Violation]:
-    if unwrap(subject.facts.devices.iommus) or not _passes_devices(subject):
+    if subject.facts.devices.iommus or not _passes_devices(subject):
         return
-    intel = unwrap(subject.facts.cpu.vendor) == 'GenuineIntel'
+    intel = subject.facts.cpu.vendor == 'GenuineIntel'
     yield Violation(
         'no IOMMU is enabled, but guests get devices', 'an enabled IOMMU',
         (('# on in the firmware (VT-d, AMD-Vi, SMMU), and on the kernel '
@@ -37,7 +32,7 @@ def _iommu(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _translation(subject: AuditSubject) -> Iterator[Violation]:
-    types = unwrap(subject.facts.devices.iommu_types)
+    types = subject.facts.devices.iommu_types
     if types and 'identity' not in types and _passes_devices(subject):
         yield Violation(
             'the IOMMU translates the DMA of the host itself '
@@ -52,7 +47,7 @@ def _present(subject: AuditSubject) -> Iterator[Violation]:
             or profile.device.kind is not profiles.DeviceKind.VF):
         return
     counts = {item.address: item.count
-              for item in unwrap(subject.facts.devices.functions)}
+              for item in subject.facts.devices.functions}
     for item in plan.offered:
         address, has = item.device.address, counts.get(item.device.address, 0)
         if has < item.count:
@@ -73,7 +68,7 @@ def _present(subject: AuditSubject) -> Iterator[Violation]:
 def _cell(subject: AuditSubject) -> Iterator[Violation]:
     if len(subject.host.cells) < 2:
         return
-    lost = [item.address for item in unwrap(subject.facts.devices.functions)
+    lost = [item.address for item in subject.facts.devices.functions
             if None in item.cells]
     lost += [device.address for device in subject.host.devices
              if device.total_vfs and device.cell is None
@@ -88,9 +83,9 @@ def _cell(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _persistent(subject: AuditSubject) -> Iterator[Violation]:
-    created = [item for item in unwrap(subject.facts.devices.functions)
+    created = [item for item in subject.facts.devices.functions
                if item.count]
-    creators = unwrap(subject.facts.devices.creators) if created else {}
+    creators = subject.facts.devices.creators if created else {}
     for item in created:
         if item.address not in creators and '*' not in creators:
             rule = '/etc/udev/rules.d/70-hpcvirt-vfs.rules'
@@ -102,24 +97,24 @@ def _persistent(subject: AuditSubject) -> Iterator[Violation]:
 
 
 RULES = (
-    Rule('iommu', _ERROR,
+    Rule('iommu', Severity.ERROR,
          'The IOMMU is on where guests get devices.',
          'without it no device can be passed to a guest',
          ('SDSC-SRIOV-2013', 'Linux-Parameters'), _iommu),
-    Rule('iommu-passthrough', _WARNING,
+    Rule('iommu-passthrough', Severity.WARNING,
          'The IOMMU does not translate the DMA of the host itself.',
          "the host's own network and disks otherwise pay for each mapping",
          ('Linux-Parameters',), _translation),
-    Rule('virtual-functions', _ERROR,
+    Rule('virtual-functions', Severity.ERROR,
          'With a profile: each device has the virtual functions that the '
          'flavors need.',
          'Nova refuses guests that find no virtual function',
          ('SDSC-SRIOV-2013', 'Linux-Sriov'), _present),
-    Rule('device-cell', _WARNING,
+    Rule('device-cell', Severity.WARNING,
          'The cells of devices and of their virtual functions are known.',
          'a guest must be near its device, and Nova knows the cell only from '
          'the kernel', ('SDSC-SRIOV-2013',), _cell),
-    Rule('persistent-functions', _WARNING,
+    Rule('persistent-functions', Severity.WARNING,
          'Something creates the virtual functions at every boot: udev, '
          'systemd, NetworkManager, netplan, os-net-config, modprobe.',
          'after a reboot the host otherwise offers none',

@@ -5,15 +5,10 @@
 import re
 from collections.abc import Iterator
 
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
-
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
 
 #: Profiles of TuneD that save power, or are for desktops and guests.
 UNFIT_PROFILES = frozenset({
@@ -44,7 +39,7 @@ COSTS = {
 
 
 def _kvm(subject: AuditSubject) -> Iterator[Violation]:
-    if not unwrap(subject.facts.kernel.has_kvm):
+    if not subject.facts.kernel.has_kvm:
         yield Violation(
             'KVM cannot run guests on this host', 'KVM',
             ('# virtualization on in the firmware (VT-x, AMD-V), then',
@@ -52,9 +47,8 @@ def _kvm(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _nested(subject: AuditSubject) -> Iterator[Violation]:
-    kernel = subject.facts.kernel
-    if unwrap(kernel.nested_paging) is False:
-        parameter = unwrap(kernel.nested_parameter) or ''
+    parameter, is_on = subject.facts.kernel.nested_paging or ('', True)
+    if not is_on:
         module, _, name = parameter.partition('.')
         yield Violation(
             f'nested paging is off ({parameter} is 0)', 'on',
@@ -72,9 +66,9 @@ _SELECT = ('# after hpcvirt host config --apply /',
 
 def _tuned(subject: AuditSubject) -> Iterator[Violation]:
     kernel = subject.facts.kernel
-    if not unwrap(kernel.has_tuned):
+    if not kernel.has_tuned:
         return
-    names = (unwrap(kernel.tuned_profile) or '').split()
+    names = (kernel.tuned_profile or '').split()
     unfit = UNFIT_PROFILES.intersection(names)
     if not names:
         yield Violation('tuned is installed without an active profile',
@@ -83,14 +77,14 @@ def _tuned(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'the tuned profile is {" ".join(names)}',
             _FIT_PROFILES, _SELECT)
-    elif 'tuned' not in unwrap(kernel.programs):
+    elif 'tuned' not in kernel.programs:
         yield Violation(
             f'the tuned profile is {" ".join(names)}, but tuned does not run',
             'tuned runs', ('systemctl enable --now tuned',))
 
 
 def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
-    states = unwrap(subject.facts.kernel.vulnerabilities)
+    states = subject.facts.kernel.vulnerabilities
     costly = [f'{name} ({states[name]})' for name, pattern in COSTS.items()
               if name in states and re.search(pattern, states[name])]
     if costly:
@@ -102,20 +96,20 @@ def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
 
 
 RULES = (
-    Rule('kvm', _ERROR, 'KVM can run guests.',
+    Rule('kvm', Severity.ERROR, 'KVM can run guests.',
          'guests are otherwise emulated, or do not start at all',
          ('Nova-Options',), _kvm),
-    Rule('nested-paging', _WARNING,
+    Rule('nested-paging', Severity.WARNING,
          'KVM runs guests with nested paging (EPT, NPT).',
          'the host follows each change of the page tables of guests; CERN saw '
          'more than 100,000 interrupts per second, while the guest looked '
          'healthy', ('CERN-HEPiX-2015',), _nested),
-    Rule('tuned', _WARNING,
+    Rule('tuned', Severity.WARNING,
          'Where tuned is installed it runs, with a profile that saves no '
          'power and is not for guests.',
          'other profiles lower the frequency and allow deep idle states',
          ('Tuned-Partitioning',), _tuned),
-    Rule('mitigations', _NOTE,
+    Rule('mitigations', Severity.NOTE,
          'No mitigation of a processor defect costs time.',
          'they slow down system calls, the exits of guests or gather '
          'instructions; whether they are needed depends on the tenants',

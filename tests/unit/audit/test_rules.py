@@ -6,7 +6,10 @@ import unittest
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit.reading.cpu import Frequency
+from hpcvirt.audit.reading.kernel import Interrupt
+from hpcvirt.audit.reading.kernel import Program
+from hpcvirt.audit.reading.memory import Ksm
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import memory
 from hpcvirt.deployment import host_files
@@ -26,12 +29,12 @@ class CpuTest(audited.Case):
 
     def on(self, host, code, **fields):
         """Return the findings on another topology, without a profile."""
-        facts = dataclasses.replace(self.but(cpu=fields), host=host)
+        facts = audited.replace(self.but(cpu=fields), host=host)
         return [severity for severity, _ in self.found(code, facts, None)]
 
     def frequency(self, governor='performance', preference=None,
                   driver='intel_pstate', boost=None):
-        return {'frequencies': (facts_module.Frequency(
+        return {'frequencies': (Frequency(
             CPUS, driver, governor, preference, boost),)}
 
     def test_smt_as_the_profile_wants_it(self):
@@ -53,7 +56,7 @@ class CpuTest(audited.Case):
         host = dataclasses.replace(audited.HOST, cells=(
             broken, *audited.HOST.cells[1:]))
         self.assertEqual(['warning'], self.on(host, 'smt'))
-        parked = dataclasses.replace(self.but(nova={
+        parked = audited.replace(self.but(nova={
             ('libvirt', 'cpu_power_management'): ('true',)}), host=host)
         self.check('smt', [], parked, profile=None)
 
@@ -92,16 +95,15 @@ class CpuTest(audited.Case):
         for latency, limit, expected in (
                 (most, None, 0), (most + 1, None, 1), (most + 1, most, 0),
                 (most + 1, most + 1, 1)):
-            states = (facts_module.IdleState('C6', latency, CPUS),)
+            states = {('C6', latency): CPUS}
             self.check('c-states', expected,
                        cpu={'idle_states': states, 'wake_limit_us': limit})
 
     def test_the_profile_of_host_config_allows_no_state_that_is_too_deep(self):
         text = audited.tree()[host_files.TUNED[0]]
         limit = int(re.search('^force_latency=(.*)$', text, re.MULTILINE)[1])
-        server = tuple(
-            facts_module.IdleState(name, latency, CPUS) for name, latency
-            in (('POLL', 0), ('C1', 2), ('C1E', 10), ('C6', 133)))
+        server = dict.fromkeys((('POLL', 0), ('C1', 2), ('C1E', 10),
+                                ('C6', 133)), CPUS)
         self.check('c-states', [], cpu={'idle_states': server,
                                         'wake_limit_us': limit})
         # What virtual-host alone allows there.
@@ -200,7 +202,7 @@ class DevicesTest(audited.Case):
             dataclasses.replace(device, driver=None)
             for device in audited.HOST.devices))
         self.check('virtual-functions', 2,
-                   dataclasses.replace(audited.GOOD, host=host),
+                   audited.replace(audited.GOOD, host=host),
                    devices=self.first(count=0))
 
     def test_cells_of_devices_are_known(self):
@@ -208,7 +210,7 @@ class DevicesTest(audited.Case):
                    devices=self.first(cells=frozenset({None})))
         lost = dataclasses.replace(audited.HOST, devices=(
             dataclasses.replace(audited.HOST.devices[0], cell=None),))
-        facts = dataclasses.replace(audited.GOOD, host=lost)
+        facts = audited.replace(audited.GOOD, host=lost)
         self.check('device-cell', 1, facts, profile=None)
 
     def test_functions_are_created_at_boot(self):
@@ -292,13 +294,11 @@ class IsolationTest(audited.Case):
     def kernel(self, code, **fields):
         return self.found(code, self.but(kernel=fields))
 
-    def interrupt(self, name='eth0', allowed=ONE, effective=None):
-        return {'interrupts': (facts_module.Interrupt(
-            9, name, allowed, effective),)}
+    def interrupt(self, name='eth0', cpus=ONE):
+        return {'interrupts': (Interrupt(9, name, cpus),)}
 
     def running(self, cpus, unit='system.slice', name='sshd'):
-        return {'running': frozenset({
-            facts_module.Program(name, cpus, unit)})}
+        return {'running': frozenset({Program(name, cpus, unit)})}
 
     def test_programs_stay_off_dedicated_cpus(self):
         self.check('isolation', [])
@@ -372,8 +372,8 @@ class IsolationTest(audited.Case):
                  ('"w! /sys/kernel/mm/transparent_hugepage/khugepaged/defrag '
                   '- - - - 1" in /etc/tmpfiles.d'))):
             facts = self.but(memory={'thp': 'always', 'huge_pages': ()})
-            changes = [line for item in audit.audit(dataclasses.replace(
-                facts, settings={**facts.settings, path: value})).findings
+            changes = [line for item in audit.audit(audited.replace(
+                facts, **{path: value})).findings
                        for line in item.change]
             self.assertIn(f'# lasting: {words}', ''.join(changes), path)
 
@@ -389,9 +389,7 @@ class IsolationTest(audited.Case):
 
     def test_interrupts(self):
         for fields, expected in (
-                (self.interrupt(), 1), (self.interrupt(allowed=OWN), 0),
-                (self.interrupt(allowed=ALL, effective=OWN), 0),
-                (self.interrupt(allowed=ALL, effective=ONE), 1),
+                (self.interrupt(), 1), (self.interrupt(cpus=OWN), 0),
                 (self.interrupt('nvme0q3'), 0),
                 (self.interrupt('megasas0-msix12'), 0),
                 (self.interrupt('mpt3sas0-msix3'), 0),
@@ -442,9 +440,8 @@ class KernelTest(audited.Case):
         for name in ('kvm_intel.ept', 'kvm_amd.npt'):
             self.assertEqual(
                 [('warning', f'nested paging is off ({name} is 0)')],
-                self.kernel('nested-paging', nested_paging=False,
-                            nested_parameter=name))
-        for value in (True, None):
+                self.kernel('nested-paging', nested_paging=(name, False)))
+        for value in (('kvm_intel.ept', True), None):
             self.check('nested-paging', [], kernel={'nested_paging': value})
 
     def test_tuned_profiles(self):
@@ -492,7 +489,7 @@ class KsmTest(audited.Case):
     def ksm(self, facts=audited.GOOD, **fields):
         values = {'run': 0, 'merge_across_nodes': True, 'pages_shared': 0,
                   'pages_sharing': 0, 'full_scans': 0, **fields}
-        return self.but(facts, memory={'ksm': facts_module.Ksm(**values)})
+        return self.but(facts, memory={'ksm': Ksm(**values)})
 
     def test_it_must_not_merge_across_cells(self):
         self.assertEqual(
@@ -593,7 +590,7 @@ class MemoryTest(audited.Case):
                        nova=options)
 
     def test_the_tiering_of_memory_is_not_ended(self):
-        tiers = dataclasses.replace(audited.GOOD, host=hosts.build(
+        tiers = audited.replace(audited.GOOD, host=hosts.build(
             2, 4, 2, memory_only=1))
         for mode, expected in ((1, 'sysctl kernel.numa_balancing=2'),
                                (3, 'sysctl kernel.numa_balancing=2')):
@@ -643,13 +640,13 @@ class NovaTest(audited.Case):
     def test_no_configuration_is_unknown(self):
         for nova, expected in ((None, ['unknown']), (fact.UnknownFact(
                 '/etc/nova/nova.conf', 'cannot be read'), [])):
-            facts = dataclasses.replace(audited.GOOD, nova=nova)
+            facts = audited.replace(audited.GOOD, nova=nova)
             self.check('nova-conf', expected, facts)
 
     def test_what_nova_cannot_read_is_an_error(self):
         nova = dataclasses.replace(audited.GOOD.nova, unreadable=('/etc/x',))
         self.check('nova-conf', ['error'],
-                   dataclasses.replace(audited.GOOD, nova=nova))
+                   audited.replace(audited.GOOD, nova=nova))
 
     def test_memory_of_the_plan(self):
         planned = int(audited.GOOD.nova.get(*MEMORY))
@@ -811,7 +808,7 @@ class NovaCpusTest(audited.Case):
             second, cpus=second.cpus - parked, siblings=tuple(
                 core - parked for core in second.siblings if core - parked),
             llc=tuple(cache - parked for cache in second.llc))
-        facts = dataclasses.replace(self.but(nova={
+        facts = audited.replace(self.but(nova={
             ('libvirt', 'cpu_power_management'): ('true',)}),
             host=dataclasses.replace(audited.HOST, cells=(
                 audited.HOST.cells[0], cell)))
