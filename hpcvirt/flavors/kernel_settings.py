@@ -48,6 +48,10 @@ class Value:
     why: str
     source: str
 
+    def __str__(self) -> str:
+        """Write it as the kernel and modprobe take it."""
+        return f'{self.name}={self.value}'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KernelSettings:
@@ -94,13 +98,23 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
         isolated, housekeeping, pages, default,
         (*_page_parameters(pages, used, default),
          *_cpu_parameters(isolated, housekeeping),
-         _join_small_pages(planned.page_kib != small),
+         Value('transparent_hugepage', 'madvise', 'Guests have reserved huge '
+               'pages; other programs of the host get huge pages only if they '
+               'ask for them.', 'Linux-Parameters')
+         if planned.page_kib != small else
+         Value('transparent_hugepage', 'always', 'Guests have normal pages, '
+               'which the kernel joins to huge ones.', 'Linux-Parameters'),
          *_device_parameters(planned)),
         (Value('vm.swappiness', '1', 'The kernel swaps guests and programs '
                'of the host out only if nothing else helps.', 'Linux-Vm'),
-         *_balancing(planned)),
-        {'kvm_intel': _nested_paging('ept'),
-         'kvm_amd': _nested_paging('npt')})
+         # On a host with cells of slow memory, 0 would disable memory tiering.
+         *([Value('kernel.numa_balancing', '0', 'Guests have memory of their '
+                  'own cells, so scanning it for pages to migrate only causes '
+                  'page faults.', 'Linux-Kernel')]
+           if all(cell.cpus for cell in planned.host.cells) else ())),
+        {module: Value(option, '1', 'With nested paging off, some jobs of '
+                       'CERN took ten times as long.', 'CERN-HEPiX-2015')
+         for module, option in (('kvm_intel', 'ept'), ('kvm_amd', 'npt'))})
 
 
 def format_allowed_cpus(unit: str, cpus: str) -> tuple[str, str]:
@@ -157,15 +171,6 @@ def _cpu_parameters(isolated: frozenset[int],
                 'to the CPUs of the host.', 'Linux-Parameters')
 
 
-def _join_small_pages(huge: bool) -> Value:
-    return Value(
-        'transparent_hugepage', 'madvise' if huge else 'always',
-        'Guests have reserved huge pages; other programs of the host get huge '
-        'pages only if they ask for them.' if huge else
-        'Guests have normal pages, which the kernel joins to huge ones.',
-        'Linux-Parameters')
-
-
 def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
     if not planned.settings.pci_device_spec:
         return
@@ -177,16 +182,3 @@ def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
     name, value = HOST_DMA.split('=')
     yield Value(name, value, 'Devices of the host itself are not slowed by '
                 'the translation.', 'Linux-Parameters')
-
-
-def _balancing(planned: plans.PlannedHost) -> Iterator[Value]:
-    # On a host with cells of slow memory, 0 would disable memory tiering.
-    if all(cell.cpus for cell in planned.host.cells):
-        yield Value('kernel.numa_balancing', '0', 'Guests have memory of '
-                    'their own cells, so scanning it for pages to migrate '
-                    'only causes page faults.', 'Linux-Kernel')
-
-
-def _nested_paging(option: str) -> Value:
-    return Value(option, '1', 'With nested paging off, some jobs of CERN took '
-                 'ten times as long.', 'CERN-HEPiX-2015')
