@@ -11,10 +11,14 @@ first. The role ``hpcvirt_host`` looks for the same expressions.
 import dataclasses
 import fnmatch
 import re
+import shlex
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import steps
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
@@ -68,26 +72,25 @@ class SiteFiles:
                 or not fnmatch.fnmatchcase(name, self.names)
                 or name <= self.after or name == _LINK):
             return []
-        return [found.strip() for found in re.findall(
-            self.pattern, _COMMENT.sub('', text))]
+        return list(dict.fromkeys(found.strip() for found in re.findall(
+            self.pattern, _COMMENT.sub('', text))))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Conflict:
     """A setting of the site that conflicts.
 
-    :ivar replaced: the file without it; None if another program removes it
+    :ivar files: the files that it is in one of
     """
 
     path: str
     found: str
-    why: str
-    replaced: tree.File | None
+    files: SiteFiles
 
     @property
     def words(self) -> str:
         """Say what the file sets in one line."""
-        return f'{self.path} sets {self.found}, {self.why}'
+        return f'{self.path} sets {self.found}, {self.files.why}'
 
 
 def parameter_pattern(state: kernel_settings.KernelSettings) -> str:
@@ -158,31 +161,36 @@ def list_site_files(state: kernel_settings.KernelSettings,
 
 
 def find_conflicts(state: kernel_settings.KernelSettings,
-                   present: Mapping[str, str],
-                   grubby: bool = False) -> Iterator[Conflict]:
-    """Find the settings of other files that conflict, one by one.
+                   site: Mapping[str, str],
+                   former: Collection[str] | None = None) -> list[Conflict]:
+    """Find the settings of the site that conflict, one by one.
 
-    :param present: path -> content, with the file of hpcvirt that has the
-        parameters that it gave to grubby
+    :param site: path -> content
+    :param former: the parameters that hpcvirt gave to grubby before; None on
+        a host without grubby
     """
-    own = {*host_files.command_line(state).split(), *former_parameters(
-        present.get(host_files.COMMAND_LINE, ''))} if grubby else set()
-    for path, text in present.items():
-        if text.startswith(tree.MARK):
-            continue
-        replaced = tree.File(path, text)
-        for files in list_site_files(state, grubby):
-            for found in files.find(path, text):
-                if found in own:
-                    continue
-                if files.replacement is not None:
-                    replaced = tree.File(
-                        path, re.sub(files.pattern, files.replacement,
-                                     replaced.text),
-                        tuple(dict.fromkeys(
-                            (*replaced.activate, *files.activate))))
-                yield Conflict(path, found, files.why, None
-                               if files.replacement is None else replaced)
+    own = ({*host_files.command_line(state).split(), *former}
+           if former is not None else ())
+    rules = list(list_site_files(state, former is not None))
+    return [Conflict(path, found, files) for path, text in site.items()
+            if not text.startswith(tree.MARK) for files in rules
+            for found in files.find(path, text) if found not in own]
+
+
+def remove(conflicts: Iterable[Conflict],
+           site: Mapping[str, str]) -> list[steps.FileChange]:
+    """Remove what conflicts, unless another program does, from the files."""
+    found: dict[str, tree.File] = {}
+    for item in conflicts:
+        if item.files.replacement is not None:
+            file = found.get(item.path) or tree.File(item.path,
+                                                     site[item.path])
+            found[item.path] = tree.File(
+                item.path, re.sub(item.files.pattern, item.files.replacement,
+                                  file.text),
+                tuple(dict.fromkeys((*file.activate, *item.files.activate))))
+    return [steps.FileChange(file, site[path], steps.FileStatus.CHANGED)
+            for path, file in found.items()]
 
 
 def former_parameters(text: str) -> list[str]:
@@ -192,14 +200,18 @@ def former_parameters(text: str) -> list[str]:
     return match[1].split() if match else []
 
 
-def write_grubby(wanted: str, removed: list[str]) -> tuple[str, ...]:
+def write_grubby(wanted: str, former: Iterable[str],
+                 conflicts: Iterable[Conflict] = ()) -> str:
     """Write the command that sets parameters in every boot entry.
 
     grubby adds parameters, and never takes one away by itself.
 
-    :param removed: parameters that hpcvirt no longer wants, or of the site
+    :param former: the parameters that hpcvirt gave to grubby before
     """
-    names = dict.fromkeys(word.partition('=')[0] for word in removed)
-    return ('grubby', '--update-kernel=ALL',
-            *([f'--remove-args={" ".join(names)}'] if names else []),
-            f'--args={wanted}')
+    removed = dict.fromkeys(word.partition('=')[0] for word in (
+        *(word for word in former if word not in wanted.split()),
+        *(item.found for item in conflicts if item.files.replacement is None)))
+    return shlex.join((
+        'grubby', '--update-kernel=ALL',
+        *([f'--remove-args={" ".join(removed)}'] if removed else []),
+        f'--args={wanted}'))
