@@ -91,8 +91,9 @@ def variables(planned: plans.PlannedHost,
         'hpcvirt_host_parameter_pattern': site_settings.parameter_pattern(
             state),
         'hpcvirt_host_site_files': [
-            {'folder': f'/{item.folder}', 'names': item.names,
-             'after': item.after, 'pattern': item.pattern, 'why': item.why,
+            {'folder': f'/{item.path}'.rpartition('/')[0],
+             'names': item.path.rpartition('/')[2], 'after': item.after,
+             'pattern': item.pattern, 'why': item.why,
              'notify': list(item.activate), 'replacement': item.replacement}
             for item in site_settings.list_site_files(state)],
         'hpcvirt_host_files': [

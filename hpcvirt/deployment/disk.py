@@ -166,13 +166,6 @@ def _decode(content: bytes) -> str:
     return content.decode(errors='replace')
 
 
-def _is_folder(name: str, folder: int) -> bool:
-    try:
-        return stat.S_ISDIR(os.stat(name, dir_fd=folder).st_mode)
-    except OSError:  # a link to nothing
-        return False
-
-
 class _Folders:
     """The folders below a root, each opened once and kept open."""
 
@@ -220,10 +213,14 @@ class _Folders:
         found = []
         for parent in (self.list_files(path, True) if '*' in path else [path]):
             folder = self._find(parent)
-            found += [] if folder is None else sorted(
-                os.path.join(parent, name) for name in fnmatch.filter(
-                    os.listdir(folder), names)
-                if '*' not in names or folders is _is_folder(name, folder))
+            if folder is not None and '*' not in names:
+                found.append(os.path.join(parent, names))
+            elif folder is not None:
+                with os.scandir(folder) as entries:
+                    found += sorted(
+                        os.path.join(parent, entry.name) for entry in entries
+                        if fnmatch.fnmatch(entry.name, names)
+                        and entry.is_dir() is folders)
         return found
 
     def place(self, path: str, mode: int) -> tuple[int, str]:

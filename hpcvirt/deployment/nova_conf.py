@@ -102,13 +102,11 @@ _CHANGING = 'CUSTOM_HPCVIRT_'
 def make_provider(planned: plans.PlannedHost,
                   plan: plans.Plan) -> dict[str, Any] | None:
     """Write the document; None for a host that needs no trait."""
-    found: set[str] = set()
-    for item in plan.flavors:
-        if item.per_host.get(planned.name):
-            found |= resources.traits(item.flavor.extra_specs,
+    traits = sorted({
+        trait for item in plan.flavors if item.per_host.get(planned.name)
+        for trait in resources.traits(item.flavor.extra_specs,
                                       vocabulary.REQUIRED)
-    traits = sorted(trait for trait in found if trait.startswith('CUSTOM_')
-                    and not trait.startswith(_CHANGING))
+        if trait.startswith('CUSTOM_') and not trait.startswith(_CHANGING)})
     if not traits:
         return None
     return {

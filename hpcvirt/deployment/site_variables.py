@@ -24,13 +24,13 @@ from hpcvirt.deployment import tree
 #: Where deployment tools have variables and options, as patterns.
 _INVENTORY = tuple(f'inventory/{kind}_vars/{name}' for kind in (
     'group', 'host') for name in ('*', '*/*'))
-_KOLLA = ('globals.yml', 'globals.d/*.yml', *_INVENTORY)
+_KOLLA = ('globals.yml', 'globals.d/*.yml', *_INVENTORY, 'config/global.conf',
+          'config/nova.conf')
 FOLDERS: Mapping[str, tuple[str, ...]] = {
     'files': (),
     'ansible': _INVENTORY,
-    'kolla': (*_KOLLA, 'config/global.conf', 'config/nova.conf'),
-    'kayobe': ('*.yml', *_INVENTORY, *(f'kolla/{path}' for path in (
-        *_KOLLA, 'config/global.conf', 'config/nova.conf'))),
+    'kolla': _KOLLA,
+    'kayobe': ('*.yml', *_INVENTORY, *(f'kolla/{path}' for path in _KOLLA)),
     'edpm': ('*.yaml', '*.yml'),
 }
 

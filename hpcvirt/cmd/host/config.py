@@ -152,9 +152,9 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
         present.get(host_files.COMMAND_LINE, ''))
         if (root / site_settings.GRUBBY).exists() else None)
     found, unread = disk.read_matching(root, [
-        *step_model.NOVA, *(
-            f'{item.folder}/{item.names}' for item
-            in site_settings.list_site_files(state, former is not None))])
+        *step_model.NOVA, *(item.path for item in
+                            site_settings.list_site_files(
+                                state, former is not None))])
     site = {path: text for path, text in found.items() if path not in present}
     conflicts = site_settings.find_conflicts(state, site, former)
     for conflict in conflicts:
