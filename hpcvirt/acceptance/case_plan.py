@@ -223,7 +223,7 @@ def _list_pinned(planned: plans.PlannedHost,
     if pages:
         yield '# on the kernel command line (Linux 5.16 or newer)'
         yield pages
-    rules = tuple(host_files.vf_rules(planned))
+    rules = host_files.vf_rules(planned)
     if rules:
         yield f'# /{host_files.VFS}'
         yield from rules

@@ -78,7 +78,7 @@ def _describe(planned: plans.PlannedHost,
                'reserves none.')
     yield ('Roles of EDPM have no variable for the options of modules '
            '(nested paging is on by default).')
-    if any(True for _ in host_files.vf_rules(planned)):
+    if host_files.vf_rules(planned):
         counts = ', '.join(f'{item.device.address} {item.count}'
                            for item in planned.offered)
         yield ('Virtual functions belong in edpm_network_config_template as '

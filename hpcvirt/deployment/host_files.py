@@ -84,14 +84,14 @@ def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
     yield from _service_files(state)
     if state.housekeeping:
         yield from _cpu_files(state)
-    rules = '\n'.join(vf_rules(planned))
+    rules = vf_rules(planned)
     if rules:
         yield tree.make_file(
             VFS, 'Create the virtual functions when the driver of a device is '
             'bound, or at boot if the initramfs has bound it. '
             'SR-IOVVirtualFunctions= of systemd.link or a profile of '
-            'NetworkManager do the same; use only one of them.', rules,
-            source='Nova-Devices', activate=('reboot',))
+            'NetworkManager do the same; use only one of them.',
+            '\n'.join(rules), source='Nova-Devices', activate=('reboot',))
 
 
 def _kernel_files(state: kernel_settings.KernelSettings,
@@ -224,10 +224,9 @@ def _cpu_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
         source='Irqbalance-Manual', activate=(_RELOAD, 'reboot'))
 
 
-def vf_rules(planned: plans.PlannedHost) -> Iterator[str]:
+def vf_rules(planned: plans.PlannedHost) -> list[str]:
     """Write the udev rules that create virtual functions at boot."""
     wanted = planned.profile.device
-    if wanted and wanted.kind is profiles.DeviceKind.VF:
-        for item in planned.offered:
-            yield kernel_settings.format_vf_rule(item.device.address,
-                                                 item.count)
+    return [kernel_settings.format_vf_rule(item.device.address, item.count)
+            for item in planned.offered
+            if wanted and wanted.kind is profiles.DeviceKind.VF]

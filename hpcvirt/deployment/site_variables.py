@@ -126,17 +126,13 @@ def _compare(path: str, wanted: Mapping[str, Iterable[Any]],
     """Find variables at any depth that have another value."""
     if isinstance(value, dict):
         for name, item in value.items():
-            text = _format(item)
             if name in wanted and item is not None and any(
-                    text != _format(each) and (item or each)
+                    str(item).split() != str(each).split() and (item or each)
                     for each in wanted[name]):
-                short = textwrap.shorten(text, _SHORT, placeholder=' ...')
+                short = textwrap.shorten(str(item), _SHORT,
+                                         placeholder=' ...')
                 yield (f'{path} sets {name} too ({short}), and only one of '
                        'the values counts')
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _compare(path, wanted, item)
-
-
-def _format(value: Any) -> str:
-    return ' '.join(str(value).split())

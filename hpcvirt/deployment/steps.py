@@ -45,9 +45,8 @@ class FileChange:
 
     def difference(self) -> Iterator[str]:
         """Write the difference of a changed file as lines."""
-        after = ('' if self.change is FileStatus.REMOVED else self.file.text)
         yield from difflib.unified_diff(
-            (self.before or '').splitlines(), after.splitlines(),
+            (self.before or '').splitlines(), self.file.text.splitlines(),
             f'a/{self.file.path}', f'b/{self.file.path}', lineterm='')
 
 

@@ -151,10 +151,9 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
     former = (site_settings.former_parameters(
         present.get(host_files.COMMAND_LINE, ''))
         if (root / site_settings.GRUBBY).exists() else None)
-    found, unread = disk.read_matching(root, [
-        *step_model.NOVA, *(item.path for item in
-                            site_settings.list_site_files(
-                                state, former is not None))])
+    rules = site_settings.list_site_files(state, former is not None)
+    found, unread = disk.read_matching(
+        root, [*step_model.NOVA, *(item.path for item in rules)])
     site = {path: text for path, text in found.items() if path not in present}
     conflicts = site_settings.find_conflicts(state, site, former)
     for conflict in conflicts:
@@ -201,10 +200,9 @@ def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
     kept = disk.write(folder, found, _FOLDER_BACKUPS)
     _report(found, folder, 'written', kept)
     site, unread = disk.read_matching(folder, site_variables.FOLDERS[deployer])
-    for line in dict.fromkeys((*map(_UNREAD.format, unread),
-                               *site_variables.find(
-            [step.file for step in found], site,
-            [planned.name for planned in plan.hosts]))):
+    warnings = site_variables.find([step.file for step in found], site,
+                                   [planned.name for planned in plan.hosts])
+    for line in dict.fromkeys((*map(_UNREAD.format, unread), *warnings)):
         print(f'Warning: {line}')
 
 
