@@ -15,7 +15,6 @@ from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 
-
 GROUP = 'hpcvirt_hosts'
 
 

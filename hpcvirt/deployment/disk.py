@@ -17,7 +17,6 @@ import pathlib
 import shutil
 import stat
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception

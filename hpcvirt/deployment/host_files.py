@@ -81,7 +81,7 @@ def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
     """Write the files of the operating system."""
     state = kernel_settings.make_state(planned)
     yield from _kernel_files(state)
-    yield from _service_files(state)
+    yield from _service_files()
     if state.housekeeping:
         yield from _cpu_files(state)
     rules = vf_rules(planned)
@@ -122,7 +122,8 @@ def _kernel_files(state: kernel_settings.KernelSettings,
     yield tree.make_file(
         MODULES, 'Options of modules. They count when a module is loaded.',
         *('\n'.join(tree.explain(
-            [f'options {module} {item}'], item.why, item.source)) for module, item in state.module_options.items()),
+            [f'options {module} {item}'], item.why, item.source))
+            for module, item in state.module_options.items()),
         activate=('reboot',))
 
 
@@ -153,8 +154,7 @@ def _pages_unit(state: kernel_settings.KernelSettings) -> tree.File:
         source='Linux-Hugetlb', activate=('reboot',))
 
 
-def _service_files(state: kernel_settings.KernelSettings,
-                   ) -> Iterator[tree.File]:
+def _service_files() -> Iterator[tree.File]:
     """Write the files of KSM, TuneD and services."""
     yield tree.make_file(
         _KSM,

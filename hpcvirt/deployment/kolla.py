@@ -64,8 +64,9 @@ def kayobe_files(plan: plans.Plan) -> tuple[tree.File, ...]:
                 f'The configuration of {group.words}.', {
                     'tuned_active_builtin_profile': host_files.PROFILE,
                     'sysctl_parameters':
-                    f'{{{{ compute_sysctl_parameters | combine({sysctls}) }}}}',
-                    # Without sysctls, which a second file could contradict.
+                    '{{ compute_sysctl_parameters | combine('
+                    f'{sysctls}) }}}}',
+                    # kayobe has a variable for sysctls; two could contradict.
                     **ansible.variables(group.first, (
                         file for file in host_files.system(group.first)
                         if file.path != host_files.SYSCTL))}),
@@ -105,8 +106,8 @@ def _nova_files(folder: str, plan: plans.Plan) -> Iterator[tree.File]:
               nova_conf.compute(planned, plan)) for planned in plan.hosts]
     common = nova_conf.controller(plan)
     if common:
-        parts += [(service, f'Options of {service} that must be those of the '
-                   'hosts.', common)
+        parts += [(service, (f'Options of {service} that must be those of '
+                             'the hosts.'), common)
                   for service in ('nova-api', 'nova-scheduler')]
     for path, about, lines in parts:
         yield tree.make_file(

@@ -26,8 +26,8 @@ def compute(planned: plans.PlannedHost, plan: plans.Plan) -> list[str]:
     return _join({
         'DEFAULT': [
             *tree.explain(
-                [f'reserved_host_memory_mb = '
-                 f'{settings.reserved_host_memory_mb}'],
+                ['reserved_host_memory_mb = '
+                 + str(settings.reserved_host_memory_mb)],
                 'For the host, without the emulators of its guests: '
                 f'{_format_kept(planned)}.'),
             *tree.explain(

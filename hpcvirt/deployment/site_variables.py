@@ -85,12 +85,13 @@ def _list_wanted(documents: Iterable[dict[str, Any]],
     """List the values of each variable in documents of hpcvirt."""
     found: dict[str, list[Any]] = {}
     for document in documents:
+        variables = document
         if document.get('kind') == 'OpenStackDataPlaneNodeSet':
-            document = document['spec']['nodeTemplate']['ansible'][
+            variables = document['spec']['nodeTemplate']['ansible'][
                 'ansibleVars']
         elif 'kind' in document or ansible.GROUP in document:
             continue
-        for name, value in document.items():
+        for name, value in variables.items():
             found.setdefault(name, []).append(value)
     if 'edpm_kernel_args' in found:
         for name in edpm.UNWANTED:

@@ -60,12 +60,11 @@ def compare(files: Iterable[tree.File],
     found = {}
     for file in files:
         before = present.get(file.path)
-        if file.shared and before is not None:
-            file = dataclasses.replace(
-                file, text=file.text + split_shared(before)[1])
-        found[file.path] = FileChange(file, before, (
+        kept = split_shared(before)[1] if before and file.shared else ''
+        wanted = dataclasses.replace(file, text=file.text + kept)
+        found[file.path] = FileChange(wanted, before, (
             FileStatus.NEW if before is None else
-            FileStatus.SAME if before == file.text else
+            FileStatus.SAME if before == wanted.text else
             FileStatus.CHANGED if file.shared or before.startswith(tree.MARK)
             else FileStatus.FOREIGN))
     return (*found.values(), *(
