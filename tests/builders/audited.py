@@ -124,7 +124,7 @@ def tree(host: host_model.Host = HOST,
         'etc/tuned/active_profile': 'hpcvirt',
         **{file.path: file.text
            for file in host_files.system(planned)},
-        NOVA: (host_files.nova_text(planned, plan)
+        NOVA: (next(host_files.nova(planned, plan)).text
                + '[libvirt]\ncpu_mode = host-passthrough'),
     }
 
