@@ -14,14 +14,12 @@ from hpcvirt.audit import finding
 from hpcvirt.audit import rule as rules
 from hpcvirt.audit.reading.host import HostFacts
 from hpcvirt.audit.rules import cpu
-from hpcvirt.audit.rules import devices
 from hpcvirt.audit.rules import hardware
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import kernel
 from hpcvirt.audit.rules import memory
 from hpcvirt.audit.rules import nova
 from hpcvirt.audit.rules import nova_cpus
-from hpcvirt.audit.rules import settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -29,8 +27,7 @@ from hpcvirt.flavors import warning
 
 RULES: tuple[rules.Rule, ...] = (
     *kernel.RULES, *memory.RULES, *isolation.RULES,
-    *nova_cpus.RULES, *nova.RULES, *devices.RULES, *cpu.RULES,
-    *hardware.RULES, *settings.RULES)
+    *nova_cpus.RULES, *nova.RULES, *cpu.RULES, *hardware.RULES)
 
 #: The code of the findings about facts that are not known.
 UNKNOWN = 'unknown-fact'

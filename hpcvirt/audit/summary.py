@@ -39,12 +39,11 @@ _SETTINGS = {
                'numa_balancing': 'NUMA balancing'},
     'kernel': {'release': 'kernel', 'command_line': 'kernel parameters',
                'tuned_profile': 'TuneD profile'},
-    'devices': {'iommu_types': 'IOMMU'},
+    'hardware': {'iommu_types': 'IOMMU'},
 }
 
 #: Parameters that say where the system of a host is.
 _OWN_PARAMETERS = ('BOOT_IMAGE=', 'initrd=', 'ip=', 'rd.', 'resume=', 'root=')
-
 
 #: The topology of a host, and what is compared of it: subject -> value.
 Description = tuple[host_model.Host, Mapping[str, str]]
@@ -120,7 +119,7 @@ def describe(facts: HostFacts) -> Description | None:
     try:
         found |= {
             name if name == 'BIOS' else f'firmware of {name}': version
-            for name, version in facts.devices.firmware.items()}
+            for name, version in facts.hardware.firmware.items()}
     except fact.NotKnown:
         found['firmware'] = 'unknown'
     with contextlib.suppress(fact.NotKnown):

@@ -11,7 +11,7 @@ import unittest
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import fact
-from hpcvirt.audit.reading import facts as facts_module
+from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host as reading
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import kernel_settings
@@ -197,20 +197,20 @@ def facts(files: dict[str, str]):
         return found
 
 
-def values(group: facts_module.FactGroup):
+def values(group: files_module.FactGroup):
     """Read all facts: name -> value, or the reason why it is not known."""
     names = [name for name, each in vars(type(group)).items()
-             if isinstance(each, facts_module.Fact)]
+             if isinstance(each, files_module.Fact)]
     found = {name: fact.fact(functools.partial(getattr, group, name))
              for name in names}
     if isinstance(group, reading.HostFacts):
         found |= {path: fact.fact(functools.partial(group.setting, path))
                   for path in SETTINGS}
-    return {name: values(value) if isinstance(value, facts_module.FactGroup)
+    return {name: values(value) if isinstance(value, files_module.FactGroup)
             else value for name, value in found.items()}
 
 
-def replace(group: facts_module.FactGroup, **fields):
+def replace(group: files_module.FactGroup, **fields):
     """Copy facts with other values; an UnknownFact is one that is not known.
 
     The other facts are those of the group, as far as it has read them.

@@ -9,16 +9,14 @@ from collections.abc import Mapping
 
 from hpcvirt.audit.fact import NotKnown
 from hpcvirt.audit.reading import files as files_module
-from hpcvirt.audit.reading.facts import Fact
-from hpcvirt.audit.reading.facts import FactGroup
+from hpcvirt.audit.reading.files import Fact
+from hpcvirt.audit.reading.files import FactGroup
 from hpcvirt.audit.reading.files import Files
 
 _CPU = 'sys/devices/system/cpu'
 
 #: Far more than one CPU has in cpuinfo, and far less than all have.
 _CPUINFO_BYTES = 32 * 1024
-
-_LATENCY = 'dev/cpu_dma_latency'
 
 #: The value that the kernel reports while no program limits the latency:
 #: PM_QOS_CPU_LATENCY_DEFAULT_VALUE in include/linux/pm_qos.h.
@@ -115,7 +113,7 @@ def _own_limit_us(files: Files, cpu: int) -> int | None:
 
 def _wake_limit_us(files: Files) -> int | None:
     """Read the limit set by the programs that hold the device."""
-    number = files.latency_us(_LATENCY)
+    number = files.latency_us('dev/cpu_dma_latency')
     return None if number >= _NO_LIMIT_US else number
 
 

@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the files of a host one by one: a value, or None without such a file.
+"""Read the files of a host one by one, and its facts when they are needed.
 
-A missing file of a running host is None only if a directory that every kernel
-has (the anchor) exists. In a copy it is None only if the list of the copy says
-that it was looked for (:mod:`hpcvirt.topology.capture`). Otherwise nothing is
-known. A file that cannot be read raises NotKnown.
+A file gives a value, or None if there is none. A missing file of a running
+host is None only if a directory that every kernel has (the anchor) exists. In
+a copy it is None only if the list of the copy says that it was looked for
+(:mod:`hpcvirt.topology.capture`). Otherwise nothing is known. A file that
+cannot be read raises NotKnown.
 """
 
 import contextlib
 import pathlib
 import re
 import sys
+import typing
+from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterator
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.audit import fact
@@ -22,6 +26,9 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import capture
 from hpcvirt.topology import sysfs
 from hpcvirt.topology import sysfs_tree
+
+T = typing.TypeVar('T')
+P = typing.ParamSpec('P')
 
 #: How the kernel writes an empty list of CPUs.
 _EMPTY = ('', '(null)')
@@ -202,3 +209,48 @@ def _whole(text: str, name: str) -> int:
     if not re.fullmatch('-?[0-9]{1,18}', text):
         raise make_unknown(name, 'is not a number')
     return int(text)
+
+
+class FactGroup:
+    """Facts of a host; each is an attribute that is a :class:`Fact`.
+
+    A fact raises :class:`~hpcvirt.audit.fact.NotKnown` if it cannot be read.
+    It is None if the host does not have the thing: without cpufreq, for
+    example, there is no governor. CPU numbers, cells and units are those of
+    :mod:`hpcvirt.model.host`.
+
+    :ivar known: what has been read, by name: a value, or the reason why there
+        is none
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.known: dict[str, Any] = {}
+
+    def know(self, name: str, read: Callable[[], T]) -> T:
+        """Return a fact, which is read once, even if that fails.
+
+        :raises NotKnown: if it cannot be read
+        """
+        if name not in self.known:
+            self.known[name] = fact.fact(read)
+        known: T | fact.UnknownFact = self.known[name]
+        return fact.unwrap(known)
+
+
+class Fact(typing.Generic[T]):
+    """A fact of a group.
+
+    :param read: takes the files of the host, and the arguments
+    """
+
+    def __init__(self, read: Callable[typing.Concatenate[Files, P], T],
+                 *args: P.args, **kwargs: P.kwargs) -> None:
+        self._read: Callable[[Files], T] = lambda files: read(
+            files, *args, **kwargs)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, group: FactGroup, owner: type) -> T:
+        return group.know(self._name, lambda: self._read(group.files))

@@ -6,9 +6,8 @@ import pathlib
 
 from hpcvirt.audit.reading import nova
 from hpcvirt.audit.reading.cpu import CpuFacts
-from hpcvirt.audit.reading.devices import DeviceFacts
-from hpcvirt.audit.reading.facts import Fact
-from hpcvirt.audit.reading.facts import FactGroup
+from hpcvirt.audit.reading.files import Fact
+from hpcvirt.audit.reading.files import FactGroup
 from hpcvirt.audit.reading.files import Files
 from hpcvirt.audit.reading.hardware import HardwareFacts
 from hpcvirt.audit.reading.kernel import KernelFacts
@@ -24,7 +23,6 @@ class HostFacts(FactGroup):
     cpu = Fact(CpuFacts)
     memory = Fact(MemoryFacts)
     kernel = Fact(KernelFacts)
-    devices = Fact(DeviceFacts)
     hardware = Fact(HardwareFacts)
     #: None if no configuration of nova-compute is there.
     nova = Fact(nova.read)

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from hpcvirt import printable
 from hpcvirt.audit.reading import files as files_module
-from hpcvirt.audit.reading.facts import Fact
-from hpcvirt.audit.reading.facts import FactGroup
+from hpcvirt.audit.reading.files import Fact
+from hpcvirt.audit.reading.files import FactGroup
 from hpcvirt.audit.reading.files import Files
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
@@ -148,7 +148,7 @@ def _running(files: Files) -> Iterator[Program]:
         if not is_kernel or (len(cpus) > 1
                              and _can_move(files, f'{here}/stat')):
             yield Program(printable.one_line(name[1]), cpus,
-                                unit[1] if unit else '', is_kernel)
+                          unit[1] if unit else '', is_kernel)
 
 
 def _can_move(files: Files, stat: str) -> bool:
@@ -178,8 +178,7 @@ def _banned_cpus(files: Files) -> frozenset[int] | None:
         text = files.text(name, 'etc') or ''
         listed = re.search(
             r'^\s*(?:Environment=)?IRQBALANCE_BANNED_CPULIST='
-            r'["\']?([0-9,^-]+)', text,
-            re.MULTILINE)
+            r'["\']?([0-9,^-]+)', text, re.MULTILINE)
         masked = re.search(
             r'^\s*IRQBALANCE_BANNED_CPUS=["\']?([0-9a-fA-F,]+)', text,
             re.MULTILINE)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.audit.reading import files as files_module
-from hpcvirt.audit.reading.facts import Fact
-from hpcvirt.audit.reading.facts import FactGroup
+from hpcvirt.audit.reading.files import Fact
+from hpcvirt.audit.reading.files import FactGroup
 from hpcvirt.audit.reading.files import Files
 
 _NODE = 'sys/devices/system/node'

@@ -189,25 +189,19 @@ _TERM = re.compile(r'(all|N|[0-9]{1,5})(?:-(N|[0-9]{1,5})'
 
 def parse_parameter(command_line: Iterable[str], name: str,
                     existing: frozenset[int]) -> frozenset[int]:
-    """Return the CPUs of a parameter; none if it is not given.
-
-    :param existing: the CPUs of the host
-    """
-    found: frozenset[int] = frozenset()
-    for word in command_line:
-        key, _, value = word.partition('=')
-        if key == name:
-            found = kernel_cpu_list(value, existing)
-    return found
-
-
-def kernel_cpu_list(text: str, existing: frozenset[int]) -> frozenset[int]:
-    """Read a list of CPUs of the kernel command line.
+    """Return the CPUs of a parameter, whose last use counts.
 
     ``all`` is every CPU, ``N`` the last one, ``0-15:2/4`` the first two of
     every four. Flags before the list are skipped
     (``isolcpus=managed_irq,2-7``).
+
+    :param existing: the CPUs of the host
+    :returns: none if the parameter is not given
     """
+    text = ''
+    for word in command_line:
+        if word.partition('=')[0] == name:
+            text = word.partition('=')[2]
     last = max(existing, default=0)
     found: set[int] = set()
     for term in text.split(','):

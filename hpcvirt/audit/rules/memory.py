@@ -33,7 +33,6 @@ _THP = '/sys/kernel/mm/transparent_hugepage'
 _BALANCING = 1  # NUMA_BALANCING_NORMAL
 _TIERING = 2  # NUMA_BALANCING_MEMORY_TIERING: hot memory leaves slow cells
 
-
 #: Cells differ by a few pages that the kernel or the firmware took.
 UNEVEN_PERCENT = 5
 

@@ -355,8 +355,8 @@ class ReadingTest(audited.Case):
         values = audited.values(facts)
         for part, name in (
                 ('kernel', 'programs'), ('kernel', 'banned_cpus'),
-                ('kernel', 'interrupts'), ('devices', 'iommus'),
-                ('devices', 'creators'), ('devices', 'functions')):
+                ('kernel', 'interrupts'), ('hardware', 'iommus'),
+                ('hardware', 'creators'), ('hardware', 'functions')):
             self.assertEqual('was not captured', values[part][name].problem)
         # What is there is judged.
         self.assertEqual(1, facts.memory.swappiness)
@@ -373,8 +373,8 @@ class ReadingTest(audited.Case):
                 **audited.tree(), **card(0, '20'), **card(1, '16'),
                 **card(2, '20'), f'{nvme}/firmware_rev': 'A',
                 f'{dmi}_vendor': 'Dell', f'{dmi}_version': '1.2',
-                f'{dmi}_date': '2026'}).devices.firmware)
-        self.assertEqual({}, audited.GOOD.devices.firmware)
+                f'{dmi}_date': '2026'}).hardware.firmware)
+        self.assertEqual({}, audited.GOOD.hardware.firmware)
 
     def test_a_fact_is_read_when_it_is_needed_and_only_once(self):
         swappiness = self.root / 'proc/sys/vm/swappiness'
@@ -428,7 +428,7 @@ class EmulatedTest(audited.Case):
             self.assertNotIn(code, codes)
         self.assertIn('persistent-functions', codes)
         self.assertEqual([2, 2], [item.count for item
-                                  in facts.devices.functions])
+                                  in facts.hardware.functions])
 
     def test_vendors_and_their_nested_paging(self):
         self.assertEqual(('kvm_amd.npt', True),

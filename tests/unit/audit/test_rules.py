@@ -147,7 +147,7 @@ class CpuTest(audited.Case):
             self.assertEqual(expected, self.on(host, 'cell-memory'), sizes)
 
 
-FUNCTIONS = audited.GOOD.devices.functions
+FUNCTIONS = audited.GOOD.hardware.functions
 ADDRESS = FUNCTIONS[0].address
 
 
@@ -159,11 +159,11 @@ class DevicesTest(audited.Case):
                               *FUNCTIONS[1:])}
 
     def test_devices_of_guests_need_an_iommu(self):
-        self.check('iommu', ['error'], devices={'iommus': ()})
+        self.check('iommu', ['error'], hardware={'iommus': ()})
 
     def test_who_passes_no_device_needs_none(self):
         plain = self.but(nova={('pci', 'device_spec'): None},
-                         devices={'functions': (), 'iommus': ()})
+                         hardware={'functions': (), 'iommus': ()})
         self.check('iommu', [], plain, profile=profiles.DEFAULT)
         self.check('iommu', [], plain, profile=None)
         listed = self.but(plain, nova={('pci', 'device_spec'): ('{}',)})
@@ -173,14 +173,14 @@ class DevicesTest(audited.Case):
         for types, expected in (({'DMA-FQ'}, 1), ({'DMA', 'identity'}, 0),
                                 (set(), 0)):
             self.check('iommu-passthrough', expected,
-                       devices={'iommu_types': frozenset(types)})
+                       hardware={'iommu_types': frozenset(types)})
 
     def test_no_parameter_of_x86_is_recommended_to_arm(self):
         for vendor, expected in (
                 ('GenuineIntel', 'intel_iommu=on iommu.passthrough=1'),
                 ('AuthenticAMD', 'iommu.passthrough=1'),
                 (None, 'iommu.passthrough=1')):
-            facts = self.but(cpu={'vendor': vendor}, devices={
+            facts = self.but(cpu={'vendor': vendor}, hardware={
                 'iommus': (), 'iommu_types': frozenset({'DMA'})})
             self.assertEqual(
                 [expected, 'iommu.passthrough=1'],
@@ -190,12 +190,12 @@ class DevicesTest(audited.Case):
     def test_as_many_functions_as_the_flavors_need(self):
         self.assertEqual([('error', f'{ADDRESS} has 1 virtual functions')],
                          self.found('virtual-functions', self.but(
-                             devices=self.first(count=1))))
+                             hardware=self.first(count=1))))
         for count in (2, 3):
             self.check('virtual-functions', [],
-                       devices=self.first(count=count))
+                       hardware=self.first(count=count))
         self.check('virtual-functions', [], profile=None,
-                   devices=self.first(count=0))
+                   hardware=self.first(count=0))
 
     def test_a_device_without_driver_creates_none(self):
         host = dataclasses.replace(audited.HOST, devices=tuple(
@@ -203,29 +203,29 @@ class DevicesTest(audited.Case):
             for device in audited.HOST.devices))
         self.check('virtual-functions', 2,
                    audited.replace(audited.GOOD, host=host),
-                   devices=self.first(count=0))
+                   hardware=self.first(count=0))
 
     def test_cells_of_devices_are_known(self):
         self.check('device-cell', 1,
-                   devices=self.first(cells=frozenset({None})))
+                   hardware=self.first(cells=frozenset({None})))
         lost = dataclasses.replace(audited.HOST, devices=(
             dataclasses.replace(audited.HOST.devices[0], cell=None),))
         facts = audited.replace(audited.GOOD, host=lost)
         self.check('device-cell', 1, facts, profile=None)
 
     def test_functions_are_created_at_boot(self):
-        self.check('persistent-functions', 2, devices={'creators': {}})
+        self.check('persistent-functions', 2, hardware={'creators': {}})
         text = audited.tree()[host_files.VFS]
-        lost = audit.audit(self.but(devices={'creators': {}}))
+        lost = audit.audit(self.but(hardware={'creators': {}}))
         for item in lost.findings:
             if item.code == 'persistent-functions':
                 self.assertIn(item.change[-1], text)
         self.check('persistent-functions', 1,
-                   devices={'creators': {ADDRESS: ('/etc/rc.local',)}})
+                   hardware={'creators': {ADDRESS: ('/etc/rc.local',)}})
         self.check('persistent-functions', 0,
-                   devices={'creators': {'*': ('/etc/rc.local',)}})
+                   hardware={'creators': {'*': ('/etc/rc.local',)}})
         self.check('persistent-functions', 1,
-                   devices={'creators': {}, **self.first(count=0)})
+                   hardware={'creators': {}, **self.first(count=0)})
 
 
 class HugePagesTest(audited.Case):
@@ -907,8 +907,8 @@ class KernelCpusTest(unittest.TestCase):
                 ('N', {7}), ('4-N', {4, 5, 6, 7}), ('0-7:1/4', {0, 4}),
                 ('0-7:2/4', {0, 1, 4, 5}), ('managed_irq,domain,2-3', {2, 3}),
                 ('6-99', {6, 7}), ('', set()), ('nohz', set())):
-            self.assertEqual(
-                expected, isolation.kernel_cpu_list(text, EIGHT), text)
+            self.assertEqual(expected, isolation.parse_parameter(
+                (f'isolcpus={text}',), 'isolcpus', EIGHT), text)
 
     def test_the_last_of_a_parameter_counts(self):
         line = ('quiet', 'rcu_nocbs=1', 'rcu_nocbs=2-3', 'rcu_nocb_poll')

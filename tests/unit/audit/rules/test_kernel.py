@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules about single values and the kernel command line."""
+"""The rules about the kernel: its settings, threads and command line."""
 
 from hpcvirt.audit.reading.kernel import Program
 from hpcvirt.flavors import profile as profiles
@@ -9,7 +9,7 @@ from tests.builders import audited
 SMALL = profiles.build({'page_size': '4K'}, 'profile')
 
 
-class SettingsTest(audited.Case):
+class KernelTest(audited.Case):
     def with_settings(self, facts=audited.GOOD, **values):
         """Change settings, named by the end of their paths."""
         return audited.replace(facts, **{
