@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.health import host_sample
-from hpcvirt.health import rates
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
 from hpcvirt.health.host_sample import Quantity
@@ -77,9 +76,9 @@ class HostWatch:
             self._say_unknown(sample)
         before, self.latest = self.latest, sample
         self._samples.append(sample)
-        while sample.uptime_s - self._samples[0].uptime_s > rates.RARE_S:
+        while sample.uptime_s - self._samples[0].uptime_s > host_sample.RARE_S:
             self._samples.popleft()
-        if before is not None and (found := rates.compute_rates(
+        if before is not None and (found := host_sample.compute_rates(
                 self._samples[0], before, sample)):
             self.score(sample.uptime_s, sample.uptime_s - before.uptime_s,
                        found)

@@ -42,7 +42,6 @@ _LABEL = re.compile(r'(\w{1,32})="([^"]{0,64})"')
 _UNIT = re.compile(r'[\w.:@-]{0,64}', re.ASCII)
 _NAMES = frozenset(sign.name for sign in signature.SIGNS)
 
-
 #: A host, the name of a metric, its labels and its value.
 _Row = tuple[str, str, Mapping[str, str], str]
 

@@ -19,7 +19,7 @@ import math
 import typing
 from collections.abc import Mapping
 
-from hpcvirt.health import rates
+from hpcvirt.health import host_sample
 from hpcvirt.health.host_sample import HOST
 from hpcvirt.health.host_sample import Quantity
 from hpcvirt.health.host_sample import Values
@@ -88,7 +88,7 @@ SIGNS = (
     # Heavy AVX-512 takes up to a third below the base frequency.
     Sign('frequency', {Quantity.SLOWDOWN: 0.40}),
     # 2 % of the time.
-    Sign('throttling', {Quantity.THROTTLED_S: 0.02 * rates.RARE_S}),
+    Sign('throttling', {Quantity.THROTTLED_S: 0.02 * host_sample.RARE_S}),
     Sign('memory-errors', {Quantity.CORRECTED_ERRORS: 10.0}),
     Sign('uncorrected-errors', {Quantity.UNCORRECTED_ERRORS: 1.0}, on_s=0.0),
     Sign('link', {Quantity.LINK_LOSS: 0.20}),
@@ -110,7 +110,7 @@ def score_units(sign: Sign, found: Values, cpus: int,
                 ) -> dict[str, float] | None:
     """Score the units of a host for a sign; None if that is not known."""
     limits = {name: limit * max(1.0, cpus / _LARGE)
-              if sign.of_host and name in rates.CPU_SUMS else limit
+              if sign.of_host and name in host_sample.CPU_SUMS else limit
               for name, limit in sign.limits.items()}
     if not limits.keys() <= found.keys():
         return None
