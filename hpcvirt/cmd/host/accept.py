@@ -105,14 +105,12 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
                             'must not exist yet')
         targets.add_instances(parser)
 
-    def answer(self, parsed_args: argparse.Namespace,
-               ) -> command.CommandResult:
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Print the steps, and with --apply take them."""
         # The client libraries take half a second to load.
         with extras.bench():
             from hpcvirt.acceptance import records
             from hpcvirt.cloud import accepted_host
-        args = parsed_args
         records.check_host(args.host)
         asked, wanted, own_bounds = _read(args)
         host = accepted_host.find(
@@ -232,8 +230,7 @@ def _command(args: argparse.Namespace) -> str:
 def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
            left: tuple[str, ...]) -> list[str]:
     """List the steps."""
-    lines = [f'An interrupted acceptance left {what}'
-             for what in left]
+    lines = [f'An interrupted acceptance left {what}' for what in left]
     lines.append(f'Hold {args.host} in quarantine')
     lines += [
         f'Start {part.instances} x {part.flavor} on {args.host}; run '

@@ -38,9 +38,8 @@ class _HostCommand(command.Command):
                             '"openstack compute service list" names it')
         cloud_arguments.add_apply(parser)
 
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
+    def take_action(self, args: argparse.Namespace) -> None:
         """Print the state and the steps, and with --apply take them."""
-        args = parsed_args
         cloud = cloud_arguments.connect_quarantine(args)
         is_marked = None
         holds = cloud.holds(args.host)

@@ -74,9 +74,8 @@ class SuperviseHosts(command.Command):
                             help='decide once, and end')
         cloud_arguments.add_apply(parser, 'decisions')
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def take_action(self, args: argparse.Namespace) -> int:
         """Supervise until SIGTERM, or once."""
-        args = parsed_args
         if args.prometheus is not None and not re.match(
                 'https?://', args.prometheus):
             raise exception.InvalidInput('--prometheus', 'is no URL of HTTP')

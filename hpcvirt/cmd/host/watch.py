@@ -50,9 +50,8 @@ class WatchHost(command.Command):
             help='serve the metrics to Prometheus on this host and port, '
             '%(const)s if none is given')
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def take_action(self, args: argparse.Namespace) -> int:
         """Watch this host."""
-        args = parsed_args
         if args.textfile is None and args.serve is None:
             raise exception.InvalidInput(
                 '--textfile, --serve', 'one of them is needed')
