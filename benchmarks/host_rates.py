@@ -143,7 +143,7 @@ Change = Callable[[Arrays, Host, int], None]
 
 
 def make_rates(arrays: Arrays) -> Iterator[Mapping]:
-    """Yield the rates of :mod:`hpcvirt.health.rates`, minute by minute.
+    """Yield rates as ``host_sample.compute_rates`` does, minute by minute.
 
     CPUs that are far from every sign are left out.
     """

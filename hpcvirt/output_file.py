@@ -13,9 +13,23 @@ import os
 import pathlib
 import stat
 
+from hpcvirt import exception
+
 _DRAFT = '.hpcvirt-'
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a file that a user has named, and that all may read.
+
+    :raises InvalidInput: if that fails; what was there before is kept
+    """
+    try:
+        replace(pathlib.Path(path), content, 0o644)
+    except OSError as exc:
+        raise exception.InvalidInput(
+            path, f'cannot be written ({exc.strerror or exc})') from exc
 
 
 def replace(path: pathlib.Path, content: bytes, mode: int = 0o600, *,

@@ -16,6 +16,8 @@ import tempfile
 import time
 import urllib.request
 
+import prometheus_client
+
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.cmd.host import watch_metrics
@@ -39,13 +41,12 @@ def main() -> int:
             watch.score(60.0 * minute, 60.0, {
                 Quantity.STEAL: {'cpu1': 0.25}, Quantity.LINK_LOSS: {}})
         collector = watch_metrics.WatchCollector(watch)
-        watch_metrics.write(collector, str(work / 'n1.prom'))
         port, other = find_ports(2)
         with exporter.run_server(collector, ('127.0.0.1', port)):
             with urllib.request.urlopen(
                     f'http://127.0.0.1:{port}/metrics') as answer:
                 text = answer.read()
-            for found in (text, (work / 'n1.prom').read_bytes()):
+            for found in (text, prometheus_client.generate_latest(collector)):
                 subprocess.run(['promtool', 'check', 'metrics'], input=found,
                                check=True)
             check_prometheus(work, port, other)

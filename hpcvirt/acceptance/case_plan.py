@@ -217,11 +217,13 @@ def _list_pinned(planned: plans.PlannedHost,
                  plan: plans.Plan) -> Iterator[str]:
     """Yield the settings for pinned guests, without those of cases."""
     yield from nova_conf.compute(planned, plan)
-    pages = host_files.page_parameters(kernel_settings.make_state(planned))
+    pages = ' '.join(
+        str(item) for item in kernel_settings.make_state(planned).parameters
+        if 'hugepages' in item.name)
     if pages:
         yield '# on the kernel command line (Linux 5.16 or newer)'
         yield pages
-    rules = tuple(host_files.vf_rules(planned))
+    rules = host_files.vf_rules(planned)
     if rules:
         yield f'# /{host_files.VFS}'
         yield from rules

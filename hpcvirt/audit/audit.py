@@ -2,6 +2,7 @@
 
 """Audit a host: apply all rules to its facts."""
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -9,18 +10,16 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.audit import costs
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
 from hpcvirt.audit import rule as rules
+from hpcvirt.audit.reading.host import HostFacts
 from hpcvirt.audit.rules import cpu
-from hpcvirt.audit.rules import devices
 from hpcvirt.audit.rules import hardware
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import kernel
 from hpcvirt.audit.rules import memory
 from hpcvirt.audit.rules import nova
 from hpcvirt.audit.rules import nova_cpus
-from hpcvirt.audit.rules import settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -28,8 +27,7 @@ from hpcvirt.flavors import warning
 
 RULES: tuple[rules.Rule, ...] = (
     *kernel.RULES, *memory.RULES, *isolation.RULES,
-    *nova_cpus.RULES, *nova.RULES, *devices.RULES, *cpu.RULES,
-    *hardware.RULES, *settings.RULES)
+    *nova_cpus.RULES, *nova.RULES, *cpu.RULES, *hardware.RULES)
 
 #: The code of the findings about facts that are not known.
 UNKNOWN = 'unknown-fact'
@@ -61,17 +59,14 @@ class Audit:
                        for item in self.findings)
 
 
-def audit(facts: facts_module.Facts,
+def audit(facts: HostFacts,
           profile: profiles.Profile | None = None) -> Audit:
     """Audit a host.
 
     :param profile: the profile for which the host should be configured; None
         to judge it by itself
     """
-    parked = fact.fact(lambda: rules.AuditSubject(facts).parked)
-    plan = (None if profile is None
-            or (parked and not isinstance(parked, fact.UnknownFact))
-            else _plan(facts, profile))
+    plan = fact.fact(lambda: _plan(facts, profile))
     subject = rules.AuditSubject(
         facts, profile, plan.hosts[0] if isinstance(plan, plans.Plan)
         else plan)
@@ -80,42 +75,27 @@ def audit(facts: facts_module.Facts,
     silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
     for rule in RULES:
-        violations, unknown = _apply(rule, subject)
-        for item in violations:
-            cost = item.cost or costs.BY_RULE.get(rule.code)
-            severity = item.severity or rule.severity
-            percents[severity, rule.code] = max(
-                cost.percent if cost else 0,
-                percents.get((severity, rule.code), 0))
-            found.append(finding.Finding(
-                rule.code, severity, item.found, item.expected, rule.why,
-                rule.sources, item.change,
-                '' if severity is finding.Severity.UNKNOWN
-                else str(cost or costs.NOT_MEASURED)))
-        if unknown is None:
+        try:
+            for item in rule.find(subject):
+                cost = item.cost or costs.BY_RULE.get(rule.code)
+                severity = item.severity or rule.severity
+                percents[severity, rule.code] = max(
+                    cost.percent if cost else 0,
+                    percents.get((severity, rule.code), 0))
+                found.append(finding.Finding(
+                    rule.code, severity, item.found, item.expected, rule.why,
+                    rule.sources, item.change,
+                    '' if severity is finding.Severity.UNKNOWN
+                    else str(cost or costs.NOT_MEASURED)))
             checked.append(rule.code)
-        else:
-            silent.setdefault(unknown, []).append(rule.code)
+        except fact.NotKnown as exc:  # what was found before still counts
+            silent.setdefault(exc.unknown, []).append(rule.code)
     found += [_unknown(item, codes) for item, codes in silent.items()]
     found.sort(key=lambda item: (
         finding.ORDER.index(item.severity),
         -percents.get((item.severity, item.code), 0), item.code))
     return Audit(facts.name, tuple(found), tuple(checked),
         plan.warnings if isinstance(plan, plans.Plan) else ())
-
-
-def _apply(rule: rules.Rule, subject: rules.AuditSubject,
-           ) -> tuple[list[rules.Violation], fact.UnknownFact | None]:
-    """Apply a rule; violations found before an unknown fact count."""
-    found: list[rules.Violation] = []
-    violations = rule.find(subject)
-    while True:
-        try:
-            found.append(next(violations))
-        except StopIteration:
-            return found, None
-        except fact.NotKnown as exc:
-            return found, exc.unknown
 
 
 def counts(audit: Audit) -> Mapping[finding.Severity, int]:
@@ -125,15 +105,18 @@ def counts(audit: Audit) -> Mapping[finding.Severity, int]:
             for severity in finding.ORDER}
 
 
-def _plan(facts: facts_module.Facts, profile: profiles.Profile,
-          ) -> plans.Plan | fact.UnknownFact:
-    if isinstance(facts.host, fact.UnknownFact):
-        return facts.host
+def _plan(facts: HostFacts,
+          profile: profiles.Profile | None) -> plans.Plan | None:
+    if profile is None:
+        return None
+    with contextlib.suppress(fact.NotKnown):
+        if rules.AuditSubject(facts).parked:
+            return None
     try:
         return planner.plan([facts.host], profile)
     except exception.InvalidInput as exc:
-        return fact.UnknownFact('the plan of this host with the profile',
-                                exc.what)
+        raise fact.NotKnown('the plan of this host with the profile',
+                            exc.what) from exc
 
 
 def _unknown(item: fact.UnknownFact, codes: Sequence[str]) -> finding.Finding:

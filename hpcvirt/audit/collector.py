@@ -8,7 +8,7 @@ compares it with the files that an audit and a topology read.
 
 import pathlib
 
-from hpcvirt.audit.reading import devices
+from hpcvirt.audit.reading import hardware
 from hpcvirt.audit.reading import nova
 
 _SCRIPT = pathlib.Path(__file__).with_suffix('.sh')
@@ -79,12 +79,12 @@ def make_script() -> str:
              for name in (option, *(old for _, old in before))}
     table = '\n'.join(f'{how} {name}' for how, patterns in (
         ('copy', COPIED), ('folder', _FOLDERS), ('nova', nova.PATTERNS),
-        ('creator', devices.PATTERNS), ('parameters', ('proc/cmdline',)),
+        ('creator', hardware.PATTERNS), ('parameters', ('proc/cmdline',)),
         ('latency', ('dev/cpu_dma_latency',))) for name in patterns)
     text = _SCRIPT.read_text()
     for word, value in (
             ('OPTIONS', ' '.join(sorted(names))),
-            ('WORDS', f'{devices.WORDS.pattern}|{devices.ADDRESS.pattern}'),
+            ('WORDS', f'{hardware.WORDS.pattern}|{hardware.ADDRESS.pattern}'),
             ('TABLE', table)):
         text = text.replace(f'@{word}@', value)
     return text

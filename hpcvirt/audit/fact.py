@@ -2,10 +2,9 @@
 
 """A fact that is known, or the reason why it is not.
 
-A fact that cannot be read is never taken for a good one. A field of
-:class:`hpcvirt.audit.facts.Facts` holds a value or an :class:`UnknownFact`,
-and a rule takes the value with :func:`unwrap`, which raises
-:class:`NotKnown`. The audit then reports that the rule has no answer.
+A fact that cannot be read is never taken for a good one. It raises
+:class:`NotKnown` in the rule that needs it, and the audit then reports that
+the rule has no answer.
 """
 
 import dataclasses
@@ -32,19 +31,9 @@ class UnknownFact:
 class NotKnown(exception.HpcvirtError):
     """A rule needs a fact that is not known."""
 
-    def __init__(self, unknown: UnknownFact) -> None:
-        super().__init__(f'{unknown.where}: {unknown.problem}')
-        self.unknown = unknown
-
-
-def unwrap(fact: T | UnknownFact) -> T:
-    """Return a fact.
-
-    :raises NotKnown: if it is not known
-    """
-    if isinstance(fact, UnknownFact):
-        raise NotKnown(fact)
-    return fact
+    def __init__(self, where: str, problem: str) -> None:
+        super().__init__(f'{where}: {problem}')
+        self.unknown = UnknownFact(where, problem)
 
 
 def fact(read: Callable[[], T]) -> T | UnknownFact:
@@ -53,3 +42,13 @@ def fact(read: Callable[[], T]) -> T | UnknownFact:
         return read()
     except NotKnown as exc:
         return exc.unknown
+
+
+def unwrap(fact: T | UnknownFact) -> T:
+    """Return a fact.
+
+    :raises NotKnown: if it is not known
+    """
+    if isinstance(fact, UnknownFact):
+        raise NotKnown(fact.where, fact.problem)
+    return fact

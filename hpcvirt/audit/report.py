@@ -59,21 +59,16 @@ def _group(items: Sequence[finding.Finding], width: int) -> Iterator[str]:
     first = items[0]
     yield f'{first.severity.upper()} {first.code}'
     for item in items:
-        yield from _paragraph('Found: ', item.found, width)
-        yield from _paragraph('Expected: ', item.expected, width)
+        yield from _wrap(f'Found: {item.found}', width)
+        yield from _wrap(f'Expected: {item.expected}', width)
     for cost in dict.fromkeys(item.cost for item in items if item.cost):
-        yield from _paragraph('Cost: ', cost, width)
+        yield from _wrap(f'Cost: {cost}', width)
     sources = ' '.join(bibliography.get(key).citation
                        for key in first.sources)
-    yield from _paragraph('Why: ', f'{first.why}. {sources}'.rstrip(), width)
+    yield from _wrap(f'Why: {first.why}. {sources}'.rstrip(), width)
     for line in _join_changes([item.change for item in items]):
-        if line.startswith('#'):
-            yield from textwrap.wrap(
-                line, width, initial_indent='    ',
-                subsequent_indent='    # ', break_on_hyphens=False,
-                break_long_words=False)
-        else:
-            yield f'    {line}'
+        yield from (_wrap(line, width, '    ', '    # ')
+                    if line.startswith('#') else [f'    {line}'])
 
 
 def _join_changes(changes: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -95,11 +90,11 @@ def _count_common(one: Sequence[str], other: Sequence[str]) -> int:
         lambda pair: pair[0] == pair[1], pairs))
 
 
-def _paragraph(heading: str, line: str, width: int) -> list[str]:
+def _wrap(line: str, width: int, first: str = '  ',
+          more: str = '    ') -> list[str]:
     return textwrap.wrap(
-        f'{heading}{line}', width, initial_indent='  ',
-        subsequent_indent='    ', break_on_hyphens=False,
-        break_long_words=False)
+        line, width, initial_indent=first, subsequent_indent=more,
+        break_on_hyphens=False, break_long_words=False)
 
 
 def make_document(audit: audits.Audit) -> dict[str, Any]:

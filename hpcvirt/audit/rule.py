@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.audit import costs
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
+from hpcvirt.audit.reading.host import HostFacts
+from hpcvirt.audit.reading.nova import NovaFacts
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
@@ -28,14 +29,14 @@ class AuditSubject:
         cannot be planned, None while CPUs of it are parked
     """
 
-    facts: facts_module.Facts
+    facts: HostFacts
     profile: profiles.Profile | None = None
     planned: plans.PlannedHost | fact.UnknownFact | None = None
 
     @property
     def host(self) -> host_model.Host:
         """The topology."""
-        return fact.unwrap(self.facts.host)
+        return self.facts.host
 
     @property
     def plan(self) -> plans.PlannedHost | None:
@@ -43,9 +44,9 @@ class AuditSubject:
         return fact.unwrap(self.planned)
 
     @property
-    def nova(self) -> facts_module.NovaFacts | None:
+    def nova(self) -> NovaFacts | None:
         """The options of nova-compute."""
-        return fact.unwrap(self.facts.nova)
+        return self.facts.nova
 
     @functools.cached_property
     def dedicated(self) -> frozenset[int]:
@@ -96,7 +97,8 @@ class AuditSubject:
 
     def option_cpus(self, name: str) -> frozenset[int] | None:
         """Return the CPUs of an option of ``[compute]``; None if not set."""
-        if isinstance(self.facts.nova, fact.UnknownFact) and self.planned:
+        if self.planned and isinstance(
+                fact.fact(lambda: self.nova), fact.UnknownFact):
             return None
         text = self.nova.get('compute', name) if self.nova else ''
         if not text:
@@ -104,8 +106,7 @@ class AuditSubject:
         try:
             return cpuset.parse(text, name)
         except exception.InvalidInput as exc:
-            raise fact.NotKnown(fact.UnknownFact(
-                f'[compute]{name}', exc.what)) from exc
+            raise fact.NotKnown(f'[compute]{name}', exc.what) from exc
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

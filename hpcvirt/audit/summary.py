@@ -7,6 +7,8 @@ in which versions and settings the hosts of one class differ.
 """
 
 import collections
+import contextlib
+import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,9 +19,12 @@ from hpcvirt import printable
 from hpcvirt import words
 from hpcvirt.audit import audit as audits
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
 from hpcvirt.audit import finding
 from hpcvirt.audit import report
+from hpcvirt.audit.reading.cpu import Frequency
+from hpcvirt.audit.reading.host import HostFacts
+from hpcvirt.audit.reading.memory import HugePagePool
+from hpcvirt.audit.reading.memory import Ksm
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.alike import classes
 from hpcvirt.topology.alike import differences
@@ -34,18 +39,21 @@ _SETTINGS = {
                'numa_balancing': 'NUMA balancing'},
     'kernel': {'release': 'kernel', 'command_line': 'kernel parameters',
                'tuned_profile': 'TuneD profile'},
-    'devices': {'iommu_types': 'IOMMU'},
+    'hardware': {'iommu_types': 'IOMMU'},
 }
 
 #: Parameters that say where the system of a host is.
 _OWN_PARAMETERS = ('BOOT_IMAGE=', 'initrd=', 'ip=', 'rd.', 'resume=', 'root=')
 
+#: The topology of a host, and what is compared of it: subject -> value.
+Description = tuple[host_model.Host, Mapping[str, str]]
+
 
 def make_document(found: Sequence[audits.Audit],
-                  facts: Sequence[facts_module.Facts]) -> dict[str, Any]:
+                  described: Sequence[Description | None]) -> dict[str, Any]:
     """Summarise audits, with each of them, for programs.
 
-    :param facts: of the same hosts
+    :param described: the same hosts
     """
     where: dict[tuple[int, str, str], list[str]] = {}
     for audit in found:
@@ -61,15 +69,15 @@ def make_document(found: Sequence[audits.Audit],
                     for (order, code, unknown), hosts in sorted(
                         where.items(), key=lambda item: (
                             item[0][0], -len(item[1]), item[0]))],
-        'differences': list(_compare(facts)),
+        'differences': list(_compare(
+            [item for item in described if item])),
         'hosts': [report.make_document(audit) for audit in found],
     }
 
 
-def _compare(facts: Sequence[facts_module.Facts]) -> Iterator[dict[str, Any]]:
-    values = {item.name: _list_values(item) for item in facts}
-    for hosts in _group(item.host for item in facts if not isinstance(
-            item.host, fact.UnknownFact)):
+def _compare(described: Sequence[Description]) -> Iterator[dict[str, Any]]:
+    values = {host.name: found for host, found in described}
+    for hosts in _group(host for host, _ in described):
         for subject in dict.fromkeys(
                 key for name in hosts for key in values[name]):
             by_value: dict[str, list[str]] = {}
@@ -96,22 +104,29 @@ def _group(hosts: Iterable[host_model.Host]) -> list[list[str]]:
     return [members for _, members in found]
 
 
-def _list_values(facts: facts_module.Facts) -> dict[str, str]:
-    """Write what is compared of a host: subject -> value."""
-    found = {subject: _format(getattr(getattr(facts, part), name))
-             for part, names in _SETTINGS.items()
-             for name, subject in names.items()}
-    if not isinstance(facts.host, fact.UnknownFact):
-        found['cells per socket (NPS, SNC)'] = _format(collections.Counter(
-            cell.socket for cell in facts.host.cells if cell.cpus).values())
-    firmware = facts.devices.firmware
-    found |= ({'firmware': 'unknown'} if isinstance(firmware, fact.UnknownFact)
-              else {name if name == 'BIOS' else f'firmware of {name}': version
-                    for name, version in firmware.items()})
-    if isinstance(facts.nova, facts_module.NovaFacts):
-        found |= {f'[{group}]{option}': ', '.join(values) for
-                  (group, option), values in facts.nova.options.items()}
-    return found
+def describe(facts: HostFacts) -> Description | None:
+    """Read what is compared of a host; None if its topology is not known."""
+    try:
+        host = facts.host
+    except fact.NotKnown:
+        return None
+    found = {subject: _format(fact.fact(functools.partial(
+        getattr, getattr(facts, part), name)))
+        for part, names in _SETTINGS.items()
+        for name, subject in names.items()}
+    found['cells per socket (NPS, SNC)'] = _format(collections.Counter(
+        cell.socket for cell in host.cells if cell.cpus).values())
+    try:
+        found |= {
+            name if name == 'BIOS' else f'firmware of {name}': version
+            for name, version in facts.hardware.firmware.items()}
+    except fact.NotKnown:
+        found['firmware'] = 'unknown'
+    with contextlib.suppress(fact.NotKnown):
+        found |= {f'[{group}]{option}': ', '.join(values)
+                  for (group, option), values in (
+                      facts.nova.options.items() if facts.nova else ())}
+    return host, found
 
 
 def _format(value: object) -> str:
@@ -121,14 +136,14 @@ def _format(value: object) -> str:
             return 'unknown'
         case None:
             return 'none'
-        case facts_module.Ksm():
+        case Ksm():
             return str(value.run)
-        case facts_module.IdleState():
-            return value.name
-        case facts_module.Frequency():
+        case str(name), int():  # an idle state
+            return name
+        case Frequency():
             return ' '.join(filter(None, (value.driver, value.governor,
                                           value.preference)))
-        case facts_module.HugePagePool():
+        case HugePagePool():
             return (f'{value.total} of {words.format_size(value.size_kib)} in '
                     f'cell {value.cell}')
         case str() | int():

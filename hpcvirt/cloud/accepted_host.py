@@ -6,13 +6,12 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import flavors as cloud_flavors
 from hpcvirt.cloud import held_host
-from hpcvirt.cloud import placement as placements
+from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.flavors import diff
 from hpcvirt.specs import resources
 
@@ -48,23 +47,23 @@ class AcceptedHost(held_host.HeldHost):
 
         :param of: all traits that a host can earn
         """
-        for node in compute_hosts.nodes(self.nova, self.owner):
-            self.placement.change_traits(node.uuid, earned,
-                                         set(of) - set(earned))
+        for provider in compute_hosts.find_providers(self.nova, self.owner):
+            self.cloud.placement.change_traits(
+                provider, earned, set(of) - set(earned))
 
 
-def find(nova: Any, placement: placements.PlacementClient, host: str,
+def find(cloud: cloud_quarantine.Quarantine, host: str,
          flavors: Iterable[str], image: str, network: str) -> AcceptedHost:
     """Look up the flavors, image and network, and check that a host is free.
 
-    :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :raises InvalidInput: if the host is not free, or a flavor is missing
     :raises Unreachable: if the cloud does not answer, or has no such image
         or network
     """
-    existing = {each.flavor.name: each for each in cloud_flavors.read(nova)}
-    accepted = AcceptedHost(nova, MARK, host, flavors=existing,
-                            placement=placement)
+    existing = {each.flavor.name: each
+                for each in cloud_flavors.read(cloud.nova)}
+    accepted = AcceptedHost(cloud.nova, MARK, host, flavors=existing,
+                            cloud=cloud)
     accepted.check_host(host)
     for flavor in flavors:
         if flavor not in existing:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the nodes of a compute host, which are its resource providers."""
+"""Find the resource providers of a compute host, which are its nodes."""
 
-import dataclasses
+import contextlib
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
@@ -11,21 +11,10 @@ from hpcvirt import exception
 from hpcvirt.cloud import session
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class ComputeHostNode:
-    """A node of a compute host.
+def find_providers(nova: Any, host: str) -> tuple[str, ...]:
+    """Find the UUIDs of the resource providers of a compute host.
 
-    :ivar uuid: the UUID of its resource provider
-    :ivar name: the name of its resource provider; with libvirt, that of the
-        machine
-    """
-
-    uuid: str
-    name: str
-
-
-def nodes(nova: Any, host: str) -> tuple[ComputeHostNode, ...]:
-    """Find the nodes of a compute host: one, unless its driver is Ironic's.
+    It has one, unless its driver is Ironic's.
 
     :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :param host: the name in ``openstack compute service list``
@@ -34,7 +23,11 @@ def nodes(nova: Any, host: str) -> tuple[ComputeHostNode, ...]:
     """
     with session.one_line_errors():
         # The name of the node usually contains that of the host.
-        found = (_of_host(_alike(nova, host), host)
+        alike = ()
+        with contextlib.suppress(nova_exceptions.BadRequest,
+                                 nova_exceptions.NotFound):
+            alike = nova.hypervisors.search(host, detailed=True)
+        found = (_of_host(alike, host)
                  or _of_host(session.list_all(nova.hypervisors), host))
     if not found:
         raise exception.InvalidInput(
@@ -42,13 +35,6 @@ def nodes(nova: Any, host: str) -> tuple[ComputeHostNode, ...]:
     return found
 
 
-def _of_host(hypervisors: Any, host: str) -> tuple[ComputeHostNode, ...]:
-    return tuple(ComputeHostNode(each.id, each.hypervisor_hostname)
-                 for each in hypervisors if each.service['host'] == host)
-
-
-def _alike(nova: Any, host: str) -> Any:
-    try:
-        return nova.hypervisors.search(host, detailed=True)
-    except (nova_exceptions.BadRequest, nova_exceptions.NotFound):
-        return ()
+def _of_host(hypervisors: Any, host: str) -> tuple[str, ...]:
+    return tuple(each.id for each in hypervisors
+                 if each.service['host'] == host)

@@ -5,7 +5,6 @@
 import dataclasses
 
 from hpcvirt.cloud import benchmark_instances
-from hpcvirt.cloud import placement as placements
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.model import quarantine
 
@@ -14,15 +13,12 @@ from hpcvirt.model import quarantine
 class HeldHost(benchmark_instances.BenchmarkInstances):
     """Fills one host, which is the owner, and holds it in quarantine."""
 
-    placement: placements.PlacementClient
+    cloud: cloud_quarantine.Quarantine
 
     def hold(self, hold: quarantine.Hold) -> None:
         """Put the host in quarantine."""
-        self._quarantine().hold(self.owner, hold)
+        self.cloud.hold(self.owner, hold)
 
     def release(self, holder: str) -> None:
         """End the quarantine by one holder."""
-        self._quarantine().release(self.owner, holder)
-
-    def _quarantine(self) -> cloud_quarantine.Quarantine:
-        return cloud_quarantine.Quarantine(self.nova, self.placement)
+        self.cloud.release(self.owner, holder)

@@ -70,16 +70,6 @@ class PlacementClient:
         return ProviderTraits(frozenset(found['traits']),
                               found['resource_provider_generation'])
 
-    def aggregates(self, provider: str) -> frozenset[str]:
-        """Read the UUIDs of the aggregates of a resource provider.
-
-        :raises Unreachable: if Placement does not answer, or does not have
-            the provider
-        """
-        return frozenset(self._ask(
-            'GET', f'/resource_providers/{provider}/aggregates')[
-                'aggregates'])
-
     def change_traits(self, provider: str, add: Iterable[str] = (),
                       remove: Iterable[str] = ()) -> bool:
         """Add traits to a resource provider, and remove some of hpcvirt's.

@@ -12,7 +12,6 @@ separately, so that several programs can write different keys at the same time.
 import contextlib
 import dataclasses
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
 
 from novaclient import exceptions as nova_exceptions
@@ -37,16 +36,15 @@ class Quarantine:
     nova: Any
     placement: placements.PlacementClient
 
+    @session.one_line_errors()
     def holds(self, host: str) -> tuple[quarantine.Hold, ...]:
         """Read the holds on a host.
 
         :raises Unreachable: if Nova does not answer
         """
-        found = (quarantine.read_hold(host, each.metadata)
-                 for each in _read_aggregates(self.nova)
-                 if host in each.hosts)
-        return tuple(sorted((hold for hold in found if hold is not None),
-                            key=lambda hold: hold.holder))
+        return quarantine.read_holds(host, (
+            each.metadata for each in self.nova.aggregates.list()
+            if host in each.hosts))
 
     def is_marked(self, host: str) -> bool:
         """Whether the host has the trait.
@@ -55,9 +53,10 @@ class Quarantine:
         :raises Unreachable: if Nova or Placement does not answer
         """
         return all(
-            quarantine.TRAIT in self.placement.traits(node.uuid).names
-            for node in compute_hosts.nodes(self.nova, host))
+            quarantine.TRAIT in self.placement.traits(provider).names
+            for provider in compute_hosts.find_providers(self.nova, host))
 
+    @session.one_line_errors()
     def hold(self, host: str, hold: quarantine.Hold) -> None:
         """Put a host in quarantine.
 
@@ -65,15 +64,16 @@ class Quarantine:
         :raises Unreachable: if Nova or Placement does not answer; completed
             steps are not undone
         """
-        nodes = compute_hosts.nodes(self.nova, host)
+        providers = compute_hosts.find_providers(self.nova, host)
         aggregate = _ensure_aggregate(
             self.nova, quarantine.aggregate_name(hold.holder))
         _set_metadata(self.nova, aggregate, {
             quarantine.MARK: hold.holder,
             quarantine.key(host): quarantine.entry(hold)})
         _place_host(self.nova, aggregate, host, True)
-        self._mark(host, nodes)
+        self._mark(host, providers)
 
+    @session.one_line_errors()
     def release(self, host: str, holder: str) -> None:
         """Let a holder release a host, which others may still hold.
 
@@ -81,50 +81,43 @@ class Quarantine:
         :raises Unreachable: if Nova or Placement does not answer; completed
             steps are not undone
         """
-        nodes = compute_hosts.nodes(self.nova, host)
-        for aggregate in _read_aggregates(self.nova):
+        providers = compute_hosts.find_providers(self.nova, host)
+        for aggregate in self.nova.aggregates.list():
             if aggregate.metadata.get(quarantine.MARK) == holder:
                 _place_host(self.nova, aggregate, host, False)
                 _set_metadata(
                     self.nova, aggregate, {quarantine.key(host): None})
-        self._mark(host, nodes)
+        self._mark(host, providers)
 
-    def _mark(self, host: str,
-              nodes: tuple[compute_hosts.ComputeHostNode, ...]) -> None:
+    def _mark(self, host: str, providers: tuple[str, ...]) -> None:
         """Make the trait agree with the aggregates."""
-        held = bool(self.holds(host))
+        trait = (quarantine.TRAIT,)
         for _ in range(_MAX_CHANGES):
+            held = bool(self.holds(host))
             try:
-                for node in nodes:
+                for provider in providers:
                     self.placement.change_traits(
-                        node.uuid, *(((quarantine.TRAIT,), ()) if held
-                                     else ((), (quarantine.TRAIT,))))
+                        provider, add=trait if held else (),
+                        remove=() if held else trait)
             except exception.Unreachable as exc:
                 raise exception.Unreachable(
                     f'{host} {"is" if held else "is not"} in quarantine, but '
                     f'its trait {quarantine.TRAIT} may be wrong; run the '
                     f'command again: {exc}') from exc
             # Another program may have changed the aggregates meanwhile.
-            before, held = held, bool(self.holds(host))
-            if held is before:
+            if bool(self.holds(host)) is held:
                 return
         raise exception.Unreachable(
             f'other programs keep changing the quarantine of {host}')
 
 
-def _read_aggregates(nova: Any) -> Sequence[Any]:
-    with session.one_line_errors():
-        return tuple(nova.aggregates.list())
-
-
 def _ensure_aggregate(nova: Any, name: str) -> Any:
     for _ in range(2):
-        for found in _read_aggregates(nova):
+        for found in nova.aggregates.list():
             if found.name == name:
                 return found
         # If there is a conflict, another program was faster.
-        with (session.one_line_errors(),
-              contextlib.suppress(nova_exceptions.Conflict)):
+        with contextlib.suppress(nova_exceptions.Conflict):
             nova.aggregates.create(name, None)
     raise exception.Unreachable(
         f'the aggregate {name} does not exist after its creation')
@@ -136,8 +129,7 @@ def _set_metadata(nova: Any, aggregate: Any,
     needed = {key: value for key, value in changes.items()
               if aggregate.metadata.get(key) != value}
     if needed:
-        with session.one_line_errors():
-            nova.aggregates.set_metadata(aggregate.id, needed)
+        nova.aggregates.set_metadata(aggregate.id, needed)
 
 
 def _place_host(nova: Any, aggregate: Any, host: str, is_in: bool) -> None:
@@ -146,11 +138,9 @@ def _place_host(nova: Any, aggregate: Any, host: str, is_in: bool) -> None:
         return
     change = (nova.aggregates.add_host if is_in
               else nova.aggregates.remove_host)
-    with session.one_line_errors():
-        try:
-            change(aggregate.id, host)
-        except (nova_exceptions.Conflict, nova_exceptions.NotFound):
-            # Another program may have been faster.
-            now = nova.aggregates.get(aggregate.id).hosts
-            if (host in now) is not is_in:
-                raise
+    try:
+        change(aggregate.id, host)
+    except (nova_exceptions.Conflict, nova_exceptions.NotFound):
+        # Another program may have been faster.
+        if (host in nova.aggregates.get(aggregate.id).hosts) is not is_in:
+            raise

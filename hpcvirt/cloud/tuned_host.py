@@ -3,12 +3,11 @@
 """Fill a host with instances of the flavors that an experiment compares."""
 
 import dataclasses
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import waiting
 from hpcvirt.cloud import held_host
-from hpcvirt.cloud import placement as placements
+from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.model import flavor as flavor_model
 
 MARK = 'hpcvirt-tune'
@@ -43,13 +42,12 @@ class TunedHost(held_host.HeldHost):
                       exception.InvalidInput, READY_S, self.pause_s)
 
 
-def find(nova: Any, placement: placements.PlacementClient, host: str,
-         image: str, network: str) -> TunedHost:
+def find(cloud: cloud_quarantine.Quarantine, host: str, image: str,
+         network: str) -> TunedHost:
     """Look up the image and the network.
 
-    :param nova: a client of :func:`hpcvirt.cloud.session.compute`
     :raises Unreachable: if the cloud does not answer, or has no such image
         or network
     """
-    return TunedHost(nova, MARK, host, placement=placement).use(
+    return TunedHost(cloud.nova, MARK, host, cloud=cloud).use(
         image, [network])

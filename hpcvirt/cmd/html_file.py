@@ -35,7 +35,4 @@ def write(path: str, content: str, title: str) -> None:
     :raises InvalidInput: if the file cannot be written, or is something else
     """
     check(path, title)
-    try:
-        output_file.replace(pathlib.Path(path), content.encode(), 0o644)
-    except OSError as exc:
-        raise exception.InvalidInput(path, exc.strerror or str(exc)) from exc
+    output_file.write(path, content.encode())

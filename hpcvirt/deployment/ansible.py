@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
+
+GROUP = 'hpcvirt_hosts'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,87 +39,76 @@ class HostGroup:
         return ', '.join(host.name for host in self.hosts)
 
 
-def group_hosts(hosts: Iterable[plans.PlannedHost],
-                need: Callable[[plans.PlannedHost], Hashable],
+def group_hosts(plan: plans.Plan,
+                need: Callable[[plans.PlannedHost, plans.Plan], Hashable],
                 ) -> tuple[HostGroup, ...]:
     """Group hosts by what they need, in the order of the first ones."""
     found: dict[Hashable, list[plans.PlannedHost]] = {}
-    for host in hosts:
-        found.setdefault(need(host), []).append(host)
+    for host in plan.hosts:
+        found.setdefault(need(host, plan), []).append(host)
     taken: dict[str, tuple[plans.PlannedHost, ...]] = {}
     for members in found.values():
         base = 'hpcvirt_' + re.sub('[^a-z0-9]', '_', members[0].name.lower())
         name, number = base, 1
-        while name in taken or name == 'hpcvirt_hosts':
+        while name in taken or name == GROUP:
             number += 1
             name = f'{base}_{number}'
         taken[name] = tuple(members)
     return tuple(HostGroup(name, members) for name, members in taken.items())
 
 
-GROUP = 'hpcvirt_hosts'
-
-
 def files(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write the inventory, the variables and a playbook."""
-    found = group_hosts(plan.hosts,
-                        lambda host: host_files.files(host, plan))
+    found = group_hosts(plan, host_files.files)
     return (
         inventory('inventory/hpcvirt.yml', found),
-        *(tree.File(
-            f'inventory/group_vars/{group.name}.yml', tree.yaml_text(
-                f'The configuration of {group.words}.',
-                variables(group.first, host_files.files(group.first, plan))))
+        *(tree.make_yaml_file(
+            f'inventory/group_vars/{group.name}.yml',
+            f'The configuration of {group.words}.',
+            variables(group.first, host_files.files(group.first, plan)))
           for group in found),
         playbook('hpcvirt.yml'))
 
 
 def inventory(path: str, groups: Iterable[HostGroup]) -> tree.File:
     """Write which hosts are alike."""
-    return tree.File(path, tree.yaml_text(
-        'Hosts that are alike share a group. Give it to Ansible besides the '
-        'inventory that says how to reach the hosts.',
+    return tree.make_yaml_file(
+        path, 'Hosts that are alike share a group. Give it to Ansible besides '
+        'the inventory that says how to reach the hosts.',
         {GROUP: {'children': {
             group.name: {'hosts': {host.name: {} for host in group.hosts}}
-            for group in groups}}}))
+            for group in groups}}})
 
 
 def variables(planned: plans.PlannedHost,
               files_: Iterable[tree.File]) -> dict[str, Any]:
     """Write the variables of the role for a host."""
-    wanted = tuple(files_)
-    paths = {file.path for file in wanted}
+    wanted = {file.path: file for file in files_}
     state = kernel_settings.make_state(planned)
     return {
         'hpcvirt_host_kernel_parameters': host_files.command_line(state),
         'hpcvirt_host_parameter_pattern': site_settings.parameter_pattern(
             state),
         'hpcvirt_host_site_files': [
-            {'folder': f'/{item.folder}', 'names': item.names,
-             'after': item.after, 'pattern': item.pattern, 'why': item.why,
+            {'folder': f'/{item.path}'.rpartition('/')[0],
+             'names': item.path.rpartition('/')[2], 'after': item.after,
+             'pattern': item.pattern, 'why': item.why,
              'notify': list(item.activate), 'replacement': item.replacement}
             for item in site_settings.list_site_files(state)],
         'hpcvirt_host_files': [
-            {'path': f'/{file.path}', 'notify': list(file.activate),
-             'content': file.text} for file in wanted],
+            {'path': f'/{path}', 'notify': list(file.activate),
+             'content': file.text} for path, file in wanted.items()],
         'hpcvirt_host_absent': [
-            f'/{path}' for path in host_files.OPTIONAL
-            if path not in paths],
+            f'/{path}' for path in host_files.OPTIONAL if path not in wanted],
     }
 
 
 def playbook(path: str) -> tree.File:
     """Write the playbook that applies the role."""
-    return tree.File(path, tree.yaml_text(
+    return tree.make_yaml_file(
+        path,
         'Apply the role of hpcvirt, which is in ansible/roles of its source.',
         [{'name': 'Configure compute hosts for the flavors of hpcvirt',
           'hosts': GROUP, 'become': True, 'gather_facts': True,
           'serial': "{{ hpcvirt_host_serial | default('100%') }}",
-          'roles': [{'role': 'hpcvirt_host'}]}]))
-
-
-def system_groups(plan: plans.Plan) -> tuple[HostGroup, ...]:
-    """Group hosts of which the operating system and traits are the same."""
-    return group_hosts(plan.hosts, lambda host: (
-        tuple(host_files.system(host)),
-        str(nova_conf.make_provider(host, plan))))
+          'roles': [{'role': 'hpcvirt_host'}]}])

@@ -17,7 +17,6 @@ import pathlib
 import shutil
 import stat
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -43,7 +42,7 @@ def read_present(root: pathlib.Path, paths: Iterable[str]) -> dict[str, str]:
     """
     if not os.path.lexists(root):
         return {}
-    with _Folders(root) as folders:
+    with contextlib.closing(_Folders(root)) as folders:
         return {path: _decode(present[0]) for path in paths
                 if (present := folders.read(path))}
 
@@ -58,9 +57,7 @@ def read_matching(root: pathlib.Path, patterns: Iterable[str],
     """
     found: dict[str, str] = {}
     unread: list[str] = []
-    if not os.path.lexists(root):
-        return found, unread
-    with _Folders(root) as folders:
+    with contextlib.closing(_Folders(root)) as folders:
         for pattern in patterns:
             try:
                 for path in folders.list_files(pattern):
@@ -86,7 +83,10 @@ def write(root: pathlib.Path, steps: Sequence[step_model.FileChange],
     """
     steps = [step for step in steps
              if step.change is not step_model.FileStatus.SAME]
-    with _usual_umask(), _Folders(root) as folders:
+    with contextlib.ExitStack() as stack:
+        # New folders have the modes that they are made with.
+        stack.callback(os.umask, os.umask(0o022))
+        folders = stack.enter_context(contextlib.closing(_Folders(root)))
         before = {}
         for step in steps:
             path = step.file.path
@@ -134,16 +134,6 @@ def _back_up(folders: '_Folders',
     return f'{backups}/{kept}'
 
 
-@contextlib.contextmanager
-def _usual_umask() -> Iterator[None]:
-    """Let new folders have the modes that they are made with."""
-    before = os.umask(0o022)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
 def identify(root: pathlib.Path) -> tuple[str | None, frozenset[int] | None]:
     """Find the name and the online CPUs of the host that a root belongs to.
 
@@ -151,11 +141,10 @@ def identify(root: pathlib.Path) -> tuple[str | None, frozenset[int] | None]:
         does not have /sys
     """
     def read(path: str) -> str | None:
-        try:
-            return input_file.content(root / path, _MAX_BYTES).decode(
-                errors='replace').strip() or None
-        except exception.InvalidInput:
-            return None
+        with contextlib.suppress(exception.InvalidInput):
+            return _decode(input_file.content(
+                root / path, _MAX_BYTES)).strip() or None
+        return None
 
     cpus = read('sys/devices/system/cpu/online')
     return (read('proc/sys/kernel/hostname') or read('etc/hostname'),
@@ -166,13 +155,6 @@ def _decode(content: bytes) -> str:
     return content.decode(errors='replace')
 
 
-def _is_folder(name: str, folder: int) -> bool:
-    try:
-        return stat.S_ISDIR(os.stat(name, dir_fd=folder).st_mode)
-    except OSError:  # a link to nothing
-        return False
-
-
 class _Folders:
     """The folders below a root, each opened once and kept open."""
 
@@ -180,13 +162,10 @@ class _Folders:
 
     def __init__(self, root: pathlib.Path) -> None:
         self._root = root
-        self._open: dict[str, int] = {}
+        self._open = {'': os.open(root, self._FLAGS)}
 
-    def __enter__(self) -> '_Folders':
-        self._open[''] = os.open(self._root, self._FLAGS)
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Close all of them."""
         for folder in self._open.values():
             os.close(folder)
 
@@ -220,10 +199,14 @@ class _Folders:
         found = []
         for parent in (self.list_files(path, True) if '*' in path else [path]):
             folder = self._find(parent)
-            found += [] if folder is None else sorted(
-                os.path.join(parent, name) for name in fnmatch.filter(
-                    os.listdir(folder), names)
-                if '*' not in names or folders is _is_folder(name, folder))
+            if folder is not None and '*' not in names:
+                found.append(os.path.join(parent, names))
+            elif folder is not None:
+                with os.scandir(folder) as entries:
+                    found += sorted(
+                        os.path.join(parent, entry.name) for entry in entries
+                        if fnmatch.fnmatch(entry.name, names)
+                        and entry.is_dir() is folders)
         return found
 
     def place(self, path: str, mode: int) -> tuple[int, str]:

@@ -10,7 +10,8 @@ otherwise those of each cell, which the kernel of the hosts must understand
 (Linux 5.16).
 """
 
-import dataclasses
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from hpcvirt.deployment import ansible
@@ -28,110 +29,80 @@ UNWANTED = ('edpm_kernel_hugepages', 'edpm_tuned_isolated_cores',
 
 def files(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write a file for each group of hosts that are alike."""
-    return tuple(_file(group, plan) for group in find_groups(plan))
+    return tuple(_write(group, plan)
+                 for group in ansible.group_hosts(plan, host_files.files))
 
 
-def find_groups(plan: plans.Plan) -> tuple[ansible.HostGroup, ...]:
-    """Group the hosts that are alike."""
-    return ansible.group_hosts(plan.hosts,
-                               lambda host: host_files.files(host, plan))
-
-
-def _file(group: ansible.HostGroup, plan: plans.Plan) -> tree.File:
+def _write(group: ansible.HostGroup, plan: plans.Plan) -> tree.File:
     state = kernel_settings.make_state(group.first)
-    about = (
-        f'For the node set of {group.words}: the variables belong in '
-        'spec.nodeTemplate.ansible.ansibleVars, and the ConfigMap in the '
-        'dataSources of its service for Nova. '
-        + _about_pages(state) + ' ' + _about_rest(group.first))
-    return tree.File(
-        f'{group.name}.yaml', tree.yaml_text(
-            about, _node_set(group, state), _config_map(group, plan)))
-
-
-def _node_set(group: ansible.HostGroup,
-              state: kernel_settings.KernelSettings) -> dict[str, Any]:
-    return {
-        'apiVersion': 'dataplane.openstack.org/v1beta1',
-        'kind': 'OpenStackDataPlaneNodeSet',
-        'metadata': {'name': _dashed(group.name)},
-        'spec': {'nodeTemplate': {'ansible': {
-            'ansibleVars': make_variables(state)}}}}
-
-
-def make_variables(state: kernel_settings.KernelSettings) -> dict[str, Any]:
-    """Write the variables of the roles edpm_kernel and edpm_tuned."""
-    if _even(state):
-        state = dataclasses.replace(state, parameters=tuple(
-            dataclasses.replace(item, value=_sum(item.value))
-            if item.name == 'hugepages' else item
-            for item in state.parameters))
-    found: dict[str, Any] = {
-        # The profile cpu-partitioning adds its parameters itself.
-        'edpm_kernel_args': host_files.command_line(
-            state, {'Tuned-Partitioning'}),
-        'edpm_kernel_enable_ksm': False,
-        'edpm_kernel_sysctl_extra_settings': {
-            item.name: {'value': int(item.value)} for item in state.sysctls}}
-    if state.housekeeping:
-        found['edpm_tuned_profile'] = 'cpu-partitioning'
-        found['edpm_tuned_isolated_cores'] = cpuset.render(state.isolated)
-    else:
-        found['edpm_tuned_profile'] = host_files.PROFILE
-        found['edpm_tuned_custom_profile'] = host_files.write_tuned()
-    return found
-
-
-def _sum(counts: str) -> str:
-    """Add the pages of all cells: ``0:2,1:2`` becomes ``4``."""
-    return str(sum(int(item.partition(':')[2])
-                   for item in counts.split(',')))
-
-
-def _even(state: kernel_settings.KernelSettings) -> bool:
-    """Tell whether one number of pages for the host says the same."""
     cells = list(state.pages.values())
-    return state.default_page_kib is not None and all(
-        cell == cells[0] for cell in cells)
-
-
-def _about_pages(state: kernel_settings.KernelSettings) -> str:
-    if state.default_page_kib is None:
-        return 'Guests have normal pages.'
-    words = ('Do not set edpm_kernel_hugepages: the role gives the kernel '
-             'its sizes without a unit, for which it reserves no page. ')
-    if _even(state):
-        return words + ('hugepages= has the pages of all cells together, '
-                        'which the kernel divides evenly, as the plan does.')
-    return words + ('Cells have different numbers of pages: the kernel must '
-                    'be 5.16 or newer, or know hugepages=CELL:NUMBER; an '
-                    'older one reserves none.')
-
-
-def _about_rest(planned: plans.PlannedHost) -> str:
-    words = ('Roles of EDPM have no variable for the options of modules '
-             '(nested paging is on by default).')
-    if any(True for _ in host_files.vf_rules(planned)):
-        counts = ', '.join(f'{item.device.address} {item.count}'
-                           for item in planned.offered)
-        words += (' Virtual functions belong in edpm_network_config_template '
-                  f'as numvfs of type sriov_pf: {counts}.')
-    return words
-
-
-def _config_map(group: ansible.HostGroup, plan: plans.Plan) -> dict[str, Any]:
+    # Whether one number of pages for the host says the same.
+    even = all(cell == cells[0] for cell in cells)
+    name = group.name.replace('_', '-').strip('-')[:200]  # for Kubernetes
     # The role copies *nova*.conf and provider*.yaml.
     data = {'90-nova-hpcvirt.conf': '\n'.join(
         (tree.MARK, *nova_conf.compute(group.first, plan), ''))}
     document = nova_conf.make_provider(group.first, plan)
     if document is not None:
-        data['provider-hpcvirt.yaml'] = tree.yaml_text(
+        provider = tree.make_yaml_file(
+            'provider-hpcvirt.yaml',
             'Traits that the planned flavors require.', document)
-    return {'apiVersion': 'v1', 'kind': 'ConfigMap',
-            'metadata': {'name': f'nova-{_dashed(group.name)}'},
-            'data': data}
+        data[provider.path] = provider.text
+    return tree.make_yaml_file(f'{group.name}.yaml', (
+        f'For the node set of {group.words}: the variables belong in '
+        'spec.nodeTemplate.ansible.ansibleVars, and the ConfigMap in the '
+        'dataSources of its service for Nova. '
+        + ' '.join(_describe(group.first, state, even))), {
+            'apiVersion': 'dataplane.openstack.org/v1beta1',
+            'kind': 'OpenStackDataPlaneNodeSet',
+            'metadata': {'name': name},
+            'spec': {'nodeTemplate': {'ansible': {
+                'ansibleVars': _list_variables(state, even)}}},
+        }, {'apiVersion': 'v1', 'kind': 'ConfigMap',
+            'metadata': {'name': f'nova-{name}'}, 'data': data})
 
 
-def _dashed(name: str) -> str:
-    """Write a name as Kubernetes takes it."""
-    return name.replace('_', '-').strip('-')[:200]
+def _describe(planned: plans.PlannedHost,
+              state: kernel_settings.KernelSettings,
+              even: bool) -> Iterator[str]:
+    """Describe what the site must know of the variables, as sentences."""
+    if state.default_page_kib is None:
+        yield 'Guests have normal pages.'
+    else:
+        yield ('Do not set edpm_kernel_hugepages: the role gives the kernel '
+               'its sizes without a unit, for which it reserves no page.')
+        yield ('hugepages= has the pages of all cells together, which the '
+               'kernel divides evenly, as the plan does.' if even else
+               'Cells have different numbers of pages: the kernel must be '
+               '5.16 or newer, or know hugepages=CELL:NUMBER; an older one '
+               'reserves none.')
+    yield ('Roles of EDPM have no variable for the options of modules '
+           '(nested paging is on by default).')
+    if host_files.vf_rules(planned):
+        counts = ', '.join(f'{item.device.address} {item.count}'
+                           for item in planned.offered)
+        yield ('Virtual functions belong in edpm_network_config_template as '
+               f'numvfs of type sriov_pf: {counts}.')
+
+
+def _list_variables(state: kernel_settings.KernelSettings,
+                    even: bool) -> dict[str, Any]:
+    """Write the variables of the roles edpm_kernel and edpm_tuned.
+
+    :param even: whether the pages of all cells are written as their sum
+    """
+    # The profile cpu-partitioning adds its parameters itself.
+    words = [
+        f'hugepages={sum(map(int, re.findall(":([0-9]+)", item.value)))}'
+        if even and item.name == 'hugepages' else str(item)
+        for item in state.parameters if item.source != 'Tuned-Partitioning']
+    return {
+        'edpm_kernel_args': ' '.join(words),
+        'edpm_kernel_enable_ksm': False,
+        'edpm_kernel_sysctl_extra_settings': {
+            item.name: {'value': int(item.value)} for item in state.sysctls},
+        **({'edpm_tuned_profile': 'cpu-partitioning',
+            'edpm_tuned_isolated_cores': cpuset.render(state.isolated)}
+           if state.housekeeping else
+           {'edpm_tuned_profile': host_files.PROFILE,
+            'edpm_tuned_custom_profile': host_files.write_tuned('').text})}

@@ -6,8 +6,6 @@ Each is a file of hpcvirt's own in a folder that its consumer reads besides the
 files of others, so that foreign settings stay as they are.
 """
 
-from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Iterator
 
 import yaml
@@ -22,99 +20,26 @@ from hpcvirt.model import cpuset
 SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
 COMMAND_LINE = 'etc/default/grub.d/90-hpcvirt.cfg'
 MODULES = 'etc/modprobe.d/hpcvirt.conf'
-PAGES_SOURCE = 'Linux-Hugetlb'
 PAGES_UNIT = 'hpcvirt-pages.service'
 PAGES = (f'etc/systemd/system/{PAGES_UNIT}',
          'etc/systemd/system/sysinit.target.d/hpcvirt.conf')
-
-
-def command_line(state: kernel_settings.KernelSettings,
-                 without: Collection[str] = ()) -> str:
-    """Write the parameters in their order.
-
-    :param without: the sources of parameters that are given in another way
-    """
-    return _words(item for item in state.parameters
-                  if item.source not in without)
-
-
-def page_parameters(state: kernel_settings.KernelSettings) -> str:
-    """Write those parameters that reserve huge pages."""
-    return _words(item for item in state.parameters
-                  if item.source == PAGES_SOURCE)
-
-
-def _words(values: Iterable[kernel_settings.Value]) -> str:
-    return ' '.join(f'{item.name}={item.value}' for item in values)
-
-
-def kernel_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
-    """Write the files of the kernel."""
-    yield tree.File(COMMAND_LINE, tree.text(
-        'Parameters of the kernel command line. GRUB of Debian and Ubuntu '
-        'reads this folder; on RHEL and its kin, the command line is set by '
-        '"grubby", as "hpcvirt host config --apply" prints it.',
-        '\n'.join(line for item in {
-            item.name: item for item in state.parameters}.values()
-            for line in tree.comment(f'{item.name}: {item.why}',
-                                     item.source)),
-        f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {command_line(state)}"'),
-        ('update-grub', 'reboot'))
-    if state.default_page_kib is not None:
-        yield tree.File(PAGES[0], _pages_unit(state), ('reboot',))
-        yield tree.File(PAGES[1], tree.text(
-            'Start the reservation of pages at boot.',
-            f'[Unit]\nWants={PAGES_UNIT}'), ('reboot',))
-    yield tree.File(SYSCTL, tree.text(
-        'Values below /proc/sys. A TuneD that applies them again after its '
-        'profile (reapply_sysctl, the default) leaves them as they are.',
-        *('\n'.join((*tree.comment(item.why, item.source),
-                     f'{item.name} = {item.value}'))
-          for item in state.sysctls)), ('sysctl --system',))
-    yield tree.File(MODULES, tree.text(
-        'Options of modules. They count when a module is loaded.',
-        *('\n'.join((*tree.comment(item.why, item.source),
-                     f'options {module} {item.name}={item.value}'))
-          for module, item in state.module_options.items())), ('reboot',))
-
-
-def _pages_unit(state: kernel_settings.KernelSettings) -> str:
-    commands = [
-        f"ExecStart=/bin/sh -c 'echo {count} > /sys/devices/system/node"
-        f"/node{cell}/hugepages/hugepages-{size}kB/nr_hugepages'"
-        for cell, found in state.pages.items()
-        for size, count in sorted(found.items(), reverse=True)]
-    return tree.text(
-        'Reserve the huge pages of each cell early at boot, on kernels that '
-        'do not know hugepages=CELL:NUMBER on their command line. The largest '
-        'pages come first, while the memory is in one piece. A host that was '
-        'not booted for these pages keeps those that it has.',
-        '[Unit]\n'
-        'Description=Reserve huge pages of each NUMA cell\n'
-        'DefaultDependencies=no\n'
-        'ConditionKernelVersion=<5.16\n'
-        + ''.join(f'ConditionKernelCommandLine={word}\n' for word
-                  in page_parameters(state).split()
-                  if word.startswith('hugepages=')) +
-        'ConditionPathExists=/sys/kernel/mm/hugepages\n'
-        'Before=sysinit.target dev-hugepages.mount\n'
-        'Conflicts=shutdown.target',
-        '[Service]\n'
-        'Type=oneshot\n'
-        'RemainAfterExit=yes\n' + '\n'.join(commands),
-        source=PAGES_SOURCE)
-
-
-_KSM = 'etc/tmpfiles.d/hpcvirt.conf'
 PROFILE = 'hpcvirt'
+TUNED = tuple(f'{folder}/{PROFILE}/tuned.conf'
+              for folder in ('etc/tuned/profiles', 'etc/tuned'))
 AFFINITY = 'etc/systemd/system.conf.d/90-hpcvirt.conf'
 #: Unit -> the file that keeps its programs off the CPUs of guests.
 ALLOWED = {unit: f'etc/systemd/system/{unit}.d/90-hpcvirt.conf'
            for unit in kernel_settings.HOST_UNITS}
-TUNED = tuple(f'{folder}/{PROFILE}/tuned.conf'
-              for folder in ('etc/tuned/profiles', 'etc/tuned'))
-_RELOAD = 'systemctl daemon-reload'
+NOVA_CONF = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
+PROVIDER = 'etc/nova/provider_config/hpcvirt.yaml'
+VFS = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
+#: Files that some hosts and profiles need and others do not.
+OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY, *ALLOWED.values(),
+            kernel_settings.IRQBALANCE)
 STOP = 'systemctl stop ksm ksmtuned numad'
+_KSM = 'etc/tmpfiles.d/hpcvirt.conf'
+_RELOAD = 'systemctl daemon-reload'
+_RESTART = ('restart nova-compute',)
 
 #: Services that would undo these settings.
 _STOPPED = {
@@ -124,78 +49,9 @@ _STOPPED = {
 }
 
 
-def service_files(
-        state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
-    """Write the files of systemd, TuneD and KSM."""
-    yield tree.File(_KSM, tree.text(
-        'Stop KSM at boot and separate the pages that it merged: with KSM and '
-        'system services off, the loss fell from about 5 to 3 percent.',
-        f'w! /sys/kernel/mm/ksm/run - - - - {kernel_settings.KSM_STOPPED}',
-        source='CERN-HEPiX-2015'), ('reboot',))
-    for name, why in _STOPPED.items():
-        yield tree.File(
-            f'etc/systemd/system/{name}.service.d/hpcvirt.conf', tree.text(
-                f'Do not start {name}: {why}',
-                f'[Unit]\nConditionPathExists=!/{_KSM}',
-                source='CERN-HEPiX-2015' if name == 'ksm' else ''),
-            (_RELOAD, STOP))
-    yield tree.File(
-        'etc/systemd/system/qemu-kvm.service.d/hpcvirt.conf', tree.text(
-            'This service of Ubuntu may start KSM (KSM_ENABLED in '
-            '/etc/default/qemu-kvm). It may be started again while guests '
-            'run, so merged pages stay merged.',
-            '[Service]\nExecStartPost=-/bin/sh -c '
-            "'echo 0 > /sys/kernel/mm/ksm/run'"),
-        (_RELOAD,))
-    profile = write_tuned()
-    for path in TUNED:
-        yield tree.File(path, profile, (f'tuned-adm profile {PROFILE}',))
-    if not state.housekeeping:
-        return
-    own = cpuset.render(state.housekeeping)
-    yield tree.File(AFFINITY, tree.text(
-        'Services run on the CPUs of the host. libvirt sets the CPUs of '
-        'guests itself. The empty line takes back other lists.',
-        f'[Manager]\nCPUAffinity=\nCPUAffinity={own}',
-        source='Systemd-Manager'), ('reboot',))
-    for unit, path in ALLOWED.items():
-        yield tree.File(path, tree.text(
-            'CPUAffinity is not enough: runc takes it back for containers, '
-            'and a kernel before 6.2 for all programs, when libvirt starts '
-            'the first guest. Guests are in machine.slice.',
-            '\n'.join(kernel_settings.format_allowed_cpus(unit, own)),
-            source='Systemd-Cpusets-2022'), (_RELOAD, 'reboot'))
-    yield tree.File(kernel_settings.IRQBALANCE, tree.text(
-        'irqbalance leaves the CPUs of guests alone by itself only where the '
-        'kernel has nohz_full, and the plug-in of TuneD for it is not loaded '
-        'on Ubuntu 22.04.', '\n'.join(kernel_settings.format_banned_cpus(
-            cpuset.render(state.isolated))),
-        source='Irqbalance-Manual'), (_RELOAD, 'reboot'))
-
-
-def write_tuned() -> str:
-    """Write the profile of TuneD."""
-    return tree.text(
-        'Profile of TuneD: virtual-host, which sets the governor and turbo, '
-        'without its third C-state, which is C6 on servers of Intel. What '
-        'cpu-partitioning sets (parameters of the kernel, CPUAffinity, '
-        'irqbalance) is in other files. Its [scheduler] is left out, because '
-        'it moves the threads of QEMU where that is not called qemu-kvm. '
-        'TuneD reads /etc/tuned/profiles; older releases read /etc/tuned.',
-        '[main]\n'
-        'summary=Hosts of HPC guests with dedicated CPUs\n'
-        'include=virtual-host',
-        f'[cpu]\nforce_latency={kernel_settings.MAX_LATENCY_US}',
-        source='Tuned-Partitioning')
-
-
-NOVA_CONF = 'etc/nova/nova.conf.d/90-hpcvirt.conf'
-PROVIDER = 'etc/nova/provider_config/hpcvirt.yaml'
-VFS = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
-#: Files that some hosts and profiles need and others do not.
-OPTIONAL = (PROVIDER, VFS, *PAGES, AFFINITY, *ALLOWED.values(),
-            kernel_settings.IRQBALANCE)
-_RESTART = ('restart nova-compute',)
+def command_line(state: kernel_settings.KernelSettings) -> str:
+    """Write the parameters in their order."""
+    return ' '.join(map(str, state.parameters))
 
 
 def files(planned: plans.PlannedHost,
@@ -206,44 +62,171 @@ def files(planned: plans.PlannedHost,
 
 def nova(planned: plans.PlannedHost, plan: plans.Plan) -> Iterator[tree.File]:
     """Write the files of nova-compute."""
-    yield tree.File(NOVA_CONF, nova_text(planned, plan), _RESTART)
+    yield tree.make_file(
+        NOVA_CONF, 'Options of nova-compute on this host. An option that a '
+        'file of the command line of nova-compute sets too (--config-file) '
+        'has the value of that file.',
+        '\n'.join(nova_conf.compute(planned, plan)), activate=_RESTART)
     document = nova_conf.make_provider(planned, plan)
     if document is not None:
-        yield tree.File(PROVIDER, tree.text(
-            'Traits that the planned flavors require. nova-compute reads this '
-            'when it starts; a trait that is taken out stays in Placement '
-            'until "openstack resource provider trait delete".',
+        yield tree.make_file(
+            PROVIDER, 'Traits that the planned flavors require. nova-compute '
+            'reads this when it starts; a trait that is taken out stays in '
+            'Placement until "openstack resource provider trait delete".',
             yaml.safe_dump(document, sort_keys=False),
-            source='Nova-Providers'), _RESTART)
-
-
-def nova_text(planned: plans.PlannedHost, plan: plans.Plan) -> str:
-    """Write the options of nova-compute as a file."""
-    return tree.text(
-        'Options of nova-compute on this host. An option that a file of the '
-        'command line of nova-compute sets too (--config-file) has the value '
-        'of that file.', '\n'.join(nova_conf.compute(planned, plan)))
+            source='Nova-Providers', activate=_RESTART)
 
 
 def system(planned: plans.PlannedHost) -> Iterator[tree.File]:
     """Write the files of the operating system."""
     state = kernel_settings.make_state(planned)
-    yield from kernel_files(state)
-    yield from service_files(state)
-    rules = '\n'.join(vf_rules(planned))
+    yield from _kernel_files(state)
+    yield from _service_files()
+    if state.housekeeping:
+        yield from _cpu_files(state)
+    rules = vf_rules(planned)
     if rules:
-        yield tree.File(VFS, tree.text(
-            'Create the virtual functions when the driver of a device is '
+        yield tree.make_file(
+            VFS, 'Create the virtual functions when the driver of a device is '
             'bound, or at boot if the initramfs has bound it. '
             'SR-IOVVirtualFunctions= of systemd.link or a profile of '
             'NetworkManager do the same; use only one of them.',
-            rules, source='Nova-Devices'), ('reboot',))
+            '\n'.join(rules), source='Nova-Devices', activate=('reboot',))
 
 
-def vf_rules(planned: plans.PlannedHost) -> Iterator[str]:
+def _kernel_files(state: kernel_settings.KernelSettings,
+                  ) -> Iterator[tree.File]:
+    """Write the files of the kernel."""
+    yield tree.make_file(
+        COMMAND_LINE,
+        'Parameters of the kernel command line. GRUB of Debian and Ubuntu '
+        'reads this folder; on RHEL and its kin, the command line is set by '
+        '"grubby", as "hpcvirt host config --apply" prints it.',
+        '\n'.join(line for item in {
+            item.name: item for item in state.parameters}.values()
+            for line in tree.comment(f'{item.name}: {item.why}',
+                                     item.source)),
+        f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {command_line(state)}"',
+        activate=('update-grub', 'reboot'))
+    if state.default_page_kib is not None:
+        yield _pages_unit(state)
+        yield tree.make_file(
+            PAGES[1], 'Start the reservation of pages at boot.',
+            f'[Unit]\nWants={PAGES_UNIT}', activate=('reboot',))
+    yield tree.make_file(
+        SYSCTL, 'Values below /proc/sys. A TuneD that applies them again '
+        'after its profile (reapply_sysctl, the default) leaves them as they '
+        'are.', *('\n'.join(tree.explain(
+            [f'{item.name} = {item.value}'], item.why, item.source))
+            for item in state.sysctls), activate=('sysctl --system',))
+    yield tree.make_file(
+        MODULES, 'Options of modules. They count when a module is loaded.',
+        *('\n'.join(tree.explain(
+            [f'options {module} {item}'], item.why, item.source))
+            for module, item in state.module_options.items()),
+        activate=('reboot',))
+
+
+def _pages_unit(state: kernel_settings.KernelSettings) -> tree.File:
+    commands = [
+        f"ExecStart=/bin/sh -c 'echo {count} > /sys/devices/system/node"
+        f"/node{cell}/hugepages/hugepages-{size}kB/nr_hugepages'"
+        for cell, found in state.pages.items()
+        for size, count in sorted(found.items(), reverse=True)]
+    return tree.make_file(
+        PAGES[0],
+        'Reserve the huge pages of each cell early at boot, on kernels that '
+        'do not know hugepages=CELL:NUMBER on their command line. The largest '
+        'pages come first, while the memory is in one piece. A host that was '
+        'not booted for these pages keeps those that it has.',
+        '[Unit]\n'
+        'Description=Reserve huge pages of each NUMA cell\n'
+        'DefaultDependencies=no\n'
+        'ConditionKernelVersion=<5.16\n'
+        + ''.join(f'ConditionKernelCommandLine={item}\n' for item
+                  in state.parameters if item.name == 'hugepages') +
+        'ConditionPathExists=/sys/kernel/mm/hugepages\n'
+        'Before=sysinit.target dev-hugepages.mount\n'
+        'Conflicts=shutdown.target',
+        '[Service]\n'
+        'Type=oneshot\n'
+        'RemainAfterExit=yes\n' + '\n'.join(commands),
+        source='Linux-Hugetlb', activate=('reboot',))
+
+
+def _service_files() -> Iterator[tree.File]:
+    """Write the files of KSM, TuneD and services."""
+    yield tree.make_file(
+        _KSM,
+        'Stop KSM at boot and separate the pages that it merged: with KSM and '
+        'system services off, the loss fell from about 5 to 3 percent.',
+        f'w! /sys/kernel/mm/ksm/run - - - - {kernel_settings.KSM_STOPPED}',
+        source='CERN-HEPiX-2015', activate=('reboot',))
+    for name, why in _STOPPED.items():
+        yield tree.make_file(
+            f'etc/systemd/system/{name}.service.d/hpcvirt.conf',
+            f'Do not start {name}: {why}',
+            f'[Unit]\nConditionPathExists=!/{_KSM}',
+            source='CERN-HEPiX-2015' if name == 'ksm' else '',
+            activate=(_RELOAD, STOP))
+    yield tree.make_file(
+        'etc/systemd/system/qemu-kvm.service.d/hpcvirt.conf',
+        'This service of Ubuntu may start KSM (KSM_ENABLED in '
+        '/etc/default/qemu-kvm). It may be started again while guests run, so '
+        'merged pages stay merged.',
+        '[Service]\n'
+        "ExecStartPost=-/bin/sh -c 'echo 0 > /sys/kernel/mm/ksm/run'",
+        activate=(_RELOAD,))
+    for path in TUNED:
+        yield write_tuned(path)
+
+
+def write_tuned(path: str) -> tree.File:
+    """Write the profile of TuneD."""
+    return tree.make_file(
+        path,
+        'Profile of TuneD: virtual-host, which sets the governor and turbo, '
+        'without its third C-state, which is C6 on servers of Intel. What '
+        'cpu-partitioning sets (parameters of the kernel, CPUAffinity, '
+        'irqbalance) is in other files. Its [scheduler] is left out, because '
+        'it moves the threads of QEMU where that is not called qemu-kvm. '
+        'TuneD reads /etc/tuned/profiles; older releases read /etc/tuned.',
+        '[main]\n'
+        'summary=Hosts of HPC guests with dedicated CPUs\n'
+        'include=virtual-host',
+        f'[cpu]\nforce_latency={kernel_settings.MAX_LATENCY_US}',
+        source='Tuned-Partitioning',
+        activate=(f'tuned-adm profile {PROFILE}',))
+
+
+def _cpu_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
+    """Write the files that keep services and interrupts off guests' CPUs."""
+    own = cpuset.render(state.housekeeping)
+    yield tree.make_file(
+        AFFINITY,
+        'Services run on the CPUs of the host. libvirt sets the CPUs of '
+        'guests itself. The empty line takes back other lists.',
+        f'[Manager]\nCPUAffinity=\nCPUAffinity={own}',
+        source='Systemd-Manager', activate=('reboot',))
+    for unit, path in ALLOWED.items():
+        yield tree.make_file(
+            path, 'CPUAffinity is not enough: runc takes it back for '
+            'containers, and a kernel before 6.2 for all programs, when '
+            'libvirt starts the first guest. Guests are in machine.slice.',
+            '\n'.join(kernel_settings.format_allowed_cpus(unit, own)),
+            source='Systemd-Cpusets-2022', activate=(_RELOAD, 'reboot'))
+    yield tree.make_file(
+        kernel_settings.IRQBALANCE,
+        'irqbalance leaves the CPUs of guests alone by itself only where the '
+        'kernel has nohz_full, and the plug-in of TuneD for it is not loaded '
+        'on Ubuntu 22.04.', '\n'.join(kernel_settings.format_banned_cpus(
+            cpuset.render(state.isolated))),
+        source='Irqbalance-Manual', activate=(_RELOAD, 'reboot'))
+
+
+def vf_rules(planned: plans.PlannedHost) -> list[str]:
     """Write the udev rules that create virtual functions at boot."""
     wanted = planned.profile.device
-    if wanted and wanted.kind is profiles.DeviceKind.VF:
-        for item in planned.offered:
-            yield kernel_settings.format_vf_rule(item.device.address,
-                                                 item.count)
+    return [kernel_settings.format_vf_rule(item.device.address, item.count)
+            for item in planned.offered
+            if wanted and wanted.kind is profiles.DeviceKind.VF]

@@ -9,7 +9,6 @@ here. The file has the traits that the planned flavors require.
 """
 
 import json
-from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,88 +19,74 @@ from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
 
-def compute(planned: plans.PlannedHost, plan: plans.Plan) -> Iterator[str]:
-    """Write the options of nova-compute, with a comment on each."""
+def compute(planned: plans.PlannedHost, plan: plans.Plan) -> list[str]:
+    """Write the lines for nova-compute, with a comment on each option."""
     settings = planned.settings
-    yield '[DEFAULT]'
-    yield from tree.comment(
-        'For the host, without the emulators of its guests: '
-        f'{format_kept(planned)}.')
-    yield f'reserved_host_memory_mb = {settings.reserved_host_memory_mb}'
-    if settings.reserved_huge_pages:
-        yield from tree.comment('Pages for programs of the host, which no '
-                                'guest gets.', 'Nova-Hugepages')
-    for item in settings.reserved_huge_pages:
-        yield (f'reserved_huge_pages = node:{item.node},size:{item.size},'
-               f'count:{item.count}')
-    yield ''
-    yield '[compute]'
-    yield from tree.comment('One guest CPU on each; whole cores of every '
-                            'cell.', 'Nova-Cpus')
-    yield f'cpu_dedicated_set = {settings.cpu_dedicated_set}'
-    if settings.shared:
-        yield from tree.comment('Emulator threads, and guests without '
-                                'dedicated CPUs.', 'Nova-Cpus')
-        yield f'cpu_shared_set = {settings.cpu_shared_set}'
-    yield from _packing(plan)
-    if settings.pci_device_spec or find_aliases(plan):
-        yield ''
-        yield '[pci]'
-    if settings.pci_device_spec:
-        yield from tree.comment('The devices that guests get.',
-                                'Nova-Devices')
-    for spec in settings.pci_device_spec:
-        yield f'device_spec = {json.dumps(spec)}'
-    yield from _aliases(plan)
-    for mdev in settings.mdev_types if planned.offered else ():
-        yield ''
-        yield '[devices]'
-        yield f'enabled_mdev_types = {mdev.name}'
-        yield ''
-        yield f'[mdev_{mdev.name}]'
-        yield f'device_addresses = {",".join(mdev.device_addresses)}'
-        yield f'mdev_class = {mdev.mdev_class}'
+    mdevs = settings.mdev_types if planned.offered else ()
+    return _join({
+        'DEFAULT': [
+            *tree.explain(
+                ['reserved_host_memory_mb = '
+                 + str(settings.reserved_host_memory_mb)],
+                'For the host, without the emulators of its guests: '
+                f'{_format_kept(planned)}.'),
+            *tree.explain(
+                (f'reserved_huge_pages = node:{item.node},size:{item.size},'
+                 f'count:{item.count}'
+                 for item in settings.reserved_huge_pages),
+                'Pages for programs of the host, which no guest gets.',
+                'Nova-Hugepages')],
+        'compute': [
+            *tree.explain(
+                [f'cpu_dedicated_set = {settings.cpu_dedicated_set}'],
+                'One guest CPU on each; whole cores of every cell.',
+                'Nova-Cpus'),
+            *tree.explain(
+                [f'cpu_shared_set = {settings.cpu_shared_set}']
+                if settings.shared else (),
+                'Emulator threads, and guests without dedicated CPUs.',
+                'Nova-Cpus'),
+            *_packing(plan)],
+        'pci': [
+            *tree.explain((f'device_spec = {json.dumps(spec)}'
+                           for spec in settings.pci_device_spec),
+                          'The devices that guests get.', 'Nova-Devices'),
+            *_aliases(plan)],
+        'devices': [f'enabled_mdev_types = {mdev.name}' for mdev in mdevs],
+        **{f'mdev_{mdev.name}': [
+            f'device_addresses = {",".join(mdev.device_addresses)}',
+            f'mdev_class = {mdev.mdev_class}'] for mdev in mdevs}})
 
 
-def controller(plan: plans.Plan) -> Iterator[str]:
+def controller(plan: plans.Plan) -> list[str]:
     """Write what nova-api and nova-scheduler must have as the hosts do."""
-    if plan.packing:
-        yield '[compute]'
-        yield from _packing(plan)
-        yield ''
-    if find_aliases(plan):
-        yield '[pci]'
-        yield from _aliases(plan)
+    return _join({'compute': _packing(plan), 'pci': _aliases(plan)})
 
 
-def _packing(plan: plans.Plan) -> Iterator[str]:
+def _join(sections: Mapping[str, list[str]]) -> list[str]:
+    """Join the sections that have lines, with an empty line between them."""
+    return [line for name, lines in sections.items() if lines
+            for line in ('', f'[{name}]', *lines)][1:]
+
+
+def _packing(plan: plans.Plan) -> list[str]:
     """Write in which order Nova fills cells."""
-    if plan.packing:
-        yield from tree.comment('Nova fills one cell before the next; the '
-                                'same on hosts and nova-scheduler.',
-                                'Nova-Cpus')
-        yield 'packing_host_numa_cells_allocation_strategy = true'
+    return tree.explain(
+        ['packing_host_numa_cells_allocation_strategy = true']
+        if plan.packing else (),
+        'Nova fills one cell before the next; the same on hosts and '
+        'nova-scheduler.', 'Nova-Cpus')
 
 
-def find_aliases(plan: plans.Plan) -> list[Mapping[str, str]]:
-    """List the PCI aliases that the flavors name, of all classes."""
-    found: list[Mapping[str, str]] = []
-    for planned in plan.hosts:
-        found += [item for item in planned.settings.pci_alias
-                  if item not in found]
-    return found
+def _aliases(plan: plans.Plan) -> list[str]:
+    """Write the PCI aliases that the flavors of all classes name."""
+    return tree.explain(
+        dict.fromkeys(f'alias = {json.dumps(item)}' for planned in plan.hosts
+                      for item in planned.settings.pci_alias),
+        'The same on hosts, nova-api and nova-scheduler.', 'Nova-Devices')
 
 
-def _aliases(plan: plans.Plan) -> Iterator[str]:
-    aliases = find_aliases(plan)
-    if aliases:
-        yield from tree.comment('The same on hosts, nova-api and '
-                                'nova-scheduler.', 'Nova-Devices')
-    for item in aliases:
-        yield f'alias = {json.dumps(item)}'
-
-
-def format_kept(planned: plans.PlannedHost) -> str:
+def _format_kept(planned: plans.PlannedHost) -> str:
     """Say how much memory of each cell the host keeps."""
     cells: dict[int, list[int]] = {}
     for cell, rest in planned.rest_mib.items():
@@ -117,13 +102,11 @@ _CHANGING = 'CUSTOM_HPCVIRT_'
 def make_provider(planned: plans.PlannedHost,
                   plan: plans.Plan) -> dict[str, Any] | None:
     """Write the document; None for a host that needs no trait."""
-    found: set[str] = set()
-    for item in plan.flavors:
-        if item.per_host.get(planned.name):
-            found |= resources.traits(item.flavor.extra_specs,
+    traits = sorted({
+        trait for item in plan.flavors if item.per_host.get(planned.name)
+        for trait in resources.traits(item.flavor.extra_specs,
                                       vocabulary.REQUIRED)
-    traits = sorted(trait for trait in found if trait.startswith('CUSTOM_')
-                    and not trait.startswith(_CHANGING))
+        if trait.startswith('CUSTOM_') and not trait.startswith(_CHANGING)})
     if not traits:
         return None
     return {

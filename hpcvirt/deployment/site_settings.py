@@ -11,17 +11,19 @@ first. The role ``hpcvirt_host`` looks for the same expressions.
 import dataclasses
 import fnmatch
 import re
+import shlex
+from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import steps
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
 
 GRUBBY = 'usr/sbin/grubby'
-#: What makes a line of the site a comment.
-REPLACED = '# hpcvirt: '
 
 #: Parameters of which each use changes what the others mean, or that isolate
 #: CPUs.
@@ -30,9 +32,9 @@ _ALONE = ('default_hugepagesz', 'hugepagesz', 'hugepages', 'isolcpus')
 _CPU_LISTS = ('nohz_full', 'rcu_nocbs', 'irqaffinity')
 _COMMENT = re.compile(r'(?m)^[ \t]*[#;].*$')
 #: Where the parameters of the kernel are: without grubby, and with it.
-_GRUB_FILES = (('etc/default', 'grub'), ('etc/default/grub.d', '*.cfg'))
-_GRUBBY_FILES = (('etc/default', 'grub'), ('etc/kernel', 'cmdline'),
-                 ('boot/loader/entries', '*.conf'))
+_GRUB_FILES = ('etc/default/grub', 'etc/default/grub.d/*.cfg')
+_GRUBBY_FILES = ('etc/default/grub', 'etc/kernel/cmdline',
+                 'boot/loader/entries/*.conf')
 #: What changes the pages of the plan, or starts KSM.
 _TMPFILES = (r'(?m)^[ \t]*[wf]\S*[ \t]+/sys/(?:\S*/hugepages-\w+/nr_hugepages'
              r'\b.*|kernel/mm/ksm/run[ \t].*[ \t]1[ \t]*)$')
@@ -44,8 +46,7 @@ _LINK = '99-sysctl.conf'
 class SiteFiles:
     """Files of the site that may set the same as a file of hpcvirt.
 
-    :ivar folder: relative to the root
-    :ivar names: the files in it, as a pattern of the shell
+    :ivar path: relative to the root; the name may be a pattern of the shell
     :ivar pattern: the regular expression of what conflicts
     :ivar why: why it conflicts, as the end of "FILE sets SETTING, ..."
     :ivar activate: what makes a change of the file effective
@@ -53,41 +54,39 @@ class SiteFiles:
     :ivar after: only files whose names sort after this one count
     """
 
-    folder: str
-    names: str
+    path: str
     pattern: str
     why: str
     activate: tuple[str, ...] = ('reboot',)
-    replacement: str | None = fr'{REPLACED}\g<0>'
+    replacement: str | None = r'# hpcvirt: \g<0>'
     after: str = ''
 
     def find(self, path: str, text: str) -> list[str]:
         """Find what conflicts in a file, which may be another's."""
-        folder, _, name = path.rpartition('/')
-        if (not fnmatch.fnmatchcase(folder, self.folder)
-                or not fnmatch.fnmatchcase(name, self.names)
+        name = path.rpartition('/')[2]
+        if (not fnmatch.fnmatchcase(path, self.path)
+                or path.count('/') != self.path.count('/')
                 or name <= self.after or name == _LINK):
             return []
-        return [found.strip() for found in re.findall(
-            self.pattern, _COMMENT.sub('', text))]
+        return list(dict.fromkeys(found.strip() for found in re.findall(
+            self.pattern, _COMMENT.sub('', text))))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Conflict:
     """A setting of the site that conflicts.
 
-    :ivar replaced: the file without it; None if another program removes it
+    :ivar files: the files that it is in one of
     """
 
     path: str
     found: str
-    why: str
-    replaced: tree.File | None
+    files: SiteFiles
 
     @property
     def words(self) -> str:
         """Say what the file sets in one line."""
-        return f'{self.path} sets {self.found}, {self.why}'
+        return f'{self.path} sets {self.found}, {self.files.why}'
 
 
 def parameter_pattern(state: kernel_settings.KernelSettings) -> str:
@@ -108,81 +107,84 @@ def list_site_files(state: kernel_settings.KernelSettings,
     :param grubby: whether the boot loader is set by grubby, as on RHEL
     """
     words = parameter_pattern(state)
-    for folder, names in (_GRUBBY_FILES if grubby else _GRUB_FILES):
-        yield SiteFiles(folder, names, words, 'which grubby can remove'
-                        if grubby else 'which the kernel would boot with too',
+    for path in _GRUBBY_FILES if grubby else _GRUB_FILES:
+        yield SiteFiles(path, words, 'which grubby can remove' if grubby else
+                        'which the kernel would boot with too',
                         ('update-grub', 'reboot'), None if grubby else '')
-    yield SiteFiles('etc/tuned', 'bootcmdline', words,
+    yield SiteFiles('etc/tuned/bootcmdline', words,
                     'which TuneD removes when its profile changes',
                     replacement=None)
     sysctls = '|'.join(
         fr'{item.name.replace(".", "[./]")}[ \t]*=(?![ \t]*{item.value}\s*$).*'
         for item in state.sysctls)
     after = host_files.SYSCTL.rpartition('/')[2]
-    for folder, names, first in (('etc', 'sysctl.conf', ''),
-                                 ('etc/sysctl.d', '*.conf', after),
-                                 ('usr/lib/sysctl.d', '*.conf', after)):
-        yield SiteFiles(folder, names, fr'(?m)^[ \t]*-?(?:{sysctls})$',
+    for path in ('etc/sysctl.conf', 'etc/sysctl.d/*.conf',
+                 'usr/lib/sysctl.d/*.conf'):
+        yield SiteFiles(path, fr'(?m)^[ \t]*-?(?:{sysctls})$',
                         f'and is read after {after}', ('sysctl --system',),
-                        after=first)
+                        after=after if '*' in path else '')
         if state.default_page_kib is not None:
             yield SiteFiles(
-                folder, names, r'(?m)^[ \t]*-?vm[./]nr_hugepages\w*[ \t]*=.*$',
+                path, r'(?m)^[ \t]*-?vm[./]nr_hugepages\w*[ \t]*=.*$',
                 'which changes the pages of the cells at boot')
-    yield SiteFiles('etc/tmpfiles.d', '*.conf', _TMPFILES,
+    yield SiteFiles('etc/tmpfiles.d/*.conf', _TMPFILES,
                     'which systemd-tmpfiles writes at boot')
     yield SiteFiles(
-        'etc/tuned', 'tuned-main.conf',
+        'etc/tuned/tuned-main.conf',
         r'(?m)^[ \t]*reapply_sysctl[ \t]*=[ \t]*(?:0|[Ff]al\w+)[ \t]*$',
         f'so that TuneD takes back what {after} sets')
     options = '|'.join(
         fr'{module}\b.*\b{item.name}=(?!(?:{item.value}|[Yy]|on)\b).*'
         for module, item in state.module_options.items())
     after = host_files.MODULES.rpartition('/')[2]
-    yield SiteFiles('etc/modprobe.d', '*.conf',
+    yield SiteFiles('etc/modprobe.d/*.conf',
                     fr'(?m)^[ \t]*options[ \t]+(?:{options})$',
                     f'and is read after {after}', after=after)
     if not state.housekeeping:
         return
     own = '[ ,]+'.join(map(re.escape, cpuset.render(
         state.housekeeping).split(',')))
-    for folder, names, option in (
-            ('etc/systemd', 'system.conf', 'CPUAffinity'),
-            ('etc/systemd/system.conf.d', '*.conf', 'CPUAffinity'),
-            *((path.rpartition('/')[0], '*.conf', 'AllowedCPUs')
-              for path in host_files.ALLOWED.values())):
+    for path, option in (
+            ('etc/systemd/system.conf', 'CPUAffinity'),
+            ('etc/systemd/system.conf.d/*.conf', 'CPUAffinity'),
+            *((f'etc/systemd/system/{unit}.d/*.conf', 'AllowedCPUs')
+              for unit in host_files.ALLOWED)):
         yield SiteFiles(
-            folder, names,
-            fr'(?m)^[ \t]*{option}[ \t]*=(?![ \t]*{own}[ \t]*$).*$',
+            path, fr'(?m)^[ \t]*{option}[ \t]*=(?![ \t]*{own}[ \t]*$).*$',
             'and systemd joins the lists of all files')
 
 
 def find_conflicts(state: kernel_settings.KernelSettings,
-                   present: Mapping[str, str],
-                   grubby: bool = False) -> Iterator[Conflict]:
-    """Find the settings of other files that conflict, one by one.
+                   site: Mapping[str, str],
+                   former: Collection[str] | None = None) -> list[Conflict]:
+    """Find the settings of the site that conflict, one by one.
 
-    :param present: path -> content, with the file of hpcvirt that has the
-        parameters that it gave to grubby
+    :param site: path -> content
+    :param former: the parameters that hpcvirt gave to grubby before; None on
+        a host without grubby
     """
-    own = {*host_files.command_line(state).split(), *former_parameters(
-        present.get(host_files.COMMAND_LINE, ''))} if grubby else set()
-    for path, text in present.items():
-        if text.startswith(tree.MARK):
-            continue
-        replaced = tree.File(path, text)
-        for files in list_site_files(state, grubby):
-            for found in files.find(path, text):
-                if found in own:
-                    continue
-                if files.replacement is not None:
-                    replaced = tree.File(
-                        path, re.sub(files.pattern, files.replacement,
-                                     replaced.text),
-                        tuple(dict.fromkeys(
-                            (*replaced.activate, *files.activate))))
-                yield Conflict(path, found, files.why, None
-                               if files.replacement is None else replaced)
+    own = ({*host_files.command_line(state).split(), *former}
+           if former is not None else ())
+    rules = list(list_site_files(state, former is not None))
+    return [Conflict(path, found, files) for path, text in site.items()
+            if not text.startswith(tree.MARK) for files in rules
+            for found in files.find(path, text) if found not in own]
+
+
+def remove(conflicts: Iterable[Conflict],
+           site: Mapping[str, str]) -> list[steps.FileChange]:
+    """Remove what conflicts, unless another program does, from the files."""
+    found: dict[str, tree.File] = {}
+    for item in conflicts:
+        if item.files.replacement is not None:
+            file = found.get(item.path) or tree.File(item.path,
+                                                     site[item.path])
+            found[item.path] = tree.File(
+                item.path, re.sub(item.files.pattern, item.files.replacement,
+                                  file.text),
+                tuple(dict.fromkeys((*file.activate, *item.files.activate))))
+    return [steps.FileChange(file, site[path], steps.FileStatus.CHANGED)
+            for path, file in found.items()]
 
 
 def former_parameters(text: str) -> list[str]:
@@ -192,14 +194,18 @@ def former_parameters(text: str) -> list[str]:
     return match[1].split() if match else []
 
 
-def write_grubby(wanted: str, removed: list[str]) -> tuple[str, ...]:
+def write_grubby(wanted: str, former: Iterable[str],
+                 conflicts: Iterable[Conflict] = ()) -> str:
     """Write the command that sets parameters in every boot entry.
 
     grubby adds parameters, and never takes one away by itself.
 
-    :param removed: parameters that hpcvirt no longer wants, or of the site
+    :param former: the parameters that hpcvirt gave to grubby before
     """
-    names = dict.fromkeys(word.partition('=')[0] for word in removed)
-    return ('grubby', '--update-kernel=ALL',
-            *([f'--remove-args={" ".join(names)}'] if names else []),
-            f'--args={wanted}')
+    removed = dict.fromkeys(word.partition('=')[0] for word in (
+        *(word for word in former if word not in wanted.split()),
+        *(item.found for item in conflicts if item.files.replacement is None)))
+    return shlex.join((
+        'grubby', '--update-kernel=ALL',
+        *([f'--remove-args={" ".join(removed)}'] if removed else []),
+        f'--args={wanted}'))

@@ -16,6 +16,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import yaml_document
+from hpcvirt.deployment import ansible
 from hpcvirt.deployment import edpm
 from hpcvirt.deployment import steps
 from hpcvirt.deployment import tree
@@ -23,13 +24,13 @@ from hpcvirt.deployment import tree
 #: Where deployment tools have variables and options, as patterns.
 _INVENTORY = tuple(f'inventory/{kind}_vars/{name}' for kind in (
     'group', 'host') for name in ('*', '*/*'))
-_KOLLA = ('globals.yml', 'globals.d/*.yml', *_INVENTORY)
+_KOLLA = ('globals.yml', 'globals.d/*.yml', *_INVENTORY, 'config/global.conf',
+          'config/nova.conf')
 FOLDERS: Mapping[str, tuple[str, ...]] = {
     'files': (),
     'ansible': _INVENTORY,
-    'kolla': (*_KOLLA, 'config/global.conf', 'config/nova.conf'),
-    'kayobe': ('*.yml', *_INVENTORY, *(f'kolla/{path}' for path in (
-        *_KOLLA, 'config/global.conf', 'config/nova.conf'))),
+    'kolla': _KOLLA,
+    'kayobe': ('*.yml', *_INVENTORY, *(f'kolla/{path}' for path in _KOLLA)),
     'edpm': ('*.yaml', '*.yml'),
 }
 
@@ -41,14 +42,19 @@ def find(files: Collection[tree.File], site: Mapping[str, str],
     """Say what the site sets besides the files of hpcvirt.
 
     :param files: the files of hpcvirt, shared ones with the site's lines
-    :param site: path -> content of the other files in the folder
+    :param site: path -> content of the files in the folder
     :param hosts: the names of the hosts of the files
     """
-    wanted = _list_wanted(files)
+    own = [document for file in files
+           if file.path.endswith(('.yml', '.yaml'))
+           for document in _read(file.path, file.text)]
+    wanted = _list_wanted(own)
     shared = {file.path: steps.split_shared(file.text)
               for file in files if file.shared}
     others = {path: rest for path, (_, rest) in shared.items()}
     for path, text in site.items():
+        if text.startswith(tree.MARK):
+            continue
         if path.endswith('.conf'):
             others[path] = text
             continue
@@ -62,31 +68,10 @@ def find(files: Collection[tree.File], site: Mapping[str, str],
                 yield from _compare(path, wanted, document)
                 others |= {f'{path}: {name}': text for name, text
                            in _find_options(document).items()}
-    for text in (*(own for own, _ in shared.values()), *(
-            text for file in files for document in _read_own(file)
+    for text in (*(part for part, _ in shared.values()), *(
+            text for document in own
             for text in _find_options(document).values())):
         yield from steps.conflicts(text, others)
-
-
-def _list_wanted(files: Iterable[tree.File]) -> dict[str, list[Any]]:
-    """List the values of each variable that hpcvirt sets."""
-    found: dict[str, list[Any]] = {}
-    for file in files:
-        for document in _read_own(file):
-            for name, value in _list_variables(document).items():
-                found.setdefault(name, []).append(value)
-    if 'edpm_kernel_args' in found:
-        for name in edpm.UNWANTED:
-            found.setdefault(name, [None])
-    # The default of this variable of kayobe is the one for the group compute.
-    if values := found.get('tuned_active_builtin_profile'):
-        found['compute_tuned_active_builtin_profile'] = values
-    return found
-
-
-def _read_own(file: tree.File) -> list[dict[str, Any]]:
-    return (_read(file.path, file.text)
-            if file.path.endswith(('.yml', '.yaml')) else [])
 
 
 def _read(path: str, text: str) -> list[dict[str, Any]]:
@@ -95,14 +80,26 @@ def _read(path: str, text: str) -> list[dict[str, Any]]:
             if isinstance(document, dict)]
 
 
-def _list_variables(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the variables in a document of hpcvirt."""
-    if document.get('kind') == 'OpenStackDataPlaneNodeSet':
-        found: Mapping[str, Any] = document['spec']['nodeTemplate'][
-            'ansible']['ansibleVars']
-        return found
-    return ({} if 'kind' in document or 'hpcvirt_hosts' in document
-            else document)
+def _list_wanted(documents: Iterable[dict[str, Any]],
+                 ) -> dict[str, list[Any]]:
+    """List the values of each variable in documents of hpcvirt."""
+    found: dict[str, list[Any]] = {}
+    for document in documents:
+        variables = document
+        if document.get('kind') == 'OpenStackDataPlaneNodeSet':
+            variables = document['spec']['nodeTemplate']['ansible'][
+                'ansibleVars']
+        elif 'kind' in document or ansible.GROUP in document:
+            continue
+        for name, value in variables.items():
+            found.setdefault(name, []).append(value)
+    if 'edpm_kernel_args' in found:
+        for name in edpm.UNWANTED:
+            found.setdefault(name, [None])
+    # The default of this variable of kayobe is the one for the group compute.
+    if values := found.get('tuned_active_builtin_profile'):
+        found['compute_tuned_active_builtin_profile'] = values
+    return found
 
 
 def _find_options(document: Mapping[str, Any]) -> dict[str, str]:
@@ -117,12 +114,12 @@ def _may_concern(document: Mapping[str, Any], hosts: Collection[str]) -> bool:
     """Tell whether a document is not a node set of other hosts only."""
     spec = document.get('spec')
     nodes = spec.get('nodes') if isinstance(spec, dict) else None
-    names = {name for key, node in nodes.items() for name in (
-        key, node.get('hostName') if isinstance(node, dict) else key)
-        } if isinstance(nodes, dict) else set()
-    return not names or not {str(name).partition('.')[0] for name in names
-                             }.isdisjoint(host.partition('.')[0]
-                                          for host in hosts)
+    if not isinstance(nodes, dict) or not nodes:
+        return True
+    names = {str(name).partition('.')[0] for key, node in nodes.items()
+             for name in (key, node.get('hostName')
+                          if isinstance(node, dict) else key)}
+    return not names.isdisjoint(host.partition('.')[0] for host in hosts)
 
 
 def _compare(path: str, wanted: Mapping[str, Iterable[Any]],
@@ -130,17 +127,13 @@ def _compare(path: str, wanted: Mapping[str, Iterable[Any]],
     """Find variables at any depth that have another value."""
     if isinstance(value, dict):
         for name, item in value.items():
-            text = _format(item)
             if name in wanted and item is not None and any(
-                    text != _format(each) and (item or each)
+                    str(item).split() != str(each).split() and (item or each)
                     for each in wanted[name]):
-                short = textwrap.shorten(text, _SHORT, placeholder=' ...')
+                short = textwrap.shorten(str(item), _SHORT,
+                                         placeholder=' ...')
                 yield (f'{path} sets {name} too ({short}), and only one of '
                        'the values counts')
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _compare(path, wanted, item)
-
-
-def _format(value: Any) -> str:
-    return ' '.join(str(value).split())

@@ -45,9 +45,8 @@ class FileChange:
 
     def difference(self) -> Iterator[str]:
         """Write the difference of a changed file as lines."""
-        after = ('' if self.change is FileStatus.REMOVED else self.file.text)
         yield from difflib.unified_diff(
-            (self.before or '').splitlines(), after.splitlines(),
+            (self.before or '').splitlines(), self.file.text.splitlines(),
             f'a/{self.file.path}', f'b/{self.file.path}', lineterm='')
 
 
@@ -58,57 +57,40 @@ def compare(files: Iterable[tree.File],
     :param present: path -> content, also of files that are no longer wanted;
         these are removed if hpcvirt wrote them
     """
-    wanted = {file.path: file for file in files}
-    for path, file in wanted.items():
-        if file.shared and path in present:
-            wanted[path] = dataclasses.replace(
-                file, text=file.text + split_shared(present[path])[1])
-    found = [_step(file, present.get(path))
-             for path, file in wanted.items()]
-    found += [FileChange(tree.File(path, '', ('reboot',)), present[path],
-                         FileStatus.REMOVED)
-              for path in host_files.OPTIONAL
-              if path not in wanted and path in present
-              and _is_ours(present[path])]
-    return tuple(found)
+    found = {}
+    for file in files:
+        before = present.get(file.path)
+        kept = split_shared(before)[1] if before and file.shared else ''
+        wanted = dataclasses.replace(file, text=file.text + kept)
+        found[file.path] = FileChange(wanted, before, (
+            FileStatus.NEW if before is None else
+            FileStatus.SAME if before == wanted.text else
+            FileStatus.CHANGED if file.shared or before.startswith(tree.MARK)
+            else FileStatus.FOREIGN))
+    return (*found.values(), *(
+        FileChange(tree.File(path, '', ('reboot',)), present[path],
+                   FileStatus.REMOVED)
+        for path in host_files.OPTIONAL if path not in found
+        and present.get(path, '').startswith(tree.MARK)))
 
 
 def split_shared(text: str) -> tuple[str, str]:
     """Split a shared file into the part of hpcvirt and that of the site."""
-    if not _is_ours(text):
+    if not text.startswith(tree.MARK):
         return '', text
     own, end, rest = text.partition(tree.END)
     return own + end, rest
-
-
-def _step(file: tree.File, before: str | None) -> FileChange:
-    if before is None:
-        return FileChange(file, before, FileStatus.NEW)
-    if before == file.text:
-        return FileChange(file, before, FileStatus.SAME)
-    return FileChange(
-        file, before, FileStatus.CHANGED if file.shared or _is_ours(before)
-        else FileStatus.FOREIGN)
 
 
 def find_lost_hosts(step: FileChange) -> list[str]:
     """List the hosts of an inventory that its new content lacks."""
     if not step.file.path.endswith('inventory/hpcvirt.yml'):
         return []
-    lost = set(_inventory_hosts(step.before or '')) - set(
-        _inventory_hosts(step.file.text))
-    return sorted(lost)
-
-
-def _inventory_hosts(text: str) -> Iterator[str]:
     # ansible.inventory writes each host as "HOST: {}".
-    for line in text.splitlines():
-        if match := re.fullmatch(r"\s+'?([A-Za-z0-9._-]+)'?: \{\}", line):
-            yield match[1]
-
-
-def _is_ours(text: str) -> bool:
-    return text.startswith(tree.MARK)
+    before, after = (
+        set(re.findall(r"(?m)^\s+'?([A-Za-z0-9._-]+)'?: \{\}$", text))
+        for text in (step.before or '', step.file.text))
+    return sorted(before - after)
 
 
 def conflicts(nova_text: str,

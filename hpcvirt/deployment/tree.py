@@ -4,7 +4,7 @@
 
 import dataclasses
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -37,27 +37,33 @@ class File:
     shared: bool = False
 
 
-def text(about: str, *blocks: str, source: str = '') -> str:
-    """Write the content of a file.
+def make_file(path: str, about: str, *blocks: str, source: str = '',
+              activate: tuple[str, ...] = (), shared: bool = False) -> File:
+    """Write a file.
 
     :param about: what the file is for
     :param blocks: what follows; an empty one is left out
     :param source: the key of the document behind the advice
     """
-    head = f'{MARK}\n' + ''.join(
-        f'{line}\n' for line in comment(about, source))
-    return '\n'.join([head, *(f'{block.rstrip()}\n' for block in blocks
-                              if block.strip())])
+    head = '\n'.join((MARK, *comment(about, source)))
+    return File(path, '\n'.join((
+        *(f'{block.rstrip()}\n' for block in (head, *blocks)
+          if block.strip()), *((END,) if shared else ()))), activate, shared)
 
 
-def comment(words: str, source: str = '', prefix: str = '# ',
-            ) -> Iterator[str]:
+def comment(words: str, source: str = '') -> list[str]:
     """Wrap a comment, with the document behind it."""
     if source:
         words = f'{words} {bibliography.get(source).citation}'
-    yield from textwrap.wrap(
-        words, _WIDTH, initial_indent=prefix, subsequent_indent=prefix,
+    return textwrap.wrap(
+        words, _WIDTH, initial_indent='# ', subsequent_indent='# ',
         break_on_hyphens=False, break_long_words=False)
+
+
+def explain(lines: Iterable[str], why: str, source: str = '') -> list[str]:
+    """Write lines below the comment on them; nothing without a line."""
+    found = list(lines)
+    return [*comment(why, source), *found] if found else []
 
 
 class _Dumper(yaml.SafeDumper):
@@ -78,9 +84,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _text)
 
 
-def yaml_text(about: str, *documents: Any) -> str:
-    """Write documents as the content of a file."""
-    return text(about) + ''.join(
-        '---\n' + yaml.dump(document, Dumper=_Dumper, sort_keys=False,
-                            width=10_000)
-        for document in documents)
+def make_yaml_file(path: str, about: str, *documents: Any) -> File:
+    """Write documents as a file."""
+    return File(path, make_file(path, about).text + yaml.dump_all(
+        documents, Dumper=_Dumper, sort_keys=False, width=10_000,
+        explicit_start=True))

@@ -48,6 +48,10 @@ class Value:
     why: str
     source: str
 
+    def __str__(self) -> str:
+        """Write it as the kernel and modprobe take it."""
+        return f'{self.name}={self.value}'
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KernelSettings:
@@ -90,17 +94,70 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
             if any(found[size] for found in pages.values())]
     default = (planned.page_kib if planned.page_kib in used
                else used[0] if used else None)
+    sysctls = [Value('vm.swappiness', '1', 'The kernel swaps guests and '
+                     'programs of the host out only if nothing else helps.',
+                     'Linux-Vm')]
+    # On a host with cells of slow memory, 0 would disable memory tiering.
+    if all(cell.cpus for cell in planned.host.cells):
+        sysctls.append(Value(
+            'kernel.numa_balancing', '0', 'Guests have memory of their own '
+            'cells, so scanning it for pages to migrate only causes page '
+            'faults.', 'Linux-Kernel'))
     return KernelSettings(
         isolated, housekeeping, pages, default,
         (*_page_parameters(pages, used, default),
-         *_cpu_parameters(isolated, housekeeping),
-         _join_small_pages(planned.page_kib != small),
-         *_device_parameters(planned)),
-        (Value('vm.swappiness', '1', 'The kernel swaps guests and programs '
-               'of the host out only if nothing else helps.', 'Linux-Vm'),
-         *_balancing(planned)),
-        {'kvm_intel': _nested_paging('ept'),
-         'kvm_amd': _nested_paging('npt')})
+         *_parameters(planned, isolated, housekeeping)), tuple(sysctls),
+        {module: Value(option, '1', 'With nested paging off, some jobs of '
+                       'CERN took ten times as long.', 'CERN-HEPiX-2015')
+         for module, option in (('kvm_intel', 'ept'), ('kvm_amd', 'npt'))})
+
+
+def _page_parameters(pages: dict[int, dict[int, int]], used: list[int],
+                     default: int | None) -> Iterator[Value]:
+    if default is not None:
+        yield Value('default_hugepagesz', memory.page_name(default).upper(),
+                    'The pages of guests are the usual huge pages.',
+                    'Linux-Hugetlb')
+    for size in used:
+        counts = ','.join(f'{cell}:{found[size]}' for cell, found
+                          in pages.items() if found[size])
+        yield Value('hugepagesz', memory.page_name(size).upper(),
+                    'The next parameter is about pages of this size.',
+                    'Linux-Hugetlb')
+        yield Value('hugepages', counts, 'Each cell has the pages that its '
+                    'guests and programs of the host need; Linux before 5.16 '
+                    'does not know this form and reserves none.',
+                    'Linux-Hugetlb')
+
+
+def _parameters(planned: plans.PlannedHost, isolated: frozenset[int],
+                housekeeping: frozenset[int]) -> Iterator[Value]:
+    """Choose the parameters for CPUs, normal pages and devices."""
+    if housekeeping and isolated:
+        yield Value('nohz_full', cpuset.render(isolated), 'The timer does not '
+                    'interrupt a dedicated CPU that runs one thread.',
+                    'Tuned-Partitioning')
+        yield Value('rcu_nocbs', cpuset.render(isolated), 'RCU callbacks run '
+                    'on the CPUs of the host.', 'Tuned-Partitioning')
+        yield Value('irqaffinity', cpuset.render(housekeeping), 'Interrupts '
+                    'go to the CPUs of the host.', 'Linux-Parameters')
+    if planned.page_kib != memory.small_page_kib(planned.host):
+        yield Value('transparent_hugepage', 'madvise', 'Guests have reserved '
+                    'huge pages; other programs of the host get huge pages '
+                    'only if they ask for them.', 'Linux-Parameters')
+    else:
+        yield Value('transparent_hugepage', 'always', 'Guests have normal '
+                    'pages, which the kernel joins to huge ones.',
+                    'Linux-Parameters')
+    if planned.settings.pci_device_spec:
+        processor = planned.host.processor
+        if processor is None or re.search('Intel|Xeon', processor):
+            yield Value('intel_iommu', 'on', 'Guests get devices of the host; '
+                        'IOMMUs of other vendors are always on.',
+                        'Nova-Devices')
+        name, value = HOST_DMA.split('=')
+        yield Value(name, value, 'Devices of the host itself are not slowed '
+                    'by the translation.', 'Linux-Parameters')
 
 
 def format_allowed_cpus(unit: str, cpus: str) -> tuple[str, str]:
@@ -123,70 +180,3 @@ def format_vf_rule(address: str, count: int) -> str:
     """
     return (f'ACTION=="add|bind", SUBSYSTEM=="pci", KERNEL=="{address}", '
             f'ATTR{{sriov_numvfs}}="{count}"')
-
-
-def _page_parameters(pages: dict[int, dict[int, int]], used: list[int],
-                     default: int | None) -> Iterator[Value]:
-    if default is None:
-        return
-    yield Value('default_hugepagesz', memory.page_name(default).upper(),
-                'The pages of guests are the usual huge pages.',
-                'Linux-Hugetlb')
-    for size in used:
-        counts = ','.join(f'{cell}:{found[size]}' for cell, found
-                          in pages.items() if found[size])
-        yield Value('hugepagesz', memory.page_name(size).upper(),
-                    'The next parameter is about pages of this size.',
-                    'Linux-Hugetlb')
-        yield Value('hugepages', counts, 'Each cell has the pages that its '
-                    'guests and programs of the host need; Linux before 5.16 '
-                    'does not know this form and reserves none.',
-                    'Linux-Hugetlb')
-
-
-def _cpu_parameters(isolated: frozenset[int],
-                    housekeeping: frozenset[int]) -> Iterator[Value]:
-    if not housekeeping or not isolated:
-        return
-    yield Value('nohz_full', cpuset.render(isolated), 'The timer does not '
-                'interrupt a dedicated CPU that runs one thread.',
-                'Tuned-Partitioning')
-    yield Value('rcu_nocbs', cpuset.render(isolated), 'RCU callbacks run on '
-                'the CPUs of the host.', 'Tuned-Partitioning')
-    yield Value('irqaffinity', cpuset.render(housekeeping), 'Interrupts go '
-                'to the CPUs of the host.', 'Linux-Parameters')
-
-
-def _join_small_pages(huge: bool) -> Value:
-    return Value(
-        'transparent_hugepage', 'madvise' if huge else 'always',
-        'Guests have reserved huge pages; other programs of the host get huge '
-        'pages only if they ask for them.' if huge else
-        'Guests have normal pages, which the kernel joins to huge ones.',
-        'Linux-Parameters')
-
-
-def _device_parameters(planned: plans.PlannedHost) -> Iterator[Value]:
-    if not planned.settings.pci_device_spec:
-        return
-    processor = planned.host.processor
-    if processor is None or re.search('Intel|Xeon', processor):
-        yield Value('intel_iommu', 'on', 'Guests get devices of the host; '
-                    'IOMMUs of other vendors are always on.',
-                    'Nova-Devices')
-    name, value = HOST_DMA.split('=')
-    yield Value(name, value, 'Devices of the host itself are not slowed by '
-                'the translation.', 'Linux-Parameters')
-
-
-def _balancing(planned: plans.PlannedHost) -> Iterator[Value]:
-    # On a host with cells of slow memory, 0 would disable memory tiering.
-    if all(cell.cpus for cell in planned.host.cells):
-        yield Value('kernel.numa_balancing', '0', 'Guests have memory of '
-                    'their own cells, so scanning it for pages to migrate '
-                    'only causes page faults.', 'Linux-Kernel')
-
-
-def _nested_paging(option: str) -> Value:
-    return Value(option, '1', 'With nested paging off, some jobs of CERN took '
-                 'ten times as long.', 'CERN-HEPiX-2015')

@@ -140,10 +140,11 @@ def cell_portions(partition: cpu_partition.Partition,
                   found: Sequence[OfferedDevice],
                   wanted: profiles.Devices | None) -> tuple[CellPortion, ...]:
     """List the sizes that use up both a cell and its devices."""
-    if wanted is None or wanted.kind is profiles.DeviceKind.VF:
+    cells = len(partition.cells)
+    if (wanted is None or wanted.kind is profiles.DeviceKind.VF
+            or not cells):
         return ()
     by_cell = count_per_cell(found)
-    cells = len(partition.cells)
     # Guests get devices of their own cells only.
     is_tied = (wanted.kind is profiles.DeviceKind.WHOLE and wanted.affinity
                is not shape_model.PCIAffinity.PREFERRED)

@@ -97,13 +97,19 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
         {divided.partition.host.name: len(divided.partition.dedicated)
          for divided in divided_hosts},
         {name: len(same) for name, same in names.items()})
-    guests = [offer.guest for offer in merged]
-    planned = tuple(
-        _host(divided, pools, guests, profile, device_type)
-        for divided, pools in zip(divided_hosts, host_pools, strict=True))
-    fill = _HostFiller(names, profile.pack_cells)
-    placed, left_out = _placed(merged, planned, profile, fill)
-    warnings += left_out
+    while True:
+        guests = [offer.guest for offer in merged]
+        planned = tuple(
+            _host(divided, pools, guests, profile, device_type)
+            for divided, pools in zip(divided_hosts, host_pools, strict=True))
+        fill = _HostFiller(names, profile.pack_cells)
+        placed, left_out = _placed(merged, planned, profile, fill)
+        warnings += left_out.values()
+        if not left_out or not placed:
+            break
+        # Hosts need no pages for what is left out.
+        merged = tuple(offer for offer in merged
+                       if offer.guest not in left_out)
     named = catalogue.assign_names([offer.guest for offer, _ in placed],
                                    profile.name_prefix, profile.disk_gib,
                                    profile.name_template)
@@ -190,7 +196,8 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
           device_type: str) -> plans.PlannedHost:
     host = divided.partition.host
     settings, rest_mib = host_settings.make_settings(
-        divided.partition, pools, guests, profile, device_type)
+        divided.partition, pools, guests, profile, divided.devices,
+        device_type)
     return plans.PlannedHost(
         profile, host, divided.partition, divided.page_kib, settings,
         host_settings.make_supply(host, settings), rest_mib, divided.devices)
@@ -225,14 +232,14 @@ def _placed(offers: Sequence[catalogue.Offer],
             hosts: Sequence[plans.PlannedHost], profile: profiles.Profile,
             fill: _HostFiller,
             ) -> tuple[list[tuple[catalogue.Offer, str | None]],
-                       list[warning.PlanWarning]]:
+                       dict[shape_model.Shape, warning.PlanWarning]]:
     """Choose the offers that some host takes.
 
     :returns: these offers, each with the reason why it lost its socket scope
-        or None; and warnings about the others
+        or None; and the guests of the others with a warning about each
     """
     found: dict[shape_model.Shape, tuple[catalogue.Offer, str | None]] = {}
-    warnings = []
+    left_out = {}
     for offer in offers:
         guest, scope_warning = _without_costly_scope(offer.guest, hosts,
                                                      profile, fill)
@@ -244,12 +251,12 @@ def _placed(offers: Sequence[catalogue.Offer],
             continue
         reason = next((filling.misfit.message for filling in fillings
                        if filling.misfit), '')
-        warnings.append(warning.PlanWarning(
+        left_out[offer.guest] = warning.PlanWarning(
             warning.WarningCode.SIZE_NOT_PLACED,
             f'is left out, because no host takes it: {reason}',
             (catalogue.make_name(guest, profile.name_prefix, profile.disk_gib,
-                                 profile.name_template),)))
-    return list(found.values()), warnings
+                                 profile.name_template),))
+    return list(found.values()), left_out
 
 
 def _flavor(name: str, offer: catalogue.Offer,

@@ -10,7 +10,7 @@ options.
 import dataclasses
 import functools
 import math
-from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -98,10 +98,10 @@ class HostSettings:
 
 def make_settings(partition: cpu_partition.Partition,
                   pools: Sequence[memory.CellPool],
-                  guests: Collection[shape_model.Shape],
+                  guests: Iterable[shape_model.Shape],
                   profile: profiles.Profile,
-                  device_type: str = offered_devices.TYPE_VF,
-                  ) -> tuple[HostSettings, dict[int, int]]:
+                  offered: Iterable[offered_devices.OfferedDevice],
+                  device_type: str) -> tuple[HostSettings, dict[int, int]]:
     """Compute the settings of a host for all flavors that may run on it.
 
     Each cell gets the huge pages that a mix of guests can fill, and those of
@@ -110,19 +110,18 @@ def make_settings(partition: cpu_partition.Partition,
     :param device_type: the ``device_type`` of the PCI alias
     :returns: the settings; and cell -> the MiB of it that the host keeps
     """
-    host = partition.host
-    small = memory.small_page_kib(host)
-    pieces = {piece for guest in guests for piece
-              in memory.memory_parts(guest)}
-    taken = {pool.id: _pages_needed(partition, pool, pieces) for pool in pools}
+    small = memory.small_page_kib(partition.host)
     page_kib = pools[0].page_kib if pools else small
+    parts = {part for guest in guests for part in memory.memory_parts(guest)}
+    pool_of = {pool.id: pool for pool in pools}
     pages, reserved, rest = {}, [], {}
-    for cell in host.cells:
-        count = taken.get(cell.id, 0)
-        own = dict(profile.host_pages_per_cell) if cell.id in taken else {}
-        huge = {pool.size_kib: 0 for pool in cell.pages}
-        huge.update(own)
-        if page_kib != small and cell.id in taken:
+    for cell in partition.host.cells:
+        pool = pool_of.get(cell.id)
+        cpus = pool.cores * partition.threads if pool else 0
+        count = _pages_needed(cpus, pool, parts) if pool else 0
+        own = dict(profile.host_pages_per_cell) if pool else {}
+        huge = {each.size_kib: 0 for each in cell.pages} | own
+        if pool and page_kib != small:
             huge[page_kib] = huge.get(page_kib, 0) + count
         huge.pop(small, None)
         huge_kib = sum(size * number for size, number in huge.items())
@@ -130,16 +129,18 @@ def make_settings(partition: cpu_partition.Partition,
         pages[cell.id] = dict(sorted({small: normal, **huge}.items()))
         reserved += [ReservedPages(cell.id, size, number)
                      for size, number in own.items() if number]
-        if page_kib == small and cell.id in taken:
+        if pool and page_kib == small:
             reserved.append(ReservedPages(cell.id, small, normal - count))
+        # The most that emulators need when the cell is full.
+        emulators = max((min(cpus // part.cpus, count // part.pages)
+                         * memory.overhead_mib(profile, part)
+                         for part in parts), default=0.0)
         guests_mib = -(-count * page_kib // 1024)
-        emulators = _overhead_mib(partition, cell.id, count, pieces, profile)
         # Rounding errors of the sum must not cost a whole MiB.
         rest[cell.id] = max(0, int(
             cell.memory_mib - guests_mib - emulators + 1e-6
             - (memory.host_pages_mib(profile) if own else 0)))
     wanted = profile.device
-    given = offered_devices.choose_devices(host, wanted, device_type)
     vgpus = wanted is not None and wanted.kind is profiles.DeviceKind.VGPU
     return HostSettings(
         cpu_dedicated_set=cpuset.render(partition.dedicated),
@@ -148,45 +149,39 @@ def make_settings(partition: cpu_partition.Partition,
         reserved_huge_pages=tuple(reserved),
         packing_host_numa_cells_allocation_strategy=profile.pack_cells,
         pages=pages,
-        pci_device_spec=() if vgpus else tuple(
-            make_device_spec(item, wanted) for item in given),
+        pci_device_spec=() if vgpus or not wanted else tuple(
+            make_device_spec(item, wanted) for item in offered),
         mdev_types=(MdevType(
             wanted.mdev_type or '', tuple(item.device.address
-                                          for item in given),
+                                          for item in offered),
             wanted.resource_class),) if wanted and vgpus else (),
-        device_counts={item.device.address: item.count for item in given},
-        pci_alias=((make_alias(wanted, device_type),)
-                   if wanted and wanted.has_alias else ())), rest
+        device_counts={item.device.address: item.count for item in offered},
+        # All services of Nova need it.
+        pci_alias=({
+            'name': wanted.alias,
+            'vendor_id': wanted.vendor_id or '',
+            'product_id': wanted.product_id or '',
+            'device_type': device_type,
+            # Moves ignore the policy of the flavor and apply this one.
+            'numa_policy': wanted.affinity.value,
+        },) if wanted and wanted.has_alias else ()), rest
 
 
 def make_device_spec(item: offered_devices.OfferedDevice,
-                     wanted: profiles.Devices | None) -> dict[str, str]:
+                     wanted: profiles.Devices) -> dict[str, str]:
     """Write an item of ``[pci]device_spec``.
 
     The address of a physical function also matches its virtual functions.
     With their product id, the item does not match the physical function.
     """
     spec = {'address': item.device.address}
-    product = (wanted and wanted.product_id) or item.device.vf_product_id
+    product = wanted.product_id or item.device.vf_product_id
     if product is not None:
         spec['vendor_id'] = item.device.vendor_id
         spec['product_id'] = product
-    if wanted and wanted.ports is profiles.Ports.NEUTRON:
+    if wanted.ports is profiles.Ports.NEUTRON:
         spec['physical_network'] = wanted.physical_network or ''
     return spec
-
-
-def make_alias(wanted: profiles.Devices,
-               device_type: str = offered_devices.TYPE_VF) -> dict[str, str]:
-    """Write the item of ``[pci]alias`` that all services of Nova need."""
-    return {
-        'name': wanted.alias,
-        'vendor_id': wanted.vendor_id or '',
-        'product_id': wanted.product_id or '',
-        'device_type': device_type,
-        # Moves ignore the policy of the flavor and apply this one.
-        'numa_policy': wanted.affinity.value,
-    }
 
 
 def make_supply(host: host_model.Host,
@@ -279,39 +274,22 @@ def _memory_kib(cell: host_model.Cell, small_kib: int) -> int:
     return sum(pool.size_kib * pool.total for pool in cell.pages)
 
 
-def _pages_needed(partition: cpu_partition.Partition, pool: memory.CellPool,
-                  pieces: Collection[memory.MemoryPart]) -> int:
+def _pages_needed(cpus: int, pool: memory.CellPool,
+                  parts: Iterable[memory.MemoryPart]) -> int:
     """Return the most pages of a cell that a mix of guests fills.
 
     The mix is limited by the CPUs of the cell and by its pages for guests.
     """
-    fitting = {(piece.cpus, piece.pages) for piece in pieces
-               if piece.page_kib == pool.page_kib
-               and piece.pages <= pool.pages}
+    fitting = {(part.cpus, part.pages) for part in parts
+               if part.page_kib == pool.page_kib and part.pages <= pool.pages}
     unit = math.gcd(*(pages for _, pages in fitting)) or 1
     limit = (1 << pool.pages // unit + 1) - 1
     # sums[n]: bit s is set if guests with at most n CPUs fill s units.
     sums = [1]
-    for cpus in range(1, _cpus(partition, pool.id) + 1):
+    for number in range(1, cpus + 1):
         total = sums[-1]
         for own, pages in fitting:
-            if own <= cpus:
-                total |= sums[cpus - own] << pages // unit
+            if own <= number:
+                total |= sums[number - own] << pages // unit
         sums.append(total & limit)
     return (sums[-1].bit_length() - 1) * unit
-
-
-def _overhead_mib(partition: cpu_partition.Partition, cell_id: int, pages: int,
-                  pieces: Collection[memory.MemoryPart],
-                  profile: profiles.Profile) -> float:
-    """Return the most memory that emulators need when a cell is full."""
-    cpus = _cpus(partition, cell_id)
-    return max((
-        min(cpus // piece.cpus, pages // piece.pages)
-        * memory.overhead_mib(profile, piece) for piece in pieces),
-        default=0.0)
-
-
-def _cpus(partition: cpu_partition.Partition, cell_id: int) -> int:
-    return next((len(share.dedicated) for share in partition.cells
-                 if share.id == cell_id), 0)

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.health import host_sample
-from hpcvirt.health import rates
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
 from hpcvirt.health.host_sample import Quantity
@@ -53,7 +52,7 @@ class HostWatch:
                            for sign in signature.SIGNS}
         self._observed_s = 0.0
         self.latest: host_sample.HostSample | None = None
-        self.scores: Mapping[str, tuple[str, float]] = {}
+        self.scores: Mapping[str, signature.SignScore] = {}
         self.worst: Mapping[str, Mapping[Quantity, float]] = {}
 
     def run(self, source: sampler.HostSampler, interval_s: float,
@@ -76,15 +75,13 @@ class HostWatch:
         if self.latest is None:
             self._say_unknown(sample)
         before, self.latest = self.latest, sample
-        while self._samples and (
-                sample.uptime_s - self._samples[0].uptime_s > rates.RARE_S):
-            self._samples.popleft()
-        length = (None if before is None
-                  else rates.compute_length(before, sample))
-        if before is not None and length is not None:
-            self.score(sample.uptime_s, length, rates.compute_rates(
-                self._samples[0] if self._samples else before, before, sample))
         self._samples.append(sample)
+        while sample.uptime_s - self._samples[0].uptime_s > host_sample.RARE_S:
+            self._samples.popleft()
+        if before is not None and (found := host_sample.compute_rates(
+                self._samples[0], before, sample)):
+            self.score(sample.uptime_s, sample.uptime_s - before.uptime_s,
+                       found)
 
     def score(self, now_s: float, length_s: float,
               found: host_sample.Values) -> None:
@@ -98,15 +95,15 @@ class HostWatch:
                 continue
             history = self._histories[sign.name]
             history.add(now_s, length_s, units)
-            unit, score = history.find_worst()
-            now = unit or max(units, key=lambda each: units[each],
-                              default=host_sample.HOST)
+            score = history.find_worst()
+            unit = score.unit or max(units, key=lambda each: units[each],
+                                     default=host_sample.HOST)
             worst[sign.name] = {
-                name: found[name][now] for name in sign.limits
-                if now in found[name]}
+                name: found[name][unit] for name in sign.limits
+                if unit in found[name]}
             # Until then a healthy host cannot be told from a slow one.
             if self._observed_s >= signature.SUSTAINED_S:
-                scores[sign.name] = unit, score
+                scores[sign.name] = score
         self.scores, self.worst = scores, worst
 
     def _say_unknown(self, sample: host_sample.HostSample) -> None:

@@ -42,7 +42,6 @@ _LABEL = re.compile(r'(\w{1,32})="([^"]{0,64})"')
 _UNIT = re.compile(r'[\w.:@-]{0,64}', re.ASCII)
 _NAMES = frozenset(sign.name for sign in signature.SIGNS)
 
-
 #: A host, the name of a metric, its labels and its value.
 _Row = tuple[str, str, Mapping[str, str], str]
 
@@ -119,7 +118,7 @@ def _make_readings(rows: Iterable[_Row], hosts: Collection[str],
         elif (name == SCORE and value >= 0 and sign in _NAMES
               and _UNIT.fullmatch(unit)):
             scores = found.setdefault(host, {})
+            score = signature.SignScore(value, unit)
             # After a change of the unit there may be two.
-            if sign not in scores or scores[sign].score < value:
-                scores[sign] = signature.SignScore(value, unit)
+            scores[sign] = max(score, scores.get(sign, score))
     return {host: found.get(host, {}) for host in fresh}

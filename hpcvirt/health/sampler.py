@@ -13,12 +13,14 @@ between two scans of all tasks; one sampler must therefore take all samples.
 """
 
 import collections
-import dataclasses
+import contextlib
 import math
 import operator
+import os
 import pathlib
 import re
 import time
+import typing
 from collections.abc import Iterator
 
 from hpcvirt import exception
@@ -39,10 +41,9 @@ _GROUPS_OF_GUESTS = re.compile(
     r'|docker|docker-[0-9a-f]+\.scope')
 _GROUP_OF_USERS = 'user.slice'
 
-#: Kernel threads, and those that cannot be moved to other CPUs
-#: [include/linux/sched.h].
-_PF_KTHREAD = 0x00200000
-_PF_NO_SETAFFINITY = 0x04000000
+#: Kernel threads that cannot be moved to other CPUs: PF_KTHREAD and
+#: PF_NO_SETAFFINITY [include/linux/sched.h].
+_BOUND = 0x00200000 | 0x04000000
 
 #: Linux counts the time of tasks in hundredths of a second [time(7)].
 _TICKS_PER_S = 100
@@ -50,31 +51,30 @@ _TICKS_PER_S = 100
 #: What names of units do not have.
 _UNNAMED = re.compile(r'[^\w.:@-]', re.ASCII)
 
-_CPU = re.compile(r'cpu\d+')
 _UPTIME = re.compile(r'\d+\.\d+')
-_PAGES = re.compile(r'node(\d+)/hugepages/hugepages-(\d+)kB')
+#: Of a CPU: user, nice, system, idle, iowait, irq, softirq, steal [proc(5)].
+_CPU_TIMES = re.compile(r'^(cpu\d+)((?: \d+){8})', re.MULTILINE)
+_PAGES = re.compile(r'/node(\d+)/hugepages/hugepages-(\d+)kB$')
+#: The controllers and the path of a group, as in cgroups(7).
+_GROUP = re.compile(r'^\d+:([^:]*):/(.*)$', re.MULTILINE)
+
+_Counters = dict[Quantity, dict[str, float]]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(typing.NamedTuple):
     """A thread.
 
     :ivar key: its id, and when it started
+    :ivar is_bound: whether it is a kernel thread that is bound to its CPU
     :ivar ticks: the CPU time that it has used
     :ivar cpu: where it ran last
     """
 
     key: tuple[int, int]
     name: str
-    flags: int
+    is_bound: bool
     ticks: int
     cpu: int
-
-    @property
-    def is_bound(self) -> bool:
-        return (self.flags & _PF_KTHREAD != 0
-                and self.flags & _PF_NO_SETAFFINITY != 0
-                and not self.name.startswith('kworker/u'))
 
 
 class HostSampler:
@@ -87,8 +87,7 @@ class HostSampler:
 
     def __init__(self, root: pathlib.Path,
                  dedicated: frozenset[int] | None = None) -> None:
-        self._proc = root / 'proc'
-        self._sys = root / 'sys'
+        self._root = root
         self._dedicated = dedicated
         self._ticks: dict[tuple[int, int], int] | None = None
         self._foreign_ticks: collections.Counter[str] = collections.Counter()
@@ -98,63 +97,57 @@ class HostSampler:
 
         :raises Unreachable: if not even the time since boot can be read
         """
-        uptime = _UPTIME.match(_text(self._proc / 'uptime') or '')
+        uptime = _UPTIME.match(self._text('proc/uptime'))
         if not uptime:
             raise exception.Unreachable(
-                f'{self._proc.parent}: proc/uptime cannot be read')
-        vmstat = _table(self._proc / 'vmstat')
-        meminfo = _table(self._proc / 'meminfo')
+                f'{self._root}: proc/uptime cannot be read')
+        vmstat = self._table('proc/vmstat')
+        meminfo = self._table('proc/meminfo')
         slab, memory = meminfo.get('SUnreclaim:'), meminfo.get('MemTotal:')
-        guests, foreign_s = self._scan()
-        values: dict[Quantity, dict[str, float] | None] = {
-            **self._cpu_times(), **self._interrupts(),
-            Quantity.SWAPPED: {HOST: vmstat['pswpin'] + vmstat['pswpout']}
-            if vmstat.keys() >= {'pswpin', 'pswpout'} else None,
-            Quantity.MAJOR_FAULTS: guests,
+        major_faults, foreign_s = self._scan()
+        values: _Counters = {
+            **self._cpu_times(), **self._interrupts(), **self._hardware(),
             Quantity.FOREIGN_TASKS: foreign_s,
-            Quantity.SLAB: {HOST: slab / memory}
-            if slab is not None and memory else None,
-            Quantity.SLOWDOWN: dict(self._frequencies()) or None,
-            **self._hardware()}
+            Quantity.SLOWDOWN: dict(self._frequencies())}
+        if vmstat.keys() >= {'pswpin', 'pswpout'}:
+            values[Quantity.SWAPPED] = {
+                HOST: vmstat['pswpin'] + vmstat['pswpout']}
+        if slab is not None and memory:
+            values[Quantity.SLAB] = {HOST: slab / memory}
+        values = {name: units for name, units in values.items() if units}
+        if major_faults is not None:
+            values[Quantity.MAJOR_FAULTS] = major_faults
         return host_sample.HostSample(
-            time=time.time(), uptime_s=float(uptime[0]), values={
-                name: each for name, each in values.items()
-                if each is not None},
-            ksm_pages=_number(self._sys / 'kernel/mm/ksm/pages_sharing'),
+            time=time.time(), uptime_s=float(uptime[0]), values=values,
+            ksm_pages=self._number('sys/kernel/mm/ksm/pages_sharing'),
             slab_kib=slab, huge_pages=dict(self._huge_pages()))
 
-    def _cpu_times(self) -> dict[Quantity, dict[str, float]]:
-        found: dict[Quantity, dict[str, float]] = collections.defaultdict(dict)
-        for line in (_text(self._proc / 'stat') or '').splitlines():
-            fields = line.split(maxsplit=9)
-            numbers = [int(field) / _TICKS_PER_S for field in fields[1:9]
-                       if field.isdecimal()]
-            if (not fields or not _CPU.fullmatch(fields[0])
-                    or len(numbers) != 8):
-                continue
-            _, _, system, idle, iowait, hard, soft, steal = numbers
-            for quantity, seconds in (
-                    (Quantity.BUSY, sum(numbers) - idle - iowait),
-                    (Quantity.SYSTEM, system + hard + soft),
+    def _cpu_times(self) -> _Counters:
+        found: _Counters = collections.defaultdict(dict)
+        for cpu, numbers in _CPU_TIMES.findall(self._text('proc/stat')):
+            user, nice, system, _, iowait, hard, soft, steal = map(
+                int, numbers.split())
+            system += hard + soft
+            for quantity, ticks in (
+                    (Quantity.BUSY, user + nice + system + steal),
+                    (Quantity.SYSTEM, system),
                     (Quantity.IOWAIT, iowait), (Quantity.STEAL, steal)):
-                found[quantity][fields[0]] = seconds
+                found[quantity][cpu] = ticks / _TICKS_PER_S
         return found
 
-    def _interrupts(self) -> dict[Quantity, dict[str, float]]:
+    def _interrupts(self) -> _Counters:
         """Add up the columns of rows that end with words."""
-        heading, *rows = (
-            _text(self._proc / 'interrupts') or '').splitlines() or ['']
+        heading, *rows = self._text('proc/interrupts').split('\n')
         cpus = [name.lower() for name in heading.split()]
         sums = [0] * len(cpus)
-        found: dict[Quantity, dict[str, float]] = {}
+        found: _Counters = {}
         for row in rows:
             name, _, rest = row.partition(':')
             counts = rest.split(maxsplit=len(cpus))[:len(cpus)]
+            numbers = [int(count) for count in counts if count.isdecimal()]
             # Rows without a CPU have one number.
-            if (len(counts) < len(cpus)
-                    or not all(map(str.isdecimal, counts))):
+            if len(numbers) < len(cpus):
                 continue
-            numbers = list(map(int, counts))
             sums = list(map(operator.add, sums, numbers))
             if name.strip() == 'TLB':
                 found[Quantity.SHOOTDOWNS] = dict(
@@ -165,19 +158,18 @@ class HostSampler:
 
     def _frequencies(self) -> Iterator[tuple[str, float]]:
         """Yield frequencies as fractions of what the maker promises."""
-        for place in (self._sys / 'devices/system/cpu').glob('cpu[0-9]*'):
-            khz = _number(place / 'cpufreq/scaling_cur_freq')
-            nominal = _number(place / 'cpufreq/base_frequency') or 1000 * (
-                _number(place / 'acpi_cppc/nominal_freq') or 0)
+        for cpu in self._names(hardware_state.CPU):
+            here = f'{hardware_state.CPU}/{cpu}'
+            khz = self._number(f'{here}/cpufreq/scaling_cur_freq')
+            nominal = self._number(f'{here}/cpufreq/base_frequency') or (
+                1000 * (self._number(f'{here}/acpi_cppc/nominal_freq') or 0))
             if khz and nominal:
-                yield place.name, khz / nominal
+                yield cpu, khz / nominal
 
-    def _hardware(self) -> dict[Quantity, dict[str, float]]:
-        root = self._sys.parent
-        state = (lambda name: (_text(root / name) or '').strip(),
-                 lambda name: [each.name for each in (root / name).glob('*')])
+    def _hardware(self) -> _Counters:
+        state = self._text, self._names
         errors = list(hardware_state.read_memory_errors(*state))
-        found: dict[Quantity, dict[str, float]] = {
+        return {
             Quantity.THROTTLED_S: {
                 unit: time_ms / 1000 for unit, _, time_ms
                 in hardware_state.read_throttling(*state)
@@ -191,36 +183,39 @@ class HostSampler:
             Quantity.LINK_LOSS: {
                 link.address: 1 - math.prod(1 - lack for lack in link.lacks)
                 for link in hardware_state.read_links(*state)}}
-        return {name: each for name, each in found.items() if each}
 
-    def _huge_pages(self) -> Iterator[tuple[tuple[int, int],
+    def _huge_pages(self) -> Iterator[tuple[tuple[str, ...],
                                             tuple[int, int]]]:
-        for place in sorted((self._sys / 'devices/system/node').glob(
-                'node[0-9]*/hugepages/hugepages-*')):
-            match = _PAGES.fullmatch('/'.join(place.parts[-3:]))
-            total = _number(place / 'nr_hugepages')
-            free = _number(place / 'free_hugepages')
-            if match and total is not None and free is not None:
-                yield (int(match[1]), int(match[2])), (total, free)
+        nodes = 'sys/devices/system/node'
+        for node in self._names(nodes):
+            for size in self._names(f'{nodes}/{node}/hugepages'):
+                here = f'{nodes}/{node}/hugepages/{size}'
+                match = _PAGES.search(here)
+                total = self._number(f'{here}/nr_hugepages')
+                free = self._number(f'{here}/free_hugepages')
+                if match and total is not None and free is not None:
+                    yield match.groups(), (total, free)
 
-    def _scan(self) -> tuple[dict[str, float] | None,
-                             dict[str, float] | None]:
+    def _scan(self) -> tuple[dict[str, float] | None, dict[str, float]]:
         """Look at all tasks.
 
-        :returns: the major faults of each guest, and the time of foreign tasks
-            on each dedicated CPU since the first scan
+        :returns: the major faults of each guest, None if they are not known,
+            and the time of foreign tasks on each dedicated CPU since the first
+            scan
         """
         dedicated = self.find_dedicated()
-        guests: dict[str, float] = {}
+        guests = []
         ticks: dict[tuple[int, int], int] = {}
-        unknown = False
-        for process, tasks in self._processes():
+        for process in filter(str.isdecimal, self._names('proc')):
+            tasks = self._tasks(f'proc/{process}/task')
             if any(_VCPU.fullmatch(task.name) for task in tasks):
-                groups = _text(process / 'cgroup') or ''
-                if _is_guest(groups):
-                    found = self._major_faults(groups)
-                    unknown = unknown or found is None
-                    guests.update(found or {})
+                groups = [(controllers, path.split('/'))
+                          for controllers, path in _GROUP.findall(
+                              self._text(f'proc/{process}/cgroup'))]
+                if any(path[0] != _GROUP_OF_USERS
+                       and any(map(_GROUPS_OF_GUESTS.fullmatch, path))
+                       for _, path in groups):
+                    guests.append(self._major_faults(groups))
                     continue
             for task in tasks:
                 ticks[task.key] = task.ticks
@@ -230,89 +225,80 @@ class HostSampler:
                     self._foreign_ticks[f'cpu{task.cpu}'] += max(
                         0, task.ticks - self._ticks.get(task.key, 0))
         self._ticks = ticks
-        foreign = {f'cpu{cpu}': self._foreign_ticks[f'cpu{cpu}'] / _TICKS_PER_S
-                   for cpu in dedicated}
-        return None if unknown and not guests else guests, foreign or None
+        faults = dict(filter(None, guests))
+        return None if guests and not faults else faults, {
+            f'cpu{cpu}': self._foreign_ticks[f'cpu{cpu}'] / _TICKS_PER_S
+            for cpu in dedicated}
 
     def find_dedicated(self) -> frozenset[int]:
         """Return the dedicated CPUs; none if they are not known."""
         if self._dedicated is not None:
             return self._dedicated
-        cpus = self._sys / 'devices/system/cpu'
-        return (_cpus(_text(cpus / 'isolated') or '')
-                | _cpus(_text(cpus / 'nohz_full') or ''))
+        found: frozenset[int] = frozenset()
+        for name in ('isolated', 'nohz_full'):
+            with contextlib.suppress(exception.InvalidInput):
+                found |= cpuset.parse(
+                    self._text(f'{hardware_state.CPU}/{name}'))
+        return found
 
-    def _major_faults(self, groups: str) -> dict[str, float] | None:
-        """Read what the group of a guest counts; see cgroups(7).
+    def _major_faults(self, groups: list[tuple[str, list[str]]],
+                      ) -> tuple[str, float] | None:
+        """Read the name of a guest, and what its group counts.
 
         The threads of a guest are in groups below that with its memory.
         """
-        for line in groups.splitlines():
-            _, _, rest = line.partition(':')
-            controllers, _, path = rest.partition(':')
-            parts = path.strip('/').split('/')
-            if '..' in parts or controllers not in ('', 'memory'):
+        for controllers, path in groups:
+            if '..' in path or controllers not in ('', 'memory'):
                 continue
-            for end in range(len(parts), 0, -1):
-                count = _table(pathlib.Path(
-                    self._sys, 'fs/cgroup', controllers, *parts[:end],
-                    'memory.stat')).get('pgmajfault')
+            for end in range(len(path), 0, -1):
+                count = self._table('/'.join((
+                    'sys/fs/cgroup', controllers, *path[:end], 'memory.stat',
+                ))).get('pgmajfault')
                 if count is not None:
                     # A name is a label of a metric: systemd escapes hyphens.
-                    return {_UNNAMED.sub('_', parts[end - 1].replace(
-                        '\\x2d', '-'))[:64]: count}
+                    return _UNNAMED.sub('_', path[end - 1].replace(
+                        '\\x2d', '-'))[:64], count
         return None
 
-    def _processes(self) -> Iterator[tuple[pathlib.Path, list[_Task]]]:
-        """Yield the threads of each process; processes may end meanwhile."""
-        for process in self._proc.glob('[0-9]*'):
-            yield process, [task for task in (
-                _task(_text(place / 'stat')) for place in
-                (process / 'task').glob('[0-9]*')) if task is not None]
+    def _tasks(self, folder: str) -> list[_Task]:
+        """Read the threads of a process, which may end meanwhile."""
+        tasks = (_read_task(self._text(f'{folder}/{number}/stat'))
+                 for number in self._names(folder))
+        return [task for task in tasks if task is not None]
+
+    def _text(self, name: str) -> str:
+        """Read a file without surrounding white space; empty if it fails."""
+        try:
+            return (self._root / name).read_text(
+                encoding='utf-8', errors='replace').strip()
+        except OSError:
+            return ''
+
+    def _names(self, name: str) -> list[str]:
+        """List a folder; empty if that fails."""
+        try:
+            return sorted(os.listdir(self._root / name))
+        except OSError:
+            return []
+
+    def _number(self, name: str) -> int | None:
+        return hardware_state.read_number(self._text, name)
+
+    def _table(self, name: str) -> dict[str, int]:
+        """Read lines of a name and a number."""
+        rows = (line.split() for line in self._text(name).splitlines())
+        return {row[0]: int(row[1]) for row in rows
+                if len(row) > 1 and row[1].isdecimal()}
 
 
-def _is_guest(groups: str) -> bool:
-    """Tell whether control groups, as in cgroups(7), are those of a guest."""
-    paths = (line.split(':', 2)[-1].strip('/').split('/')
-             for line in groups.splitlines())
-    return any(path[0] != _GROUP_OF_USERS
-               and any(map(_GROUPS_OF_GUESTS.fullmatch, path))
-               for path in paths)
-
-
-def _task(stat: str | None) -> _Task | None:
+def _read_task(stat: str) -> _Task | None:
     """Read the line of a task, whose name may contain anything."""
-    before, bracket, after = (stat or '').rpartition(')')
+    before, bracket, after = stat.rpartition(')')
     fields = after.split()
     number, _, name = before.partition(' (')
     if not bracket or len(fields) < 37 or not number.isdecimal():
         return None
-    return _Task((int(number), int(fields[19])), name, int(fields[6]),
+    is_bound = (int(fields[6]) & _BOUND == _BOUND
+                and not name.startswith('kworker/u'))
+    return _Task((int(number), int(fields[19])), name, is_bound,
                  int(fields[11]) + int(fields[12]), int(fields[36]))
-
-
-def _cpus(text: str) -> frozenset[int]:
-    """Read a list of CPUs; a malformed list counts as unknown."""
-    try:
-        return cpuset.parse(text)
-    except exception.InvalidInput:
-        return frozenset()
-
-
-def _text(path: pathlib.Path) -> str | None:
-    try:
-        return path.read_text(encoding='utf-8', errors='replace')
-    except OSError:
-        return None
-
-
-def _number(path: pathlib.Path) -> int | None:
-    text = (_text(path) or '').strip()
-    return int(text) if text.isdecimal() else None
-
-
-def _table(path: pathlib.Path) -> dict[str, int]:
-    """Read lines of a name and a number."""
-    rows = (line.split() for line in (_text(path) or '').splitlines())
-    return {row[0]: int(row[1]) for row in rows
-            if len(row) > 1 and row[1].isdecimal()}

@@ -16,9 +16,10 @@ its class.
 import collections
 import dataclasses
 import math
+import typing
 from collections.abc import Mapping
 
-from hpcvirt.health import rates
+from hpcvirt.health import host_sample
 from hpcvirt.health.host_sample import HOST
 from hpcvirt.health.host_sample import Quantity
 from hpcvirt.health.host_sample import Values
@@ -87,15 +88,14 @@ SIGNS = (
     # Heavy AVX-512 takes up to a third below the base frequency.
     Sign('frequency', {Quantity.SLOWDOWN: 0.40}),
     # 2 % of the time.
-    Sign('throttling', {Quantity.THROTTLED_S: 0.02 * rates.RARE_S}),
+    Sign('throttling', {Quantity.THROTTLED_S: 0.02 * host_sample.RARE_S}),
     Sign('memory-errors', {Quantity.CORRECTED_ERRORS: 10.0}),
     Sign('uncorrected-errors', {Quantity.UNCORRECTED_ERRORS: 1.0}, on_s=0.0),
     Sign('link', {Quantity.LINK_LOSS: 0.20}),
 )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class SignScore:
+class SignScore(typing.NamedTuple):
     """The sustained score of a host for a sign, and the unit that has it."""
 
     score: float
@@ -110,15 +110,14 @@ def score_units(sign: Sign, found: Values, cpus: int,
                 ) -> dict[str, float] | None:
     """Score the units of a host for a sign; None if that is not known."""
     limits = {name: limit * max(1.0, cpus / _LARGE)
-              if sign.of_host and name in rates.CPU_SUMS else limit
+              if sign.of_host and name in host_sample.CPU_SUMS else limit
               for name, limit in sign.limits.items()}
     if not limits.keys() <= found.keys():
         return None
-    first, *others = limits
-    return {unit: min([value / limits[first]] + [
-        found[name].get(unit, 0.0) / limits[name] for name in others])
-        for unit, value in found[first].items()
-        if (unit == HOST) is sign.of_host}
+    return {unit: min(found[name].get(unit, 0.0) / limit
+                      for name, limit in limits.items())
+            for unit in found[next(iter(limits))]
+            if (unit == HOST) is sign.of_host}
 
 
 class UnitScores:
@@ -128,43 +127,31 @@ class UnitScores:
     """
 
     def __init__(self) -> None:
-        #: The end and the length of each interval.
-        self._times: collections.deque[tuple[float, float]] = (
-            collections.deque())
-        #: A score for each interval.
-        self._scores: dict[str, list[float]] = {}
+        #: The end and the length of each interval, and what was reached.
+        self._past: collections.deque[
+            tuple[float, float, Mapping[str, float]]] = collections.deque()
 
     def add(self, now_s: float, length_s: float,
             scores: Mapping[str, float]) -> None:
         """Add the scores of an interval that ends now."""
-        for unit, score in scores.items():
-            if score >= MIN_SCORE and unit not in self._scores:
-                self._scores[unit] = [0.0] * len(self._times)
-        self._times.append((now_s, length_s))
-        left = 0
-        while self._times[0][0] <= now_s - WINDOW_S:
-            self._times.popleft()
-            left += 1
-        for unit, past in list(self._scores.items()):
-            score = scores.get(unit, 0.0)
-            past.append(score if score >= MIN_SCORE else 0.0)
-            del past[:left]
-            if not any(past):
-                del self._scores[unit]
+        self._past.append((now_s, length_s, {
+            unit: score for unit, score in scores.items()
+            if score >= MIN_SCORE}))
+        while self._past[0][0] <= now_s - WINDOW_S:
+            self._past.popleft()
 
-    def find_worst(self) -> tuple[str, float]:
+    def find_worst(self) -> SignScore:
         """Find the unit with the highest sustained score.
 
-        :returns: its name and score; the host and 0 if no unit has one
+        :returns: the host with 0 if no unit has one
         """
-        if not self._scores:
-            return HOST, 0.0
-        observed_s = sum(length for _, length in self._times)
-        if observed_s < SUSTAINED_S:
-            return HOST, 0.0
+        observed_s = sum(length for _, length, _ in self._past)
         # Intervals are of about the same length.
-        number = math.ceil(SUSTAINED_S * len(self._times) / observed_s)
-        score, unit = max(((sorted(past)[-number], unit)
-                           for unit, past in self._scores.items()),
-                          default=(0.0, HOST))
-        return (unit, score) if score else (HOST, 0.0)
+        number = math.ceil(SUSTAINED_S * len(self._past) / observed_s)
+        reached: dict[str, list[float]] = collections.defaultdict(list)
+        for *_, scores in self._past:
+            for unit, score in scores.items():
+                reached[unit].append(score)
+        return max((SignScore(sorted(past)[-number], unit)
+                    for unit, past in reached.items() if len(past) >= number),
+                   default=SignScore(0.0, HOST))

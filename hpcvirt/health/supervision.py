@@ -20,7 +20,7 @@ import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.health import rates
+from hpcvirt.health import host_sample
 from hpcvirt.health import signature
 
 SCHEMA_VERSION = 1
@@ -106,8 +106,8 @@ def follow(record: FleetRecord, found: signature.Readings,
     :param classes: the names of the hosts of each class
     """
     length = 0.0 if record.time is None else min(
-        max(0.0, now - record.time), rates.LONGEST_S)
-    hosts = dict(record.hosts)
+        max(0.0, now - record.time), host_sample.LONGEST_S)
+    hosts = {}
     common = []
     for class_name, names in classes.items():
         ranks = {sign: sorted(found[name][sign].score for name in names
@@ -116,14 +116,14 @@ def follow(record: FleetRecord, found: signature.Readings,
         common += [f'{class_name}: {sign}' for sign, scores in ranks.items()
                    if _find_peers(scores) >= 1]
         for name in names:
+            if name in record.hosts:
+                hosts[name] = record.hosts[name]
             if name in found:
                 hosts[name] = _follow_host(
                     hosts.get(name, HostRecord(since=now)), found[name],
                     ranks, now, length)
-    known = {name for names in classes.values() for name in names}
     return dataclasses.replace(
-        record, time=now, common=tuple(common),
-        hosts={name: host for name, host in hosts.items() if name in known},
+        record, time=now, common=tuple(common), hosts=hosts,
         holds=tuple(time for time in record.holds if now - time < 3600.0))
 
 
@@ -170,13 +170,10 @@ def _follow_host(host: HostRecord, scores: Mapping[str, signature.SignScore],
 def _find_usual(learned: Mapping[int, Mapping[int, float]], day: int,
                 hour: int) -> float:
     """Find what was reached on two days, at this hour or the next ones."""
-    best = 0.0
-    for near in (hour - 1, hour, hour + 1):
-        past = sorted(score for old, score in learned.get(
-            near % 24, {}).items() if 0 < day - old <= DAYS)
-        if len(past) > 1:
-            best = max(best, past[-2])
-    return best
+    pasts = (sorted(score for old, score in learned.get(near % 24, {}).items()
+                    if 0 < day - old <= DAYS)
+             for near in (hour - 1, hour, hour + 1))
+    return max((past[-2] for past in pasts if len(past) > 1), default=0.0)
 
 
 def _advance(sign: signature.Sign, before: SignProgress,

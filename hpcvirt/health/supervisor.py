@@ -13,13 +13,12 @@ import datetime
 import fcntl
 import json
 import os
-import pathlib
+import socket
 import stat
 from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Protocol
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -32,15 +31,9 @@ from hpcvirt.model import quarantine
 #: The state of 10,000 hosts is smaller.
 _MOST = 1 << 28
 
+Change = Callable[[str, quarantine.Hold | None], None]
+
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-
-
-class QuarantineClient(Protocol):
-    """The quarantine of a cloud; each change can be repeated."""
-
-    def hold(self, host: str, hold: quarantine.Hold) -> None: ...
-
-    def release(self, host: str, holder: str) -> None: ...
 
 
 @contextlib.contextmanager
@@ -82,9 +75,8 @@ class Supervisor:
     """Supervises the hosts of a cloud.
 
     :ivar read: returns the readings of now
-    :ivar connect: makes a client of the cloud, for each change anew
-    :ivar by: the program and its machine
-    :ivar applies: whether the cloud is changed
+    :ivar change: puts a host in quarantine, or without a hold releases it, and
+        can be repeated; None if the cloud is not to be changed
     :ivar path: where the state is kept from start to start
     :ivar share: the largest fraction of a class that may be in quarantine
     :ivar per_hour: the most hosts that may be put there within an hour
@@ -94,9 +86,7 @@ class Supervisor:
 
     classes: Mapping[str, Sequence[str]]
     read: Callable[[float], signature.Readings]
-    connect: Callable[[], QuarantineClient]
-    by: str
-    applies: bool
+    change: Change | None
     path: str
     share: float
     per_hour: int
@@ -111,9 +101,9 @@ class Supervisor:
         """
         self.brake = f'{self.path}.stopped'
         self.record = supervision.FleetRecord()
-        if os.path.lexists(self.path):
-            plain = serialization.json_value(
-                input_file.content(self.path, _MOST), self.path)
+        data = input_file.find_content(self.path, _MOST)
+        if data is not None:
+            plain = serialization.json_value(data, self.path)
             serialization.require_version(
                 plain, supervision.SCHEMA_VERSION, self.path)
             self.record = serialization.load(
@@ -136,19 +126,19 @@ class Supervisor:
             '%Y-%m-%dT%H:%M:%SZ')
         for line in _compare(before, self.record):
             self.say(f'{time} {line}')
-        done = not self.applies or self._act(time, now)
-        self._write(self.path, json.dumps(serialization.dump(self.record)))
+        done = self.change is None or self._act(self.change, time, now)
+        text = json.dumps(serialization.dump(self.record))
+        output_file.write(self.path, f'{text}\n'.encode())
         return done
 
-    def _act(self, time: str, now: float) -> bool:
+    def _act(self, change: Change, time: str, now: float) -> bool:
         if os.path.lexists(self.brake):
             return False
         excess = supervision.find_excess(self.record, self.classes,
                                          self.share, self.per_hour)
         if excess is not None:
-            line = (f'{time} stopped: {excess}; remove {self.brake} to go '
-                    'on')
-            self._write(self.brake, line)
+            line = f'{time} stopped: {excess}; remove {self.brake} to go on'
+            output_file.write(self.brake, f'{line}\n'.encode())
             self.say(line)
             return False
         done = True
@@ -157,12 +147,10 @@ class Supervisor:
                 continue
             what = 'release from quarantine' if host.held else 'quarantine'
             try:
-                if host.held:
-                    self.connect().release(name, quarantine.WATCH)
-                else:
-                    # The metadata of the aggregate cut a reason that is long.
-                    self.connect().hold(name, quarantine.Hold(
-                        quarantine.WATCH, host.reason, time, self.by))
+                # The metadata of the aggregate cut a reason that is long.
+                change(name, None if host.held else quarantine.Hold(
+                    quarantine.WATCH, host.reason, time,
+                    f'hpcvirt-supervise@{socket.gethostname()}'))
             except exception.HpcvirtError as exc:
                 self.say(f'{time} {name}: {what} failed, and is tried again: '
                          f'{exc}')
@@ -175,28 +163,18 @@ class Supervisor:
                 holds=(*self.record.holds, *([] if host.held else [now])))
         return done
 
-    def _write(self, path: str, text: str) -> None:
-        try:
-            output_file.replace(pathlib.Path(path), f'{text}\n'.encode(),
-                                0o644)
-        except OSError as exc:
-            raise exception.InvalidInput(
-                path, f'cannot be written ({exc.strerror or exc})') from exc
-
 
 def _compare(before: supervision.FleetRecord,
              after: supervision.FleetRecord) -> list[str]:
     """Say what has begun and what is over."""
-    lines = []
-    for name, host in after.hosts.items():
-        known = before.hosts.get(name, supervision.HostRecord(since=0.0))
-        for sign in sorted({*known.signs, *host.signs}):
-            old, new = (each.signs.get(sign, supervision.SignProgress())
-                        for each in (known, host))
-            if new.on and not old.on:
-                lines.append(f'{name}: {new.reason}')
-            elif old.on and not new.on:
-                lines.append(f'{name}: {sign} is over')
+    old, new = ({(name, sign): progress.reason
+                 for name, host in record.hosts.items()
+                 for sign, progress in host.signs.items() if progress.on}
+                for record in (before, after))
+    lines = [f'{name}: {reason}' for (name, sign), reason in new.items()
+             if (name, sign) not in old]
+    lines += [f'{name}: {sign} is over' for name, sign in old
+              if (name, sign) not in new and name in after.hosts]
     lines += [f'{each} is common now, so it is not the fault of one host'
               for each in after.common if each not in before.common]
     lines += [f'{each} is no longer common' for each in before.common

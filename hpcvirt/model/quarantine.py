@@ -72,19 +72,23 @@ def entry(hold: Hold) -> str:
             else text[:_MAX_CHARACTERS - 3] + '...')
 
 
-def read_hold(host: str, metadata: Mapping[str, str]) -> Hold | None:
-    """Read the hold on a host from the metadata of one of its aggregates.
+def read_holds(host: str, aggregates: Iterable[Mapping[str, str]],
+               ) -> tuple[Hold, ...]:
+    """Read the holds on a host from the metadata of its aggregates.
 
-    :returns: None if the aggregate does not belong to a holder
+    Aggregates that do not belong to a holder are ignored.
+
+    :returns: the holds in the order of their holders
     """
-    holder = metadata.get(MARK)
-    if holder is None:
-        return None
-    text = metadata.get(key(host), '')
-    match = _ENTRY.fullmatch(text)
-    if match is None:
-        return Hold(holder, text or 'no reason is given')
-    return Hold(holder, match[3], match[1], match[2])
+    found = []
+    for metadata in aggregates:
+        if MARK in metadata:
+            text = metadata.get(key(host), '')
+            match = _ENTRY.fullmatch(text)
+            since, by, reason = match.groups() if match else (None, None, text)
+            found.append(Hold(metadata[MARK], reason or 'no reason is given',
+                              since, by))
+    return tuple(sorted(found, key=lambda hold: hold.holder))
 
 
 def sentence(holds: Iterable[Hold]) -> str:

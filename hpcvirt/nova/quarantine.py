@@ -17,15 +17,13 @@ def is_marked(aggregate: typing.Any) -> bool:
     return quarantine.MARK in aggregate.metadata
 
 
-def holds(host_state: typing.Any) -> list[quarantine.Hold]:
+def holds(host_state: typing.Any) -> tuple[quarantine.Hold, ...]:
     """Return the holds on a host in quarantine, none for other hosts.
 
     :param host_state: Nova's HostState
     """
-    found = (quarantine.read_hold(host_state.host, aggregate.metadata)
-             for aggregate in host_state.aggregates)
-    return sorted((hold for hold in found if hold is not None),
-                  key=lambda hold: hold.holder)
+    return quarantine.read_holds(host_state.host, (
+        aggregate.metadata for aggregate in host_state.aggregates))
 
 
 class QuarantinedHosts:

@@ -2,13 +2,16 @@
 
 """A host on which an audit finds nothing, as files and as facts."""
 
+import copy
 import dataclasses
+import functools
 import pathlib
 import tempfile
 import unittest
 
 from hpcvirt.audit import audit
-from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit import fact
+from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host as reading
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import kernel_settings
@@ -121,7 +124,7 @@ def tree(host: host_model.Host = HOST,
         'etc/tuned/active_profile': 'hpcvirt',
         **{file.path: file.text
            for file in host_files.system(planned)},
-        NOVA: (host_files.nova_text(planned, plan)
+        NOVA: (next(host_files.nova(planned, plan)).text
                + '[libvirt]\ncpu_mode = host-passthrough'),
     }
 
@@ -141,7 +144,8 @@ def _memory_controllers() -> dict[str, str]:
 
 
 def _settings(own: str) -> dict[str, str]:
-    values = {
+    """Write the files with one value that rules look at."""
+    return {
         'proc/sys/vm/zone_reclaim_mode': '0',
         'proc/sys/kernel/nmi_watchdog': '1',
         'sys/devices/system/clocksource/clocksource0/current_clocksource':
@@ -151,8 +155,9 @@ def _settings(own: str) -> dict[str, str]:
         'sys/module/kvm/parameters/nx_huge_pages': 'N',
         'sys/module/kvm_amd/parameters/pause_filter_count': '3000',
         'sys/module/kvm_intel/parameters/ple_gap': '128' if own else '0'}
-    assert values.keys() == set(facts_module.SETTINGS)
-    return values
+
+
+SETTINGS = tuple(_settings(''))
 
 
 def process(number: int, name: str, cpus: str,
@@ -183,11 +188,36 @@ def _functions(device: host_model.Device, count: int) -> dict[str, str]:
 
 
 def facts(files: dict[str, str]):
-    """Read files as the facts of a host."""
+    """Read files as the facts of a host, all of them."""
     where = '/dev/shm' if pathlib.Path('/dev/shm').is_dir() else None
     with tempfile.TemporaryDirectory(dir=where) as root:
         sysfs_files.lay_out(files, root)
-        return reading.read(pathlib.Path(root))
+        found = reading.read(pathlib.Path(root))
+        values(found)
+        return found
+
+
+def values(group: files_module.FactGroup):
+    """Read all facts: name -> value, or the reason why it is not known."""
+    names = [name for name, each in vars(type(group)).items()
+             if isinstance(each, files_module.Fact)]
+    found = {name: fact.fact(functools.partial(getattr, group, name))
+             for name in names}
+    if isinstance(group, reading.HostFacts):
+        found |= {path: fact.fact(functools.partial(group.setting, path))
+                  for path in SETTINGS}
+    return {name: values(value) if isinstance(value, files_module.FactGroup)
+            else value for name, value in found.items()}
+
+
+def replace(group: files_module.FactGroup, **fields):
+    """Copy facts with other values; an UnknownFact is one that is not known.
+
+    The other facts are those of the group, as far as it has read them.
+    """
+    other = copy.copy(group)
+    other.known = {**group.known, **fields}
+    return other
 
 
 def _port(bus: int) -> dict[str, str]:
@@ -236,11 +266,11 @@ class Case(unittest.TestCase):
 
         :param nova: (group, option) -> its values; None takes it away
         """
+        changed = {part: replace(getattr(facts, part), **fields)
+                   for part, fields in parts.items()}
         if nova is not None:
             options = {**facts.nova.options, **nova}
-            parts['nova'] = {'options': {
+            changed['nova'] = dataclasses.replace(facts.nova, options={
                 name: values for name, values in options.items()
-                if values is not None}}
-        return dataclasses.replace(facts, **{
-            part: dataclasses.replace(getattr(facts, part), **fields)
-            for part, fields in parts.items()})
+                if values is not None})
+        return replace(facts, **changed)

@@ -135,8 +135,8 @@ class AcceptTest(base.HPCNova):
             session.compute(), accepted_host.MARK, HOST).left()
 
     def provider(self, host=HOST):
-        (node,) = compute_hosts.nodes(session.compute(), host)
-        return node.uuid
+        (found,) = compute_hosts.find_providers(session.compute(), host)
+        return found
 
     def traits(self, host=HOST):
         return {name for name in self.placement_api.traits(

@@ -3,7 +3,6 @@
 """Pins, pages and devices of guests, in the XML that libvirt receives."""
 
 import itertools
-import uuid
 
 import fixtures
 import requests
@@ -123,11 +122,10 @@ class PlacementTest(base.HPCNova):
 
 
 NOWHERE = 'http://compute.test:8774/v2.1'
-AGGREGATE = str(uuid.uuid4())
 
 
 class PlacementAPITest(testtools.TestCase):
-    """Traits and aggregates of a real Placement."""
+    """Traits of a real Placement."""
 
     def setUp(self):
         super().setUp()
@@ -142,16 +140,6 @@ class PlacementAPITest(testtools.TestCase):
             '/resource_providers', json={'name': 'node1'},
             microversion='1.20').json()['uuid']
         self.api.change_traits(self.uuid, ['COMPUTE_NODE'])
-
-    def test_the_aggregates_of_a_provider_are_read(self):
-        self.assertEqual(frozenset(), self.api.aggregates(self.uuid))
-        generation = self.api.traits(self.uuid).generation
-        self.api.adapter.put(
-            f'/resource_providers/{self.uuid}/aggregates', json={
-                'aggregates': [AGGREGATE],
-                'resource_provider_generation': generation},
-            microversion='1.19')
-        self.assertEqual({AGGREGATE}, self.api.aggregates(self.uuid))
 
     def test_traits_are_added_and_own_ones_removed(self):
         before = self.api.traits(self.uuid).names

@@ -61,8 +61,8 @@ class QuarantineNova(lives.LivesNova):
             holder, reason, '2026-01-02T03:04:05Z', 'me@here'))
 
     def provider(self, host):
-        (node,) = compute_hosts.nodes(self.nova, host)
-        return node.uuid
+        (found,) = compute_hosts.find_providers(self.nova, host)
+        return found
 
     def traits(self, host):
         return self.cloud.placement.traits(self.provider(host)).names

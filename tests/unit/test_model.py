@@ -109,9 +109,10 @@ class QuarantineTest(unittest.TestCase):
     """The metadata by which an aggregate describes quarantine."""
 
     def read(self, hold, host='node7'):
-        return quarantine.read_hold(host, {
+        found, = quarantine.read_holds(host, [{
             quarantine.MARK: hold.holder,
-            quarantine.key(host): quarantine.entry(hold)})
+            quarantine.key(host): quarantine.entry(hold)}])
+        return found
 
     @hypothesis.given(NAMES, WORDS, NAMES)
     def test_what_is_written_is_read(self, host, reason, by):
@@ -128,16 +129,15 @@ class QuarantineTest(unittest.TestCase):
         hold = quarantine.Hold('watch', 'why', '2026', 'me')
         metadata = {quarantine.MARK: 'watch',
                     quarantine.key('node70'): quarantine.entry(hold)}
-        self.assertEqual('no reason is given',
-                         quarantine.read_hold('node7', metadata).reason)
-        self.assertIsNone(quarantine.read_hold(
-            'node70', {quarantine.key('node70'): quarantine.entry(hold)}))
-        self.assertIsNone(quarantine.read_hold('node7', {}))
+        found, = quarantine.read_holds('node7', [{}, metadata])
+        self.assertEqual('no reason is given', found.reason)
+        self.assertEqual((), quarantine.read_holds('node70', [
+            {quarantine.key('node70'): quarantine.entry(hold)}]))
 
     def test_what_a_person_writes_into_the_metadata_is_the_reason(self):
-        self.assertEqual('operator: hands off', quarantine.read_hold('a', {
-            quarantine.MARK: 'operator',
-            quarantine.key('a'): 'hands off'}).sentence)
+        found, = quarantine.read_holds('a', [{
+            quarantine.MARK: 'operator', quarantine.key('a'): 'hands off'}])
+        self.assertEqual('operator: hands off', found.sentence)
 
     def test_all_holders_are_named(self):
         self.assertEqual('operator since 2026 by me: a; watch: b',

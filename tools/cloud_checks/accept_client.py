@@ -102,9 +102,8 @@ class Client:
 
     def traits(self, host):
         """Read the traits of a host that hpcvirt set."""
-        (node,) = compute_hosts.nodes(session.compute(), host)
-        found = placement.PlacementClient(session.placement()).traits(
-            node.uuid)
+        (provider,) = compute_hosts.find_providers(session.compute(), host)
+        found = placement.PlacementClient(session.placement()).traits(provider)
         return {name for name in found.names if name.startswith(placement.OWN)}
 
     def check_state(self, *traits):

@@ -2,24 +2,21 @@
 
 """Read the facts of the CPUs: sysfs and ``/proc/cpuinfo``."""
 
+import dataclasses
 import re
-from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
-from hpcvirt.audit import facts
-from hpcvirt.audit.fact import fact
 from hpcvirt.audit.fact import NotKnown
 from hpcvirt.audit.reading import files as files_module
-
-Files = files_module.Files
+from hpcvirt.audit.reading.files import Fact
+from hpcvirt.audit.reading.files import FactGroup
+from hpcvirt.audit.reading.files import Files
 
 _CPU = 'sys/devices/system/cpu'
 
 #: Far more than one CPU has in cpuinfo, and far less than all have.
 _CPUINFO_BYTES = 32 * 1024
-
-_LATENCY = 'dev/cpu_dma_latency'
 
 #: The value that the kernel reports while no program limits the latency:
 #: PM_QOS_CPU_LATENCY_DEFAULT_VALUE in include/linux/pm_qos.h.
@@ -29,23 +26,19 @@ _HYPERVISORS = re.compile('QEMU|KVM|VMware|Xen|Virtual Machine|OpenStack',
                           re.IGNORECASE)
 
 
-def read(files: Files, online: Callable[[], frozenset[int]],
-         ) -> facts.CpuFacts:
-    """Read the CPUs.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frequency:
+    """The frequency scaling of CPUs.
 
-    :param online: returns the CPUs that are online
+    :ivar preference: the energy performance preference, None without one
+    :ivar boost: of this policy, None if the driver has one switch for all
     """
-    return facts.CpuFacts(
-        vendor=fact(lambda: _vendor(files)),
-        is_guest=fact(lambda: _is_guest(files)),
-        smt=fact(lambda: files.text(f'{_CPU}/smt/control', _CPU)),
-        frequencies=fact(lambda: tuple(_frequencies(files))),
-        no_turbo=fact(lambda: files.flag(f'{_CPU}/intel_pstate/no_turbo',
-                                         _CPU)),
-        boost=fact(lambda: files.flag(f'{_CPU}/cpufreq/boost', _CPU)),
-        idle_states=fact(lambda: _idle_states(files, online())),
-        wake_limit_us=fact(lambda: _wake_limit_us(files)),
-        microcode=fact(lambda: _microcode(files, online())))
+
+    cpus: frozenset[int]
+    driver: str
+    governor: str
+    preference: str | None
+    boost: bool | None
 
 
 def _info(files: Files) -> str:
@@ -85,19 +78,17 @@ def policies(files: Files) -> Iterator[tuple[str, frozenset[int]]]:
             yield here, cpus
 
 
-def _frequencies(files: Files) -> Iterator[facts.Frequency]:
-    for here, cpus in policies(files):
-        yield facts.Frequency(
-            cpus, files.need(f'{here}/scaling_driver'),
-            files.need(f'{here}/scaling_governor'),
-            files.text(f'{here}/energy_performance_preference', here),
-            files.flag(f'{here}/boost', here))
+def _frequencies(files: Files) -> tuple[Frequency, ...]:
+    return tuple(Frequency(
+        cpus, files.need(f'{here}/scaling_driver'),
+        files.need(f'{here}/scaling_governor'),
+        files.text(f'{here}/energy_performance_preference', here),
+        files.flag(f'{here}/boost', here)) for here, cpus in policies(files))
 
 
-def _idle_states(files: Files,
-                 online: frozenset[int]) -> tuple[facts.IdleState, ...]:
+def _idle_states(files: Files) -> Mapping[tuple[str, int], frozenset[int]]:
     cpus: dict[tuple[str, int], set[int]] = {}
-    for cpu in sorted(online):
+    for cpu in sorted(files.topology().cpus):
         here = f'{_CPU}/cpu{cpu}/cpuidle'
         limit_us = _own_limit_us(files, cpu)
         for state in files.names(here, _CPU):
@@ -108,8 +99,7 @@ def _idle_states(files: Files,
                     and (limit_us is None or latency_us <= limit_us)):
                 cpus.setdefault((files.need(f'{here}/{state}/name'),
                                  latency_us), set()).add(cpu)
-    return tuple(facts.IdleState(name, latency_us, frozenset(members))
-                 for (name, latency_us), members in cpus.items())
+    return {state: frozenset(members) for state, members in cpus.items()}
 
 
 def _own_limit_us(files: Files, cpu: int) -> int | None:
@@ -123,16 +113,41 @@ def _own_limit_us(files: Files, cpu: int) -> int | None:
 
 def _wake_limit_us(files: Files) -> int | None:
     """Read the limit set by the programs that hold the device."""
-    number = files.latency_us(_LATENCY)
+    number = files.latency_us('dev/cpu_dma_latency')
     return None if number >= _NO_LIMIT_US else number
 
 
-def _microcode(files: Files, online: frozenset[int],
-               ) -> Mapping[str, frozenset[int]] | None:
+def _microcode(files: Files) -> Mapping[str, frozenset[int]] | None:
     versions: dict[str, set[int]] = {}
-    for cpu in sorted(online):
+    for cpu in sorted(files.topology().cpus):
         version = files.text(f'{_CPU}/cpu{cpu}/microcode/version', _CPU)
         if version is None:
             return None
         versions.setdefault(version, set()).add(cpu)
     return {version: frozenset(cpus) for version, cpus in versions.items()}
+
+
+class CpuFacts(FactGroup):
+    """The CPUs."""
+
+    #: ``GenuineIntel``, ``AuthenticAMD``; None on other architectures than
+    #: x86.
+    vendor = Fact(_vendor)
+    #: Whether the machine is itself a guest.
+    is_guest = Fact(_is_guest)
+    #: ``on``, ``off``, ``forceoff``, ``notsupported`` and so on; None if the
+    #: architecture has no such control.
+    smt = Fact(Files.text, f'{_CPU}/smt/control', _CPU)
+    frequencies = Fact(_frequencies)
+    #: Of intel_pstate, None without this driver.
+    no_turbo = Fact(Files.flag, f'{_CPU}/intel_pstate/no_turbo', _CPU)
+    #: Of cpufreq, None without such a switch.
+    boost = Fact(Files.flag, f'{_CPU}/cpufreq/boost', _CPU)
+    #: The name of a C-state, and the microseconds that it takes to leave it ->
+    #: the CPUs that may enter it.
+    idle_states = Fact(_idle_states)
+    #: The longest exit latency that a program allows at present, None if no
+    #: program limits it.
+    wake_limit_us = Fact(_wake_limit_us)
+    #: Version -> CPUs, None without such versions.
+    microcode = Fact(_microcode)

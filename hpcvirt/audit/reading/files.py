@@ -1,24 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the files of a host one by one: a value, or None without such a file.
+"""Read the files of a host one by one, and its facts when they are needed.
 
-A missing file of a running host is None only if a directory that every kernel
-has (the anchor) exists. In a copy it is None only if the list of the copy says
-that it was looked for (:mod:`hpcvirt.topology.capture`). Otherwise nothing is
-known. A file that cannot be read raises NotKnown.
+A file gives a value, or None if there is none. A missing file of a running
+host is None only if a directory that every kernel has (the anchor) exists. In
+a copy it is None only if the list of the copy says that it was looked for
+(:mod:`hpcvirt.topology.capture`). Otherwise nothing is known. A file that
+cannot be read raises NotKnown.
 """
 
+import contextlib
 import pathlib
 import re
 import sys
+import typing
+from collections.abc import Callable
 from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Iterator
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.audit import fact
 from hpcvirt.model import cpuset
+from hpcvirt.model import host as host_model
 from hpcvirt.topology import capture
+from hpcvirt.topology import sysfs
 from hpcvirt.topology import sysfs_tree
+
+T = typing.TypeVar('T')
+P = typing.ParamSpec('P')
 
 #: How the kernel writes an empty list of CPUs.
 _EMPTY = ('', '(null)')
@@ -32,7 +42,9 @@ class Files:
     """
 
     def __init__(self, root: pathlib.Path) -> None:
+        self._root = root
         self._tree = sysfs_tree.SysfsTree(root)
+        self._topology: host_model.Host | fact.UnknownFact | None = None
         self.is_running = self._tree.is_running
         self._list = (None if self._tree.is_mounted else
                       capture.CaptureList(self._tree.text(capture.LIST) or ''))
@@ -44,13 +56,24 @@ class Files:
         except exception.InvalidInput:
             return 'host'
 
+    def topology(self) -> host_model.Host:
+        """Read the topology, once."""
+        if self._topology is None:
+            self._topology = fact.fact(self._read_topology)
+        return fact.unwrap(self._topology)
+
+    def _read_topology(self) -> host_model.Host:
+        try:
+            return sysfs.read(self._root)
+        except exception.InvalidInput as exc:
+            where = exc.where.removeprefix(str(self._root).rstrip('/'))
+            raise fact.NotKnown(where or 'the topology', exc.what) from exc
+
     def text(self, name: str, anchor: str,
              owners: Collection[int] | None = None) -> str | None:
         """Read a file."""
-        try:
+        with explain(name):
             text = self._tree.text(name, owners)
-        except exception.InvalidInput as exc:
-            raise make_unknown(name, exc.what) from exc
         if text is None:
             self._require_absence(name, anchor)
         return text
@@ -67,11 +90,9 @@ class Files:
     def has(self, name: str) -> bool:
         """Whether a file is there, readable or not."""
         folder, _, last = name.rpartition('/')
-        try:
+        with explain(folder):
             if last in self._tree.names(folder):
                 return True
-        except exception.InvalidInput as exc:
-            raise make_unknown(folder, exc.what) from exc
         self._require_absence(name, 'sys')
         return False
 
@@ -91,10 +112,8 @@ class Files:
 
     def beginning(self, name: str, most: int) -> str:
         """Read no more than the beginning of a file that every host has."""
-        try:
+        with explain(name):
             text = self._tree.beginning(name, most)
-        except exception.InvalidInput as exc:
-            raise make_unknown(name, exc.what) from exc
         if text is None:
             raise make_unknown(name)
         return text
@@ -148,21 +167,17 @@ class Files:
 
     def names(self, name: str, anchor: str = 'sys') -> tuple[str, ...]:
         """List a directory; empty if it is missing."""
-        try:
+        with explain(name):
             names = self._tree.names(name)
-        except exception.InvalidInput as exc:
-            raise make_unknown(name, exc.what) from exc
         if not names or self._list is not None:
             self._require_absence(name, anchor, is_folder=True)
         return tuple(names)
 
     def exists(self, directory: str) -> bool:
         """Whether a directory is there and has anything in it."""
-        try:
+        with explain(directory):
             if self._tree.names(directory):
                 return True
-        except exception.InvalidInput as exc:
-            raise make_unknown(directory, exc.what) from exc
         if self._list is not None:
             self._require_absence(directory, directory)
         return False
@@ -170,27 +185,72 @@ class Files:
 
 def make_unknown(name: str, problem: str = 'is missing') -> fact.NotKnown:
     """Make the error of a file without usable content."""
-    return fact.NotKnown(fact.UnknownFact(f'/{name}', problem))
+    return fact.NotKnown(f'/{name}', problem)
+
+
+@contextlib.contextmanager
+def explain(name: str) -> Iterator[None]:
+    """Turn what makes a file invalid into the reason for a missing fact."""
+    try:
+        yield
+    except exception.InvalidInput as exc:
+        raise make_unknown(name, exc.what) from exc
 
 
 def parse_cpus(text: str, name: str) -> frozenset[int]:
     """Read the text of a list of CPUs."""
     if text in _EMPTY:
         return frozenset()
-    try:
+    with explain(name):
         return cpuset.parse(text, name)
-    except exception.InvalidInput as exc:
-        raise make_unknown(name, exc.what) from exc
-
-
-def amounts_kib(text: str) -> Mapping[str, int]:
-    """Read the lines ``Name: 12 kB`` of a meminfo."""
-    return {match[1]: int(match[2]) for match in re.finditer(
-        r'^(?:Node +[0-9]+ )?([\w()]+): +([0-9]{1,18})(?: kB)?$', text,
-        re.MULTILINE)}
 
 
 def _whole(text: str, name: str) -> int:
     if not re.fullmatch('-?[0-9]{1,18}', text):
         raise make_unknown(name, 'is not a number')
     return int(text)
+
+
+class FactGroup:
+    """Facts of a host; each is an attribute that is a :class:`Fact`.
+
+    A fact raises :class:`~hpcvirt.audit.fact.NotKnown` if it cannot be read.
+    It is None if the host does not have the thing: without cpufreq, for
+    example, there is no governor. CPU numbers, cells and units are those of
+    :mod:`hpcvirt.model.host`.
+
+    :ivar known: what has been read, by name: a value, or the reason why there
+        is none
+    """
+
+    def __init__(self, files: Files) -> None:
+        self.files = files
+        self.known: dict[str, Any] = {}
+
+    def know(self, name: str, read: Callable[[], T]) -> T:
+        """Return a fact, which is read once, even if that fails.
+
+        :raises NotKnown: if it cannot be read
+        """
+        if name not in self.known:
+            self.known[name] = fact.fact(read)
+        known: T | fact.UnknownFact = self.known[name]
+        return fact.unwrap(known)
+
+
+class Fact(typing.Generic[T]):
+    """A fact of a group.
+
+    :param read: takes the files of the host, and the arguments
+    """
+
+    def __init__(self, read: Callable[typing.Concatenate[Files, P], T],
+                 *args: P.args, **kwargs: P.kwargs) -> None:
+        self._read: Callable[[Files], T] = lambda files: read(
+            files, *args, **kwargs)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, group: FactGroup, owner: type) -> T:
+        return group.know(self._name, lambda: self._read(group.files))

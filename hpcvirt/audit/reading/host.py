@@ -2,45 +2,43 @@
 
 """Read a host: the running one, or a copy of its /proc, /sys and /etc."""
 
-import functools
 import pathlib
 
-from hpcvirt import exception
-from hpcvirt.audit import fact
-from hpcvirt.audit import facts
-from hpcvirt.audit.reading import cpu
-from hpcvirt.audit.reading import devices
-from hpcvirt.audit.reading import files as files_module
-from hpcvirt.audit.reading import hardware
-from hpcvirt.audit.reading import kernel
-from hpcvirt.audit.reading import memory
 from hpcvirt.audit.reading import nova
-from hpcvirt.model import host as host_model
-from hpcvirt.topology import sysfs
+from hpcvirt.audit.reading.cpu import CpuFacts
+from hpcvirt.audit.reading.files import Fact
+from hpcvirt.audit.reading.files import FactGroup
+from hpcvirt.audit.reading.files import Files
+from hpcvirt.audit.reading.hardware import HardwareFacts
+from hpcvirt.audit.reading.kernel import KernelFacts
+from hpcvirt.audit.reading.memory import MemoryFacts
 
 
-def read(root: pathlib.Path = pathlib.Path('/')) -> facts.Facts:
-    """Read all facts of a host.
+class HostFacts(FactGroup):
+    """A host."""
+
+    name = Fact(Files.host_name)
+    #: The topology.
+    host = Fact(Files.topology)
+    cpu = Fact(CpuFacts)
+    memory = Fact(MemoryFacts)
+    kernel = Fact(KernelFacts)
+    hardware = Fact(HardwareFacts)
+    #: None if no configuration of nova-compute is there.
+    nova = Fact(nova.read)
+
+    def setting(self, path: str) -> str | None:
+        """Read a file with one value; None if the kernel has no such file.
+
+        :raises NotKnown: if it cannot be read
+        """
+        return self.know(path, lambda: self.files.setting(path))
+
+
+def read(root: pathlib.Path = pathlib.Path('/')) -> HostFacts:
+    """Find a host, whose facts are read when they are needed.
 
     :param root: ``/``, or the root of a copy
     :raises InvalidInput: if it is not the root of a host
     """
-    files = files_module.Files(root)
-
-    @functools.cache
-    def topology() -> host_model.Host:
-        try:
-            return sysfs.read(root)
-        except exception.InvalidInput as exc:
-            where = exc.where.removeprefix(str(root).rstrip('/'))
-            raise fact.NotKnown(fact.UnknownFact(
-                where or 'the topology', exc.what)) from exc
-
-    return facts.Facts(
-        name=files.host_name(), host=fact.fact(topology),
-        cpu=cpu.read(files, lambda: topology().cpus),
-        memory=memory.read(files), kernel=kernel.read(files),
-        devices=devices.read(files), hardware=hardware.read(files),
-        settings={name: fact.fact(functools.partial(files.setting, name))
-                  for name in facts.SETTINGS},
-        nova=fact.fact(lambda: nova.read(files)))
+    return HostFacts(Files(root))

@@ -2,23 +2,22 @@
 
 """Read the facts of the kernel and of the programs beside the guests."""
 
+import dataclasses
 import re
 import shlex
 from collections.abc import Iterator
-from collections.abc import Mapping
 
-from hpcvirt import exception
 from hpcvirt import printable
-from hpcvirt.audit import facts
-from hpcvirt.audit.fact import fact
 from hpcvirt.audit.reading import files as files_module
+from hpcvirt.audit.reading.files import Fact
+from hpcvirt.audit.reading.files import FactGroup
+from hpcvirt.audit.reading.files import Files
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
 from hpcvirt.topology import bitmap
 
-Files = files_module.Files
-
 _CPU = 'sys/devices/system/cpu'
+_VULNERABILITIES = f'{_CPU}/vulnerabilities'
 _IRQ = 'proc/irq'
 _MODULE = 'sys/module'
 _WATCHED = 'proc/sys/kernel/watchdog_cpumask'
@@ -52,36 +51,37 @@ _OF_INTERRUPT = frozenset({
     'smp_affinity', 'smp_affinity_list', 'spurious'})
 
 
-def read(files: Files) -> facts.KernelFacts:
-    """Read the kernel."""
-    return facts.KernelFacts(
-        release=fact(lambda: files.need('proc/sys/kernel/osrelease')),
-        command_line=fact(lambda: command_line(files.need('proc/cmdline'))),
-        has_kvm=fact(lambda: _has_kvm(files)),
-        nested_paging=fact(lambda: _nested(files)[1]),
-        nested_parameter=fact(lambda: _nested(files)[0]),
-        isolated=fact(lambda: _cpus(files, 'isolated')),
-        nohz_full=fact(lambda: _cpus(files, 'nohz_full')),
-        running=fact(lambda: frozenset(_running(files))),
-        watched_cpus=fact(lambda: files_module.parse_cpus(
-            files.setting(_WATCHED) or '', _WATCHED)),
-        worker_cpus=fact(lambda: _worker_cpus(files)),
-        interrupts=fact(lambda: tuple(_interrupts(files))),
-        banned_cpus=fact(lambda: _banned_cpus(files)),
-        programs=fact(lambda: _programs(files)),
-        vulnerabilities=fact(lambda: _vulnerabilities(files)),
-        has_tuned=fact(lambda: any(
-            files.text(f'etc/tuned/{name}', 'etc') is not None
-            for name in _TUNED)),
-        tuned_profile=fact(lambda: files.text(
-            'etc/tuned/active_profile', 'etc') or None))
+@dataclasses.dataclass(frozen=True, slots=True)
+class Interrupt:
+    """A device interrupt.
 
-
-def command_line(text: str) -> tuple[str, ...]:
-    """Divide the kernel command line; quotes hold spaces.
-
-    Words after ``--`` are for init.
+    :ivar name: of the driver or queue; empty if nothing uses it
+    :ivar cpus: those that get it, or may get it if the kernel does not say
     """
+
+    number: int
+    name: str
+    cpus: frozenset[int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Program:
+    """A program or a thread of the kernel that runs beside the guests.
+
+    :ivar cpus: the CPUs on which any of its threads may run
+    :ivar unit: the uppermost control group, such as ``system.slice``; empty
+        if it has none
+    """
+
+    name: str
+    cpus: frozenset[int]
+    unit: str
+    is_kernel: bool = False
+
+
+def _command_line(files: Files) -> tuple[str, ...]:
+    """Divide the parameters; quotes hold spaces, and after -- is for init."""
+    text = files.need('proc/cmdline')
     try:
         words = shlex.split(text)
     except ValueError:  # a quote without an end
@@ -96,13 +96,12 @@ def _has_kvm(files: Files) -> bool:
         _MODULE, _MODULE))
 
 
-def _nested(files: Files) -> tuple[str | None, bool | None]:
-    """Read the parameter for nested paging, and its value."""
+def _nested_paging(files: Files) -> tuple[str, bool] | None:
     for module, name in _NESTED.items():
         value = files.flag(f'{_MODULE}/{module}/parameters/{name}', _MODULE)
         if value is not None:
             return f'{module}.{name}', value
-    return None, None
+    return None
 
 
 def _cpus(files: Files, name: str) -> frozenset[int]:
@@ -110,14 +109,12 @@ def _cpus(files: Files, name: str) -> frozenset[int]:
 
 
 def _worker_cpus(files: Files) -> frozenset[int]:
-    try:
+    with files_module.explain(_WORKERS):
         return bitmap.members(files.setting(_WORKERS) or '0',
                               range(cpuset.MAX_CPU + 1), _WORKERS)
-    except exception.InvalidInput as exc:
-        raise files_module.make_unknown(_WORKERS, exc.what) from exc
 
 
-def _running(files: Files) -> Iterator[facts.Program]:
+def _running(files: Files) -> Iterator[Program]:
     numbers = files.names('proc', 'proc')
     if '1' not in numbers:  # hidepid of /proc
         raise files_module.make_unknown(
@@ -150,8 +147,8 @@ def _running(files: Files) -> Iterator[facts.Program]:
         unit = re.search('^0::/([^/\n]*)', groups, re.MULTILINE)
         if not is_kernel or (len(cpus) > 1
                              and _can_move(files, f'{here}/stat')):
-            yield facts.Program(printable.one_line(name[1]), cpus,
-                                unit[1] if unit else '', is_kernel)
+            yield Program(printable.one_line(name[1]), cpus,
+                          unit[1] if unit else '', is_kernel)
 
 
 def _can_move(files: Files, stat: str) -> bool:
@@ -162,7 +159,7 @@ def _can_move(files: Files, stat: str) -> bool:
             and not int(fields[6]) & _NO_SETAFFINITY)
 
 
-def _interrupts(files: Files) -> Iterator[facts.Interrupt]:
+def _interrupts(files: Files) -> Iterator[Interrupt]:
     for number in files.names(_IRQ, _IRQ):
         if not re.fullmatch('[0-9]{1,9}', number):
             continue
@@ -171,9 +168,9 @@ def _interrupts(files: Files) -> Iterator[facts.Interrupt]:
                    if name not in _OF_INTERRUPT]
         allowed = files.cpus(f'{here}/smp_affinity_list', _IRQ)
         if actions and allowed:
-            yield facts.Interrupt(
-                int(number), ', '.join(actions), allowed,
-                files.cpus(f'{here}/effective_affinity_list', _IRQ))
+            cpus = files.cpus(f'{here}/effective_affinity_list', _IRQ)
+            yield Interrupt(int(number), ', '.join(actions),
+                            allowed if cpus is None else cpus)
 
 
 def _banned_cpus(files: Files) -> frozenset[int] | None:
@@ -181,8 +178,7 @@ def _banned_cpus(files: Files) -> frozenset[int] | None:
         text = files.text(name, 'etc') or ''
         listed = re.search(
             r'^\s*(?:Environment=)?IRQBALANCE_BANNED_CPULIST='
-            r'["\']?([0-9,^-]+)', text,
-            re.MULTILINE)
+            r'["\']?([0-9,^-]+)', text, re.MULTILINE)
         masked = re.search(
             r'^\s*IRQBALANCE_BANNED_CPUS=["\']?([0-9a-fA-F,]+)', text,
             re.MULTILINE)
@@ -215,7 +211,42 @@ def _programs(files: Files) -> frozenset[str]:
     return frozenset(found) - {''}
 
 
-def _vulnerabilities(files: Files) -> Mapping[str, str]:
-    here = f'{_CPU}/vulnerabilities'
-    return {name: files.need(f'{here}/{name}')
-            for name in files.names(here, _CPU)}
+class KernelFacts(FactGroup):
+    """The kernel, and the programs that run beside the guests."""
+
+    release = Fact(Files.need, 'proc/sys/kernel/osrelease')
+    #: The parameters, each NAME or NAME=VALUE, in order.
+    command_line = Fact(_command_line)
+    #: Whether KVM can run guests.
+    has_kvm = Fact(_has_kvm)
+    #: ``kvm_intel.ept`` or ``kvm_amd.npt``, and whether KVM uses it; None if
+    #: KVM is not loaded or its architecture always has nested paging.
+    nested_paging = Fact(_nested_paging)
+    isolated = Fact(_cpus, 'isolated')
+    nohz_full = Fact(_cpus, 'nohz_full')
+    #: All programs but guests, and the threads of the kernel that can be kept
+    #: on other CPUs than they may use.
+    running = Fact(lambda files: frozenset(_running(files)))
+    #: The CPUs that the watchdogs watch; none without watchdogs.
+    watched_cpus = Fact(lambda files: files_module.parse_cpus(
+        files.setting(_WATCHED) or '', _WATCHED))
+    #: Those of unbound work of the kernel, likewise.
+    worker_cpus = Fact(_worker_cpus)
+    #: Without those of single CPUs.
+    interrupts = Fact(lambda files: tuple(_interrupts(files)))
+    #: The CPUs to which irqbalance gives no interrupts by its configuration,
+    #: None if that names none.
+    banned_cpus = Fact(_banned_cpus)
+    #: The names of all programs that root runs.
+    programs = Fact(_programs)
+    #: Name -> state, as the kernel words it.
+    vulnerabilities = Fact(lambda files: {
+        name: files.need(f'{_VULNERABILITIES}/{name}')
+        for name in files.names(_VULNERABILITIES, _CPU)})
+    #: Whether TuneD is installed.
+    has_tuned = Fact(lambda files: any(
+        files.text(f'etc/tuned/{name}', 'etc') is not None
+        for name in _TUNED))
+    #: None without an active profile.
+    tuned_profile = Fact(lambda files: files.text(
+        'etc/tuned/active_profile', 'etc') or None)

@@ -12,6 +12,7 @@ file overrides an earlier one. All values of all files count if the option may
 be repeated.
 """
 
+import dataclasses
 import itertools
 import os
 import pathlib
@@ -22,10 +23,8 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.audit import facts
 from hpcvirt.audit.reading import files as files_module
-
-Files = files_module.Files
+from hpcvirt.audit.reading.files import Files
 
 #: The options that an audit reads, with their former names.
 OPTIONS: Mapping[tuple[str, str], tuple[tuple[str, str], ...]] = {
@@ -75,7 +74,35 @@ PATTERNS = (_KOLLA, _TRIPLEO, _DEVSTACK, *_ETC, *(
     f'{folder}/*.conf' for folder in (_EDPM, *_ETC_DIRECTORIES)))
 
 
-def read(files: Files) -> facts.NovaFacts | None:
+@dataclasses.dataclass(frozen=True, slots=True)
+class NovaFacts:
+    """The options of nova-compute.
+
+    :ivar files: the files that were read, in the order in which a later one
+        has the last word
+    :ivar options: (group, option) -> its values, in order
+    :ivar unreadable: those of the files that the user nova cannot read
+    """
+
+    files: tuple[str, ...]
+    options: Mapping[tuple[str, str], tuple[str, ...]]
+    unreadable: tuple[str, ...] = ()
+
+    def all(self, group: str, name: str) -> tuple[str, ...]:
+        """Return every value of an option that may be repeated."""
+        return self.options.get((group, name), ())
+
+    def get(self, group: str, name: str, default: str = '') -> str:
+        """Return the value of an option that has one."""
+        values = self.all(group, name)
+        return values[-1] if values else default
+
+    def is_true(self, group: str, name: str) -> bool:
+        """Whether a switch is on, as oslo.config reads it."""
+        return self.get(group, name).lower() in ('true', '1', 'on', 'yes')
+
+
+def read(files: Files) -> NovaFacts | None:
     """Read the configuration.
 
     :returns: None if there is none
@@ -101,7 +128,7 @@ def read(files: Files) -> facts.NovaFacts | None:
         if values:
             found[group, option] = values
     paths = tuple(f'/{name}' for name in names)
-    return facts.NovaFacts(paths, found, tuple(
+    return NovaFacts(paths, found, tuple(
         path for path in paths if path.startswith('/etc/nova/')
         and files.is_running and not _nova_may_read(files, path)))
 

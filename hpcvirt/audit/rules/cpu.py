@@ -5,18 +5,14 @@
 import collections
 from collections.abc import Iterator
 
-from hpcvirt.audit import facts
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.finding import Severity
+from hpcvirt.audit.reading.cpu import Frequency
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors.kernel_settings import MAX_LATENCY_US
-
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
 
 #: If the memory of cells differs by more than both of these, the cells have
 #: different modules; firmware and kernel alone take less from one cell.
@@ -29,7 +25,7 @@ MANY_CACHES = 4
 
 
 def _smt(subject: AuditSubject) -> Iterator[Violation]:
-    state = unwrap(subject.facts.cpu.smt)
+    state = subject.facts.cpu.smt
     odd = frozenset().union(*(
         core for cell in subject.host.cells for core in cell.siblings
         if len(core) < cell.threads_per_core))
@@ -54,10 +50,10 @@ def _smt(subject: AuditSubject) -> Iterator[Violation]:
             'SMT is on; the profile has smt: leave',
             'nothing runs on the siblings of dedicated CPUs, or SMT is off',
             ('# in the firmware, or nosmt on the kernel command line',),
-            _NOTE)
+            Severity.NOTE)
 
 
-def _performs(item: facts.Frequency) -> bool:
+def _performs(item: Frequency) -> bool:
     return (item.governor == 'performance'
             or (item.preference == 'performance'
                 and item.driver in ('intel_pstate', 'amd-pstate-epp')))
@@ -69,7 +65,7 @@ def _governor(subject: AuditSubject) -> Iterator[Violation]:
             'libvirt', 'cpu_power_management_strategy') == 'governor':
         return  # Nova sets the governors itself.
     slow: dict[str, set[int]] = {}
-    for item in unwrap(subject.facts.cpu.frequencies):
+    for item in subject.facts.cpu.frequencies:
         if not _performs(item):
             slow.setdefault(item.governor, set()).update(item.cpus)
     for governor, cpus in slow.items():
@@ -82,18 +78,17 @@ def _governor(subject: AuditSubject) -> Iterator[Violation]:
 
 def _turbo(subject: AuditSubject) -> Iterator[Violation]:
     cpu = subject.facts.cpu
-    if unwrap(cpu.no_turbo):
+    if cpu.no_turbo:
         yield Violation(
             'turbo is off (intel_pstate/no_turbo is 1)', 'turbo on',
             ('echo 0 > /sys/devices/system/cpu/intel_pstate/no_turbo',))
-    elif unwrap(cpu.boost) is False:
+    elif cpu.boost is False:
         yield Violation(
             'boost is off (cpufreq/boost is 0)', 'boost on',
             ('echo 1 > /sys/devices/system/cpu/cpufreq/boost',))
     else:
         slow = frozenset().union(*(
-            item.cpus for item in unwrap(cpu.frequencies)
-            if item.boost is False))
+            item.cpus for item in cpu.frequencies if item.boost is False))
         if slow:
             yield Violation(
                 f'{cpu_words(slow)} without boost', 'boost on',
@@ -102,18 +97,18 @@ def _turbo(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _idle(subject: AuditSubject) -> Iterator[Violation]:
-    deep = [state for state in unwrap(subject.facts.cpu.idle_states)
-            if state.latency_us > MAX_LATENCY_US]
+    cpu = subject.facts.cpu
+    deep = {state: cpus for state, cpus in cpu.idle_states.items()
+            if state[1] > MAX_LATENCY_US}
     if not deep:
         return
-    limit = unwrap(subject.facts.cpu.wake_limit_us)
+    limit = cpu.wake_limit_us
     if limit is not None and limit <= MAX_LATENCY_US:
         return
-    cpus = frozenset().union(*(state.cpus for state in deep))
-    worst = max(deep, key=lambda state: state.latency_us)
+    name, latency_us = max(deep, key=lambda state: state[1])
     yield Violation(
-        f'{cpu_words(cpus)} may enter {worst.name}, which takes '
-        f'{worst.latency_us} us to leave',
+        f'{cpu_words(frozenset().union(*deep.values()))} may enter {name}, '
+        f'which takes {latency_us} us to leave',
         f'no state that takes more than {MAX_LATENCY_US} us to leave',
         (f'cpupower idle-set -D {MAX_LATENCY_US}',
          f'# lasting: a tuned profile with force_latency={MAX_LATENCY_US}'))
@@ -121,9 +116,9 @@ def _idle(subject: AuditSubject) -> Iterator[Violation]:
 
 def _microcode(subject: AuditSubject) -> Iterator[Violation]:
     cpu = subject.facts.cpu
-    if unwrap(cpu.is_guest):
+    if cpu.is_guest:
         return  # The host of this machine has the microcode.
-    versions = unwrap(cpu.microcode) or {}
+    versions = cpu.microcode or {}
     if len(versions) > 1:
         yield Violation(
             'CPUs have different microcode: ' + '; '.join(
@@ -131,8 +126,7 @@ def _microcode(subject: AuditSubject) -> Iterator[Violation]:
                 for version, cpus in sorted(versions.items())),
             'one version on all CPUs', _NEW_MICROCODE)
     lacking = sorted(
-        name for name, state
-        in unwrap(subject.facts.kernel.vulnerabilities).items()
+        name for name, state in subject.facts.kernel.vulnerabilities.items()
         if 'no microcode' in state.lower()
         or (name == 'old_microcode' and state.startswith('Vulnerable')))
     if lacking:
@@ -156,13 +150,13 @@ def _cells(subject: AuditSubject) -> Iterator[Violation]:
                 for socket, count in sorted(per_socket.items())),
             'the same NPS or SNC setting for all sockets', _FIRMWARE)
     elif (set(per_socket.values()) == {1}
-            and unwrap(subject.facts.cpu.vendor) == 'AuthenticAMD'
+            and subject.facts.cpu.vendor == 'AuthenticAMD'
             and min(len(cell.llc) for cell in cells) >= MANY_CACHES):
         yield Violation(
             f'one cell per socket (NPS1) with {len(cells[0].llc)} '
             'last-level caches',
             'several cells per socket (NPS4), if guests are smaller than a '
-            'socket', _FIRMWARE, _NOTE)
+            'socket', _FIRMWARE, Severity.NOTE)
 
 
 _FIRMWARE = ('# in the firmware: NPS (AMD), SNC (Intel)',)
@@ -184,36 +178,36 @@ def _uneven(subject: AuditSubject) -> Iterator[Violation]:
 
 
 RULES = (
-    Rule('smt', _WARNING,
+    Rule('smt', Severity.WARNING,
          'SMT is as the profile wants it, and all cores have all siblings.',
          'a guest that gets whole cores needs both siblings of each core, and '
          'is slower while something else runs on one of them',
          ('Nova-Cpus',), _smt),
-    Rule('governor', _WARNING,
+    Rule('governor', Severity.WARNING,
          'The frequency governor is ``performance``, or the energy '
          'preference is.',
          'other governors lower the frequency of CPUs whose guest waits for '
          'messages', ('Tuned-Partitioning', 'Linux-Cpufreq'), _governor),
-    Rule('turbo', _WARNING, 'Turbo (Intel) or boost (AMD, Arm) is on.',
+    Rule('turbo', Severity.WARNING, 'Turbo (Intel) or boost (AMD, Arm) is on.',
          'without it, the CPUs stay at their base frequency',
          ('Linux-Pstate', 'Linux-Cpufreq'), _turbo),
-    Rule('c-states', _WARNING,
+    Rule('c-states', Severity.WARNING,
          'No CPU may enter an idle state that takes more than '
          f'{MAX_LATENCY_US} microseconds to leave.',
          'a guest that waits for a message waits for its CPU to wake up as '
          'well', ('Tuned-Partitioning', 'Linux-Cpuidle'), _idle),
-    Rule('microcode', _WARNING,
+    Rule('microcode', Severity.WARNING,
          'All CPUs have the same microcode, and it is not too old.',
          'CPUs with different microcode differ in speed and features, and '
          'without a new one the kernel falls back to costlier mitigations',
          ('Linux-Vulnerabilities',), _microcode),
-    Rule('cells-per-socket', _WARNING,
+    Rule('cells-per-socket', Severity.WARNING,
          'All sockets have the same number of cells (NPS, SNC); a note if an '
          'AMD processor is one cell.',
          'flavors are sized for equal cells, and in a cell with many caches '
          'Nova may give a guest cores of several of them',
          ('AMD-HPC-2023', 'Nova-Cpus'), _cells),
-    Rule('cell-memory', _WARNING,
+    Rule('cell-memory', Severity.WARNING,
          f'The memory of cells differs by no more than {UNEVEN_PERCENT} %, '
          f'or {UNEVEN_MIB} MiB.',
          'a missing module takes bandwidth and room for guests from one cell',

@@ -5,11 +5,8 @@
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Sequence
 
-from hpcvirt.audit import facts
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import join_first
@@ -17,10 +14,6 @@ from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.model import cpuset
-
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
 
 #: Interrupts that belong to a guest, or to the CPU of their queue (the kernel
 #: manages those of these drivers, and refuses to move them).
@@ -32,8 +25,8 @@ def _programs(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.others:
         return  # The rule host-cpus says so.
     kernel = subject.facts.kernel
-    quiet = subject.guests - unwrap(kernel.isolated)
-    found = [item for item in unwrap(kernel.running)
+    quiet = subject.guests - kernel.isolated
+    found = [item for item in kernel.running
              if item.cpus & quiet and not item.is_kernel]
     if found:
         disturbed = frozenset().union(*(item.cpus for item in found)) & quiet
@@ -57,7 +50,7 @@ def _limits(units: set[str], cpus: str) -> Iterator[str]:
 
 
 def _isolated(subject: AuditSubject) -> Iterator[Violation]:
-    isolated = unwrap(subject.facts.kernel.isolated)
+    isolated = subject.facts.kernel.isolated
     stuck = isolated & subject.shared
     if stuck:
         yield Violation(
@@ -71,7 +64,7 @@ def _isolated(subject: AuditSubject) -> Iterator[Violation]:
 def make_tickless(subject: AuditSubject) -> tuple[str, ...]:
     """Write how to make the dedicated CPUs ``nohz_full``."""
     word = f'nohz_full={cpuset.render(subject.guests)}'
-    if word in unwrap(subject.facts.kernel.command_line):
+    if word in subject.facts.kernel.command_line:
         return (('# boot a kernel with CONFIG_NO_HZ_FULL, which this one, as '
                  'the generic one of Ubuntu 22.04, does not have'),)
     return '# on the kernel command line', word
@@ -80,7 +73,7 @@ def make_tickless(subject: AuditSubject) -> tuple[str, ...]:
 def _ticks(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
-    quiet = unwrap(subject.facts.kernel.nohz_full)
+    quiet = subject.facts.kernel.nohz_full
     change = make_tickless(subject)
     disturbed, wrong = subject.guests - quiet, quiet & subject.shared
     if wrong:
@@ -93,7 +86,7 @@ def _ticks(subject: AuditSubject) -> Iterator[Violation]:
             'others are', 'all dedicated CPUs or none', change)
     elif disturbed:
         yield Violation('no dedicated CPU is in nohz_full',
-                        'all dedicated CPUs', change, _NOTE)
+                        'all dedicated CPUs', change, Severity.NOTE)
 
 
 def _callbacks(subject: AuditSubject) -> Iterator[Violation]:
@@ -101,8 +94,8 @@ def _callbacks(subject: AuditSubject) -> Iterator[Violation]:
         return
     kernel = subject.facts.kernel
     # nohz_full implies it.
-    covered = unwrap(kernel.nohz_full) | parse_parameter(
-        unwrap(kernel.command_line), 'rcu_nocbs', subject.host.cpus)
+    covered = kernel.nohz_full | parse_parameter(
+        kernel.command_line, 'rcu_nocbs', subject.host.cpus)
     disturbed = subject.guests - covered
     if disturbed:
         yield Violation(
@@ -110,23 +103,17 @@ def _callbacks(subject: AuditSubject) -> Iterator[Violation]:
             'on none of them',
             ('# on the kernel command line',
              f'rcu_nocbs={cpuset.render(subject.guests)}'),
-            _WARNING if covered & subject.guests else _NOTE)
-
-
-def _disturbing(subject: AuditSubject) -> Sequence[facts.Interrupt]:
-    return [item for item in unwrap(subject.facts.kernel.interrupts)
-            if not _OWN.match(item.name) and subject.guests & (
-                item.allowed if item.effective is None else item.effective)]
+            Severity.WARNING if covered & subject.guests else Severity.NOTE)
 
 
 def _interrupts(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.guests or not subject.others:
         return
-    found = _disturbing(subject)
+    found = [item for item in subject.facts.kernel.interrupts
+             if not _OWN.match(item.name) and item.cpus & subject.guests]
     if found:
-        cpus = frozenset().union(*(
-            item.allowed if item.effective is None else item.effective
-            for item in found)) & subject.guests
+        cpus = subject.guests.intersection(
+            cpu for item in found for cpu in item.cpus)
         named = join_first([f'{item.name} ({item.number})' for item in found])
         numbers = ' '.join(str(item.number) for item in found)
         others = cpuset.render(subject.others)
@@ -141,12 +128,12 @@ def _interrupts(subject: AuditSubject) -> Iterator[Violation]:
 
 def _irqbalance(subject: AuditSubject) -> Iterator[Violation]:
     kernel = subject.facts.kernel
-    if ('irqbalance' not in unwrap(kernel.programs) or not subject.guests
+    if ('irqbalance' not in kernel.programs or not subject.guests
             or not subject.others):
         return
-    banned = unwrap(kernel.banned_cpus)
+    banned = kernel.banned_cpus
     if banned is None:  # what it leaves alone by itself
-        banned = unwrap(kernel.isolated) | unwrap(kernel.nohz_full)
+        banned = kernel.isolated | kernel.nohz_full
     open_to = subject.guests - banned
     if open_to:
         yield Violation(
@@ -160,36 +147,36 @@ def _irqbalance(subject: AuditSubject) -> Iterator[Violation]:
 
 
 RULES = (
-    Rule('isolation', _WARNING,
+    Rule('isolation', Severity.WARNING,
          'No program may run on dedicated CPUs, except guests: '
          '``AllowedCPUs`` of the slices, the cpusets of containers or '
          '``isolcpus`` keep them off. ``CPUAffinity`` alone is lost.',
          'a service that runs on the CPU of a guest takes its time, and a '
          'parallel job waits for the slowest CPU',
          ('CERN-HEPiX-2015', 'Systemd-Cpusets-2022'), _programs),
-    Rule('isolated-shared', _ERROR,
+    Rule('isolated-shared', Severity.ERROR,
          'No shared CPU is isolated by ``isolcpus``.',
          'the scheduler does not balance isolated CPUs, so that all emulator '
          'threads and vCPUs that float stay on one of them',
          ('Linux-Parameters',), _isolated),
-    Rule('nohz-full', _WARNING,
+    Rule('nohz-full', Severity.WARNING,
          'All dedicated CPUs are in ``nohz_full`` and no shared CPU is (a '
          'note if none is).',
          'the timer tick makes guests exit up to 1000 times per second; a '
          'CPU that several threads share needs it',
          ('Linux-Nohz',), _ticks),
-    Rule('rcu-callbacks', _WARNING,
+    Rule('rcu-callbacks', Severity.WARNING,
          'All dedicated CPUs are in ``rcu_nocbs`` or ``nohz_full`` (a note '
          'if none is).',
          'the kernel otherwise runs its callbacks on the CPUs of guests',
          ('Linux-Parameters',), _callbacks),
-    Rule('irq-affinity', _WARNING,
+    Rule('irq-affinity', Severity.WARNING,
          'Dedicated CPUs get no interrupts of devices; the devices of guests '
          'and the queues of disks that the kernel itself spreads are left '
          'out.',
          'each interrupt makes the guest on this CPU exit',
          ('Linux-Irq',), _interrupts),
-    Rule('irqbalance', _WARNING,
+    Rule('irqbalance', Severity.WARNING,
          'irqbalance, if it runs, leaves dedicated CPUs alone.',
          'it moves interrupts to CPUs that seem idle, and those of guests may '
          'seem so', ('Irqbalance-Manual',), _irqbalance),
@@ -202,25 +189,19 @@ _TERM = re.compile(r'(all|N|[0-9]{1,5})(?:-(N|[0-9]{1,5})'
 
 def parse_parameter(command_line: Iterable[str], name: str,
                     existing: frozenset[int]) -> frozenset[int]:
-    """Return the CPUs of a parameter; none if it is not given.
-
-    :param existing: the CPUs of the host
-    """
-    found: frozenset[int] = frozenset()
-    for word in command_line:
-        key, _, value = word.partition('=')
-        if key == name:
-            found = kernel_cpu_list(value, existing)
-    return found
-
-
-def kernel_cpu_list(text: str, existing: frozenset[int]) -> frozenset[int]:
-    """Read a list of CPUs of the kernel command line.
+    """Return the CPUs of a parameter, whose last use counts.
 
     ``all`` is every CPU, ``N`` the last one, ``0-15:2/4`` the first two of
     every four. Flags before the list are skipped
     (``isolcpus=managed_irq,2-7``).
+
+    :param existing: the CPUs of the host
+    :returns: none if the parameter is not given
     """
+    text = ''
+    for word in command_line:
+        if word.partition('=')[0] == name:
+            text = word.partition('=')[2]
     last = max(existing, default=0)
     found: set[int] = set()
     for term in text.split(','):

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Rules about the kernel: KVM, tuned, mitigations."""
+"""Rules about the kernel: KVM, TuneD, mitigations, single values, threads."""
 
 import re
+from collections.abc import Callable
 from collections.abc import Iterator
 
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit import costs
+from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
+from hpcvirt.audit.rule import cpu_words
+from hpcvirt.audit.rule import join_first
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
-
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
+from hpcvirt.audit.rules import isolation
+from hpcvirt.audit.rules import memory
 
 #: Profiles of TuneD that save power, or are for desktops and guests.
 UNFIT_PROFILES = frozenset({
@@ -44,7 +45,7 @@ COSTS = {
 
 
 def _kvm(subject: AuditSubject) -> Iterator[Violation]:
-    if not unwrap(subject.facts.kernel.has_kvm):
+    if not subject.facts.kernel.has_kvm:
         yield Violation(
             'KVM cannot run guests on this host', 'KVM',
             ('# virtualization on in the firmware (VT-x, AMD-V), then',
@@ -52,9 +53,8 @@ def _kvm(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _nested(subject: AuditSubject) -> Iterator[Violation]:
-    kernel = subject.facts.kernel
-    if unwrap(kernel.nested_paging) is False:
-        parameter = unwrap(kernel.nested_parameter) or ''
+    parameter, is_on = subject.facts.kernel.nested_paging or ('', True)
+    if not is_on:
         module, _, name = parameter.partition('.')
         yield Violation(
             f'nested paging is off ({parameter} is 0)', 'on',
@@ -72,9 +72,9 @@ _SELECT = ('# after hpcvirt host config --apply /',
 
 def _tuned(subject: AuditSubject) -> Iterator[Violation]:
     kernel = subject.facts.kernel
-    if not unwrap(kernel.has_tuned):
+    if not kernel.has_tuned:
         return
-    names = (unwrap(kernel.tuned_profile) or '').split()
+    names = (kernel.tuned_profile or '').split()
     unfit = UNFIT_PROFILES.intersection(names)
     if not names:
         yield Violation('tuned is installed without an active profile',
@@ -83,14 +83,14 @@ def _tuned(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'the tuned profile is {" ".join(names)}',
             _FIT_PROFILES, _SELECT)
-    elif 'tuned' not in unwrap(kernel.programs):
+    elif 'tuned' not in kernel.programs:
         yield Violation(
             f'the tuned profile is {" ".join(names)}, but tuned does not run',
             'tuned runs', ('systemctl enable --now tuned',))
 
 
 def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
-    states = unwrap(subject.facts.kernel.vulnerabilities)
+    states = subject.facts.kernel.vulnerabilities
     costly = [f'{name} ({states[name]})' for name, pattern in COSTS.items()
               if name in states and re.search(pattern, states[name])]
     if costly:
@@ -101,23 +101,179 @@ def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
              'mitigations=off on the kernel command line'),))
 
 
+def _setting(code: str, severity: Severity, path: str, bad: str,
+             good: str, matters: Callable[[AuditSubject], object], where: str,
+             why: str, source: str) -> Rule:
+    """Make a rule about a file with one value.
+
+    :param bad: a pattern of the values that violate it
+    :param good: the value to set
+    :param matters: whether it matters on a host
+    :param where: where it does, for the documentation
+    """
+    def find(subject: AuditSubject) -> Iterator[Violation]:
+        # A kernel without the file has no value.
+        value = subject.facts.setting(path) if matters(subject) else None
+        if value and re.fullmatch(bad, value):
+            yield Violation(
+                f'/{path} is {value}', good,
+                (f'echo {good} > /{path}',
+                 f'# lasting: {_make_lasting(path, good)}'))
+    return Rule(code, severity, f'``/{path}`` is {good} {where}.', why,
+                (source,), find)
+
+
+def _make_lasting(path: str, value: str) -> str:
+    """Say what sets a value again at each boot, or load of its module."""
+    match path.split('/'):
+        case 'proc', 'sys', *names:
+            return f'"{".".join(names)} = {value}" in /etc/sysctl.d'
+        case 'sys', 'module', module, 'parameters', name:
+            return f'"options {module} {name}={value}" in /etc/modprobe.d'
+    if path == _CLOCK:
+        return (f'clocksource={value} on the kernel command line; '
+                'dmesg | grep -i tsc says why the kernel chose another')
+    return f'"w! /{path} - - - - {value}" in /etc/tmpfiles.d'
+
+
+def _joins_small_pages(subject: AuditSubject) -> bool:
+    return (subject.facts.memory.thp in ('always', 'madvise')
+            and memory.has_small_pages(subject))
+
+
+_CLOCK = 'sys/devices/system/clocksource/clocksource0/current_clocksource'
+
+
+def _pause_loops(subject: AuditSubject) -> Iterator[Violation]:
+    vendor = subject.facts.cpu.vendor
+    if vendor is None or bool(subject.dedicated) == bool(subject.shared):
+        return
+    module, name, usual = (('kvm_amd', 'pause_filter_count', '3000')
+                           if vendor == 'AuthenticAMD'
+                           else ('kvm_intel', 'ple_gap', '128'))
+    value = subject.facts.setting(f'sys/module/{module}/parameters/{name}')
+    if value and (value == '0') == bool(subject.shared):
+        good = usual if subject.shared else '0'
+        yield Violation(
+            f'{module}.{name} is {value}, and '
+            f'{"all" if subject.shared else "no"} guests share CPUs', good,
+            (f'# "options {module} {name}={good}" in /etc/modprobe.d',),
+            Severity.WARNING if subject.shared else None)
+
+
+#: Threads of the kernel that follow the cells or the interrupts, or belong to
+#: guests.
+_OWN_PLACE = re.compile('kswapd|kcompactd|vhost-|kvm-|irq/')
+
+
+def _kernel_threads(subject: AuditSubject) -> Iterator[Violation]:
+    if not subject.guests or not subject.others:
+        return
+    kernel = subject.facts.kernel
+    quiet = subject.guests - kernel.isolated
+    names = sorted({item.name for item in kernel.running
+                    if item.is_kernel and item.cpus & quiet
+                    and not _OWN_PLACE.match(item.name)})
+    if quiet & kernel.worker_cpus:
+        names.insert(0, 'unbound work')
+    if names:
+        yield Violation(
+            f'{join_first(names)} of the kernel may run on dedicated CPUs',
+            f'only on {cpu_words(subject.others)}',
+            (('# now: taskset -pc, and '
+              '/sys/devices/virtual/workqueue/cpumask; lasting:'),
+             *isolation.make_tickless(subject)))
+
+
+#: Parameters that check each object or page, or hide hardware.
+_DEBUGGING = re.compile(
+    r'kasan(?!\w*=(0|off)).*|sl[ua]b_debug(?!=-).*|mem=(?!nopentium).+|'
+    r'(debug_pagealloc|page_poison|page_owner|kmemleak)=(1|on|y)|notsc|'
+    r'tsc=unstable|numa=(off|fake=.*)|swiotlb=(.*,)?force|acpi=off')
+
+
+def _debugging(subject: AuditSubject) -> Iterator[Violation]:
+    release = subject.facts.kernel.release
+    if re.search('[+.-]debug$', release):
+        yield Violation(
+            f'the kernel is a debugging kernel ({release})', 'another one',
+            ('# choose another in the boot loader',), cost=costs.DEBUG_KERNEL)
+    for word in filter(_DEBUGGING.fullmatch,
+                       subject.facts.kernel.command_line):
+        yield Violation(
+            f'{word} is on the kernel command line', 'not this parameter',
+            ('# remove it, then reboot',),
+            cost=costs.DEBUG_KERNEL if word.startswith('kasan') else None)
+
+
 RULES = (
-    Rule('kvm', _ERROR, 'KVM can run guests.',
+    Rule('kvm', Severity.ERROR, 'KVM can run guests.',
          'guests are otherwise emulated, or do not start at all',
          ('Nova-Options',), _kvm),
-    Rule('nested-paging', _WARNING,
+    Rule('nested-paging', Severity.WARNING,
          'KVM runs guests with nested paging (EPT, NPT).',
          'the host follows each change of the page tables of guests; CERN saw '
          'more than 100,000 interrupts per second, while the guest looked '
          'healthy', ('CERN-HEPiX-2015',), _nested),
-    Rule('tuned', _WARNING,
+    Rule('tuned', Severity.WARNING,
          'Where tuned is installed it runs, with a profile that saves no '
          'power and is not for guests.',
          'other profiles lower the frequency and allow deep idle states',
          ('Tuned-Partitioning',), _tuned),
-    Rule('mitigations', _NOTE,
+    Rule('mitigations', Severity.NOTE,
          'No mitigation of a processor defect costs time.',
          'they slow down system calls, the exits of guests or gather '
          'instructions; whether they are needed depends on the tenants',
          ('Linux-Vulnerabilities',), _mitigations),
+    _setting('zone-reclaim', Severity.WARNING, 'proc/sys/vm/zone_reclaim_mode',
+             '[1-9].*', '0', memory.has_many_cells,
+             'on a host with several cells', 'a program that needs memory '
+             'otherwise waits until a full cell frees some, although another '
+             'cell has free memory', 'Linux-Vm'),
+    _setting('clocksource', Severity.WARNING, _CLOCK,
+             'hpet|acpi_pm|.*jiffies|pit', 'tsc', lambda subject: (
+                 not subject.facts.cpu.is_guest and subject.facts.cpu.vendor),
+             'on an x86 host',
+             'other clocks are devices that must be read for each time stamp, '
+             'and guests then get no fast clock', 'RHEL-RT-Timestamps'),
+    _setting('nmi-watchdog', Severity.NOTE, 'proc/sys/kernel/nmi_watchdog',
+             '1', '0', lambda subject: (
+                 subject.facts.kernel.watched_cpus & subject.guests),
+             'where the watchdog watches dedicated CPUs (nohz_full leaves '
+             'them out)', 'it interrupts busy CPUs every few seconds, and '
+             'takes a performance counter from guests', 'Linux-Kernel'),
+    _setting('khugepaged', Severity.WARNING,
+             'sys/kernel/mm/transparent_hugepage/khugepaged/defrag', '0', '1',
+             _joins_small_pages, 'where guests have normal pages',
+             'memory that was in pieces is otherwise not joined to huge '
+             'pages', 'Linux-Thp'),
+    _setting('halt-polling', Severity.NOTE,
+             'sys/module/kvm/parameters/halt_poll_ns', '0|.{7,}', '200000',
+             lambda subject: subject.guests,
+             'where CPUs are dedicated, or another number from 1 to 999999',
+             'without polling, a virtual CPU that '
+             'waits for a message goes through the scheduler; polling for '
+             'milliseconds takes time from its sibling',
+             'Linux-Halt-Polling'),
+    _setting('nx-huge-pages', Severity.WARNING,
+             'sys/module/kvm/parameters/nx_huge_pages', 'Y|auto', 'off',
+             lambda subject: subject.facts.kernel.vulnerabilities.get(
+                 'itlb_multihit') == 'Not affected',
+             'where the processor is not affected by iTLB multihit',
+             'code of guests otherwise runs from pages of 4 KiB needlessly',
+             'Linux-Vulnerabilities'),
+    Rule('pause-loops', Severity.NOTE,
+         'KVM intercepts spinning (``ple_gap``, ``pause_filter_count``) if '
+         'all guests share CPUs (a warning if not), and not if none does.',
+         'a virtual CPU that spins should let others run, but on a CPU of its '
+         'own the exits are wasted', ('Tuned-Partitioning',), _pause_loops),
+    Rule('kernel-threads', Severity.NOTE,
+         'Threads and unbound work of the kernel do not run on dedicated '
+         'CPUs, unless they belong to a CPU, cell, interrupt or guest.',
+         'they take the time of a guest', ('Linux-Nohz',), _kernel_threads),
+    Rule('debugging', Severity.WARNING,
+         'The kernel is not a debugging kernel, and has no parameters that '
+         'enable debugging or hide hardware.',
+         'they slow down or shrink the host',
+         ('Linux-Parameters', 'Linux-Kasan'), _debugging),
 )

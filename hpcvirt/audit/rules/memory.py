@@ -7,19 +7,15 @@ from collections.abc import Mapping
 
 from hpcvirt.audit import costs
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.finding import Severity
+from hpcvirt.audit.reading.memory import Ksm
+from hpcvirt.audit.reading.nova import NovaFacts
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import profile as profiles
-
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
 
 #: CERN saw KSM leave more than 1 GB of slab that the kernel never freed.
 LEAK_MIB = 1024
@@ -37,7 +33,6 @@ _THP = '/sys/kernel/mm/transparent_hugepage'
 _BALANCING = 1  # NUMA_BALANCING_NORMAL
 _TIERING = 2  # NUMA_BALANCING_MEMORY_TIERING: hot memory leaves slow cells
 
-
 #: Cells differ by a few pages that the kernel or the firmware took.
 UNEVEN_PERCENT = 5
 
@@ -45,7 +40,7 @@ UNEVEN_PERCENT = 5
 def _reserved(subject: AuditSubject) -> Mapping[int, Mapping[int, int]]:
     """Count pages: size in KiB -> cell -> pages that stay reserved."""
     found: dict[int, dict[int, int]] = {}
-    for pool in unwrap(subject.facts.memory.huge_pages):
+    for pool in subject.facts.memory.huge_pages:
         found.setdefault(pool.size_kib, {})[pool.cell] = (
             pool.total - pool.surplus)
     return found
@@ -80,7 +75,7 @@ def _as_needed(subject: AuditSubject) -> Iterator[Violation]:
                 (_command(cell, size, count),
                  ('# lasting, on the kernel command line of Linux 5.16 or '
                   f'newer: {lasting or "no hugepages="}')),
-                _ERROR if has < count else _WARNING)
+                Severity.ERROR if has < count else Severity.WARNING)
 
 
 def _even(subject: AuditSubject) -> Iterator[Violation]:
@@ -116,11 +111,10 @@ def has_many_cells(subject: AuditSubject) -> bool:
     return sum(bool(cell.cpus) for cell in subject.host.cells) > 1
 
 
-def _stop_ksm(subject: AuditSubject, ksm: facts_module.Ksm,
-              ) -> tuple[str, ...]:
+def _stop_ksm(subject: AuditSubject, ksm: Ksm) -> tuple[str, ...]:
     """Write how to stop KSM, and to separate merged pages if they fit."""
     need_mib = _merged_mib(subject, ksm)
-    left = subject.facts.memory.available_mib
+    left = fact.fact(lambda: subject.facts.memory.available_mib)
     has_mib = (-1 if isinstance(left, fact.UnknownFact)
                else sum(left.values()))
     need = (f'merged pages need {need_mib} MiB to be separated, and '
@@ -132,14 +126,14 @@ def _stop_ksm(subject: AuditSubject, ksm: facts_module.Ksm,
     return (*((f'# {need}',) if need_mib else ()), f'echo 2 > {_KSM}')
 
 
-def _merged_mib(subject: AuditSubject, ksm: facts_module.Ksm) -> int:
+def _merged_mib(subject: AuditSubject, ksm: Ksm) -> int:
     if not ksm.pages_sharing:
         return 0
     return -(-ksm.pages_sharing * memory.small_page_kib(subject.host) // 1024)
 
 
 def _ksm(subject: AuditSubject) -> Iterator[Violation]:
-    ksm = unwrap(subject.facts.memory.ksm)
+    ksm = subject.facts.memory.ksm
     if ksm is None:
         return
     stop = _stop_ksm(subject, ksm)
@@ -150,13 +144,13 @@ def _ksm(subject: AuditSubject) -> Iterator[Violation]:
             (*stop, '# as soon as no page is merged',
              'echo 0 > /sys/kernel/mm/ksm/merge_across_nodes'))
     elif ksm.run == 1:
-        yield Violation('KSM runs', 'KSM off', stop, _NOTE)
+        yield Violation('KSM runs', 'KSM off', stop, Severity.NOTE)
     elif ksm.pages_sharing:
         yield Violation(
             f'KSM is off, but {ksm.pages_shared} pages that it merged still '
             f'save {_merged_mib(subject, ksm)} MiB',
-            'no merged pages', stop, _NOTE)
-    if 'ksmtuned' in unwrap(subject.facts.kernel.programs):
+            'no merged pages', stop, Severity.NOTE)
+    if 'ksmtuned' in subject.facts.kernel.programs:
         yield Violation(
             'ksmtuned runs, which starts KSM when memory gets short',
             'neither ksmtuned nor KSM runs',
@@ -166,11 +160,11 @@ def _ksm(subject: AuditSubject) -> Iterator[Violation]:
 
 def _ksm_slab(subject: AuditSubject) -> Iterator[Violation]:
     facts = subject.facts.memory
-    ksm = unwrap(facts.ksm)
+    ksm = facts.ksm
     if ksm is None or not ksm.full_scans:
         return
-    slab_mib = unwrap(facts.slab_unreclaimable_mib)
-    usual_mib = max(LEAK_MIB, unwrap(facts.total_mib) // USUAL_SLAB_SHARE)
+    slab_mib = facts.slab_unreclaimable_mib
+    usual_mib = max(LEAK_MIB, facts.total_mib // USUAL_SLAB_SHARE)
     if slab_mib > usual_mib:
         yield Violation(
             f'{slab_mib} MiB of slab cannot be reclaimed, and KSM has run '
@@ -183,12 +177,11 @@ def has_small_pages(subject: AuditSubject) -> bool:
     plan = subject.plan
     if plan:
         return plan.page_kib == memory.small_page_kib(plan.host)
-    return not any(pool.total for pool in unwrap(
-        subject.facts.memory.huge_pages))
+    return not any(pool.total for pool in subject.facts.memory.huge_pages)
 
 
 def _thp(subject: AuditSubject) -> Iterator[Violation]:
-    choice = unwrap(subject.facts.memory.thp)
+    choice = subject.facts.memory.thp
     if choice is None:
         return
     if choice == 'never' and has_small_pages(subject):
@@ -198,8 +191,7 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
             (f'echo madvise > {_THP}/enabled',
              ('# lasting: transparent_hugepage=madvise on the kernel command '
              'line')), cost=costs.SMALL_PAGES)
-    if choice != 'never' and unwrap(
-            subject.facts.memory.thp_defrag) == 'always':
+    if choice != 'never' and subject.facts.memory.thp_defrag == 'always':
         yield Violation(
             'a page fault waits until memory is compacted (defrag is always)',
             'defrag madvise, or another that does not wait',
@@ -209,11 +201,11 @@ def _thp(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _balancing(subject: AuditSubject) -> Iterator[Violation]:
-    mode = unwrap(subject.facts.memory.numa_balancing)
+    mode = subject.facts.memory.numa_balancing
     if not mode or not mode & _BALANCING or not has_many_cells(subject):
         return
     floats = not subject.profile and isinstance(
-        subject.facts.nova, facts_module.NovaFacts)
+        fact.fact(lambda: subject.nova), NovaFacts)
     if floats and not subject.dedicated:
         return  # Guests that float over all cells need it.
     tiers = mode & _TIERING or not all(
@@ -223,17 +215,17 @@ def _balancing(subject: AuditSubject) -> Iterator[Violation]:
         'only the tiering of memory' if tiers else 'off',
         (f'sysctl kernel.numa_balancing={_TIERING if tiers else 0}',
          '# lasting: the same line in /etc/sysctl.d'),
-        _NOTE if floats and subject.shared else None)
+        Severity.NOTE if floats and subject.shared else None)
 
 
 def _numad(subject: AuditSubject) -> Iterator[Violation]:
-    if 'numad' in unwrap(subject.facts.kernel.programs):
+    if 'numad' in subject.facts.kernel.programs:
         yield Violation('numad runs', 'it does not run',
                         ('systemctl disable --now numad',))
 
 
 def _swap(subject: AuditSubject) -> Iterator[Violation]:
-    used_mib = unwrap(subject.facts.memory.swap_used_mib)
+    used_mib = subject.facts.memory.swap_used_mib
     if used_mib > MAX_SWAP_USED_MIB:
         yield Violation(
             f'{used_mib} MiB are swapped out',
@@ -243,8 +235,8 @@ def _swap(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _swappiness(subject: AuditSubject) -> Iterator[Violation]:
-    value = unwrap(subject.facts.memory.swappiness)
-    if unwrap(subject.facts.memory.swap_total_mib) and value > MAX_SWAPPINESS:
+    value = subject.facts.memory.swappiness
+    if subject.facts.memory.swap_total_mib and value > MAX_SWAPPINESS:
         yield Violation(
             f'vm.swappiness is {value}, and there is swap space',
             f'at most {MAX_SWAPPINESS}',
@@ -253,7 +245,7 @@ def _swappiness(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _left(subject: AuditSubject) -> Iterator[Violation]:
-    available = unwrap(subject.facts.memory.available_mib)
+    available = subject.facts.memory.available_mib
     profile = subject.profile or profiles.DEFAULT
     for cell in subject.host.cells:
         least = memory.reserve_mib(profile, cell) // 2
@@ -267,55 +259,55 @@ def _left(subject: AuditSubject) -> Iterator[Violation]:
 
 
 RULES = (
-    Rule('huge-pages', _ERROR,
+    Rule('huge-pages', Severity.ERROR,
          'With a profile: each cell has as many huge pages as its flavors '
          'need (a warning if it has more).',
          'Nova refuses guests that find no pages, and pages that no guest '
          'can use are lost to the host', ('Nova-Hugepages',), _as_needed),
-    Rule('huge-pages-even', _WARNING,
+    Rule('huge-pages-even', Severity.WARNING,
          'Without a profile: there are huge pages, and cells with as many '
          f'CPUs have as many of them (within {UNEVEN_PERCENT} %).',
          'guests are sized for equal cells; pages of 1 GB were uneven over '
          'the cells when memory was nearly full',
          ('CERN-HEPiX-2015', 'VMware-Memory-2010', 'Linux-Hugetlb'),
          _even),
-    Rule('ksm', _WARNING,
+    Rule('ksm', Severity.WARNING,
          'KSM is off; a note if it runs but merges only within a cell, or if '
          'pages are still merged.',
          'KSM takes CPU time and memory from guests that hardly share pages, '
          'and a page that is merged across cells is far from one of its '
          'guests', ('CERN-HEPiX-2015', 'Linux-Ksm'), _ksm),
-    Rule('ksm-slab', _WARNING,
+    Rule('ksm-slab', Severity.WARNING,
          'Where KSM has run, the slab that cannot be reclaimed is at most '
          f'{LEAK_MIB} MiB, or 1/{USUAL_SLAB_SHARE} of the memory.',
          'KSM leaked more than 1 GB of slab, which remained when it was '
          'switched off', ('CERN-HEPiX-2015',), _ksm_slab),
-    Rule('thp', _WARNING,
+    Rule('thp', Severity.WARNING,
          'Transparent huge pages are on where guests have normal pages, and '
          'no page fault waits for compaction.',
          'the TLB has no room for many small pages, and a guest waits while '
          'its host compacts memory',
          ('VMware-Memory-2010', 'Linux-Thp'), _thp),
-    Rule('numa-balancing', _WARNING,
+    Rule('numa-balancing', Severity.WARNING,
          'Automatic NUMA balancing is off on a host with several cells, but '
          'for the tiering of memory; without a profile, a note if there are '
          'shared CPUs, and nothing if all are.',
          'it repeatedly unmaps memory of guests to see who uses it, although '
          'guests that are bound to cells already have their memory there',
          ('Linux-Kernel', 'Tuned-Partitioning'), _balancing),
-    Rule('numad', _WARNING, 'numad does not run.',
+    Rule('numad', Severity.WARNING, 'numad does not run.',
          'it moves processes and memory against the placement of Nova',
          ('Nova-Cpus',), _numad),
-    Rule('swap', _WARNING,
+    Rule('swap', Severity.WARNING,
          f'No more than {MAX_SWAP_USED_MIB} MiB are swapped out.',
          'a host that kept 2 GB on paper had only 672 MiB left, and swapped',
          ('CERN-HEPiX-2015',), _swap),
-    Rule('swappiness', _WARNING,
+    Rule('swappiness', Severity.WARNING,
          f'``vm.swappiness`` is at most {MAX_SWAPPINESS} where there is swap '
          'space.',
          'the kernel otherwise swaps emulators out to keep a larger page '
          'cache', ('Tuned-Partitioning', 'Linux-Vm'), _swappiness),
-    Rule('host-memory', _WARNING,
+    Rule('host-memory', Severity.WARNING,
          'Each cell has half of what a host keeps (2048 MiB, or an eighth of '
          'the cell, or ``host_reserve_mib_per_cell``) really left.',
          'a host that kept 2 GB on paper had only 672 MiB left, and swapped',

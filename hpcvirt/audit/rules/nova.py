@@ -6,15 +6,10 @@ import re
 from collections.abc import Iterator
 
 from hpcvirt import words
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
-
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
 
 _PACK = 'packing_host_numa_cells_allocation_strategy'
 
@@ -31,13 +26,13 @@ def _found(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'no configuration of nova-compute was found',
             'one in /etc/nova, or where kolla-ansible, RHOSO, TripleO or '
-            'DevStack have it', (), finding.Severity.UNKNOWN)
+            'DevStack have it', (), Severity.UNKNOWN)
         return
     for path in subject.nova.unreadable:
         yield Violation(
             f'the user nova cannot read {path}',
             'a file that it can read, in folders that it can enter',
-            (f'# namei -l {path}',), _ERROR)
+            (f'# namei -l {path}',), Severity.ERROR)
 
 
 def _reserved_memory(subject: AuditSubject) -> Iterator[Violation]:
@@ -47,7 +42,8 @@ def _reserved_memory(subject: AuditSubject) -> Iterator[Violation]:
     text = nova.get('DEFAULT', 'reserved_host_memory_mb', DEFAULT_RESERVE)
     if not text.isdigit():
         yield Violation(f'reserved_host_memory_mb is {text!r}',
-                        'a whole number', ('# correct nova.conf',), _ERROR)
+                        'a whole number', ('# correct nova.conf',),
+                        Severity.ERROR)
         return
     reserved = int(text)
     if plan:
@@ -59,11 +55,11 @@ def _reserved_memory(subject: AuditSubject) -> Iterator[Violation]:
             yield Violation(
                 f'reserved_host_memory_mb is {reserved}', str(wanted),
                 _memory_lines(wanted),
-                _ERROR if reserved > wanted else _WARNING)
+                Severity.ERROR if reserved > wanted else Severity.WARNING)
         return
     huge_mib = sum(pool.total * pool.size_kib // 1024
-                   for pool in unwrap(subject.facts.memory.huge_pages))
-    total_mib = unwrap(subject.facts.memory.total_mib)
+                   for pool in subject.facts.memory.huge_pages)
+    total_mib = subject.facts.memory.total_mib
     least = MIN_RESERVE_MIB
     if reserved < least:
         yield Violation(
@@ -125,7 +121,7 @@ def _reserved_pages(subject: AuditSubject) -> Iterator[Violation]:
             'reserved_huge_pages is ' + (_pages_words(given) or 'not set'),
             _pages_words(wanted) or 'not set',
             ('# nova.conf', '[DEFAULT]', *lines) if lines else
-            ('# remove reserved_huge_pages from nova.conf',), _WARNING)
+            ('# remove reserved_huge_pages from nova.conf',), Severity.WARNING)
 
 
 def _pages_words(pages: dict[tuple[int, int], int]) -> str:
@@ -134,8 +130,7 @@ def _pages_words(pages: dict[tuple[int, int], int]) -> str:
 
 
 def _packing(subject: AuditSubject) -> Iterator[Violation]:
-    nova = subject.nova
-    if nova is None:
+    if (nova := subject.nova) is None:
         return
     packs = nova.is_true('compute', _PACK)
     if subject.profile and packs != subject.profile.pack_cells:
@@ -148,12 +143,11 @@ def _packing(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'{_PACK} is true', 'the same in nova-scheduler, which an audit '
             'of this host cannot see',
-            ('# compare nova.conf of nova-scheduler',), _NOTE)
+            ('# compare nova.conf of nova-scheduler',), Severity.NOTE)
 
 
 def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
-    nova = subject.nova
-    if nova is None:
+    if (nova := subject.nova) is None:
         return
     kind = nova.get('libvirt', 'virt_type', 'kvm')
     mode = nova.get('libvirt', 'cpu_mode', 'host-model').lower()
@@ -161,7 +155,7 @@ def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
     if kind not in ('kvm', 'parallels', 'lxc'):
         yield Violation(f'[libvirt]virt_type is {kind}', 'kvm',
                         ('# nova.conf', '[libvirt]', 'virt_type = kvm'),
-                        _ERROR)
+                        Severity.ERROR)
     if mode == 'none':
         yield Violation(
             '[libvirt]cpu_mode is none: guests get the default model of QEMU',
@@ -171,11 +165,12 @@ def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'[libvirt]cpu_mode is custom ({models})',
             'host-passthrough, unless guests migrate between different '
-            'processors', change, _NOTE)
+            'processors', change, Severity.NOTE)
     elif mode == 'host-model':
         yield Violation(
             '[libvirt]cpu_mode is host-model', 'host-passthrough, unless '
-            'guests migrate between different processors', change, _NOTE)
+            'guests migrate between different processors', change,
+            Severity.NOTE)
 
 
 def _filters(subject: AuditSubject) -> Iterator[Violation]:
@@ -210,57 +205,57 @@ def _live_migration(subject: AuditSubject) -> Iterator[Violation]:
              'QEMU before 10.1 refuses'), 'parallel_connections = 1', None),
             (copies_later and any(
                 pool.total and pool.size_kib > _MAX_POST_COPY_KIB
-                for pool in unwrap(subject.facts.memory.huge_pages)),
+                for pool in subject.facts.memory.huge_pages),
              'post-copy, and there are pages of 1 GiB',
-             'permit_post_copy = false', _NOTE),
+             'permit_post_copy = false', Severity.NOTE),
             (not copies_later and nova.is_true(
                 'libvirt', f'{prefix}permit_auto_converge'),
              'a slow live migration slows the CPUs of the guest down',
-             'permit_auto_converge = false', _NOTE),
+             'permit_auto_converge = false', Severity.NOTE),
             (not copies_later and nova.get(
                 'libvirt', f'{prefix}timeout_action') == 'force_complete',
              'a slow live migration pauses the guest',
-             'timeout_action = abort', _NOTE)):
+             'timeout_action = abort', Severity.NOTE)):
         if is_bad:
             yield Violation(found, f'{prefix}{good}', (
                 '# nova.conf', '[libvirt]', f'{prefix}{good}'), severity)
 
 
 RULES = (
-    Rule('nova-conf', finding.Severity.UNKNOWN,
+    Rule('nova-conf', Severity.UNKNOWN,
          'The configuration of nova-compute can be found; an error if nova '
          'cannot read it.',
          'without it the CPU sets of guests are not known',
          ('Nova-Options',), _found),
-    Rule('nova-memory', _WARNING,
+    Rule('nova-memory', Severity.WARNING,
          '``reserved_host_memory_mb`` is that of the plan (an error if it is '
          f'more); without a profile, at least {MIN_RESERVE_MIB} MiB and no '
          'more than huge pages leave.',
          'Placement otherwise offers memory that the host needs, or less '
          'than the flavors fill', ('CERN-HEPiX-2015', 'Nova-Options'),
          _reserved_memory),
-    Rule('nova-reserved-pages', _ERROR,
+    Rule('nova-reserved-pages', Severity.ERROR,
          '``reserved_huge_pages`` keeps no more pages than there are; with a '
          'profile, those of the plan (a warning).',
          'Nova otherwise offers no pages of a cell, or those of the host',
          ('Nova-Hugepages',), _reserved_pages),
-    Rule('nova-packing', _WARNING,
+    Rule('nova-packing', Severity.WARNING,
          f'``{_PACK}`` is that of the profile; a note if it is on, because '
          'nova-scheduler must have the same.',
          'the claim of the compute host otherwise takes other cells than the '
          'scheduler has checked', ('Nova-Options',), _packing),
-    Rule('cpu-mode', _WARNING,
+    Rule('cpu-mode', Severity.WARNING,
          'Guests are run by KVM (an error if not), and see the processor of '
          'the host; a note if only its model.',
          'a guest without KVM is emulated, and one that does not see AVX-512 '
          'or the caches computes slower',
          ('Nova-Options', 'Nova-Cpus'), _cpu_mode),
-    Rule('nova-filters', _WARNING,
+    Rule('nova-filters', Severity.WARNING,
          'Where this host has ``enabled_filters``, they are those that guests '
          'with dedicated CPUs and with devices need.',
          'the scheduler otherwise chooses hosts that nova-compute refuses',
          ('Nova-Options', 'Nova-Cpus', 'Nova-Devices'), _filters),
-    Rule('live-migration', _WARNING,
+    Rule('live-migration', Severity.WARNING,
          'Post-copy is not used with several connections; notes on post-copy '
          'with pages of 1 GiB, auto-converge and ``force_complete``.',
          'a job waits for the guest that is slowed down, paused or waits for '

@@ -5,18 +5,13 @@
 from collections.abc import Iterator
 
 from hpcvirt import exception
-from hpcvirt.audit import finding
-from hpcvirt.audit.fact import unwrap
+from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
-
-_ERROR = finding.Severity.ERROR
-_WARNING = finding.Severity.WARNING
-_NOTE = finding.Severity.NOTE
 
 _DEDICATED = 'cpu_dedicated_set'
 _SHARED = 'cpu_shared_set'
@@ -28,8 +23,7 @@ def _assignment(name: str, cpus: frozenset[int]) -> tuple[str, ...]:
 
 def _valid(subject: AuditSubject) -> Iterator[Violation]:
     """Find values with which nova-compute refuses to start."""
-    nova = subject.nova
-    if nova is None:
+    if (nova := subject.nova) is None:
         return
     sets = {}
     for name in (_DEDICATED, _SHARED):
@@ -72,7 +66,7 @@ def _set(subject: AuditSubject) -> Iterator[Violation]:
             'cpu_dedicated_set is not set', 'the CPUs of guests',
             _assignment(_DEDICATED, cpus) if cpus else
             ('# hpcvirt host audit --profile default says which',),
-            _NOTE if _serves_shared_guests(subject) else None)
+            Severity.NOTE if _serves_shared_guests(subject) else None)
 
 
 def _serves_shared_guests(subject: AuditSubject) -> bool:
@@ -80,8 +74,7 @@ def _serves_shared_guests(subject: AuditSubject) -> bool:
     if subject.profile:
         return False
     kernel = subject.facts.kernel
-    return bool(subject.shared) or not (
-        unwrap(kernel.isolated) | unwrap(kernel.nohz_full))
+    return bool(subject.shared) or not kernel.isolated | kernel.nohz_full
 
 
 def _as_planned(subject: AuditSubject) -> Iterator[Violation]:
@@ -90,7 +83,8 @@ def _as_planned(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'Nova has taken the dedicated {cpu_words(subject.parked)} '
             'offline, so that the host is judged without the profile',
-            'an audit with --profile while all CPUs are online', (), _NOTE)
+            'an audit with --profile while all CPUs are online', (),
+            Severity.NOTE)
     if plan is None or nova is None:
         return
     for name, wanted in ((_DEDICATED, plan.settings.dedicated),
@@ -105,7 +99,7 @@ def _as_planned(subject: AuditSubject) -> Iterator[Violation]:
             cpuset.render(wanted) if wanted else 'not set',
             _assignment(name, wanted) if wanted else
             (f'# remove {name} from nova.conf',),
-            _ERROR if name == _DEDICATED else _WARNING)
+            Severity.ERROR if name == _DEDICATED else Severity.WARNING)
 
 
 def _siblings(subject: AuditSubject) -> Iterator[Violation]:
@@ -151,7 +145,8 @@ def _cells(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             f'no shared CPU on cell {cpuset.render(without)}',
             'shared CPUs on each cell',
-            ('# hpcvirt host audit --profile default says which',), _NOTE)
+            ('# hpcvirt host audit --profile default says which',),
+            Severity.NOTE)
 
 
 def _host(subject: AuditSubject) -> Iterator[Violation]:
@@ -193,44 +188,44 @@ def _migration(subject: AuditSubject) -> Iterator[Violation]:
 
 
 RULES = (
-    Rule('nova-cpu-sets', _ERROR,
+    Rule('nova-cpu-sets', Severity.ERROR,
          'nova-compute accepts its CPU sets: they are lists of CPUs that are '
          'online, without overlap, and without ``vcpu_pin_set``.',
          'nova-compute does not start, or refuses every guest',
          ('Nova-Options',), _valid),
-    Rule('nova-dedicated', _ERROR,
+    Rule('nova-dedicated', Severity.ERROR,
          '``cpu_dedicated_set`` is set; a note on a host for guests that '
          'share CPUs: there is no profile, and ``cpu_shared_set`` is set or '
          'the kernel keeps no CPU free.',
          'without it no guest can have CPUs of its own',
          ('Nova-Cpus',), _set),
-    Rule('nova-planned-cpus', _ERROR,
+    Rule('nova-planned-cpus', Severity.ERROR,
          'With a profile: the CPU sets are those of the plan (a warning for '
          '``cpu_shared_set``). A note if Nova has taken CPUs offline, and '
          'there is no plan.',
          'the flavors are sized for these CPUs', ('Nova-Cpus',),
          _as_planned),
-    Rule('nova-siblings', _WARNING,
+    Rule('nova-siblings', Severity.WARNING,
          'Without a profile: all threads of a core are in one set.',
          'what runs on a sibling takes half of the core of a guest, and Nova '
          'gives guests only whole cores', ('Nova-Cpus',),
          _siblings),
-    Rule('nova-cells', _WARNING,
+    Rule('nova-cells', Severity.WARNING,
          'Without a profile: equal cells give guests the same number of CPUs; '
          'a note if a cell has no shared CPU.',
          'a guest that spans cells needs the same number of CPUs in each',
          ('LBNL-Partitioning', 'Nova-Cpus'), _cells),
-    Rule('host-cpus', _WARNING,
+    Rule('host-cpus', Severity.WARNING,
          'Without a profile: each cell has a CPU for the host.',
          'the host and its interrupts otherwise run on the CPUs of guests',
          ('CERN-HEPiX-2015',), _host),
-    Rule('emulator-threads', _WARNING,
+    Rule('emulator-threads', Severity.WARNING,
          'Without a profile: there are shared CPUs for emulator threads and '
          'IOThreads.',
          'since Nova 2026.1 each guest has an IOThread, which runs where its '
          'emulator threads run', ('Nova-Gazpacho', 'Nova-Cpus'),
          _emulators),
-    Rule('migration-cores', _WARNING,
+    Rule('migration-cores', Severity.WARNING,
          'There is a core that is not dedicated for each of '
          '``live_migration_parallel_connections``.',
          'each connection can keep one core busy, above all with TLS',

@@ -95,7 +95,10 @@ def _serve(args: argparse.Namespace) -> None:
     def read() -> Sequence[metrics.Family]:
         return [*metrics.families(*_count(args))]
 
-    exporter.serve(read, exporter.address(args.serve), args.max_age)
+    where = exporter.address(args.serve)
+    with (command.sigterm_event() as stop, exporter.run_server(
+            exporter.FleetCollector(read, args.max_age), where)):
+        stop.wait()
 
 
 def _count(args: argparse.Namespace,

@@ -9,6 +9,7 @@ served until a reading succeeds, since outdated figures would mislead.
 
 import contextlib
 import ipaddress
+import re
 import signal
 import socket
 import socketserver
@@ -26,7 +27,6 @@ from prometheus_client import core
 from prometheus_client import registry
 
 from hpcvirt import exception
-from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
 
@@ -36,14 +36,15 @@ REQUEST_S = 5.0
 
 HOST, PORT = '127.0.0.1', 9834
 
-#: The type of a function that reads the fleet.
-Read = Callable[[], Sequence[metrics.Family]]
+#: An address of IPv6 or a host, and a port.
+_ADDRESS = re.compile(r'(?:\[(.+)\]|([^][:]*))(?::([0-9]{0,5}))?')
 
 
 class FleetCollector(registry.Collector):
     """A collector that reads the fleet at a scrape."""
 
-    def __init__(self, read: Read, max_age_s: float,
+    def __init__(self, read: Callable[[], Sequence[metrics.Family]],
+                 max_age_s: float,
                  clock: Callable[[], float] = time.monotonic) -> None:
         """Read the fleet for the first time.
 
@@ -117,36 +118,22 @@ def metric(family: metrics.Family) -> core.Metric:
     return found
 
 
-def address(words: str) -> tuple[str, int]:
+def address(words: str, usual_port: int = PORT) -> tuple[str, int]:
     """Parse an address: a host, a port, or both.
 
+    :param usual_port: the port of an address without one
     :raises InvalidInput: if it has another form
     """
-    host, colon, port = words.rpartition(':')
-    if words.isdecimal():
-        host, port = '', words
-    elif not colon or _is_ipv6(words) or words.endswith(']'):
-        host, port = words, ''
-    if host.startswith('[') and host.endswith(']'):
-        host = host[1:-1]
-        if not _is_ipv6(host):
-            raise _no_address(words)
-    elif ':' in host and not _is_ipv6(words):
-        raise _no_address(words)
-    if port and not (port.isdecimal() and port.isascii()
-                     and int(port) < 65536):
-        raise _no_address(words)
-    return host or HOST, int(port) if port else PORT
-
-
-def serve(read: Read, where: tuple[str, int], max_age_s: float) -> None:
-    """Serve the fleet until SIGTERM.
-
-    :raises InvalidInput: for an invalid address, file or argument
-    """
-    with (command.sigterm_event() as stop,
-          run_server(FleetCollector(read, max_age_s), where)):
-        stop.wait()
+    match = _ADDRESS.fullmatch(
+        f':{words}' if words.isdecimal()
+        else f'[{words}]' if _is_ipv6(words) else words)
+    bracketed, host, port = match.groups() if match else ('', '', '')
+    if (match is None or (bracketed and not _is_ipv6(bracketed))
+            or int(port or 0) > 65535):
+        raise exception.InvalidInput(
+            '--serve', f'{words[:64]!r} is not an address such as '
+            f'{HOST}:{usual_port} or [::1]:{usual_port}')
+    return bracketed or host or HOST, int(port or usual_port)
 
 
 @contextlib.contextmanager
@@ -258,9 +245,3 @@ def _is_ipv6(words: str) -> bool:
 
 def _shown(host: str, port: int) -> str:
     return f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
-
-
-def _no_address(words: str) -> exception.InvalidInput:
-    return exception.InvalidInput(
-        '--serve', f'{words[:64]!r} is not an address such as {HOST}:{PORT} '
-        f'or [::1]:{PORT}')

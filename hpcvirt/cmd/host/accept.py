@@ -105,23 +105,17 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
                             'must not exist yet')
         targets.add_instances(parser)
 
-    def answer(self, parsed_args: argparse.Namespace,
-               ) -> command.CommandResult:
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Print the steps, and with --apply take them."""
         # The client libraries take half a second to load.
         with extras.bench():
             from hpcvirt.acceptance import records
             from hpcvirt.cloud import accepted_host
-            from hpcvirt.cloud import placement
-            from hpcvirt.cloud import session
-        args = parsed_args
         records.check_host(args.host)
         asked, wanted, own_bounds = _read(args)
-        nova = cloud_arguments.connect(args)
         host = accepted_host.find(
-            nova, placement.PlacementClient(session.placement(args.os_cloud)),
-            args.host, [part.flavor for part in asked.parts], args.image,
-            args.network)
+            cloud_arguments.connect_quarantine(args), args.host,
+            [part.flavor for part in asked.parts], args.image, args.network)
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(
                 _steps(args, asked, host.left())))
@@ -236,8 +230,7 @@ def _command(args: argparse.Namespace) -> str:
 def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
            left: tuple[str, ...]) -> list[str]:
     """List the steps."""
-    lines = [f'An interrupted acceptance left {what}'
-             for what in left]
+    lines = [f'An interrupted acceptance left {what}' for what in left]
     lines.append(f'Hold {args.host} in quarantine')
     lines += [
         f'Start {part.instances} x {part.flavor} on {args.host}; run '

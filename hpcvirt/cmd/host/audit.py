@@ -61,23 +61,26 @@ class AuditHost(command.Report):
         from hpcvirt.audit.reading import host
         profile = (None if args.profile is None
                    else hosts.read_profile(args.profile))
-        facts = []
+        results = []
+        described = []
         names: dict[str, str] = {}
         for path in args.root:
             with capture.open_root(path) as root:
-                facts.append(host.read(root))
-            if names.setdefault(facts[-1].name, path) != path:
-                raise exception.InvalidInput(
-                    path, f'is of {facts[-1].name}, as is '
-                    f'{names[facts[-1].name]}')
-        results = [audit.audit(item, profile) for item in facts]
+                facts = host.read(root)
+                other = names.setdefault(facts.name, path)
+                if other != path:
+                    raise exception.InvalidInput(
+                        path, f'is of {facts.name}, as is {other}')
+                results.append(audit.audit(facts, profile))
+                if len(args.root) > 1:
+                    described.append(summary.describe(facts))
         hosts.warn(tuple(dict.fromkeys(
             item for result in results for item in result.warnings)))
-        document = (summary.make_document(results, facts) if len(facts) > 1
+        document = (summary.make_document(results, described) if described
                     else report.make_document(results[0]))
         return command.CommandResult(
             document,
-            (lambda: summary.text(document)) if len(facts) > 1 else
+            (lambda: summary.text(document)) if described else
             lambda: report.text(results[0], terminal.width()),
             status=int(not document['clean']),
             others={'nhc': lambda: ''.join(
@@ -120,10 +123,8 @@ def read_findings(path: str) -> tuple[finding.Finding, ...]:
     plain = serialization.json_value(
         input_file.content(path, _MAX_BYTES), where)
     serialization.require_version(plain, _SCHEMA_VERSION, where)
-    found = plain.get('findings') if isinstance(plain, dict) else None
-    if not isinstance(found, list) or 'checked' not in plain:
+    if not {'findings', 'checked'} <= plain.keys():
         raise exception.InvalidInput(
             where, 'is not the output of "hpcvirt host audit --format json"')
-    return tuple(serialization.load(
-        finding.Finding, item, f'{where}: finding {number}')
-        for number, item in enumerate(found, 1))
+    return serialization.load(tuple[finding.Finding, ...], plain['findings'],
+                              f'{where}: findings')

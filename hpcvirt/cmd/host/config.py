@@ -6,10 +6,7 @@ import argparse
 import collections
 import pathlib
 import re
-import shlex
-import sys
 from collections.abc import Iterable
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -22,7 +19,6 @@ from hpcvirt.deployment import host_files
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import site_variables
 from hpcvirt.deployment import steps as step_model
-from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
@@ -83,15 +79,12 @@ class ConfigureHosts(command.Command):
         _check_hosts(plan)
         one = (args.deployer == 'files' and len(plan.hosts) == 1
                and args.write is None)
-        if args.root is not None and not one:
-            raise exception.InvalidInput(
-                '--root', 'is for one host, with --deployer files and '
-                'without --write')
-        if args.replace and not one:
-            raise exception.InvalidInput(
-                '--replace', 'is for one host, with --deployer files and '
-                'without --write')
-        write = formats.FORMATS[args.deployer]
+        for option, given in (('--root', args.root is not None),
+                              ('--replace', args.replace)):
+            if given and not one:
+                raise exception.InvalidInput(
+                    option, 'is for one host, with --deployer files and '
+                    'without --write')
         if args.write is not None:
             _write(args.write, args.deployer, plan, args.apply)
         elif one:
@@ -102,7 +95,8 @@ class ConfigureHosts(command.Command):
                 '--apply', 'changes one host, with --deployer files; give one '
                 'host, or a folder with --write')
         else:
-            _print(step_model.compare(write(plan), {}))
+            _print(step_model.compare(formats.FORMATS[args.deployer](plan),
+                                      {}))
         hosts.warn(plan.warnings)
         return 0
 
@@ -145,76 +139,44 @@ def _check_target(root: pathlib.Path, planned: plans.PlannedHost) -> None:
 def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
           replace: bool) -> None:
     """Compare the files of a host with what it has, and perhaps change it."""
+    (planned,) = plan.hosts
     if not root.is_dir():
         raise exception.InvalidInput(str(root), 'is not a folder')
     if apply:
-        _check_target(root, plan.hosts[0])
-    files = host_files.files(plan.hosts[0], plan)
+        _check_target(root, planned)
+    files = host_files.files(planned, plan)
     present = disk.read_present(
         root, {*(file.path for file in files), *host_files.OPTIONAL})
-    state = kernel_settings.make_state(plan.hosts[0])
-    grubby = (root / site_settings.GRUBBY).exists()
-    site, unread = disk.read_matching(root, [
-        *step_model.NOVA, *(f'{item.folder}/{item.names}' for item
-                            in site_settings.list_site_files(state, grubby))])
-    conflicts = [item for item in site_settings.find_conflicts(
-        state, {**site, **present}, grubby) if item.path not in present]
-    _name(conflicts, root, apply and not replace)
-    found = [*step_model.compare(files, present),
-             *(_edit(conflicts, site) if replace else ())]
-    nova = {path: text for path, text in site.items()
-            if path.startswith('etc/nova/') and path != files[0].path}
-    warnings = [*step_model.conflicts(files[0].text, nova),
-                *map(_UNREAD.format, unread)]
-    if not apply:
-        _print(found)
-        _report(found, root, 'to write')
-    else:
-        kept = disk.write(root, found, _HOST_BACKUPS)
-        _report(found, root, 'written')
-        _to_do(found, kept, _grubby(state, conflicts, present)
-               if grubby else None)
-    for line in warnings:
-        print(f'Warning: {line}')
-
-
-def _name(conflicts: Sequence[site_settings.Conflict], place: pathlib.Path,
-          refuse: bool) -> None:
-    """Print each conflict.
-
-    :param refuse: whether the host is left alone if there is one
-    :raises InvalidInput: if it is
-    """
-    # Several files of hpcvirt may conflict with the same setting.
-    different = {(item.path, item.found): item for item in reversed(conflicts)}
-    for conflict in reversed(different.values()):
-        print(f'Conflict: {conflict.words}')
-    if different and refuse:
-        raise exception.InvalidInput(
-            str(place), f'has {len(different)} settings that conflict, and is '
-            'left alone; remove them, or give --replace')
-
-
-def _edit(conflicts: Iterable[site_settings.Conflict],
-          site: Mapping[str, str]) -> list[step_model.FileChange]:
-    """Remove what conflicts from the files of the site."""
-    files = {item.replaced.path: item.replaced for item in conflicts
-             if item.replaced}
-    return [step_model.FileChange(file, site[path],
-                                  step_model.FileStatus.CHANGED)
-            for path, file in files.items()]
-
-
-def _grubby(state: kernel_settings.KernelSettings,
-            conflicts: Iterable[site_settings.Conflict],
-            present: Mapping[str, str]) -> str:
-    """Write the command for hosts whose boot loader is set by grubby."""
-    wanted = host_files.command_line(state)
-    former = site_settings.former_parameters(
+    state = kernel_settings.make_state(planned)
+    former = (site_settings.former_parameters(
         present.get(host_files.COMMAND_LINE, ''))
-    removed = [word for word in former if word not in wanted.split()]
-    return shlex.join(site_settings.write_grubby(wanted, removed + [
-        item.found for item in conflicts if item.replaced is None]))
+        if (root / site_settings.GRUBBY).exists() else None)
+    rules = site_settings.list_site_files(state, former is not None)
+    found, unread = disk.read_matching(
+        root, [*step_model.NOVA, *(item.path for item in rules)])
+    site = {path: text for path, text in found.items() if path not in present}
+    conflicts = site_settings.find_conflicts(state, site, former)
+    for conflict in conflicts:
+        print(f'Conflict: {conflict.words}')
+    if conflicts and apply and not replace:
+        raise exception.InvalidInput(
+            str(root), f'has {len(conflicts)} settings that conflict, and is '
+            'left alone; remove them, or give --replace')
+    steps = [*step_model.compare(files, present), *(
+        site_settings.remove(conflicts, site) if replace else ())]
+    if not apply:
+        _print(steps)
+        _report(steps, root, 'to write')
+    else:
+        kept = disk.write(root, steps, _HOST_BACKUPS)
+        _report(steps, root, 'written', kept)
+        _to_do(steps, 'update-grub' if former is None else
+               site_settings.write_grubby(host_files.command_line(state),
+                                          former, conflicts))
+    for line in (*step_model.conflicts(files[0].text, {
+            path: text for path, text in site.items()
+            if path.startswith('etc/nova/')}), *map(_UNREAD.format, unread)):
+        print(f'Warning: {line}')
 
 
 def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
@@ -236,52 +198,51 @@ def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
                 '--apply to replace it and keep a copy')
     folder.mkdir(parents=True, exist_ok=True)
     kept = disk.write(folder, found, _FOLDER_BACKUPS)
-    _report(found, folder, 'written')
-    if kept is not None:
-        print(f'Copies of the former files: {kept}')
+    _report(found, folder, 'written', kept)
     site, unread = disk.read_matching(folder, site_variables.FOLDERS[deployer])
-    for line in dict.fromkeys([*map(_UNREAD.format, unread),
-                               *site_variables.find(
-            [step.file for step in found],
-            {path: text for path, text in site.items()
-             if not text.startswith(tree.MARK)},
-            [planned.name for planned in plan.hosts])]):
+    warnings = site_variables.find([step.file for step in found], site,
+                                   [planned.name for planned in plan.hosts])
+    for line in dict.fromkeys((*map(_UNREAD.format, unread), *warnings)):
         print(f'Warning: {line}')
 
 
-def _print(found: Iterable[step_model.FileChange]) -> None:
-    for step in found:
+def _print(steps: Iterable[step_model.FileChange]) -> None:
+    for step in steps:
         print(f'==> {step.file.path} ({step.change})')
         if step.change is step_model.FileStatus.NEW:
-            sys.stdout.write(step.file.text)
-            print()
+            print(step.file.text)
         elif step.change is not step_model.FileStatus.SAME:
-            for line in step.difference():
-                print(line)
-            print()
+            print(*step.difference(), '', sep='\n')
 
 
-def _report(found: Sequence[step_model.FileChange], root: pathlib.Path,
-            done: str) -> None:
-    changed = [step for step in found
-               if step.change is not step_model.FileStatus.SAME]
-    if not changed:
-        print(f'{len(found)} files in {root}: nothing to change')
-        return
-    counts = collections.Counter(step.change for step in found)
-    words = ', '.join(f'{counts[change]} {change}'
-                      for change in step_model.FileStatus if counts[change])
-    print(f'{len(changed)} of {len(found)} files {done} in {root}: {words}')
+def _report(steps: Sequence[step_model.FileChange], root: pathlib.Path,
+            done: str, kept: pathlib.Path | None = None) -> None:
+    """Print how many files change.
 
-
-def _to_do(found: Iterable[step_model.FileChange],
-           kept: pathlib.Path | None, grubby: str | None) -> None:
+    :param kept: the folder with copies of those that were there
+    """
+    counts = collections.Counter(step.change for step in steps)
+    changed = len(steps) - counts[step_model.FileStatus.SAME]
+    if changed:
+        words = ', '.join(f'{counts[change]} {change}'
+                          for change in step_model.FileStatus
+                          if counts[change])
+        print(f'{changed} of {len(steps)} files {done} in {root}: {words}')
+    else:
+        print(f'{len(steps)} files in {root}: nothing to change')
     if kept is not None:
         print(f'Copies of the former files: {kept}')
+
+
+def _to_do(steps: Iterable[step_model.FileChange], update_grub: str) -> None:
+    """Print what makes the changed files effective.
+
+    :param update_grub: the command that sets the kernel command line
+    """
     to_do = dict.fromkeys(
-        words for step in found for words in step.file.activate
+        words for step in steps for words in step.file.activate
         if step.change is not step_model.FileStatus.SAME)
     if to_do:
         print('To make them effective:')
     for words in sorted(to_do, key=lambda word: word == 'reboot'):
-        print(f'  {grubby if grubby and words == "update-grub" else words}')
+        print(f'  {update_grub if words == "update-grub" else words}')

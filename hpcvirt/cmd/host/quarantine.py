@@ -2,15 +2,13 @@
 
 """``hpcvirt host quarantine`` and ``release``: keep new instances away."""
 
-import abc
 import argparse
 import contextlib
 import datetime
 import getpass
 import socket
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterable
 
 from hpcvirt import exception
 from hpcvirt import printable
@@ -31,7 +29,7 @@ _MAX_CHARACTERS = 150
 
 
 class _HostCommand(command.Command):
-    """A command that shows the quarantine of a host, and changes it."""
+    """Changes the quarantine of a host by one holder; no reason ends it."""
 
     epilog = _EPILOG
 
@@ -40,28 +38,29 @@ class _HostCommand(command.Command):
                             '"openstack compute service list" names it')
         cloud_arguments.add_apply(parser)
 
-    @abc.abstractmethod
-    def plan(self, args: argparse.Namespace,
-             holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
-             ) -> tuple[list[str], Callable[[Any], None]]:
-        """Plan the change.
-
-        :param holds: the holds that are on the host now
-        :param is_marked: whether the host has the trait, None if unknown
-        :returns: the steps, and a function that takes them, given the
-            Quarantine of a cloud
-        """
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
+    def take_action(self, args: argparse.Namespace) -> None:
         """Print the state and the steps, and with --apply take them."""
-        args = parsed_args
         cloud = cloud_arguments.connect_quarantine(args)
         is_marked = None
         holds = cloud.holds(args.host)
         # Without Placement, the trait is unknown, but Nova can be changed.
         with contextlib.suppress(exception.Unreachable):
             is_marked = cloud.is_marked(args.host)
-        steps, change = self.plan(args, holds, is_marked)
+        own = [hold for hold in holds if hold.holder == args.holder]
+        aggregate = quarantine.aggregate_name(args.holder)
+        steps = []
+        if args.reason is None:
+            if own:
+                steps.append(f'remove the host from the aggregate {aggregate}')
+            if is_marked is not False and len(own) == len(holds):
+                steps.append(f'remove the trait {quarantine.TRAIT}')
+        else:
+            if not own:
+                steps.append(f'add the host to the aggregate {aggregate}')
+            if not own or own[0].reason != args.reason:
+                steps.append(f'note the reason: {args.reason}')
+            if not is_marked:
+                steps.append(f'set the trait {quarantine.TRAIT}')
         lines = [_state(args.host, holds)]
         lines += [f'  to do: {step}' for step in steps]
         if not steps:
@@ -70,10 +69,17 @@ class _HostCommand(command.Command):
             lines.append('Nothing was changed; use --apply to do it.')
         sys.stdout.write(printable.lines(lines))
         sys.stdout.flush()
-        if args.apply and steps:
-            change(cloud)
-            sys.stdout.write(printable.lines([
-                f'Done. {_state(args.host, cloud.holds(args.host))}']))
+        if not args.apply or not steps:
+            return
+        if args.reason is None:
+            cloud.release(args.host, args.holder)
+        else:
+            since = (own and own[0].since) or datetime.datetime.now(
+                datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ')
+            cloud.hold(args.host, quarantine.Hold(
+                args.holder, args.reason, since, _who()))
+        sys.stdout.write(printable.lines([
+            f'Done. {_state(args.host, cloud.holds(args.host))}']))
 
 
 class QuarantineHost(_HostCommand):
@@ -89,24 +95,7 @@ class QuarantineHost(_HostCommand):
         parser.add_argument('--reason', required=True, metavar='TEXT',
                             type=_reason, help='why, in at most '
                             f'{_MAX_CHARACTERS} characters')
-
-    def plan(self, args: argparse.Namespace,
-             holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
-             ) -> tuple[list[str], Callable[[Any], None]]:
-        own = next((hold for hold in holds
-                    if hold.holder == quarantine.OPERATOR), None)
-        hold = quarantine.Hold(
-            quarantine.OPERATOR, args.reason,
-            own.since if own is not None and own.since else _now(), _who())
-        steps = []
-        if own is None:
-            steps.append('add the host to the aggregate '
-                         + quarantine.aggregate_name(quarantine.OPERATOR))
-        if own is None or own.reason != args.reason:
-            steps.append(f'note the reason: {args.reason}')
-        if not is_marked:
-            steps.append(f'set the trait {quarantine.TRAIT}')
-        return steps, lambda cloud: cloud.hold(args.host, hold)
+        parser.set_defaults(holder=quarantine.OPERATOR)
 
 
 class ReleaseHost(_HostCommand):
@@ -123,18 +112,7 @@ class ReleaseHost(_HostCommand):
             default=quarantine.OPERATOR,
             help='whose quarantine ends (default: %(default)s, that of '
             '"hpcvirt host quarantine")')
-
-    def plan(self, args: argparse.Namespace,
-             holds: tuple[quarantine.Hold, ...], is_marked: bool | None,
-             ) -> tuple[list[str], Callable[[Any], None]]:
-        others = [hold for hold in holds if hold.holder != args.holder]
-        steps = []
-        if len(others) < len(holds):
-            steps.append('remove the host from the aggregate '
-                         + quarantine.aggregate_name(args.holder))
-        if is_marked is not False and not others:
-            steps.append(f'remove the trait {quarantine.TRAIT}')
-        return steps, lambda cloud: cloud.release(args.host, args.holder)
+        parser.set_defaults(reason=None)
 
 
 def _reason(word: str) -> str:
@@ -146,14 +124,10 @@ def _reason(word: str) -> str:
     return reason
 
 
-def _state(host: str, holds: tuple[quarantine.Hold, ...]) -> str:
-    if not holds:
-        return f'{host} is not in quarantine.'
-    return f'{host} is in quarantine: {quarantine.sentence(holds)}'
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ')
+def _state(host: str, holds: Iterable[quarantine.Hold]) -> str:
+    reason = quarantine.sentence(holds)
+    return (f'{host} is in quarantine: {reason}' if reason
+            else f'{host} is not in quarantine.')
 
 
 def _who() -> str:

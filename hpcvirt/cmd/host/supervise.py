@@ -6,7 +6,6 @@ import argparse
 import collections
 import functools
 import re
-import socket
 import time
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import yaml_file
 from hpcvirt.health import readings
 from hpcvirt.health import supervisor
+from hpcvirt.model import quarantine
 
 _EPILOG = """\
 FILE of --classes is YAML, and maps the name of each class to the list of its
@@ -74,40 +74,38 @@ class SuperviseHosts(command.Command):
                             help='decide once, and end')
         cloud_arguments.add_apply(parser, 'decisions')
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def take_action(self, args: argparse.Namespace) -> int:
         """Supervise until SIGTERM, or once."""
-        args = parsed_args
         if args.prometheus is not None and not re.match(
                 'https?://', args.prometheus):
             raise exception.InvalidInput('--prometheus', 'is no URL of HTTP')
         classes = read_classes(args.classes)
         hosts = [host for each in classes.values() for host in each]
-        with supervisor.lock(args.state) as state:
-            return self._supervise(args, supervisor.Supervisor(
+        say = functools.partial(print, flush=True)
+
+        def change(host: str, hold: quarantine.Hold | None) -> None:
+            cloud = cloud_arguments.connect_quarantine(args)
+            if hold is None:
+                cloud.release(host, quarantine.WATCH)
+            else:
+                cloud.hold(host, hold)
+
+        with (supervisor.lock(args.state) as state,
+              command.sigterm_event() as stop):
+            supervised = supervisor.Supervisor(
                 classes, functools.partial(
-                    readings.read_folder, args.textfiles, hosts,
-                    complain=_say)
+                    readings.read_folder, args.textfiles, hosts, complain=say)
                 if args.textfiles is not None else functools.partial(
                     readings.read_prometheus, args.prometheus,
                     frozenset(hosts)),
-                lambda: cloud_arguments.connect_quarantine(args),
-                f'hpcvirt-supervise@{socket.gethostname()}',
-                args.apply, state, args.max_share / 100, args.max_per_hour,
-                _say))
-
-    def _supervise(self, args: argparse.Namespace,
-                   host_supervisor: supervisor.Supervisor) -> int:
-        if args.once:
-            return 0 if host_supervisor.step(time.time()) else 2
-        with command.sigterm_event() as stop:
-            host_supervisor.step(time.time())
-            while not stop.wait(_INTERVAL_S):
-                host_supervisor.step(time.time())
-        return 0
-
-
-def _say(line: str) -> None:
-    print(line, flush=True)
+                change if args.apply else None, state, args.max_share / 100,
+                args.max_per_hour, say)
+            while True:
+                done = supervised.step(time.time())
+                if args.once:
+                    return 0 if done else 2
+                if stop.wait(_INTERVAL_S):
+                    return 0
 
 
 def read_classes(path: str) -> Mapping[str, Sequence[str]]:

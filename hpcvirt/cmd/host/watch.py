@@ -7,6 +7,7 @@ import contextlib
 import pathlib
 
 from hpcvirt import exception
+from hpcvirt import output_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
@@ -15,6 +16,7 @@ from hpcvirt.health import sampler
 from hpcvirt.model import cpuset
 
 _LONGEST_INTERVAL_S = 300
+_PORT = 9835
 
 
 class WatchHost(command.Command):
@@ -43,19 +45,21 @@ class WatchHost(command.Command):
             help='write the metrics to this file, which ends with .prom, for '
             'the textfile collector of node_exporter')
         parser.add_argument(
-            '--serve', metavar='ADDRESS', nargs='?', const='127.0.0.1:9835',
+            '--serve', metavar='ADDRESS', nargs='?',
+            const=f'127.0.0.1:{_PORT}',
             help='serve the metrics to Prometheus on this host and port, '
             '%(const)s if none is given')
 
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
+    def take_action(self, args: argparse.Namespace) -> int:
         """Watch this host."""
-        args = parsed_args
         if args.textfile is None and args.serve is None:
             raise exception.InvalidInput(
                 '--textfile, --serve', 'one of them is needed')
         dedicated = (None if args.dedicated is None
                      else cpuset.parse(args.dedicated, '--dedicated'))
         with extras.require('exporter'):
+            import prometheus_client
+
             from hpcvirt.cmd.fleet import exporter
             from hpcvirt.cmd.host import watch_metrics
         watch = host_watch.HostWatch(
@@ -64,13 +68,15 @@ class WatchHost(command.Command):
 
         def export() -> None:
             if args.textfile is not None:
-                watch_metrics.write(collector, args.textfile)
+                output_file.write(
+                    args.textfile,
+                    prometheus_client.generate_latest(collector))
 
         export()
         with (command.sigterm_event() as stop,
               contextlib.nullcontext() if args.serve is None
               else exporter.run_server(collector,
-                                       exporter.address(args.serve))):
+                                       exporter.address(args.serve, _PORT))):
             watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
                       args.interval, stop, export)
         return 0

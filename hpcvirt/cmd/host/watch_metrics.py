@@ -2,15 +2,11 @@
 
 """What ``hpcvirt host watch`` tells Prometheus."""
 
-import pathlib
 from collections.abc import Iterator
 
-import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry
 
-from hpcvirt import exception
-from hpcvirt import output_file
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import metrics
 from hpcvirt.health import host_sample
@@ -34,7 +30,7 @@ class WatchCollector(registry.Collector):
                 readings.SCORE, 'What the worst unit of the host has reached '
                 'of the limits of the sign for 10 of the last 30 minutes; '
                 'less than half is 0', ('sign', 'unit'),
-                {(sign, unit): score for sign, (unit, score)
+                {(sign, unit): score for sign, (score, unit)
                  in self._watch.scores.items()}),
             metrics.Family(
                 'hpcvirt_host_rate', 'What this unit does, in the units of '
@@ -46,22 +42,6 @@ class WatchCollector(registry.Collector):
               else ())])
 
 
-def write(collector: registry.Collector, path: str) -> None:
-    """Write the metrics for the textfile collector of node_exporter.
-
-    :raises InvalidInput: if the file cannot be written
-    """
-    collectors = registry.CollectorRegistry()
-    collectors.register(collector)
-    try:
-        output_file.replace(pathlib.Path(path),
-                            prometheus_client.generate_latest(collectors),
-                            0o644)
-    except OSError as exc:
-        raise exception.InvalidInput(
-            path, f'cannot be written ({exc.strerror or exc})') from exc
-
-
 def _sample_families(sample: host_sample.HostSample) -> Iterator[
         metrics.Family]:
     yield metrics.Family(
@@ -71,8 +51,8 @@ def _sample_families(sample: host_sample.HostSample) -> Iterator[
         yield metrics.Family(
             f'hpcvirt_host_huge_pages{part}', f'Huge pages{part and ", free"}',
             ('cell', 'size_kib'), {
-                (str(cell), str(size_kib)): numbers[place]
-                for (cell, size_kib), numbers in sample.huge_pages.items()})
+                labels: numbers[place]
+                for labels, numbers in sample.huge_pages.items()})
     if sample.ksm_pages is not None:
         yield metrics.Family('hpcvirt_host_ksm_pages', 'Pages that KSM has '
                              'merged', (), {(): sample.ksm_pages})

@@ -129,8 +129,6 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
     with extras.bench():
         from hpcvirt.acceptance import records as acceptance_records
         from hpcvirt.cloud import benchmark_instances
-        from hpcvirt.cloud import placement
-        from hpcvirt.cloud import session
         from hpcvirt.cloud import tuned_host
         from hpcvirt.cmd.bench import progress
         from hpcvirt.tune import records
@@ -151,9 +149,8 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
         record, digest, options)
     next_steps = functools.partial(steps.next_steps, document.space,
                                    document.budget)
-    nova = cloud_arguments.connect(args)
-    placements = placement.PlacementClient(session.placement(args.os_cloud))
-    hosts = [tuned_host.find(nova, placements, host, args.image, args.network)
+    cloud = cloud_arguments.connect_quarantine(args)
+    hosts = [tuned_host.find(cloud, host, args.image, args.network)
              for host in names]
     lines = [f'A run that was killed left {what}'
              for host in hosts for what in (*host.left(), *(

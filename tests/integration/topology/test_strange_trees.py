@@ -133,7 +133,7 @@ class StrangeTreesTest(unittest.TestCase):
         except exception.InvalidInput as exc:
             self.check(str(exc))
             return has_topology
-        self.check(repr(facts))
+        self.check(repr(audited.values(facts)))
         for profile in (None, audited.PROFILE):
             found = audit.audit(facts, profile)
             text = report.text(found, 100)

@@ -63,7 +63,7 @@ class CollectorTest(unittest.TestCase):
                         (files.Files, 'has', cls.files),
                         (files.Files, 'names', cls.folders)):
                     stack.enter_context(trace(kind, method, names))
-                host.read(root)
+                audited.values(host.read(root))
             with (trace(sysfs_tree.SysfsTree, 'names', cls.folders),
                   contextlib.suppress(exception.InvalidInput)):
                 sysfs.read(root)

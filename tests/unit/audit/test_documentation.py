@@ -23,7 +23,7 @@ class DocumentationTest(audited.Case):
         pools = [dataclasses.replace(pool, total=14336)
                  if (pool.cell, pool.size_kib) == (1, 2048) else pool
                  for pool in audited.GOOD.memory.huge_pages]
-        facts = dataclasses.replace(self.but(memory={
+        facts = audited.replace(self.but(memory={
             'swappiness': 60, 'huge_pages': tuple(pools)}), name='n17')
         shown = report.text(audit.audit(facts, audited.PROFILE), None)
         self.assertIn(textwrap.indent(shown, '   '), PAGE)
@@ -35,18 +35,19 @@ class DocumentationTest(audited.Case):
                      'tuned_profile': 'balanced'}},
                  'n4': {'cpu': {'microcode': {
                      '0x2b000461': audited.HOST.cpus}}},
-                 'n9': {'cpu': {'idle_states': (dataclasses.replace(
-                     audited.GOOD.cpu.idle_states[0], latency_us=133),),
+                 'n9': {'cpu': {
+                     'idle_states': {('C1', 133): audited.HOST.cpus},
                      'wake_limit_us': fact.UnknownFact(
                          '/dev/cpu_dma_latency',
                          'could not be read when it was captured')}}}
-        hosts = [dataclasses.replace(
+        hosts = [audited.replace(
             facts, name=name, host=dataclasses.replace(facts.host, name=name))
             for name in (f'n{number}' for number in range(1, 10))
             for facts in [self.but(**parts.get(name, {}))]]
         found = [audit.audit(facts, audited.PROFILE) for facts in hosts]
         # The line is wider than a page.
-        shown = summary.text(summary.make_document(found, hosts)).replace(
+        shown = summary.text(summary.make_document(
+            found, list(map(summary.describe, hosts)))).replace(
             ' could not be read when it was captured:', ' ...:')
         self.assertIn(textwrap.indent(shown, '   '), PAGE)
 

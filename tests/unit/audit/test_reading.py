@@ -9,8 +9,6 @@ import unittest
 from hpcvirt import exception
 from hpcvirt.audit import audit
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
-from hpcvirt.audit.fact import UnknownFact
 from hpcvirt.audit.reading import cpu as reading_cpu
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import host
@@ -169,7 +167,7 @@ class ReadingTest(audited.Case):
                 'parameters/nx_huge_pages',  # the processor is affected
                 'nmi_watchdog',  # it leaves dedicated CPUs out
                 'ple_gap'}  # there are dedicated CPUs and shared ones
-        for name in (*facts_module.SETTINGS,
+        for name in (*audited.SETTINGS,
                      'proc/sys/kernel/watchdog_cpumask',
                      'sys/devices/virtual/workqueue/cpumask'):
             self.assertEqual(set() if name.endswith(tuple(idle)) else
@@ -254,6 +252,15 @@ class ReadingTest(audited.Case):
         del amd[f'{policy}/scaling_available_frequencies']
         self.assertEqual({audit.UNKNOWN}, self.changed(amd))
 
+    def test_the_cpus_that_get_an_interrupt_or_may_get_it(self):
+        irq = 'proc/irq/24'
+        for allowed, effective, expected in (
+                ('0-15', '0', set()), ('0-15', '1', {'irq-affinity'}),
+                ('0-15', None, {'irq-affinity'}), ('0', None, set())):
+            self.assertEqual(expected, self.changed({
+                f'{irq}/smp_affinity_list': allowed,
+                f'{irq}/effective_affinity_list': effective}))
+
     def test_policies_whose_cpus_are_all_offline_are_left_out(self):
         class Parked(files_module.Files):
             def need(self, name, owners=None):
@@ -265,7 +272,7 @@ class ReadingTest(audited.Case):
         sysfs_files.lay_out({
             f'{audited.CPU}/cpufreq/policy9/scaling_driver': 'intel_pstate'},
             self.root)
-        found = reading_cpu.read(Parked(self.root), lambda: audited.HOST.cpus)
+        found = reading_cpu.CpuFacts(Parked(self.root))
         self.assertEqual([audited.HOST.cpus], [
             item.cpus for item in found.frequencies])
 
@@ -345,10 +352,12 @@ class ReadingTest(audited.Case):
                         self.root)): path.read_text()}, root))
         self.assertEqual('was not captured', self.unknown(root)['/proc'])
         facts = host.read(root)
-        for value in (facts.kernel.programs, facts.kernel.banned_cpus,
-                      facts.kernel.interrupts, facts.devices.iommus,
-                      facts.devices.creators, facts.devices.functions):
-            self.assertEqual('was not captured', value.problem)
+        values = audited.values(facts)
+        for part, name in (
+                ('kernel', 'programs'), ('kernel', 'banned_cpus'),
+                ('kernel', 'interrupts'), ('hardware', 'iommus'),
+                ('hardware', 'creators'), ('hardware', 'functions')):
+            self.assertEqual('was not captured', values[part][name].problem)
         # What is there is judged.
         self.assertEqual(1, facts.memory.swappiness)
 
@@ -364,8 +373,19 @@ class ReadingTest(audited.Case):
                 **audited.tree(), **card(0, '20'), **card(1, '16'),
                 **card(2, '20'), f'{nvme}/firmware_rev': 'A',
                 f'{dmi}_vendor': 'Dell', f'{dmi}_version': '1.2',
-                f'{dmi}_date': '2026'}).devices.firmware)
-        self.assertEqual({}, audited.GOOD.devices.firmware)
+                f'{dmi}_date': '2026'}).hardware.firmware)
+        self.assertEqual({}, audited.GOOD.hardware.firmware)
+
+    def test_a_fact_is_read_when_it_is_needed_and_only_once(self):
+        swappiness = self.root / 'proc/sys/vm/swappiness'
+        text = swappiness.read_text()
+        facts = host.read(self.root)
+        swappiness.unlink()  # after the host was found, before it is read
+        for _ in range(2):
+            with self.assertRaises(fact.NotKnown):
+                facts.memory.swappiness  # noqa: B018
+            swappiness.write_text(text)
+        self.assertEqual(1, host.read(self.root).memory.swappiness)
 
     def test_a_directory_that_is_no_host_is_refused(self):
         root = pathlib.Path(sysfs_files.scratch(self))
@@ -408,11 +428,11 @@ class EmulatedTest(audited.Case):
             self.assertNotIn(code, codes)
         self.assertIn('persistent-functions', codes)
         self.assertEqual([2, 2], [item.count for item
-                                  in facts.devices.functions])
+                                  in facts.hardware.functions])
 
     def test_vendors_and_their_nested_paging(self):
-        self.assertEqual('kvm_amd.npt',
-                         self.read('amd-2s').kernel.nested_parameter)
+        self.assertEqual(('kvm_amd.npt', True),
+                         self.read('amd-2s').kernel.nested_paging)
         self.assertEqual('AuthenticAMD', self.read('amd-2s').cpu.vendor)
         intel = self.read('intel-2s-smt')
         self.assertEqual('GenuineIntel', intel.cpu.vendor)
@@ -424,8 +444,7 @@ class RunningTest(unittest.TestCase):
         facts = host.read()
         self.assertIsInstance(facts.kernel.programs, frozenset)
         self.assertIsInstance(facts.memory.total_mib, int)
-        self.assertNotIsInstance(facts.host, UnknownFact)
-        self.assertIsInstance(facts, facts_module.Facts)
+        self.assertTrue(facts.host.cells)
 
 
 class IniTest(unittest.TestCase):

@@ -77,7 +77,7 @@ class TableTest(audited.Case):
             self.assertEqual(lines, self.change_lines(*changes))
 
     def test_what_is_not_known_costs_nothing(self):
-        facts = dataclasses.replace(audited.GOOD, nova=None)
+        facts = audited.replace(audited.GOOD, nova=None)
         self.assertEqual([('nova-conf', '')], [
             (item.code, item.cost) for item in audit.audit(facts).findings
             if item.severity is finding.Severity.UNKNOWN])

@@ -6,7 +6,10 @@ import unittest
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import fact
-from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit.reading.cpu import Frequency
+from hpcvirt.audit.reading.kernel import Interrupt
+from hpcvirt.audit.reading.kernel import Program
+from hpcvirt.audit.reading.memory import Ksm
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import memory
 from hpcvirt.deployment import host_files
@@ -26,12 +29,12 @@ class CpuTest(audited.Case):
 
     def on(self, host, code, **fields):
         """Return the findings on another topology, without a profile."""
-        facts = dataclasses.replace(self.but(cpu=fields), host=host)
+        facts = audited.replace(self.but(cpu=fields), host=host)
         return [severity for severity, _ in self.found(code, facts, None)]
 
     def frequency(self, governor='performance', preference=None,
                   driver='intel_pstate', boost=None):
-        return {'frequencies': (facts_module.Frequency(
+        return {'frequencies': (Frequency(
             CPUS, driver, governor, preference, boost),)}
 
     def test_smt_as_the_profile_wants_it(self):
@@ -53,7 +56,7 @@ class CpuTest(audited.Case):
         host = dataclasses.replace(audited.HOST, cells=(
             broken, *audited.HOST.cells[1:]))
         self.assertEqual(['warning'], self.on(host, 'smt'))
-        parked = dataclasses.replace(self.but(nova={
+        parked = audited.replace(self.but(nova={
             ('libvirt', 'cpu_power_management'): ('true',)}), host=host)
         self.check('smt', [], parked, profile=None)
 
@@ -92,16 +95,15 @@ class CpuTest(audited.Case):
         for latency, limit, expected in (
                 (most, None, 0), (most + 1, None, 1), (most + 1, most, 0),
                 (most + 1, most + 1, 1)):
-            states = (facts_module.IdleState('C6', latency, CPUS),)
+            states = {('C6', latency): CPUS}
             self.check('c-states', expected,
                        cpu={'idle_states': states, 'wake_limit_us': limit})
 
     def test_the_profile_of_host_config_allows_no_state_that_is_too_deep(self):
         text = audited.tree()[host_files.TUNED[0]]
         limit = int(re.search('^force_latency=(.*)$', text, re.MULTILINE)[1])
-        server = tuple(
-            facts_module.IdleState(name, latency, CPUS) for name, latency
-            in (('POLL', 0), ('C1', 2), ('C1E', 10), ('C6', 133)))
+        server = dict.fromkeys((('POLL', 0), ('C1', 2), ('C1E', 10),
+                                ('C6', 133)), CPUS)
         self.check('c-states', [], cpu={'idle_states': server,
                                         'wake_limit_us': limit})
         # What virtual-host alone allows there.
@@ -145,7 +147,7 @@ class CpuTest(audited.Case):
             self.assertEqual(expected, self.on(host, 'cell-memory'), sizes)
 
 
-FUNCTIONS = audited.GOOD.devices.functions
+FUNCTIONS = audited.GOOD.hardware.functions
 ADDRESS = FUNCTIONS[0].address
 
 
@@ -157,11 +159,11 @@ class DevicesTest(audited.Case):
                               *FUNCTIONS[1:])}
 
     def test_devices_of_guests_need_an_iommu(self):
-        self.check('iommu', ['error'], devices={'iommus': ()})
+        self.check('iommu', ['error'], hardware={'iommus': ()})
 
     def test_who_passes_no_device_needs_none(self):
         plain = self.but(nova={('pci', 'device_spec'): None},
-                         devices={'functions': (), 'iommus': ()})
+                         hardware={'functions': (), 'iommus': ()})
         self.check('iommu', [], plain, profile=profiles.DEFAULT)
         self.check('iommu', [], plain, profile=None)
         listed = self.but(plain, nova={('pci', 'device_spec'): ('{}',)})
@@ -171,14 +173,14 @@ class DevicesTest(audited.Case):
         for types, expected in (({'DMA-FQ'}, 1), ({'DMA', 'identity'}, 0),
                                 (set(), 0)):
             self.check('iommu-passthrough', expected,
-                       devices={'iommu_types': frozenset(types)})
+                       hardware={'iommu_types': frozenset(types)})
 
     def test_no_parameter_of_x86_is_recommended_to_arm(self):
         for vendor, expected in (
                 ('GenuineIntel', 'intel_iommu=on iommu.passthrough=1'),
                 ('AuthenticAMD', 'iommu.passthrough=1'),
                 (None, 'iommu.passthrough=1')):
-            facts = self.but(cpu={'vendor': vendor}, devices={
+            facts = self.but(cpu={'vendor': vendor}, hardware={
                 'iommus': (), 'iommu_types': frozenset({'DMA'})})
             self.assertEqual(
                 [expected, 'iommu.passthrough=1'],
@@ -188,42 +190,42 @@ class DevicesTest(audited.Case):
     def test_as_many_functions_as_the_flavors_need(self):
         self.assertEqual([('error', f'{ADDRESS} has 1 virtual functions')],
                          self.found('virtual-functions', self.but(
-                             devices=self.first(count=1))))
+                             hardware=self.first(count=1))))
         for count in (2, 3):
             self.check('virtual-functions', [],
-                       devices=self.first(count=count))
+                       hardware=self.first(count=count))
         self.check('virtual-functions', [], profile=None,
-                   devices=self.first(count=0))
+                   hardware=self.first(count=0))
 
     def test_a_device_without_driver_creates_none(self):
         host = dataclasses.replace(audited.HOST, devices=tuple(
             dataclasses.replace(device, driver=None)
             for device in audited.HOST.devices))
         self.check('virtual-functions', 2,
-                   dataclasses.replace(audited.GOOD, host=host),
-                   devices=self.first(count=0))
+                   audited.replace(audited.GOOD, host=host),
+                   hardware=self.first(count=0))
 
     def test_cells_of_devices_are_known(self):
         self.check('device-cell', 1,
-                   devices=self.first(cells=frozenset({None})))
+                   hardware=self.first(cells=frozenset({None})))
         lost = dataclasses.replace(audited.HOST, devices=(
             dataclasses.replace(audited.HOST.devices[0], cell=None),))
-        facts = dataclasses.replace(audited.GOOD, host=lost)
+        facts = audited.replace(audited.GOOD, host=lost)
         self.check('device-cell', 1, facts, profile=None)
 
     def test_functions_are_created_at_boot(self):
-        self.check('persistent-functions', 2, devices={'creators': {}})
+        self.check('persistent-functions', 2, hardware={'creators': {}})
         text = audited.tree()[host_files.VFS]
-        lost = audit.audit(self.but(devices={'creators': {}}))
+        lost = audit.audit(self.but(hardware={'creators': {}}))
         for item in lost.findings:
             if item.code == 'persistent-functions':
                 self.assertIn(item.change[-1], text)
         self.check('persistent-functions', 1,
-                   devices={'creators': {ADDRESS: ('/etc/rc.local',)}})
+                   hardware={'creators': {ADDRESS: ('/etc/rc.local',)}})
         self.check('persistent-functions', 0,
-                   devices={'creators': {'*': ('/etc/rc.local',)}})
+                   hardware={'creators': {'*': ('/etc/rc.local',)}})
         self.check('persistent-functions', 1,
-                   devices={'creators': {}, **self.first(count=0)})
+                   hardware={'creators': {}, **self.first(count=0)})
 
 
 class HugePagesTest(audited.Case):
@@ -292,13 +294,11 @@ class IsolationTest(audited.Case):
     def kernel(self, code, **fields):
         return self.found(code, self.but(kernel=fields))
 
-    def interrupt(self, name='eth0', allowed=ONE, effective=None):
-        return {'interrupts': (facts_module.Interrupt(
-            9, name, allowed, effective),)}
+    def interrupt(self, name='eth0', cpus=ONE):
+        return {'interrupts': (Interrupt(9, name, cpus),)}
 
     def running(self, cpus, unit='system.slice', name='sshd'):
-        return {'running': frozenset({
-            facts_module.Program(name, cpus, unit)})}
+        return {'running': frozenset({Program(name, cpus, unit)})}
 
     def test_programs_stay_off_dedicated_cpus(self):
         self.check('isolation', [])
@@ -372,8 +372,8 @@ class IsolationTest(audited.Case):
                  ('"w! /sys/kernel/mm/transparent_hugepage/khugepaged/defrag '
                   '- - - - 1" in /etc/tmpfiles.d'))):
             facts = self.but(memory={'thp': 'always', 'huge_pages': ()})
-            changes = [line for item in audit.audit(dataclasses.replace(
-                facts, settings={**facts.settings, path: value})).findings
+            changes = [line for item in audit.audit(audited.replace(
+                facts, **{path: value})).findings
                        for line in item.change]
             self.assertIn(f'# lasting: {words}', ''.join(changes), path)
 
@@ -389,9 +389,7 @@ class IsolationTest(audited.Case):
 
     def test_interrupts(self):
         for fields, expected in (
-                (self.interrupt(), 1), (self.interrupt(allowed=OWN), 0),
-                (self.interrupt(allowed=ALL, effective=OWN), 0),
-                (self.interrupt(allowed=ALL, effective=ONE), 1),
+                (self.interrupt(), 1), (self.interrupt(cpus=OWN), 0),
                 (self.interrupt('nvme0q3'), 0),
                 (self.interrupt('megasas0-msix12'), 0),
                 (self.interrupt('mpt3sas0-msix3'), 0),
@@ -442,9 +440,8 @@ class KernelTest(audited.Case):
         for name in ('kvm_intel.ept', 'kvm_amd.npt'):
             self.assertEqual(
                 [('warning', f'nested paging is off ({name} is 0)')],
-                self.kernel('nested-paging', nested_paging=False,
-                            nested_parameter=name))
-        for value in (True, None):
+                self.kernel('nested-paging', nested_paging=(name, False)))
+        for value in (('kvm_intel.ept', True), None):
             self.check('nested-paging', [], kernel={'nested_paging': value})
 
     def test_tuned_profiles(self):
@@ -492,7 +489,7 @@ class KsmTest(audited.Case):
     def ksm(self, facts=audited.GOOD, **fields):
         values = {'run': 0, 'merge_across_nodes': True, 'pages_shared': 0,
                   'pages_sharing': 0, 'full_scans': 0, **fields}
-        return self.but(facts, memory={'ksm': facts_module.Ksm(**values)})
+        return self.but(facts, memory={'ksm': Ksm(**values)})
 
     def test_it_must_not_merge_across_cells(self):
         self.assertEqual(
@@ -593,7 +590,7 @@ class MemoryTest(audited.Case):
                        nova=options)
 
     def test_the_tiering_of_memory_is_not_ended(self):
-        tiers = dataclasses.replace(audited.GOOD, host=hosts.build(
+        tiers = audited.replace(audited.GOOD, host=hosts.build(
             2, 4, 2, memory_only=1))
         for mode, expected in ((1, 'sysctl kernel.numa_balancing=2'),
                                (3, 'sysctl kernel.numa_balancing=2')):
@@ -643,13 +640,13 @@ class NovaTest(audited.Case):
     def test_no_configuration_is_unknown(self):
         for nova, expected in ((None, ['unknown']), (fact.UnknownFact(
                 '/etc/nova/nova.conf', 'cannot be read'), [])):
-            facts = dataclasses.replace(audited.GOOD, nova=nova)
+            facts = audited.replace(audited.GOOD, nova=nova)
             self.check('nova-conf', expected, facts)
 
     def test_what_nova_cannot_read_is_an_error(self):
         nova = dataclasses.replace(audited.GOOD.nova, unreadable=('/etc/x',))
         self.check('nova-conf', ['error'],
-                   dataclasses.replace(audited.GOOD, nova=nova))
+                   audited.replace(audited.GOOD, nova=nova))
 
     def test_memory_of_the_plan(self):
         planned = int(audited.GOOD.nova.get(*MEMORY))
@@ -811,7 +808,7 @@ class NovaCpusTest(audited.Case):
             second, cpus=second.cpus - parked, siblings=tuple(
                 core - parked for core in second.siblings if core - parked),
             llc=tuple(cache - parked for cache in second.llc))
-        facts = dataclasses.replace(self.but(nova={
+        facts = audited.replace(self.but(nova={
             ('libvirt', 'cpu_power_management'): ('true',)}),
             host=dataclasses.replace(audited.HOST, cells=(
                 audited.HOST.cells[0], cell)))
@@ -910,8 +907,8 @@ class KernelCpusTest(unittest.TestCase):
                 ('N', {7}), ('4-N', {4, 5, 6, 7}), ('0-7:1/4', {0, 4}),
                 ('0-7:2/4', {0, 1, 4, 5}), ('managed_irq,domain,2-3', {2, 3}),
                 ('6-99', {6, 7}), ('', set()), ('nohz', set())):
-            self.assertEqual(
-                expected, isolation.kernel_cpu_list(text, EIGHT), text)
+            self.assertEqual(expected, isolation.parse_parameter(
+                (f'isolcpus={text}',), 'isolcpus', EIGHT), text)
 
     def test_the_last_of_a_parameter_counts(self):
         line = ('quiet', 'rcu_nocbs=1', 'rcu_nocbs=2-3', 'rcu_nocb_poll')

@@ -14,14 +14,13 @@ UNKNOWN = fact.UnknownFact('/proc/x', 'was not captured')
 class SummaryTest(audited.Case):
     def host(self, name, **parts):
         facts = self.but(**parts)
-        return dataclasses.replace(
-            facts, name=name,
-            host=facts.host if isinstance(facts.host, fact.UnknownFact)
-            else dataclasses.replace(facts.host, name=name))
+        return audited.replace(facts, name=name, host=dataclasses.replace(
+            facts.host, name=name))
 
     def make(self, *hosts):
         return summary.make_document(
-            [audit.audit(each, audited.PROFILE) for each in hosts], hosts)
+            [audit.audit(each, audited.PROFILE) for each in hosts],
+            list(map(summary.describe, hosts)))
 
     def differences(self, *hosts):
         return {item['subject']: {each['value']: each['hosts']
@@ -57,16 +56,16 @@ class SummaryTest(audited.Case):
                 ('kernel parameters', (None, None),
                  {'kernel': {'command_line': (*command_line, 'debug')}}),
                 ('BIOS', ('none', 'X 1'),
-                 {'devices': {'firmware': {'BIOS': 'X 1'}}}),
+                 {'hardware': {'firmware': {'BIOS': 'X 1'}}}),
                 ('firmware of MT_1', ('none', '16'),
-                 {'devices': {'firmware': {'MT_1': '16'}}}),
+                 {'hardware': {'firmware': {'MT_1': '16'}}}),
                 ('firmware', ('none', 'unknown'),
-                 {'devices': {'firmware': UNKNOWN}}),
+                 {'hardware': {'firmware': UNKNOWN}}),
                 ('KSM', ('0', 'unknown'), {'memory': {'ksm': UNKNOWN}}),
                 ('SMT', ('on', 'none'), {'cpu': {'smt': None}}),
                 ('no_turbo', ('False', 'True'), {'cpu': {'no_turbo': True}}),
                 ('IOMMU', ('identity', 'none'),
-                 {'devices': {'iommu_types': frozenset()}}),
+                 {'hardware': {'iommu_types': frozenset()}}),
                 ('[libvirt]cpu_mode', ('host-passthrough', 'custom'),
                  {'nova': {('libvirt', 'cpu_mode'): ('custom',)}})):
             found = self.differences(*map(self.host, 'ab'),
@@ -79,7 +78,7 @@ class SummaryTest(audited.Case):
 
     def test_a_host_of_another_nps_or_snc_setting_is_named(self):
         def host(name, cells):
-            return dataclasses.replace(
+            return audited.replace(
                 self.but(), name=name, host=hosts.build(
                     cells, 32 // cells, mib=131072 // cells, sockets=2,
                     name=name))
@@ -99,12 +98,12 @@ class SummaryTest(audited.Case):
         uneven = host('c', 8)
         cells = [dataclasses.replace(cell, socket=int(cell.id > 2))
                  for cell in uneven.host.cells]
-        uneven = dataclasses.replace(uneven, host=dataclasses.replace(
+        uneven = audited.replace(uneven, host=dataclasses.replace(
             uneven.host, cells=tuple(cells)))
-        self.assertEqual('3, 5', summary._list_values(uneven)[subject])
+        self.assertEqual('3, 5', summary.describe(uneven)[1][subject])
 
     def test_every_subject_is_known_of_a_good_host(self):
-        for subject, value in summary._list_values(audited.GOOD).items():
+        for subject, value in summary.describe(audited.GOOD)[1].items():
             self.assertNotEqual('unknown', value, subject)
 
     def test_the_place_of_the_system_is_its_own(self):
@@ -114,14 +113,14 @@ class SummaryTest(audited.Case):
             self.host('a'), self.host('b', **own)))
 
     def test_hosts_of_two_classes_are_not_compared(self):
-        half = dataclasses.replace(
+        half = audited.replace(
             audited.GOOD, host=dataclasses.replace(
                 audited.GOOD.host, cells=audited.GOOD.host.cells[:1]))
         other = self.but(half, memory={'swappiness': 60})
-        other = dataclasses.replace(other, name='b', host=dataclasses.replace(
+        other = audited.replace(other, name='b', host=dataclasses.replace(
             other.host, name='b'))
         self.assertEqual({}, self.differences(self.host('a'), other))
-        unknown = dataclasses.replace(other, host=UNKNOWN)
+        unknown = audited.replace(other, host=UNKNOWN)
         self.assertEqual({}, self.differences(self.host('a'), unknown))
 
     def test_a_class_of_many_hosts_is_shortened(self):

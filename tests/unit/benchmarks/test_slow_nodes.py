@@ -19,13 +19,6 @@ with mock.patch.object(sys, 'path', [str(ROOT / 'benchmarks'), *sys.path]):
     import slow_nodes
 
 
-def read(watch, found, minute):
-    """Score a host; return what the supervisor would read."""
-    watch.score(60.0 * minute, 60.0, found)
-    return {sign: signature.SignScore(score, unit)
-            for sign, (unit, score) in watch.scores.items()}
-
-
 class ScoresTest(unittest.TestCase):
     """Compare what scores many minutes at once with the program."""
 
@@ -44,10 +37,10 @@ class ScoresTest(unittest.TestCase):
                                        host_rates.make_rates(arrays),
                                        strict=True):
                     minute += 1
-                    exact = read(watch, found, minute)
+                    watch.score(60.0 * minute, 60.0, found)
                     self.assertEqual(
                         {name: (each.unit, round(each.score, 6))
-                         for name, each in exact.items()},
+                         for name, each in watch.scores.items()},
                         {name: (each.unit, round(each.score, 6))
                          for name, each in fast.items()})
 
@@ -72,7 +65,8 @@ class PublishedTest(unittest.TestCase):
         slow_nodes.CAUSES[cause](arrays, host, 0)
         watch = host_watch.HostWatch(print)
         for minute, found in enumerate(host_rates.make_rates(arrays), 1):
-            scores = read(watch, found, minute)
+            watch.score(60.0 * minute, 60.0, found)
+            scores = watch.scores
             if any(scores[sign.name].score >= 1 for sign in signature.SIGNS
                    if sign.source is not None and sign.name in scores):
                 return minute

@@ -52,9 +52,8 @@ def make_state(profile=profiles.DEFAULT):
     return kernel_settings.make_state(plan.hosts[0])
 
 
-def find(present, grubby=False, **more):
-    return list(site_settings.find_conflicts(
-        make_state(**more), present, grubby))
+def find(site, former=None, **more):
+    return site_settings.find_conflicts(make_state(**more), site, former)
 
 
 class FindConflictsTest(unittest.TestCase):
@@ -63,8 +62,9 @@ class FindConflictsTest(unittest.TestCase):
     def assert_found(self, expected, path, text, after='', **more):
         found = find({path: text}, **more)
         self.assertEqual(expected, [item.found for item in found])
-        for item in found:
-            self.assertEqual(after, item.replaced and item.replaced.text)
+        self.assertEqual([after] if expected and after is not None else [], [
+            step.file.text
+            for step in site_settings.remove(found, {path: text})])
 
     def test_parameters_of_the_kernel_are_found_one_by_one(self):
         self.assert_found(
@@ -150,14 +150,13 @@ class FindConflictsTest(unittest.TestCase):
                                      'w /sys/kernel/mm/ksm/run - - - - 2')))
 
     def test_one_file_may_conflict_in_several_ways(self):
-        found = find({'etc/sysctl.conf': 'vm.swappiness=60\n'
-                      'vm.nr_hugepages=1\n'})
+        site = {'etc/sysctl.conf': 'vm.swappiness=60\nvm.nr_hugepages=1\n'}
+        found = find(site)
         self.assertEqual(2, len(found))
+        (step,) = site_settings.remove(found, site)
         self.assertEqual('# hpcvirt: vm.swappiness=60\n'
-                         '# hpcvirt: vm.nr_hugepages=1\n',
-                         found[-1].replaced.text)
-        self.assertEqual(('sysctl --system', 'reboot'),
-                         found[-1].replaced.activate)
+                         '# hpcvirt: vm.nr_hugepages=1\n', step.file.text)
+        self.assertEqual(('sysctl --system', 'reboot'), step.file.activate)
 
     def test_tuned_that_would_take_the_sysctls_back_is_found(self):
         path = 'etc/tuned/tuned-main.conf'
@@ -167,34 +166,33 @@ class FindConflictsTest(unittest.TestCase):
                           'reapply_sysctl = 1\n')
 
     def test_what_distributions_ship_does_not_conflict(self):
-        for grubby in (False, True):
+        for former in (None, ()):
             for profile in profiles.BUILT_IN.values():
-                self.assertEqual([], find(STOCK, grubby, profile=profile))
+                self.assertEqual([], find(STOCK, former, profile=profile))
 
     def test_what_tuned_and_grubby_set_is_left_to_them(self):
         self.assert_found(['isolcpus=2'], 'etc/tuned/bootcmdline',
                           'TUNED_BOOT_CMDLINE="isolcpus=2"\n', None)
         for path in (ENTRY, GRUB, 'etc/kernel/cmdline'):
             self.assert_found(['hugepages=9'], path,
-                              'options ro hugepages=9\n', None, grubby=True)
+                              'options ro hugepages=9\n', None, former=())
         self.assert_found([], ENTRY, 'options hugepages=9\n')
 
     def test_entries_of_grubby_have_what_hpcvirt_gave_it(self):
-        state = make_state()
-        words = host_files.command_line(state)
-        former = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX isolcpus=9"\n'
+        words = host_files.command_line(make_state())
+        self.assertEqual(['isolcpus=9'], site_settings.former_parameters(
+            '# Written by "hpcvirt host config".\n\n'
+            'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX isolcpus=9"\n'))
         self.assertEqual([], find({
-            ENTRY: f'options {words} isolcpus=9\n', GRUB: f'A="{words}"\n',
-            host_files.COMMAND_LINE: f'# Written by "hpcvirt host config".\n\n'
-            f'{former}'}, grubby=True))
+            ENTRY: f'options {words} isolcpus=9\n', GRUB: f'A="{words}"\n'},
+            former=['isolcpus=9']))
 
 
 class GrubbyTest(unittest.TestCase):
     def test_names_are_removed_once_before_parameters_are_added(self):
         self.assertEqual(
-            ('grubby', '--update-kernel=ALL',
-             '--remove-args=hugepages isolcpus', '--args=a=1 b=2'),
-            site_settings.write_grubby('a=1 b=2', [
-                'hugepages=1', 'isolcpus=2', 'hugepages=2']))
-        self.assertEqual(('grubby', '--update-kernel=ALL', '--args=a=1'),
+            "grubby --update-kernel=ALL '--remove-args=hugepages isolcpus' "
+            "'--args=a=1 b=2'", site_settings.write_grubby('a=1 b=2', [
+                'hugepages=1', 'b=2', 'isolcpus=2', 'hugepages=2']))
+        self.assertEqual('grubby --update-kernel=ALL --args=a=1',
                          site_settings.write_grubby('a=1', []))

@@ -119,6 +119,13 @@ class DeviceSizesTest(unittest.TestCase):
             plan(hosts.build(cores=16, gpus={0: 4, 1: 4}), SHARE,
                  all_host_steps=False))
 
+    def test_a_host_that_keeps_all_cells_takes_no_guest(self):
+        for wanted in (GPU, GRID):
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        'no guest fits'):
+                planner.plan([hosts.build(mib=256, gpus={0: 1})],
+                             profiles.Profile(devices=(wanted,)))
+
     def test_a_fixed_number_chooses_the_size(self):
         host = hosts.build(cores=16, gpus={0: 4, 1: 4})
         for number, expected in (

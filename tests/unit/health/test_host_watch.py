@@ -47,7 +47,7 @@ class HostWatchTest(unittest.TestCase):
         self.assertEqual(len(self.lines), len(set(self.lines)))
         self.assertFalse([line for line in self.lines if 'foreign' in line])
         # What is known is 0, what is not known is missing.
-        self.assertEqual({'foreign-tasks': (HOST, 0.0)}, self.watch.scores)
+        self.assertEqual({'foreign-tasks': (0.0, HOST)}, self.watch.scores)
 
     def test_a_sample_that_fails_is_left_out(self):
         source = Source(sample(1), None, sample(3))
@@ -61,13 +61,14 @@ class HostWatchTest(unittest.TestCase):
         for minute in range(100):
             self.watch.take(sample(
                 minute, corrected_errors={'mc0': minute * 2 // 3}))
-        self.assertEqual('mc0', self.watch.scores['memory-errors'][0])
-        self.assertAlmostEqual(2.0, self.watch.scores['memory-errors'][1])
+        score, unit = self.watch.scores['memory-errors']
+        self.assertEqual('mc0', unit)
+        self.assertAlmostEqual(2.0, score)
         for minute in range(100, 160):
             self.watch.take(sample(minute, corrected_errors={'mc0': 66}))
-        self.assertEqual(0.0, self.watch.scores['memory-errors'][1])
+        self.assertEqual(0.0, self.watch.scores['memory-errors'].score)
 
     def test_a_gap_counts_for_nothing(self):
         for minute in (*range(9), *range(100, 109)):
             self.watch.take(sample(minute, steal={'cpu0': minute * 60.0}))
-        self.assertEqual({'steal': (HOST, 0.0)}, self.watch.scores)
+        self.assertEqual({'steal': (0.0, HOST)}, self.watch.scores)

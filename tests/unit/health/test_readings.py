@@ -11,6 +11,7 @@ import unittest
 import urllib.parse
 
 import hypothesis
+import prometheus_client
 from hypothesis import strategies as st
 from prometheus_client import parser
 
@@ -43,9 +44,8 @@ class FolderTest(unittest.TestCase):
     def test_scores_are_read(self):
         found = self.read(f'# HELP x\n{TIME}{score(1.5)}other 3\n'
                           + score('2e-1', 'slab', ''))
-        self.assertEqual({'steal': (1.5, 'cpu1'), 'slab': (0.2, '')}, {
-            name: (each.score, each.unit)
-            for name, each in found['n1'].items()})
+        self.assertEqual({'steal': (1.5, 'cpu1'), 'slab': (0.2, '')},
+                         found['n1'])
 
     def test_the_worst_of_two_units_counts(self):
         found = self.read(TIME + score(1.0) + score(3.0, unit='cpu2')
@@ -139,21 +139,23 @@ class AgreementTest(unittest.TestCase):
 
     @hypothesis.settings(deadline=None)
     @hypothesis.given(st.dictionaries(
-        st.sampled_from(SIGNS), st.tuples(
-            st.sampled_from(('', 'cpu7', 'machine-qemu-1-a.scope', 'mc0',
-                             '0000:41:00.0')), st.floats(0, 1e6))))
+        st.sampled_from(SIGNS), st.builds(
+            signature.SignScore, st.floats(0, 1e6), st.sampled_from((
+                '', 'cpu7', 'machine-qemu-1-a.scope', 'mc0',
+                '0000:41:00.0')))))
     def test_what_the_watcher_writes(self, scores):
         watch = host_watch.HostWatch(self.fail)
         watch.latest = host_sample.HostSample(
             time=NOW, uptime_s=1.0, values={}, slab_kib=3)
         watch.scores = scores
-        path = folders.make(self) / 'n1.prom'
-        watch_metrics.write(watch_metrics.WatchCollector(watch), str(path))
-        found = readings.read_folder(str(path.parent), ['n1'], NOW, self.fail)
-        self.assertEqual(scores, {sign: (each.unit, each.score)
-                                  for sign, each in found['n1'].items()})
-        self.assertEqual(read_by_prometheus(path.read_text()), {
-            sign: score for sign, (_, score) in scores.items()})
+        text = prometheus_client.generate_latest(
+            watch_metrics.WatchCollector(watch))
+        folder = folders.make(self)
+        (folder / 'n1.prom').write_bytes(text)
+        found = readings.read_folder(str(folder), ['n1'], NOW, self.fail)
+        self.assertEqual(scores, found['n1'])
+        self.assertEqual(read_by_prometheus(text.decode()), {
+            sign: each.score for sign, each in scores.items()})
 
 
 class Prometheus(http.server.BaseHTTPRequestHandler):

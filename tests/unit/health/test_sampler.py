@@ -94,7 +94,7 @@ class SamplerTest(unittest.TestCase):
             {name.value: {unit: round(value, 9)
                           for unit, value in each.items()}
              for name, each in sample.values.items()})
-        self.assertEqual({(0, 2048): (512, 12)}, sample.huge_pages)
+        self.assertEqual({('0', '2048'): (512, 12)}, sample.huge_pages)
 
     def test_what_is_missing_or_damaged_is_unknown(self):
         for damage in (lambda name: (self.root / name).unlink(),

@@ -40,44 +40,44 @@ class SignatureTest(unittest.TestCase):
         for number in (32, 128):
             rates = cpus(number, {name: [value / number] * number
                                   for name, value in SLOW.items()})
-            unit, score = watch([rates] * 10)['shootdowns']
+            score, unit = watch([rates] * 10)['shootdowns']
             self.assertEqual(HOST, unit)
             self.assertAlmostEqual(1.5, score)
 
     def test_a_large_host_may_do_more_before_it_is_slow(self):
         rates = cpus(512, {name: [value / 512] * 512
                            for name, value in SLOW.items()})
-        self.assertEqual(0.0, watch([rates] * 10)['shootdowns'][1])
+        self.assertEqual(0.0, watch([rates] * 10)['shootdowns'].score)
 
     def test_a_storm_in_one_guest_of_a_large_host_is_seen(self):
         rates = cpus(128, {
             Quantity.SYSTEM: [0.4] * 16 + [0.01] * 112,
             Quantity.SHOOTDOWNS: [2500.0] * 16 + [10.0] * 112})
-        unit, score = watch([rates] * 10)['cpu-shootdowns']
+        score, unit = watch([rates] * 10)['cpu-shootdowns']
         self.assertIn(unit, {f'cpu{cpu}' for cpu in range(16)})
         self.assertGreater(score, 1)
 
     def test_the_cpus_of_a_sign_must_be_the_same(self):
         rates = cpus(4, {Quantity.SYSTEM: [0.9, 0.9, 0.0, 0.0],
                          Quantity.SHOOTDOWNS: [0.0, 0.0, 9e4, 9e4]})
-        self.assertEqual((HOST, 0.0), watch([rates] * 10)['cpu-shootdowns'])
+        self.assertEqual((0.0, HOST), watch([rates] * 10)['cpu-shootdowns'])
 
     def test_one_foreign_task_on_one_of_120_cpus_is_seen(self):
         rates = cpus(120, {Quantity.FOREIGN_TASKS: [0.5] + [0.0] * 119})
-        self.assertEqual(('cpu0', 2.5), watch([rates] * 10)['foreign-tasks'])
+        self.assertEqual((2.5, 'cpu0'), watch([rates] * 10)['foreign-tasks'])
 
     def test_units_that_take_turns_are_no_sign(self):
         minutes = [cpus(8, {Quantity.FOREIGN_TASKS: [
             float(cpu == minute // 5 % 8) for cpu in range(8)]})
             for minute in range(120)]
-        self.assertEqual((HOST, 0.0), watch(minutes)['foreign-tasks'])
+        self.assertEqual((0.0, HOST), watch(minutes)['foreign-tasks'])
 
     def test_a_burst_is_no_sign_but_what_comes_again_and_again_is(self):
         slow, quiet = ({Quantity.STEAL: {'cpu0': each}} for each in (0.3, 0.0))
-        self.assertEqual(0.0, watch([slow] * 9 + [quiet] * 21)['steal'][1])
+        self.assertEqual(0.0, watch([slow] * 9 + [quiet] * 21)['steal'].score)
         self.assertEqual(0.0, watch(([slow] * 9 + [quiet] * 31) * 9)[
-            'steal'][1])
-        score = watch(([slow] * 5 + [quiet] * 5) * 3)['steal'][1]
+            'steal'].score)
+        score = watch(([slow] * 5 + [quiet] * 5) * 3)['steal'].score
         self.assertAlmostEqual(3.0, score)
 
     def test_the_length_of_the_intervals_does_not_matter(self):
@@ -87,14 +87,14 @@ class SignatureTest(unittest.TestCase):
                 self.assertNotIn('steal', found.scores)
                 found.score(length * step, length,
                             {Quantity.STEAL: {'cpu0': 0.3}})
-            self.assertAlmostEqual(3.0, found.scores['steal'][1])
+            self.assertAlmostEqual(3.0, found.scores['steal'].score)
 
     def test_a_guest_that_has_ended_is_forgotten(self):
         slow = {Quantity.MAJOR_FAULTS: {'guest-1': 500.0}}
         after = {Quantity.MAJOR_FAULTS: {'guest-2': 0.0}}
-        self.assertEqual(('guest-1', 5.0),
+        self.assertEqual((5.0, 'guest-1'),
                          watch([slow] * 20)['guest-swapping'])
-        self.assertEqual((HOST, 0.0), watch([slow] * 20 + [after] * 25)[
+        self.assertEqual((0.0, HOST), watch([slow] * 20 + [after] * 25)[
             'guest-swapping'])
 
     def test_what_is_not_known_has_no_score(self):
@@ -113,8 +113,8 @@ class SignatureTest(unittest.TestCase):
                 ('link', Quantity.LINK_LOSS, '0000:3b:00.0', 0.5),
                 ('slab', Quantity.SLAB, HOST, 0.03)):
             scores = watch([{quantity: {HOST: 0.0, unit: value}}] * 10)
-            self.assertEqual(unit, scores[name][0])
-            self.assertGreaterEqual(scores[name][1], 1, name)
+            self.assertEqual(unit, scores[name].unit)
+            self.assertGreaterEqual(scores[name].score, 1, name)
 
     def test_sources_are_in_the_bibliography(self):
         for sign in signature.SIGNS:

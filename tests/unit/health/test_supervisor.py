@@ -21,14 +21,8 @@ class Cloud:
         self.down = set()
         self.calls = []
 
-    def hold(self, host, hold):
-        self._call(host, hold)
-
-    def release(self, host, holder):
-        self._call(host, holder)
-
-    def _call(self, host, what):
-        self.calls.append((host, what))
+    def change(self, host, hold):
+        self.calls.append((host, hold))
         if host in self.down:
             raise exception.Unreachable('it is down')
 
@@ -41,7 +35,7 @@ class SupervisorTest(unittest.TestCase):
 
     def make(self, applies=True):
         return supervisor.Supervisor(
-            {'cpu': NAMES}, self.read, lambda: self.cloud, 'me@here', applies,
+            {'cpu': NAMES}, self.read, self.cloud.change if applies else None,
             str(self.path), 0.1, 5, self.lines.append)
 
     def read(self, _):
@@ -73,11 +67,12 @@ class SupervisorTest(unittest.TestCase):
         self.scores = {}
         self.assertTrue(self.run_for(found, 90))
         (host, hold), release = self.cloud.calls
-        self.assertEqual(('n3', 'watch', 'me@here', '1970-01-04T00:30:00Z'), (
-            host, hold.holder, hold.by, hold.since))
+        self.assertEqual(('n3', 'watch', '1970-01-04T00:30:00Z'), (
+            host, hold.holder, hold.since))
+        self.assertTrue(hold.by.startswith('hpcvirt-supervise@'))
         self.assertEqual('cpu-shootdowns on cpu1 at 2.0 times its limit',
                          hold.reason)
-        self.assertEqual(('n3', 'watch'), release)
+        self.assertEqual(('n3', None), release)
         self.assertIn('1970-01-04T00:30:00Z n3: quarantine is done',
                       self.lines)
 
@@ -127,7 +122,7 @@ class SupervisorTest(unittest.TestCase):
         self.assertIn('remove', brake.read_text())
         brake.unlink()
         self.assertTrue(self.run_for(found, 15))
-        self.assertEqual(('n1', 'watch'), self.cloud.calls[-1])
+        self.assertEqual(('n1', None), self.cloud.calls[-1])
 
     def test_an_update_of_all_hosts_closes_nothing(self):
         found = self.learn()

@@ -125,7 +125,8 @@ class SameStateTest(unittest.TestCase):
             **{f'{THROTTLE}/{part}_throttle_{what}': '-'
                for part in ('core', 'package')
                for what in ('count', 'total_time_ms')}})
-        self.assertIsInstance(hardware.controllers, fact.UnknownFact)
+        self.assertIsInstance(audited.values(hardware)['controllers'],
+                              fact.UnknownFact)
         self.assertIsNone(hardware.throttled)
         self.assertNotIn('throttled_s', values)
         self.assertEqual({}, values['corrected_errors'])

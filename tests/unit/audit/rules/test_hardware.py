@@ -3,7 +3,7 @@
 """The rules about hardware."""
 
 from hpcvirt.audit import audit
-from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit.reading.hardware import MemoryController
 from hpcvirt.audit.rules import hardware
 from hpcvirt.topology import hardware_state
 from tests.builders import audited
@@ -36,7 +36,7 @@ class HardwareTest(audited.Case):
     def controllers(self, *channels, corrected=0, uncorrected=0):
         """Make the facts of controllers: channel -> MiB of each."""
         return {'controllers': tuple(
-            facts_module.MemoryController(
+            MemoryController(
                 f'mc{number}', corrected, uncorrected, {
                     key if isinstance(key, tuple) else ('DDR5', key): mib
                     for key, mib in found.items()})

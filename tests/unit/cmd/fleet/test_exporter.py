@@ -133,6 +133,7 @@ class AddressTest(unittest.TestCase):
                 ('::1', ('::1', 9834)), ('[::1]', ('::1', 9834)),
                 ('[::1]:0', ('::1', 0)), ('::', ('::', 9834))):
             self.assertEqual(expected, exporter.address(words), words)
+        self.assertEqual(('::', 9835), exporter.address('::', 9835))
 
     def test_what_is_none_is_refused(self):
         for words in ('host:name', '[zz]:1', '::1:99999', 'host:65536',

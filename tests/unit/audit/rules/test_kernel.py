@@ -1,27 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The rules about single values and the kernel command line."""
+"""The rules about the kernel: its settings, threads and command line."""
 
-import dataclasses
-
-from hpcvirt.audit import facts as facts_module
+from hpcvirt.audit.reading.kernel import Program
 from hpcvirt.flavors import profile as profiles
 from tests.builders import audited
 
 SMALL = profiles.build({'page_size': '4K'}, 'profile')
 
 
-class SettingsTest(audited.Case):
+class KernelTest(audited.Case):
     def with_settings(self, facts=audited.GOOD, **values):
         """Change settings, named by the end of their paths."""
-        return dataclasses.replace(facts, settings={
-            name: next((value for end, value in values.items()
-                        if name.endswith(end)), text)
-            for name, text in facts.settings.items()})
+        return audited.replace(facts, **{
+            name: value for name in audited.SETTINGS
+            for end, value in values.items() if name.endswith(end)})
 
     def test_what_a_kernel_does_not_have_is_fine(self):
-        nothing = dataclasses.replace(
-            audited.GOOD, settings=dict.fromkeys(facts_module.SETTINGS))
+        nothing = audited.replace(
+            audited.GOOD, **dict.fromkeys(audited.SETTINGS))
         self.assertEqual([], self.codes(nothing))
 
     def test_khugepaged_matters_to_guests_with_normal_pages(self):
@@ -78,7 +75,7 @@ class SettingsTest(audited.Case):
                 ('vhost-1234', audited.HOST.cpus, (), 0)):
             facts = self.but(kernel={
                 'isolated': frozenset(isolated), 'running': frozenset({
-                    facts_module.Program(name, cpus, '', is_kernel=True)})})
+                    Program(name, cpus, '', is_kernel=True)})})
             self.check('kernel-threads', expected, facts)
             self.check('isolation', 0, facts)
 
