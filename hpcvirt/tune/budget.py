@@ -38,7 +38,7 @@ def count(experiment: experiments.Experiment, space: spaces.Space,
           budget: spaces.Budget) -> Consumption:
     """Count what a budget takes, of one host after the other."""
     design = designs.make(space)
-    native = budget.replicates if budget.has_native else 0
+    native = budget.pairs if budget.has_native else 0
     boots = budget.replicates * design.count + 2 * budget.pairs
     reboots = 0
     if any(choice.has_reboot for choice in space.choices):

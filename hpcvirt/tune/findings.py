@@ -106,8 +106,6 @@ class Confirmation:
 class Findings:
     """The findings of an experiment, or those so far.
 
-    :ivar boot_deviation: standard deviation between boots of a configuration,
-        as a logarithm; None if it is not known yet
     :ivar native: today's profile against native, None without native trials
     :ivar screened: the best configuration of the screening; None before its
         end
@@ -117,7 +115,6 @@ class Findings:
 
     values: tuple[ValueFinding, ...]
     interactions: tuple[Interaction, ...]
-    boot_deviation: float | None
     native: Effect | None
     screened: trial.Levels | None
     confirmation: Confirmation | None

@@ -19,7 +19,8 @@ Levels = tuple[int, ...]
 class Stage(enum.StrEnum):
     """Why a trial was made.
 
-    ``native``: the same programs on the host itself, with today's settings.
+    ``native``: beside the pairs of the confirmation, the same programs on the
+    host itself, with today's settings.
     ``screen``: to screen choices. ``confirm``: to confirm the winner.
     """
 

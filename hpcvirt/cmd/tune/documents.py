@@ -59,7 +59,7 @@ def read(path: str, *, has_native: bool = False, profile: str | None = None,
     """Read an experiment and all files that it names, and plan it.
 
     :param path: the file; relative paths in it are relative to its folder
-    :param has_native: whether each replicate begins with a native trial
+    :param has_native: whether the confirmation has native trials
     :param profile: a profile to confirm instead of the screening: the space
         has one choice ``profile`` with the values ``today`` and ``given``
     :param guests: how many guests fill a host with that profile; None for as
