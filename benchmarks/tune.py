@@ -397,8 +397,9 @@ def main() -> int:
                 str(replicates), f'{statistics.fmean(trials):.0f}',
                 _percent(decided), _percent(guarded),
                 f'{statistics.fmean(jobs):.0f}'))
-        missed += _miss('S4: the guard', guarded, S4_TARGET)
-        missed += _miss('S4: the decision', decided, S4_TARGET)
+        if s4:
+            missed += _miss('S4: the guard', guarded, S4_TARGET)
+            missed += _miss('S4: the decision', decided, S4_TARGET)
         sys.stdout.write('\n' + text_table.draw(
             S4_COLUMNS, rows, S4_COLUMNS, 200))
     for each in missed:

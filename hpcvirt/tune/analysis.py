@@ -1,22 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Analyse the trials of an experiment."""
+"""Analyse the trials of an experiment.
 
+The best of many configurations looks better than it is. Therefore only pairs
+of fresh boots of the winner and of today's profile decide whether there is a
+gain, by the rules of verdicts (:mod:`hpcvirt.bench.analysis.losses`).
+"""
+
+import dataclasses
 import itertools
 import math
-import statistics
 from collections.abc import Sequence
 
+from hpcvirt.bench.analysis import losses
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
-from hpcvirt.tune import confirmation as confirmations
+from hpcvirt.bench.analysis import unit_losses
+from hpcvirt.bench.model import outcome
+from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
+from hpcvirt.tune import experiment
 from hpcvirt.tune import findings
 from hpcvirt.tune import guard as guards
 from hpcvirt.tune import recommendation
-from hpcvirt.tune import replicates
 from hpcvirt.tune import space as spaces
-from hpcvirt.tune import steps
 from hpcvirt.tune import trial
+
+_Pairs = list[tuple[trial.Trial, trial.Trial]]
 
 
 def analyse(space: spaces.Space, budget: spaces.Budget,
@@ -28,83 +38,124 @@ def analyse(space: spaces.Space, budget: spaces.Budget,
     screening found, unless the guard refuses it or the confirmation shows that
     its gain does not matter.
     """
-    found = replicates.find(space, trials)
-    fit = effects.fit(space, found, replicates.measure_objective(space))
-    guard = guards.Guard(space, trials)
-    screened = confirmation = None
-    if steps.has_screened(space, budget, trials):
-        screened = steps.find_winner(space, budget, trials)
-        if screened != space.today:
-            confirmation = confirmations.confirm(space, screened, trials,
-                                                 guard)
-    recommended, reason = _recommend(space, budget, screened, confirmation)
+    screening = recommendation.screen(space, budget, trials)
+    fit, winner = screening.fit, screening.winner
+    confirmation = None
+    if winner is not None and winner != space.today:
+        confirmation = _confirm(space, winner, trials)
+    native = _describe(_estimate(space, _find_pairs(
+        trials, (trial.Stage.NATIVE, space.today),
+        (trial.Stage.CONFIRM, space.today))))
+    recommended, reason = _recommend(space, budget, winner, confirmation)
     return findings.Findings(
-        _list_values(space, found, fit, guard) if fit else (),
-        _list_interactions(space, fit) if fit else (),
-        fit.deviation if fit else None,
-        _find_native(space, fit, trials) if fit else None,
-        screened, confirmation, recommended, reason)
+        _list_values(screening, fit) if fit else (),
+        _list_interactions(fit) if fit else (),
+        native, winner, confirmation, recommended, reason)
 
 
 def _recommend(space: spaces.Space, budget: spaces.Budget,
-               screened: trial.Levels | None,
+               winner: trial.Levels | None,
                confirmation: findings.Confirmation | None,
                ) -> tuple[trial.Levels, str]:
     """Return the recommended levels and the reason."""
-    if screened is None:
-        return space.today, ("today's profile is kept until the screening "
-                             'has ended')
+    kept = "today's profile is kept"
+    if winner is None:
+        return space.today, f'{kept} until the screening has ended'
     if confirmation is None:
         return space.today, (
-            "today's profile is kept, because no other configuration that the "
-            'guard allows is predicted to be better by more than '
+            f'{kept}, because no other configuration that the guard allows is '
+            'predicted to be better by more than '
             + _percent(recommendation.NEAR * space.matters))
     found = confirmation.effect
     if confirmation.guard is not None:
-        return space.today, ("today's profile is kept, because of the other "
-                             f'configuration {confirmation.guard}')
+        return space.today, (f'{kept}, because of the other configuration '
+                             + confirmation.guard)
     if confirmation.pairs < budget.pairs or found is None:
         return space.today, (
-            "today's profile is kept until the confirmation has ended, with "
+            f'{kept} until the confirmation has ended, with '
             f'{confirmation.pairs} of {budget.pairs} pairs of boots so far')
     shown = (f'{_percent(found.gain)}, with an interval from '
              f'{_percent(found.low)} to {_percent(found.high)}')
     if confirmation.is_gain:
-        return screened, f'the confirmation showed a gain of {shown}'
+        return winner, f'the confirmation showed a gain of {shown}'
     if found.high > space.matters:
-        return screened, ('the gain of this configuration is not beyond '
-                          f'doubt: the confirmation showed {shown}')
-    return space.today, ("today's profile is kept, because the confirmation "
-                         f'of the other configuration showed {shown}')
+        return winner, ('the gain of this configuration is not beyond doubt: '
+                        f'the confirmation showed {shown}')
+    return space.today, (f'{kept}, because the confirmation of the other '
+                         f'configuration showed {shown}')
 
 
 def _percent(gain: float) -> str:
     return f'{100 * math.expm1(gain):.1f} %'
 
 
-def _list_values(space: spaces.Space,
-                 found: tuple[replicates.Replicate, ...], fit: effects.Fit,
-                 guard: guards.Guard) -> tuple[findings.ValueFinding, ...]:
+def _confirm(space: spaces.Space, levels: trial.Levels,
+             trials: Sequence[trial.Trial]) -> findings.Confirmation:
+    """Compare a configuration with today's in the pairs of boots so far."""
+    pairs = _find_pairs(trials, (trial.Stage.CONFIRM, space.today),
+                        (trial.Stage.CONFIRM, levels))
+    found = _estimate(space, pairs)
+    refused = guards.Guard(space, [
+        each for each in trials if each.step.stage is not trial.Stage.NATIVE
+        ]).refuse_winner(levels)
+    return findings.Confirmation(
+        levels, len(pairs), _describe(found),
+        found is not None and not found.resemblance and refused is None
+        and found.p_beyond(0.0) <= stats.ALPHA, refused)
+
+
+def _find_pairs(trials: Sequence[trial.Trial],
+                *sides: tuple[trial.Stage, trial.Levels]) -> _Pairs:
+    """Return the trials of two sides that are in the same block."""
+    first, second = ({
+        each.step.block: each for each in trials
+        if (each.step.stage, each.step.levels) == side} for side in sides)
+    return [(first[block], second[block])
+            for block in sorted(first.keys() & second.keys())]
+
+
+def _estimate(space: spaces.Space, pairs: _Pairs) -> losses.Losses | None:
+    """Estimate the loss of the second of each pair, None with too few."""
+    values = [(math.exp(-first), math.exp(-second)) for first, second in (
+        [effects.measure(space, each) for each in pair] for pair in pairs)
+        if first is not None and second is not None]
+    if len(values) < sample_pairs.MIN_PAIRS:
+        return None
+    native, guest = zip(*values, strict=True)
+    return unit_losses.estimate(
+        sample_pairs.MetricValues(native, guest, tuple(range(len(values)))),
+        outcome.Direction.DOWN, (), losses.Caution(limit=0.0))
+
+
+def _describe(found: losses.Losses | None) -> findings.Effect | None:
+    if found is None:
+        return None
+    low, high = found.ends(effects.LEVEL)
+    return findings.Effect(-found.loss, -high, -low)
+
+
+def _list_values(screening: recommendation.Screening,
+                 fit: effects.Fit) -> tuple[findings.ValueFinding, ...]:
     programs = {
-        program: effects.fit(space, found,
-                             replicates.measure_program(space, program))
-        for program in space.weights}
-    time = effects.fit(space, found, replicates.measure_time(space)) or fit
+        program: effects.fit(dataclasses.replace(
+            fit.space, weights={program: 1.0}), fit.replicates)
+        for program in fit.space.weights}
+    time = effects.fit(dataclasses.replace(
+        fit.space, objective=experiment.Objective.TIME), fit.replicates) or fit
     listed = []
-    for index, choice in enumerate(space.choices):
+    for index, choice in enumerate(fit.space.choices):
         for level in range(1, len(choice.values)):
             effect = effects.describe(fit.find_effect(index, level))
-            tail = guard.judge_value(index, level)
             listed.append(findings.ValueFinding(
                 choice.name, choice.values[level], effect,
                 {name: effects.describe(each.find_effect(index, level))
                  for name, each in programs.items() if each},
                 effects.describe(time.find_effect(index, level)),
-                _decide(effect, space.matters),
-                sum(each.step.stage is trial.Stage.SCREEN
-                    and each.step.levels[index] == level
-                    for replicate in found for each in replicate.trials),
-                tail.runs, tail.slow, tail.reason))
+                _decide(effect, fit.space.matters),
+                sum(levels[index] == level for replicate in fit.replicates
+                    for levels in replicate.design.levels),
+                *screening.guard.count(index, level),
+                screening.guard.refuse_value(index, level)))
     return tuple(listed)
 
 
@@ -117,48 +168,19 @@ def _decide(effect: findings.Effect, matters: float) -> findings.Decision:
             else findings.Decision.OPEN)
 
 
-def _list_interactions(space: spaces.Space,
-                       fit: effects.Fit) -> tuple[findings.Interaction, ...]:
+def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
     """List the wanted interactions, and those that count."""
+    choices, design = fit.space.choices, designs.make(fit.space)
     listed = []
     counting = fit.find_counting()
-    for pair in sorted({*space.interactions, *counting}):
-        one, other = (space.choices[choice] for choice in pair)
-        names = tuple(
-            ' x '.join(space.choices[choice].name for choice in alias)
-            for alias in fit.find_aliases(pair))
-        for cell in itertools.product(range(1, len(one.values)),
-                                      range(1, len(other.values))):
-            effect = fit.find_interaction(pair, cell)
-            if effect is not None:
-                listed.append(findings.Interaction(
-                    (f'{one.name}={one.values[cell[0]]}',
-                     f'{other.name}={other.values[cell[1]]}'),
-                    effects.describe(effect), names, pair in counting))
+    for pair in sorted({*fit.space.interactions, *counting}):
+        one, other = (choices[choice] for choice in pair)
+        names = tuple(' x '.join(choices[choice].name for choice in alias)
+                      for alias in design.aliases(pair))
+        listed += [findings.Interaction(
+            (f'{one.name}={one.values[cell[0]]}',
+             f'{other.name}={other.values[cell[1]]}'),
+            effects.describe(fit.find_interaction(pair, cell)), names,
+            pair in counting) for cell in itertools.product(
+                range(1, len(one.values)), range(1, len(other.values)))]
     return tuple(listed)
-
-
-def _find_native(space: spaces.Space, fit: effects.Fit,
-                 trials: Sequence[trial.Trial]) -> findings.Effect | None:
-    """Compare today's profile with native, None without native trials.
-
-    In each replicate, the effects of the values tell what today's profile
-    would have reached.
-    """
-    figure = replicates.measure_objective(space)
-    natives = {each.step.block: figure(each) for each in trials
-               if each.step.stage is trial.Stage.NATIVE}
-    gains = []
-    for replicate, values in zip(fit.replicates, fit.values, strict=True):
-        native = natives.get(replicate.trials[0].step.block)
-        if native is not None:
-            gains.append(statistics.fmean(
-                value - sum(fit.find_effect(choice, level).loss
-                            for choice, level in enumerate(levels) if level)
-                for levels, value in zip(replicate.design.levels, values,
-                                         strict=True)) - native)
-    if len(gains) < effects.MIN_REPLICATES:
-        return None
-    return effects.describe(stats.Normal(
-        statistics.fmean(gains),
-        statistics.stdev(gains) / math.sqrt(len(gains)), len(gains) - 1))

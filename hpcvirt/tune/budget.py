@@ -39,7 +39,7 @@ def count(experiment: experiments.Experiment, space: spaces.Space,
     design = designs.make(space)
     pairs, replicates = budget.pairs, budget.replicates
     boots = replicates * design.count + 2 * pairs
-    trials = boots + budget.has_native * replicates
+    trials = boots + budget.has_native * pairs
     reboots = (replicates * len(design.plots) + 2 * pairs + budget.hosts
                if any(choice.has_reboot for choice in space.choices) else 0)
     minutes = (

@@ -4,27 +4,30 @@
 
 In each replicate, the effect of a value is the difference between the means of
 its trials and of today's; the design balances all other choices. The effect is
-the mean over replicates. Its error comes from all contrasts of the design,
-whether they belong to a choice or not: how much a contrast differs between
-replicates is noise. Contrasts of whole plots differ more, because reboots
-differ, and have an error of their own. Student's t distribution allows for the
-number of contrasts and replicates.
+the mean over replicates. Its error comes from how much all trials of the same
+configuration differ between replicates. Whole plots differ more, because
+reboots differ, and have an error of their own.
 """
 
-import bisect
+import collections
 import dataclasses
 import itertools
 import math
 import statistics
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.analysis import stragglers
 from hpcvirt.tune import design as designs
+from hpcvirt.tune import experiment
 from hpcvirt.tune import findings
-from hpcvirt.tune import replicates as replicate_finder
 from hpcvirt.tune import space as spaces
+from hpcvirt.tune import trial
 
 #: Confidence of each end of an interval.
 LEVEL = 0.95
@@ -36,38 +39,142 @@ MIN_REPLICATES = 2
 _MAX_REPLICATES = 1000
 #: The chance that any interaction counts although there is none.
 _DOUBT = 0.05
+#: If more trials than this part are far from their typical values, this is an
+#: effect of several choices, and not a few odd boots.
+_FEW = 0.1
+_ROUNDS = 4
 
 _Cell = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class _Stratum:
-    """The noise of whole plots or of single trials.
+class Replicate:
+    """A complete replicate.
 
-    :ivar variance: of the mean of a whole plot, or of a trial
+    :ivar trials: one for each run of the design, in the order of its runs
     """
 
-    variance: float
-    freedom: int
+    design: designs.Design
+    trials: tuple[trial.Trial, ...]
+
+
+def find_complete(space: spaces.Space, trials: Sequence[trial.Trial],
+                  ) -> tuple[Replicate, ...]:
+    """Find the complete replicates among trials."""
+    design = designs.make(space)
+    blocks = collections.defaultdict[int, list[trial.Trial]](list)
+    for each in trials:
+        if each.step.stage is trial.Stage.SCREEN:
+            blocks[each.step.block].append(each)
+    return tuple(_sort(design, block) for _, block in sorted(blocks.items())
+                 if len(block) >= design.count)
+
+
+def _sort(design: designs.Design, trials: Sequence[trial.Trial]) -> Replicate:
+    made = collections.defaultdict[trial.Levels, list[trial.Trial]](list)
+    for each in trials:
+        made[each.step.levels].append(each)
+    design = design.fix({
+        choice: levels[0] for choice, levels in enumerate(zip(
+            *made, strict=True)) if len(set(levels)) == 1})
+    return Replicate(design, tuple(made[levels].pop()
+                                   for levels in design.levels))
+
+
+def measure(space: spaces.Space, found: trial.Trial) -> float | None:
+    """Return the objective of a trial as a logarithm, higher if better.
+
+    :returns: None if all runs of a program failed
+    """
+    total = 0.0
+    for program, weight in space.weights.items():
+        known = [value for run in found.runs.get(program, ()) if (value := (
+            find_time(run) if space.objective is experiment.Objective.TIME
+            else run.speed)) is not None]
+        if not known:
+            return None
+        total += weight * statistics.median(known)
+    return total
+
+
+def find_time(run: trial.TrialRun) -> float | None:
+    """Return minus the logarithm of the time of the slowest guest.
+
+    :returns: the speed if the time is unknown; None if the run failed
+    """
+    return (-math.log(run.time_s) if run.time_s and run.speed is not None
+            else run.speed)
+
+
+def _find_values(space: spaces.Space, replicates: Sequence[Replicate],
+                ) -> list[list[float]] | None:
+    """Return the objective of each trial of each replicate.
+
+    A trial without a value, and one of few that are far from their typical
+    values, counts as a typical one; the guard counts its runs.
+
+    :returns: None if no trial has a value
+    """
+    trials = [each for replicate in replicates for each in replicate.trials]
+    keys = [(each.step.block, *each.step.levels) for each in trials]
+    values = [measure(space, each) for each in trials]
+    typical = fit_typical(keys, values)
+    apart = [value - usual for value, usual in zip(values, typical,
+                                                   strict=True)
+             if value is not None]
+    if not apart:
+        return None
+    most = max(stragglers.MIN_LOSS,
+               stragglers.DEVIATIONS * stats.robust_deviation(apart))
+    if sum(abs(each) > most for each in apart) > _FEW * len(apart):
+        most = math.inf
+    kept = [None if value is None or abs(value - usual) > most else value
+            for value, usual in zip(values, typical, strict=True)]
+    found = iter([usual if value is None else value for value, usual in zip(
+        kept, fit_typical(keys, kept, statistics.fmean), strict=True)])
+    return [[next(found) for _ in replicate.trials]
+            for replicate in replicates]
+
+
+def fit_typical(keys: Sequence[tuple[Hashable, ...]],
+                values: Sequence[float | None],
+                find_middle: Callable[[Iterable[float]], float]
+                = statistics.median) -> list[float]:
+    """Fit a sum of effects.
+
+    :param keys: the level of each factor, for each value
+    :param find_middle: the median is not changed by a few odd values
+    :returns: the typical value for each key; 0 without any value
+    """
+    typical = [0.0] * len(keys)
+    for _ in range(_ROUNDS):
+        for factor in zip(*((None, *key) for key in keys), strict=True):
+            groups = collections.defaultdict[Hashable, list[int]](list)
+            for place, level in enumerate(factor):
+                groups[level].append(place)
+            for places in groups.values():
+                rest = [value - typical[place] for place in places
+                        if (value := values[place]) is not None]
+                effect = find_middle(rest) if rest else 0.0
+                for place in places:
+                    typical[place] += effect
+    return typical
 
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """The effects on one figure.
+    """The effects on the objective.
 
     :ivar replicates: at least two
     :ivar values: the value of each trial of each replicate
+    :ivar noise: for effects of whole plots and for others, variance of a trial
+        and degrees of freedom
     """
 
     space: spaces.Space
-    replicates: tuple[replicate_finder.Replicate, ...]
+    replicates: tuple[Replicate, ...]
     values: list[list[float]]
-    _strata: Mapping[bool, _Stratum]
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation between boots of a configuration."""
-        return math.sqrt(self._strata[min(self._strata)].variance)
+    noise: Mapping[bool, tuple[float, int]]
 
     def find_effect(self, choice: int, value: int,
                     other: int = 0) -> stats.Normal:
@@ -75,155 +182,100 @@ class Fit:
         return self._compare((choice,), {(value,): 1, (other,): -1})
 
     def find_interaction(self, pair: tuple[int, int],
-                         values: tuple[int, int]) -> stats.Normal | None:
-        """Estimate the gain of two values beyond the sum of their effects.
-
-        :returns: None if the choices were never varied together
-        """
-        if not self._varied(pair):
-            return None
+                         values: tuple[int, int]) -> stats.Normal:
+        """Estimate the gain of two values beyond the sum of their effects."""
         first, second = values
         return self._compare(pair, {values: 1, (first, 0): -1,
                                     (0, second): -1, (0, 0): 1})
 
-    def find_terms(self, pair: tuple[int, int],
-                   ) -> dict[tuple[int, int], float]:
-        """Return what values of two choices add to the sum of their means."""
-        found: dict[tuple[int, int], list[float]] = {}
-        for number in self._varied(pair):
-            cells, first, second = (
-                _means(self.replicates[number], self.values[number], choices)
-                for choices in (pair, pair[:1], pair[1:]))
-            middle = statistics.fmean(self.values[number])
-            for (one, two), (mean, _) in cells.items():
-                found.setdefault((one, two), []).append(
-                    mean - first[one,][0] - second[two,][0] + middle)
+    def find_terms(self, *choices: int) -> dict[_Cell, float]:
+        """Return what values of one or two choices add to a typical value.
+
+        Those of two choices are what they add to the sum of their own ones.
+        """
+        found = collections.defaultdict[_Cell, list[float]](list)
+        for design, values in self._find_varied(choices):
+            rest = [*values]
+            for size in range(len(choices) + 1):
+                for part in itertools.combinations(choices, size):
+                    for cell, runs in design.split(*part).items():
+                        mean = statistics.fmean([rest[run] for run in runs])
+                        for run in runs:
+                            rest[run] -= mean
+                        if part == choices:
+                            found[cell].append(mean)
         return {cell: statistics.fmean(each) for cell, each in found.items()}
 
     def find_counting(self) -> tuple[tuple[int, int], ...]:
         """Return the pairs of choices whose interaction is beyond doubt."""
-        pairs = list(itertools.combinations(range(len(self.space.choices)), 2))
-        sizes = [len(choice.values) for choice in self.space.choices]
+        levels = [range(1, len(choice.values))
+                  for choice in self.space.choices]
+        pairs = list(itertools.combinations(range(len(levels)), 2))
         found = []
-        for pair in pairs:
-            cells = list(itertools.product(range(1, sizes[pair[0]]),
-                                           range(1, sizes[pair[1]])))
-            level = 1 - _DOUBT / 2 / len(pairs) / len(cells)
-            for cell in cells:
-                effect = self.find_interaction(pair, cell)
-                if effect is not None and not _includes_zero(effect, level):
-                    found.append(pair)
-                    break
+        for one, other in pairs:
+            cells = list(itertools.product(levels[one], levels[other]))
+            ends = [self.find_interaction((one, other), cell).ends(
+                1 - _DOUBT / 2 / len(pairs) / len(cells)) for cell in cells]
+            if any(low > stats.EQUAL or high < -stats.EQUAL
+                   for low, high in ends):
+                found.append((one, other))
         return tuple(found)
 
-    def find_aliases(self, pair: tuple[int, int],
-                     ) -> tuple[tuple[int, int], ...]:
-        """Return the pairs that are confounded with this one."""
-        numbers = self._varied(pair)
-        return (self.replicates[numbers[0]].design.aliases(pair) if numbers
-                else ())
-
-    def _varied(self, choices: tuple[int, ...]) -> list[int]:
-        """Return the replicates that tell the effect of one or two choices.
-
-        For an interaction, these are the most that confound it with the same
-        others.
-        """
-        alike: dict[object, list[int]] = {}
-        for number, each in enumerate(self.replicates):
-            if each.fixed.keys().isdisjoint(choices):
-                key = (each.design.aliases((choices[0], choices[1]))
-                       if choices[1:] else ())
-                alike.setdefault(key, []).append(number)
-        return max(reversed(alike.values()), key=len, default=[])
+    def _find_varied(self, choices: Sequence[int],
+                     ) -> list[tuple[designs.Design, list[float]]]:
+        """Return the designs that vary choices, with the values."""
+        return [(each.design, values) for each, values in zip(
+            self.replicates, self.values, strict=True)
+            if each.design.columns.keys() >= {*choices}]
 
     def _compare(self, choices: tuple[int, ...],
                  signs: Mapping[_Cell, int]) -> stats.Normal:
-        effects, total = [], 0.0
-        is_whole = False
-        for number in self._varied(choices):
-            replicate = self.replicates[number]
-            means = _means(replicate, self.values[number], choices)
-            effects.append(sum(sign * means[cell][0]
-                               for cell, sign in signs.items()))
-            design = replicate.design
-            is_whole = design.is_of_plots(*choices)
-            total += sum(1 / means[cell][1] for cell in signs) * (
-                design.count / len(design.plots) if is_whole else 1)
-        stratum = self._strata[is_whole]
+        design = designs.make(self.space)
+        terms = self.find_terms(*choices)
+        variance, freedom = self.noise[design.is_of_plots(*choices)]
+        runs = design.split(*choices)
         return stats.Normal(
-            statistics.fmean(effects),
-            math.sqrt(stratum.variance * total) / len(effects),
-            stratum.freedom)
+            sum(sign * terms[cell] for cell, sign in signs.items()),
+            math.sqrt(variance * sum(1 / len(runs[cell]) for cell in signs)
+                      / len(self._find_varied(choices))), freedom)
 
 
-def _means(replicate: replicate_finder.Replicate, values: Sequence[float],
-           choices: tuple[int, ...]) -> dict[_Cell, tuple[float, int]]:
-    """Return the mean and the number of the trials of each cell."""
-    cells: dict[_Cell, list[float]] = {}
-    for levels, value in zip(replicate.design.levels, values, strict=True):
-        cells.setdefault(tuple(levels[choice] for choice in choices),
-                         []).append(value)
-    return {cell: (sum(each) / len(each), len(each))
-            for cell, each in cells.items()}
-
-
-def _includes_zero(effect: stats.Normal, level: float) -> bool:
-    low, high = effect.ends(level)
-    return low <= stats.EQUAL and high >= -stats.EQUAL
-
-
-def fit(space: spaces.Space,
-        found: tuple[replicate_finder.Replicate, ...],
-        figure: replicate_finder.Figure) -> Fit | None:
-    """Estimate effects on a figure.
+def fit(space: spaces.Space, found: tuple[Replicate, ...]) -> Fit | None:
+    """Estimate the effects on the objective.
 
     :returns: None with fewer than two replicates, or without any value
     """
-    values = (replicate_finder.find_values(found, figure)
-              if len(found) >= MIN_REPLICATES else None)
+    if len(found) < MIN_REPLICATES:
+        return None
+    values = _find_values(space, found)
     return None if values is None else Fit(
-        space, found, values, _find_strata(found, values))
+        space, found, values, _find_noise(found, values))
 
 
-def _find_strata(found: tuple[replicate_finder.Replicate, ...],
-                 values: Sequence[Sequence[float]]) -> dict[bool, _Stratum]:
-    """Estimate the noise from contrasts of replicates of the same design.
-
-    :returns: whether it is that of whole plots -> noise
-    """
-    alike: dict[tuple[tuple[int, int], ...],
-                tuple[designs.Design, list[list[float]]]] = {}
-    for each, measured in zip(found, values, strict=True):
-        alike.setdefault(tuple(sorted(each.fixed.items())),
-                         (each.design, []))[1].append(_transform(measured))
+def _find_noise(found: Sequence[Replicate],
+                values: Sequence[Sequence[float]],
+                ) -> dict[bool, tuple[float, int]]:
+    """Find how much whole plots and trials differ between replicates."""
+    count, plots = found[0].design.count, len(found[0].design.plots)
+    alike = collections.defaultdict[object, list[Sequence[float]]](list)
+    for replicate, measured in zip(found, values, strict=True):
+        alike[replicate.design.levels].append(measured)
     squares, freedom = {False: 0.0, True: 0.0}, {False: 0, True: 0}
-    for design, contrasts in alike.values():
-        plots = len(design.plots)
-        for vector, repeated in enumerate(zip(*contrasts, strict=True)):
-            if vector:
-                is_whole = vector < plots
-                mean = statistics.fmean(repeated)
-                squares[is_whole] += sum(
-                    (each - mean) ** 2 for each in repeated) / design.count * (
-                        plots / design.count if is_whole else 1)
-                freedom[is_whole] += len(repeated) - 1
-    return {is_whole: _Stratum(squares[is_whole] / freedom[is_whole],
-                               freedom[is_whole])
-            for is_whole in (False, True) if freedom[is_whole]}
-
-
-def _transform(values: Sequence[float]) -> list[float]:
-    """Return all contrasts of a replicate: the Walsh-Hadamard transform."""
-    found = list(values)
-    step = 1
-    while step < len(found):
-        for start in range(0, len(found), 2 * step):
-            for place in range(start, start + step):
-                one, other = found[place], found[place + step]
-                found[place], found[place + step] = one + other, one - other
-        step *= 2
-    return found
+    for rows in alike.values():
+        usual = [statistics.fmean(column) for column in zip(*rows,
+                                                            strict=True)]
+        for row in rows:
+            rest = [value - own for value, own in zip(row, usual, strict=True)]
+            middle = statistics.fmean(rest)
+            for plot in range(plots):
+                own = rest[plot::plots]
+                mean = statistics.fmean(own)
+                squares[True] += len(own) * (mean - middle) ** 2
+                squares[False] += sum((value - mean) ** 2 for value in own)
+        freedom[True] += (len(rows) - 1) * (plots - 1)
+        freedom[False] += (len(rows) - 1) * (count - plots)
+    return {is_whole: (squares[is_whole] / number, number)
+            for is_whole, number in freedom.items() if number}
 
 
 def describe(estimate: stats.Normal) -> findings.Effect:
@@ -235,8 +287,6 @@ def smallest_effects(space: spaces.Space, budget: spaces.Budget,
                      noise: float) -> tuple[float, ...]:
     """Return the smallest effect of each choice that is shown 4 of 5 times.
 
-    An experiment is refused if one of them is larger than ``space.matters``.
-
     :param noise: standard deviation between boots, as a logarithm
     :returns: logarithms, in the order of the choices; infinite with fewer than
         two replicates
@@ -246,20 +296,16 @@ def smallest_effects(space: spaces.Space, budget: spaces.Budget,
     design = designs.make(space)
     plots = len(design.plots)
     found = []
-    for index in range(len(space.choices)):
-        is_whole = design.is_of_plots(index)
-        variance, units, contrasts = (
-            (noise ** 2 * (REBOOTS ** 2 + plots / design.count), plots,
-             plots - 1) if is_whole
-            else (noise ** 2, design.count, design.count - plots))
-        # The smallest value has a half or a quarter of the units.
-        of_value = units >> len(design.columns[index])
-        of_today = units / design.count * sum(
-            levels[index] == 0 for levels in design.levels)
-        unit = stats.Normal(0.0, 1.0, (budget.replicates - 1) * contrasts)
-        reach = (unit.ends(LEVEL)[1] + unit.ends(interim_analyses.POWER)[1])
-        found.append(reach * math.sqrt(
-            variance * (1 / of_value + 1 / of_today) / budget.replicates))
+    for index, choice in enumerate(space.choices):
+        variance, contrasts = (
+            (REBOOTS ** 2 * design.count / plots + 1, plots - 1)
+            if design.is_of_plots(index) else (1, design.count - plots))
+        runs = design.split(index)
+        error = noise * math.sqrt(variance / budget.replicates * (
+            1 / len(runs[0,]) + 1 / len(runs[len(choice.values) - 1,])))
+        unit = stats.Normal(0.0, error, (budget.replicates - 1) * contrasts)
+        found.append(unit.ends(LEVEL)[1]
+                     + unit.ends(interim_analyses.POWER)[1])
     return tuple(found)
 
 
@@ -269,8 +315,6 @@ def find_replicates(space: spaces.Space, budget: spaces.Budget,
 
     :returns: None if 1000 are too few
     """
-    least = bisect.bisect_left(
-        range(_MAX_REPLICATES + 1), True, key=lambda number: max(
-            smallest_effects(space, dataclasses.replace(
-                budget, replicates=number), noise)) <= space.matters)
-    return least if least <= _MAX_REPLICATES else None
+    return next((number for number in range(_MAX_REPLICATES + 1) if max(
+        smallest_effects(space, dataclasses.replace(
+            budget, replicates=number), noise)) <= space.matters), None)

@@ -99,8 +99,6 @@ class Confirmation:
 class Findings:
     """The findings of an experiment, or those so far.
 
-    :ivar boot_deviation: standard deviation between boots of a configuration,
-        as a logarithm; None before the second replicate
     :ivar native: today's profile against native, None without native trials
     :ivar screened: the winner of the screening; None before its end
     :ivar reason: why this configuration is recommended, one sentence
@@ -108,7 +106,6 @@ class Findings:
 
     values: tuple[ValueFinding, ...]
     interactions: tuple[Interaction, ...]
-    boot_deviation: float | None
     native: Effect | None
     screened: trial.Levels | None
     confirmation: Confirmation | None

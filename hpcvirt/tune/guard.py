@@ -10,7 +10,6 @@ runs. A value is refused too if its trials have as many TLB shoot-downs as a
 slow host [CERN-HEPiX-2015] and those of the other values do not.
 """
 
-import dataclasses
 import math
 import statistics
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import stragglers
 from hpcvirt.health import host_sample
 from hpcvirt.health import signature
-from hpcvirt.tune import replicates
+from hpcvirt.tune import effects
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
@@ -27,91 +26,72 @@ from hpcvirt.tune import trial
 #: stragglers, and by those that must not happen.
 LEVEL = stragglers.ALPHA
 NEVER_LEVEL = 0.01
-
 #: TLB shoot-downs in a second for each CPU.
 MAX_SHOOTDOWNS = next(
     sign.limits[host_sample.Quantity.SHOOTDOWNS]
     for sign in signature.SIGNS if sign.name == 'cpu-shootdowns')
 
 
-@dataclasses.dataclass(frozen=True)
-class SlowRuns:
-    """The slow runs of some trials and of others.
-
-    :ivar runs: numbers of runs of these and of the others
-    :ivar slow: numbers of stragglers
-    :ivar reason: why these trials are refused, None if they are not
-    """
-
-    runs: tuple[int, int]
-    slow: tuple[int, int]
-    reason: str | None
-
-
 class Guard:
-    """The slow runs of all trials."""
+    """The slow runs of trials."""
 
     def __init__(self, space: spaces.Space,
                  trials: Sequence[trial.Trial]) -> None:
-        self._space = space
-        self._trials = [each for each in trials
-                        if each.step.stage is not trial.Stage.NATIVE]
+        self._space, self._trials = space, trials
         #: Number of runs, stragglers, and runs that must not happen.
-        self._counts = [[0, 0, 0] for _ in self._trials]
+        self._counts = [[0, 0, 0] for _ in trials]
         for program in space.weights:
             self._count(program)
 
     def _count(self, program: str) -> None:
-        runs = [(number, replicates.find_time(run))
+        runs = [(number, effects.find_time(run))
                 for number, each in enumerate(self._trials)
                 for run in each.runs.get(program, ())]
-        typical = replicates.fit_typical(
+        typical = effects.fit_typical(
             [self._trials[number].step.levels for number, _ in runs],
             [speed for _, speed in runs])
         lost = [math.inf if speed is None else usual - speed
                 for (_, speed), usual in zip(runs, typical, strict=True)]
-        ended = [each for each in lost if each < math.inf] or [0.0]
-        most = max(stragglers.MIN_LOSS,
-                   stragglers.DEVIATIONS * stats.robust_deviation(ended))
+        most = max(stragglers.MIN_LOSS, stragglers.DEVIATIONS
+                   * stats.robust_deviation([
+                       each for each in lost if each < math.inf] or [0.0]))
         for (number, _), each in zip(runs, lost, strict=True):
             for place, least in enumerate((-math.inf, most, math.log(
                     self._space.slower_than))):
                 self._counts[number][place] += each > least
 
-    def judge_value(self, choice: int, level: int) -> SlowRuns:
-        """Compare the trials of a value with those of its choice's others."""
-        screened = [number for number, each in enumerate(self._trials)
-                    if each.step.stage is trial.Stage.SCREEN]
-        return self._judge(screened, [
-            number for number in screened
-            if self._trials[number].step.levels[choice] == level])
+    def count(self, choice: int,
+              level: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the numbers of runs and of stragglers.
 
-    def judge_winner(self, levels: trial.Levels) -> SlowRuns:
-        """Compare a confirmed configuration with all other trials."""
-        return self._judge(range(len(self._trials)), [
-            number for number, each in enumerate(self._trials)
-            if each.step.stage is trial.Stage.CONFIRM
-            and each.step.levels == levels])
-
-    def find_refused(self) -> frozenset[tuple[int, int]]:
-        """Return the choices with the levels that are refused."""
-        return frozenset(
-            (index, level)
-            for index, choice in enumerate(self._space.choices)
-            for level in range(1, len(choice.values))
-            if self.judge_value(index, level).reason)
-
-    def _judge(self, numbers: Sequence[int], own: Sequence[int]) -> SlowRuns:
-        """Compare some of the trials with the others."""
-        sides = own, [*set(numbers) - set(own)]
-        runs, slow, _ = ([
+        :returns: each with a value, and with the other values of its choice
+        """
+        sides = self._split(choice, level)
+        runs, slow, _ = (tuple(
             sum(self._counts[number][place] for number in side)
-            for side in sides] for place in range(3))
-        return SlowRuns((runs[0], runs[1]), (slow[0], slow[1]),
-                        self._find_reason(*sides))
+            for side in sides) for place in range(3))
+        return runs, slow
 
-    def _find_reason(self, own: Sequence[int],
-                     others: Sequence[int]) -> str | None:
+    def refuse_value(self, choice: int, level: int) -> str | None:
+        """Return why a value must not be recommended, None if it may."""
+        return self._refuse(*self._split(choice, level))
+
+    def refuse_winner(self, levels: trial.Levels) -> str | None:
+        """Likewise, compare a confirmed configuration with all others."""
+        numbers = range(len(self._trials))
+        own = [number for number in numbers
+               if self._trials[number].step.stage is trial.Stage.CONFIRM
+               and self._trials[number].step.levels == levels]
+        return self._refuse(own, [*{*numbers} - {*own}])
+
+    def _split(self, choice: int, level: int) -> tuple[list[int], list[int]]:
+        sides: tuple[list[int], list[int]] = [], []
+        for number, each in enumerate(self._trials):
+            sides[each.step.levels[choice] != level].append(number)
+        return sides
+
+    def _refuse(self, own: Sequence[int],
+                others: Sequence[int]) -> str | None:
         times = f'{self._space.slower_than:g} times'
         for place, level, what in (
                 (2, NEVER_LEVEL, f'failed or took {times} as long as usual'),
@@ -122,13 +102,10 @@ class Guard:
                                       len(own)) <= level:
                 return (f'runs {what} in {struck} of {len(own)} boots, but in '
                         f'{other} of {len(others)} others')
-        rate, other_rate = map(self._find_shootdowns, (own, others))
+        rate, other_rate = (statistics.median(
+            [self._trials[number].shootdowns or 0.0 for number in side]
+            or [0.0]) for side in (own, others))
         if rate > MAX_SHOOTDOWNS >= other_rate:
             return (f'{rate:.0f} TLB shoot-downs in a second for each CPU, and'
                     f' more than {MAX_SHOOTDOWNS:.0f} make jobs slow')
         return None
-
-    def _find_shootdowns(self, numbers: Sequence[int]) -> float:
-        known = [rate for number in numbers
-                 if (rate := self._trials[number].shootdowns) is not None]
-        return statistics.median(known) if known else 0.0

@@ -1,27 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Choose the simplest configuration that is near the best one.
+"""Tell what the screening has decided, and which configuration is best.
 
 The prediction for a configuration is the sum of the effects of its values and
-of the interactions that are beyond doubt. An interaction that is confounded
-with others is divided among them; those of choices with large effects get the
-larger part, because they are more likely the cause.
+of the interactions that are beyond doubt. If several interactions are
+confounded, the expected one, or that of the choices with the largest effects,
+is taken as the cause.
 """
 
-import collections
+import dataclasses
 import itertools
-from collections.abc import Collection
-from collections.abc import Mapping
+from collections.abc import Sequence
 
+from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
+from hpcvirt.tune import guard as guards
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
 #: The predicted objective of the recommended configuration is lower than that
 #: of the best one by at most this part of the difference that matters.
 NEAR = 0.25
+#: Confidence that a dropped value is worse than another.
+SURE = 0.999
+#: Values whose difference is within this part of what matters are the same.
+_SAME = 0.5
 
-_Pair = tuple[int, int]
+#: One or two choices -> what their values add to the prediction.
+_Terms = dict[tuple[int, ...], dict[tuple[int, ...], float]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Screening:
+    """The complete replicates, and what they tell.
+
+    :ivar fit: None with fewer than two replicates
+    :ivar design: that of the next replicate, in which choices that are decided
+        beyond doubt are fixed
+    :ivar winner: the best configuration; None before the end
+    """
+
+    replicates: tuple[effects.Replicate, ...]
+    fit: effects.Fit | None
+    guard: guards.Guard
+    design: designs.Design
+    winner: trial.Levels | None
+
+
+def screen(space: spaces.Space, budget: spaces.Budget,
+           trials: Sequence[trial.Trial]) -> Screening:
+    """Judge the complete replicates among trials.
+
+    Without replicates in the budget, the last values of all choices win.
+    """
+    found = effects.find_complete(space, trials)
+    fit = effects.fit(space, found)
+    guard = guards.Guard(space, [each for replicate in found
+                                 for each in replicate.trials])
+    fixed: dict[int, int] = {}
+    winner = None
+    if not budget.replicates:
+        winner = tuple(len(choice.values) - 1 for choice in space.choices)
+    elif fit is not None:
+        allowed = [[
+            level for level in rank_values(choice)
+            if not level or guard.refuse_value(index, level) is None]
+            for index, choice in enumerate(space.choices)]
+        terms = _find_terms(fit)
+        fixed = _find_fixed(fit, allowed, terms)
+        if len(found) >= budget.replicates or len(fixed) == len(allowed):
+            winner = _find_winner(space, allowed, terms)
+    elif len(found) >= budget.replicates:
+        winner = space.today
+    return Screening(found, fit, guard, designs.make(space).fix(fixed), winner)
 
 
 def rank_values(choice: spaces.Choice) -> list[int]:
@@ -35,101 +86,56 @@ def rank_values(choice: spaces.Choice) -> list[int]:
         -choice.costs[level].memory_mib, level))
 
 
-class Predictor:
-    """What is predicted for configurations, relative to a typical one."""
-
-    def __init__(self, fit: effects.Fit) -> None:
-        self._mains = [[
-            fit.find_effect(choice, level).loss if level else 0.0
-            for level in range(len(fit.space.choices[choice].values))]
-            for choice in range(len(fit.space.choices))]
-        self._terms: dict[_Pair, dict[_Pair, float]] = {}
-        size = [max(map(abs, gains)) + fit.space.matters
-                for gains in self._mains]
-        for pair in fit.find_counting():
-            likely = {each: size[each[0]] * size[each[1]]
-                      for each in (pair, *fit.find_aliases(pair))}
-            wanted = [each for each in likely
-                      if each in fit.space.interactions]
-            if wanted:
-                likely = dict.fromkeys(wanted, 1.0)
-            if pair in likely:
-                part = likely[pair] / sum(likely.values())
-                self._terms[pair] = {
-                    cell: part * value
-                    for cell, value in fit.find_terms(pair).items()}
-        for (first, second), cells in self._terms.items():
-            self._correct(fit, first, second, cells)
-            self._correct(fit, second, first, {
-                cell[::-1]: value for cell, value in cells.items()})
-
-    def _correct(self, fit: effects.Fit, choice: int, other: int,
-                 cells: Mapping[_Pair, float]) -> None:
-        """Remove an interaction from the effects of a choice.
-
-        It is part of them in replicates in which the other choice was fixed.
-        """
-        varied = [each.fixed for each in fit.replicates
-                  if choice not in each.fixed]
-        for fixed in varied:
-            if other in fixed:
-                for level, gain in enumerate(self._mains[choice]):
-                    self._mains[choice][level] = gain - (
-                        cells[level, fixed[other]]
-                        - cells[0, fixed[other]]) / len(varied)
-
-    def predict(self, levels: trial.Levels) -> float:
-        """Return the predicted objective, up to a constant."""
-        return sum(effects[level] for effects, level in zip(
-            self._mains, levels, strict=True)) + sum(
-                cells.get((levels[first], levels[second]), 0.0)
-                for (first, second), cells in self._terms.items())
-
-    def find_reach(self, choice: int) -> float:
-        """Return how much other choices can change an effect of a choice."""
-        return sum(max(map(abs, cells.values())) * 2
-                   for pair, cells in self._terms.items() if choice in pair)
+def _find_terms(fit: effects.Fit) -> _Terms:
+    """Find the terms of the prediction."""
+    space, design = fit.space, designs.make(fit.space)
+    terms: _Terms = {(choice,): fit.find_terms(choice)
+                     for choice in range(len(space.choices))}
+    sizes = [max(map(abs, gains.values())) + space.matters
+             for gains in terms.values()]
+    for pair in fit.find_counting():
+        if pair == max((pair, *design.aliases(pair)), key=lambda alias: (
+                alias in space.interactions,
+                sizes[alias[0]] * sizes[alias[1]])):
+            terms[pair] = fit.find_terms(*pair)
+    return terms
 
 
-def recommend(fit: effects.Fit,
-              refused: Collection[_Pair]) -> trial.Levels:
-    """Return the simplest configuration near the best predicted one.
+def _find_fixed(fit: effects.Fit, allowed: Sequence[Sequence[int]],
+                terms: _Terms) -> dict[int, int]:
+    """Find the choices that are decided beyond doubt.
 
-    :param refused: choices with a level that must not be recommended
+    The simplest of several levels is, if they are the same and all others are
+    worse. A choice whose effect depends on another one is not decided.
     """
-    prediction = Predictor(fit)
-    allowed = [[level for level in rank_values(choice)
-                if not level or (index, level) not in refused]
-               for index, choice in enumerate(fit.space.choices)]
-    best = _find_best(prediction, allowed)
-    least = prediction.predict(best) - NEAR * fit.space.matters
-    while True:
-        simpler = [_replace(best, {choice: level})
-                   for choice, levels in enumerate(allowed)
-                   for level in levels[:levels.index(best[choice])]]
-        found = max(simpler, key=prediction.predict, default=None)
-        if found is None or prediction.predict(found) < least:
-            return best
-        best = found
+    last = fit.replicates[-1].design
+    fixed = {choice: last.levels[0][choice] for choice in range(len(allowed))
+             if choice not in last.columns}
+    most = _SAME * fit.space.matters
+    for choice in last.columns:
+        if any(choice in pair for pair in terms if len(pair) == 2):
+            continue
+        best, = max(((level,) for level in allowed[choice]),
+                    key=terms[choice,].__getitem__)
+        behind = {level: fit.find_effect(choice, best, level)
+                  for level in allowed[choice] if level != best}
+        rest = [level for level in allowed[choice] if level == best
+                or behind[level].ends(SURE)[0] <= 0.0]
+        if all(-most <= low <= high <= most for low, high in (
+                behind[level].ends(effects.LEVEL)
+                for level in rest if level != best)):
+            fixed[choice] = rest[0]
+    return fixed
 
 
-def _find_best(prediction: Predictor,
-               allowed: list[list[int]]) -> trial.Levels:
-    """Return the best configuration: change up to two choices at a time."""
-    best = tuple(levels[0] for levels in allowed)
-    while True:
-        changed = [
-            _replace(best, dict(zip(pair, levels, strict=True)))
-            for pair in itertools.combinations_with_replacement(
-                range(len(allowed)), 2)
-            for levels in itertools.product(*(allowed[choice]
-                                              for choice in pair))]
-        found = max(changed, key=prediction.predict)
-        if prediction.predict(found) <= prediction.predict(best) + 1e-12:
-            return best
-        best = found
-
-
-def _replace(levels: trial.Levels, new: Mapping[int, int]) -> trial.Levels:
-    return tuple(collections.ChainMap(dict(new), dict(enumerate(levels)))[
-        choice] for choice in range(len(levels)))
+def _find_winner(space: spaces.Space, allowed: Sequence[list[int]],
+                 terms: _Terms) -> trial.Levels:
+    """Return the simplest configuration near the best predicted one."""
+    gains = {levels: sum(
+        own[tuple(levels[choice] for choice in choices)]
+        for choices, own in terms.items())
+        for levels in itertools.product(*allowed)}
+    least = max(gains.values()) - NEAR * space.matters
+    return min((levels for levels, gain in gains.items() if gain >= least),
+               key=lambda levels: (sum(map(list.index, allowed, levels)),
+                                   -gains[levels]))

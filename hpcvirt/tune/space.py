@@ -65,7 +65,7 @@ class Budget:
     :ivar pairs: boots of either profile in the confirmation
     :ivar hosts: number of hosts, which take the blocks in turn
     :ivar lot: the seed of the order
-    :ivar has_native: whether each replicate begins with a native trial
+    :ivar has_native: whether the pairs of the confirmation have a native trial
     """
 
     replicates: int

@@ -71,7 +71,6 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
             'smallest_percent': round(100 * math.expm1(least), 2)}
             for choice, least in zip(space.choices, smallest, strict=True)
             for value, cost in zip(choice.values, choice.costs, strict=True)],
-        'is_clear': design.is_clear,
         'confounded': [[[names[place] for place in each] for each in pairs]
                        for pairs in alike]}
 
@@ -94,9 +93,6 @@ def _draw(plan: dict[str, Any], width: int | None) -> str:
         f'of boots with that of today. That takes at most {plan["runs"]} runs '
         f'of programs, {plan["boots"]} boots, {plan["reboots"]} reboots and '
         f'{plan["hours"]:.1f} hours.')]
-    if not plan['is_clear']:
-        lines.append('The effect of a choice cannot be told from some '
-                     'interactions of two others.')
     lines += ['These interactions cannot be told from each other: '
               + ', '.join(' x '.join(pair) for pair in pairs) + '.'
               for pairs in plan['confounded']]

@@ -8,10 +8,8 @@ import time
 import testtools
 
 from hpcvirt.tune import analysis
-from hpcvirt.tune import effects
 from hpcvirt.tune import findings
 from hpcvirt.tune import recommendation
-from hpcvirt.tune import replicates
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 from tests.builders import tunes
@@ -68,19 +66,6 @@ class TestRecommend(testtools.TestCase):
         self.assertEqual((2,), analyse(space, tunes.sum_gains(
             [(0.0512, 0.05, 0.051)]), 0.0001).recommended)
 
-    def test_an_interaction_is_not_counted_twice_after_a_drop(self):
-        space = tunes.space(*[2] * 5)
-        # The third is worse, but not beyond doubt after two replicates.
-        speed = tunes.sum_gains([(0.2,), (0.0,), (-0.03,), (0.0,), (0.0,)],
-                                {(0, 2): 0.025})
-        made = tunes.carry_out(space, spaces.Budget(8, 5), speed, 0.004)
-        found = replicates.find(space, made)
-        fit = effects.fit(space, found, replicates.measure_objective(space))
-        predictor = recommendation.Predictor(fit)
-        self.assertAlmostEqual(
-            -0.005, predictor.predict((1, 0, 1, 0, 0))
-            - predictor.predict((1, 0, 0, 0, 0)), delta=0.004)
-
 
 class TestFindings(testtools.TestCase):
     SPACE = tunes.space(2, 3, 2, 2, weights={'p': 0.5, 'q': 0.5})
@@ -129,7 +114,7 @@ class TestFindings(testtools.TestCase):
         self.assertEqual(((), None, space.today), (
             found.values[4:], found.screened, found.recommended))
         found = analysis.analyse(space, BUDGET, screened[:8])
-        self.assertEqual(((), None), (found.values, found.boot_deviation))
+        self.assertEqual((), found.values)
         found = analysis.analyse(space, BUDGET, screened + confirmed[:8])
         self.assertEqual((space.today, 4, None), (
             found.recommended, found.confirmation.pairs,

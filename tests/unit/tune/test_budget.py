@@ -45,9 +45,9 @@ class TestCounts(unittest.TestCase):
         guests = budget.count(make(8), SPACE, spaces.Budget(2, 6))
         found = budget.count(make(8), SPACE,
                              spaces.Budget(2, 6, has_native=True))
-        self.assertEqual((guests.runs + 2 * 4, guests.boots),
+        self.assertEqual((guests.runs + 6 * 4, guests.boots),
                          (found.runs, found.boots))
-        self.assertAlmostEqual(guests.hours + 2 * 15 / 60, found.hours)
+        self.assertAlmostEqual(guests.hours + 6 * 15 / 60, found.hours)
 
     def test_whole_plots_and_the_confirmation_need_reboots(self):
         # Both boots of a pair, and each host back to today's settings.

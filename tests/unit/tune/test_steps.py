@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import collections
+import dataclasses
 import itertools
 import random
 
@@ -9,7 +10,8 @@ import testtools
 from hypothesis import strategies
 
 from hpcvirt.tune import design
-from hpcvirt.tune import replicates
+from hpcvirt.tune import effects
+from hpcvirt.tune import recommendation
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import steps
 from hpcvirt.tune import trial
@@ -21,15 +23,13 @@ BUDGET = spaces.Budget(3, 5, hosts=2, lot='lot', has_native=True)
 
 
 class TestNextSteps(testtools.TestCase):
-    def test_a_replicate_has_the_design_after_a_native_trial(self):
+    def test_a_replicate_has_the_design(self):
         found = steps.next_steps(SPACE, BUDGET, ())
-        self.assertEqual(trial.Step(trial.Stage.NATIVE, 0, 0, SPACE.today),
-                         found[0])
         self.assertEqual(sorted(design.make(SPACE).levels),
-                         sorted(step.levels for step in found[1:]))
+                         sorted(step.levels for step in found))
 
     def test_whole_plots_are_not_interrupted(self):
-        found = steps.next_steps(SPACE, BUDGET, ())[1:]
+        found = steps.next_steps(SPACE, BUDGET, ())
         values = [step.levels[1] for step in found]
         self.assertEqual(1, sum(one != other for one, other
                                 in itertools.pairwise(values)))
@@ -47,19 +47,26 @@ class TestNextSteps(testtools.TestCase):
     def test_pairs_of_boots_follow_the_replicates(self):
         made = tunes.carry_out(SPACE, BUDGET, SPEED, 0.005)
         stages = [each.step.stage for each in made]
-        self.assertEqual(2 * BUDGET.pairs,
-                         stages.count(trial.Stage.CONFIRM))
-        self.assertEqual({trial.Stage.CONFIRM}, set(stages[-10:]))
-        pairs = [each.step.levels for each in made[-10:]]
+        self.assertNotIn(trial.Stage.SCREEN, stages[-15:])
+        self.assertEqual(BUDGET.pairs, stages.count(trial.Stage.NATIVE))
+        pairs = [each.step.levels for each in made
+                 if each.step.stage is trial.Stage.CONFIRM]
+        self.assertEqual(2 * BUDGET.pairs, len(pairs))
         self.assertEqual({SPACE.today, (1, 0, 0, 1, 0)}, set(pairs))
         firsts = collections.Counter(pairs[::2])
         self.assertEqual(2, len(firsts))
 
     def test_there_is_nothing_to_confirm_if_todays_is_best(self):
-        made = tunes.carry_out(SPACE, BUDGET, tunes.sum_gains([(-0.1,)] * 5),
-                               0.001)
-        self.assertNotIn(trial.Stage.CONFIRM,
-                         {each.step.stage for each in made})
+        for has_native, stages in ((False, {'screen'}), (True, {
+                'screen', 'native', 'confirm'})):
+            made = tunes.carry_out(SPACE, dataclasses.replace(
+                BUDGET, has_native=has_native), tunes.sum_gains(
+                    [(-0.1,)] * 5), 0.001)
+            self.assertEqual(stages, {each.step.stage for each in made})
+            self.assertEqual({SPACE.today}, {
+                each.step.levels for each in made
+                if each.step.stage is not trial.Stage.SCREEN
+                } or {SPACE.today})
 
     def test_the_last_values_are_confirmed_without_replicates(self):
         found = steps.next_steps(tunes.space(2), spaces.Budget(0, 5), ())
@@ -86,9 +93,11 @@ class TestNextSteps(testtools.TestCase):
 
 class TestDropping(testtools.TestCase):
     def find_fixed(self, speed, noise, count=2, space=SPACE, seed=''):
-        made = tunes.carry_out(space, spaces.Budget(count, 5), speed, noise,
-                               seed)
-        return steps.find_fixed(space, replicates.find(space, made))
+        budget = spaces.Budget(count, 5)
+        found = recommendation.screen(space, budget, tunes.carry_out(
+            space, budget, speed, noise, seed)).design
+        return {choice: level for choice, level in enumerate(found.levels[0])
+                if choice not in found.columns}
 
     def test_a_large_effect_is_fixed_at_the_better_value(self):
         fixed = self.find_fixed(SPEED, 0.005)
@@ -119,7 +128,7 @@ class TestDropping(testtools.TestCase):
                  and each.step.stage is trial.Stage.SCREEN}
         self.assertEqual({(1, 0)}, third)
         made = tunes.carry_out(SPACE, spaces.Budget(10, 5), SPEED, 0.0005)
-        self.assertEqual(2, len(replicates.find(SPACE, made)))
+        self.assertEqual(2, len(effects.find_complete(SPACE, made)))
 
     def test_a_choice_that_depends_on_another_stays(self):
         speed = tunes.sum_gains([(0.02,), (0.0,), (0.1,), (0.1,), (0.1,)],
