@@ -16,9 +16,11 @@ by more than three standard errors.
 """
 
 import argparse
+import csv
 import dataclasses
 import itertools
 import math
+import pathlib
 import random
 import statistics
 import sys
@@ -372,6 +374,8 @@ def main() -> int:
                         help='worlds of each kind (default: 400)')
     parser.add_argument('--only', default='', metavar='TEXT',
                         help='only noise with this in its name')
+    parser.add_argument('--csv', action='store_true',
+                        help=f'write the first table to {CSV.name}, too')
     args = parser.parse_args()
     numbers = range(args.worlds)
     with futures.ProcessPoolExecutor() as pool:
@@ -389,6 +393,10 @@ def main() -> int:
             rows.append(row)
             missed += failed
         sys.stdout.write(text_table.draw(COLUMNS, rows, COLUMNS[1:], 200))
+        if args.csv:
+            with CSV.open('w', encoding='utf-8') as file:
+                csv.writer(file, lineterminator='\n').writerows(
+                    (COLUMNS, *rows))
         rows = []
         for replicates, each in s4.items():
             found = [future.result() for future in each]
@@ -407,6 +415,8 @@ def main() -> int:
     return int(bool(missed))
 
 
+CSV = (pathlib.Path(__file__).parents[1] / 'doc/source/reference'
+       / 'tune_rates.csv')
 COLUMNS = ('Noise', 'Hours', 'Refused, %', 'Trials', 'Within 1 %, %',
            'One at a time, %', 'False gain, %', 'False gain where none is, %',
            'Within 1 % if refused, %')
