@@ -52,8 +52,9 @@ DOCUMENT = {
     # Two replicates of the design, and the confirmation.
     'limits': {'hours': 0.8, 'reboots': 20}}
 
-#: Stops all guests of the cloud for 5 of 11 seconds. A run takes a second, so
-#: that about one in five is hit, and the typical run is not.
+#: Stops all guests of the cloud for 5 seconds, again and again. A run takes a
+#: second and begins about 3 seconds after the guest answers again, so that
+#: about one in four is hit, and the typical run is not.
 DISTURB = """\
 #!/bin/sh
 # The arguments are the directory of the cloud and the file of the process id.
@@ -64,7 +65,7 @@ cloud=$1
 echo $$ > "$2"
 trap 'kill -CONT $(guests); exit' TERM
 while :; do
-    sleep 6 & wait $!
+    sleep $(($(od -An -N1 -tu1 /dev/urandom) % 4 + 2)) & wait $!
     kill -STOP $(guests)
     sleep 5 & wait $!
     kill -CONT $(guests)
