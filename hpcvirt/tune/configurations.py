@@ -12,6 +12,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,10 +35,9 @@ class Configuration:
     """A configuration of a host and its guests.
 
     :ivar content: the profile, as ``flavor plan`` takes it from a file
-    :ivar settings: the settings that the host needs
     :ivar host_values: the names and values of ``host``, for ``apply``
-    :ivar flavor: the flavor of the guests, without the extra spec that marks
-        flavors of a plan, so that "hpcvirt flavor apply" ignores it
+    :ivar flavor: without the extra spec that marks flavors of a plan, so that
+        "hpcvirt flavor apply" ignores it
     :ivar guests: how many instances of the flavor fill a host
     """
 
@@ -47,14 +47,6 @@ class Configuration:
     flavor: flavor_model.Flavor
     guest: shape_model.Shape
     guests: int
-
-    @property
-    def cost(self) -> spaces.HostCost:
-        """What a host gives to its guests."""
-        threads = self.guest.topology.threads if self.guest.topology else 1
-        return spaces.HostCost(self.guests,
-                               self.guests * (self.guest.cpus // threads),
-                               self.guests * self.guest.memory_mib)
 
 
 def plan(experiment: experiments.Experiment, host: host_model.Host,
@@ -68,8 +60,8 @@ def plan(experiment: experiments.Experiment, host: host_model.Host,
     """
     find_plan = functools.cache(lambda profile: planner.plan([host], profile))
     found = {}
-    for levels in itertools.product(*map(range, map(
-            len, experiment.values.values()))):
+    for levels in itertools.product(*(
+            range(len(own) + 1) for own in experiment.choices.values())):
         try:
             found[levels] = _plan(experiment, levels, profile, find_plan)
         except exception.InvalidInput as exc:
@@ -85,14 +77,11 @@ def _plan(experiment: experiments.Experiment, levels: trial.Levels,
           ) -> Configuration:
     changes = [list(own.values())[level - 1] for own, level in zip(
         experiment.choices.values(), levels, strict=True) if level]
+    content = _merge(change.profile for change in changes)
     # A profile with a base is a whole one.
-    content = {} if any('base' in change.profile for change in changes
-                        ) else dict(today)
-    for change in changes:
-        content.update(change.profile)
+    content = content if 'base' in content else {**today, **content}
     profile = profiles.build(content, 'profile')
-    specs = {key: item for change in changes
-             for key, item in change.extra_specs.items()}
+    specs = _merge(change.extra_specs for change in changes)
     if specs:
         content['extra_specs'] = {**dict(profile.extra_specs), **specs}
         profile = profiles.build(content, 'profile')
@@ -104,23 +93,24 @@ def _plan(experiment: experiments.Experiment, levels: trial.Levels,
             f'{experiment.never.fewer_guests_than}')
     found = find_plan(profile)
     (host,) = found.hosts
-    rows: dict[int, list[plans.PlannedFlavor]] = {}
-    for row in found.flavors:
-        rows.setdefault(row.per_host[host.name], []).append(row)
-    if guests not in rows:
+    counts = {row.per_host[host.name] for row in found.flavors} - {0}
+    if guests not in counts:
         raise exception.InvalidInput(
             'guests_per_host', f'is {guests}, but the flavors of the profile '
-            f'fit {", ".join(map(str, sorted(rows.keys() - {0})))} times on a '
-            'host')
-    row = max(rows[guests], key=lambda row: (row.guest.pcpus,
-                                             row.guest.memory_mib))
+            f'fit {", ".join(map(str, sorted(counts)))} times on a host')
+    row = max((row for row in found.flavors
+               if row.per_host[host.name] == guests),
+              key=lambda row: (row.guest.pcpus, row.guest.memory_mib))
     extra_specs = dict(row.flavor.extra_specs)
     del extra_specs[vocabulary.GENERATED_BY.name]
     return Configuration(
-        content, host.settings, {key: item for change in changes
-                                 for key, item in change.host.items()},
+        content, host.settings, _merge(change.host for change in changes),
         dataclasses.replace(row.flavor, extra_specs=extra_specs), row.guest,
         guests)
+
+
+def _merge(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {key: item for part in parts for key, item in part.items()}
 
 
 def make_space(experiment: experiments.Experiment,
@@ -133,7 +123,7 @@ def make_space(experiment: experiments.Experiment,
 
     :raises InvalidInput: if a reboot needs the key ``apply``
     """
-    choices = experiment.values
+    choices = experiment.choices
     rebooting = {
         name for levels, own in planned.items()
         for place, name in enumerate(choices)
@@ -147,14 +137,19 @@ def make_space(experiment: experiments.Experiment,
             'to a host')
     weights = sum(each.weight for each in experiment.programs.values())
     return spaces.Space(
-        tuple(spaces.Choice(name, values, tuple(
-            planned[tuple(level * (other == name) for other in choices)].cost
-            for level in range(len(values))), name in rebooting)
-            for name, values in choices.items()),
+        tuple(spaces.Choice(name, (experiments.TODAY, *own), tuple(
+            _find_cost(planned[tuple(level * (other == name)
+                                     for other in choices)])
+            for level in range(len(own) + 1)), name in rebooting)
+            for name, own in choices.items()),
         {name: each.weight / weights
          for name, each in experiment.programs.items()},
         math.log1p(experiment.matters_percent / 100),
-        experiment.never.slower_than, experiment.objective,
-        tuple((one, other) for one, other in (
-            sorted(map(list(choices).index, pair))
-            for pair in experiment.interactions)))
+        experiment.never.slower_than, experiment.objective)
+
+
+def _find_cost(planned: Configuration) -> spaces.HostCost:
+    guest, guests = planned.guest, planned.guests
+    threads = guest.topology.threads if guest.topology else 1
+    return spaces.HostCost(guests, guests * (guest.cpus // threads),
+                           guests * guest.memory_mib)

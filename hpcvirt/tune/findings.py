@@ -63,19 +63,17 @@ class ValueFinding:
 
 @dataclasses.dataclass(frozen=True)
 class Interaction:
-    """How much the effect of one value depends on another.
+    """How much the effect of one value depends on another, beyond doubt.
 
     :ivar values: ``CHOICE=VALUE`` of both
     :ivar effect: the gain of both together beyond the sum of their effects
     :ivar confounded: the pairs of choices that the design cannot tell apart
         from this one, ``CHOICE x CHOICE``
-    :ivar counts: whether it is large enough to be used in predictions
     """
 
     values: tuple[str, ...]
     effect: Effect
     confounded: tuple[str, ...] = ()
-    counts: bool = False
 
 
 @dataclasses.dataclass(frozen=True)

@@ -40,8 +40,6 @@ class Space:
     :ivar weights: program -> its part of the whole; they add up to 1
     :ivar matters: the smallest difference that matters, as a logarithm
     :ivar slower_than: see :class:`hpcvirt.tune.experiment.Never`
-    :ivar interactions: pairs of indices of choices, ascending, whose
-        interaction must be estimable
     """
 
     choices: tuple[Choice, ...]
@@ -49,7 +47,6 @@ class Space:
     matters: float
     slower_than: float = 3.0
     objective: experiment.Objective = experiment.Objective.THROUGHPUT
-    interactions: tuple[tuple[int, int], ...] = ()
 
     @property
     def today(self) -> tuple[int, ...]:

@@ -5,12 +5,12 @@
 import argparse
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import words
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.run import run_spec
@@ -67,7 +67,7 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
             + words.suggest(experiment.host_class, fleet.classes))
     if profile is not None:
         given = hosts.read_profile_content(profile)
-        experiment = dataclasses.replace(experiment, interactions=(), choices={
+        experiment = dataclasses.replace(experiment, choices={
             'profile': {'given': experiments.ValueChange(profile=(
                 {'base': given} if isinstance(given, str)
                 else {'base': 'default', **given}))}})
@@ -91,10 +91,6 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
 
 def _check_program(program: experiments.TunedProgram,
                    guest: shape_model.Shape, where: str) -> None:
-    """Check that a program runs in a guest, and has the metric.
-
-    :raises InvalidInput: if not
-    """
     try:
         definition, variant = catalogue.find(program.benchmark)
         run_spec.make(definition, variant, sizing.Machine(
@@ -103,8 +99,8 @@ def _check_program(program: experiments.TunedProgram,
         raise exception.InvalidInput(where, str(exc)) from exc
     known = [each.name + '[BYTES]' * each.per_size
              for each in definition.metrics]
-    name, size = bounds.split(program.metric or ', '.join(
-        each.name for each in definition.metrics if each.primary))
-    if name + '[BYTES]' * (size is not None) not in known:
+    metric = program.metric or ', '.join(
+        each.name for each in definition.metrics if each.primary)
+    if re.sub(r'\[\d+\]$', '[BYTES]', metric) not in known:
         raise exception.InvalidInput(
             f'{where}.metric', f'must be one of {", ".join(known)}')

@@ -63,7 +63,7 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
             for levels in design.levels
             for planned in [read.configurations[levels]]],
         'replicates': read.budget.replicates, 'pairs': read.budget.pairs,
-        **budgets.count(experiment, space, read.budget)._asdict(),
+        **budgets.count(experiment, space, read.budget),
         'noise_percent': experiment.noise_percent,
         'values': [{
             'choice': choice.name, 'value': value,

@@ -37,26 +37,27 @@ class TestCounts(unittest.TestCase):
         # Two samples and a warm-up of five minutes, and the boot: 20 minutes.
         # Three choices take four trials or eight.
         found = budget.count(make(8), SPACE, spaces.Budget(2, 6))
-        self.assertIn(found.boots, (2 * 4 + 12, 2 * 8 + 12))
-        self.assertEqual((found.boots * 4, 0), (found.runs, found.reboots))
-        self.assertAlmostEqual(found.boots / 3, found.hours)
+        self.assertIn(found['boots'], (2 * 4 + 12, 2 * 8 + 12))
+        self.assertEqual((found['boots'] * 4, 0),
+                         (found['runs'], found['reboots']))
+        self.assertAlmostEqual(found['boots'] / 3, found['hours'])
 
     def test_a_native_trial_has_no_boot(self):
         guests = budget.count(make(8), SPACE, spaces.Budget(2, 6))
         found = budget.count(make(8), SPACE,
                              spaces.Budget(2, 6, has_native=True))
-        self.assertEqual((guests.runs + 6 * 4, guests.boots),
-                         (found.runs, found.boots))
-        self.assertAlmostEqual(guests.hours + 6 * 15 / 60, found.hours)
+        self.assertEqual((guests['runs'] + 6 * 4, guests['boots']),
+                         (found['runs'], found['boots']))
+        self.assertAlmostEqual(guests['hours'] + 6 * 15 / 60, found['hours'])
 
     def test_whole_plots_and_the_confirmation_need_reboots(self):
         # Both boots of a pair, and each host back to today's settings.
         none, two = (budget.count(make(8), REBOOTED, spaces.Budget(
             replicates, 6, hosts=3)) for replicates in (0, 2))
-        self.assertEqual(2 * 6 + 3, none.reboots)
-        self.assertLess(none.reboots + 2, two.reboots)
+        self.assertEqual(2 * 6 + 3, none['reboots'])
+        self.assertLess(none['reboots'] + 2, two['reboots'])
         plain = budget.count(make(8), SPACE, spaces.Budget(0, 6, hosts=3))
-        self.assertAlmostEqual(plain.hours + 15 * 30 / 60, none.hours)
+        self.assertAlmostEqual(plain['hours'] + 15 * 30 / 60, none['hours'])
 
 
 class TestLimits(unittest.TestCase):
@@ -71,16 +72,16 @@ class TestLimits(unittest.TestCase):
             found = budget.make(document, SPACE, 1, 'e.yaml')
             self.assertEqual(6, found.pairs)
             self.assertLessEqual(
-                budget.count(document, SPACE, found).hours, hours)
+                budget.count(document, SPACE, found)['hours'], hours)
             self.assertGreater(budget.count(document, SPACE, spaces.Budget(
-                found.replicates + 1, 6)).hours, hours)
+                found.replicates + 1, 6))['hours'], hours)
 
     def test_reboots_limit_the_replicates(self):
         free = budget.make(make(1000, 10_000), REBOOTED, 1, 'e.yaml')
         tight = budget.make(make(1000, 100), REBOOTED, 1, 'e.yaml')
         self.assertLess(tight.replicates, free.replicates)
         self.assertGreaterEqual(100, budget.count(
-            make(1000, 100), REBOOTED, tight).reboots)
+            make(1000, 100), REBOOTED, tight)['reboots'])
 
     def test_an_accepted_experiment_shows_what_matters(self):
         found = budget.make(make(30), SPACE, 1, 'e.yaml')

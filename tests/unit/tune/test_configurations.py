@@ -162,10 +162,9 @@ class TestSpace(unittest.TestCase):
     def test_weights_and_limits_are_those_of_the_document(self):
         found = self.make(
             {'pages': PAGES, 'shares': SHARES, 'guests': GUESTS},
-            interactions=[['guests', 'pages']], matters_percent=2,
-            objective='time', never={'slower_than': 4})
+            matters_percent=2, objective='time', never={'slower_than': 4})
         self.assertEqual({'hpl': 0.75, 'stream': 0.25}, found.weights)
         self.assertAlmostEqual(math.log(1.02), found.matters)
         self.assertEqual(
-            (4.0, experiment.Objective.TIME, ((0, 2),)),
-            (found.slower_than, found.objective, found.interactions))
+            (4.0, experiment.Objective.TIME),
+            (found.slower_than, found.objective))
