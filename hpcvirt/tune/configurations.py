@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The configurations of an experiment: a flavor and settings of the host.
+"""Plan the configurations of an experiment, and how much of it is measured.
 
-The profile of a configuration is today's with the changes of its values. The
-planner makes its flavors and the settings of the host; the guests have the
-largest flavor of which exactly the wanted number of instances fits on a host.
+A configuration is a flavor and settings of the host. Its profile is today's
+with the changes of its values, from which the planner makes the settings and
+the flavors. The guests have the largest flavor of which exactly the wanted
+number of instances fits on a host.
 """
 
+import bisect
 import dataclasses
 import functools
 import itertools
@@ -25,9 +27,14 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
+from hpcvirt.tune import design as designs
+from hpcvirt.tune import effects
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
+
+#: Replicates beyond this number would hardly tell more.
+_MAX_REPLICATES = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,8 +125,8 @@ def make_space(experiment: experiments.Experiment,
                where: str) -> spaces.Space:
     """Make the space of an experiment.
 
-    A choice has a reboot if a change of its value changes the settings of the
-    host in any configuration.
+    A choice has a reboot if its value changes the settings of the host in any
+    configuration.
 
     :raises InvalidInput: if a reboot needs the key ``apply``
     """
@@ -153,3 +160,64 @@ def _find_cost(planned: Configuration) -> spaces.HostCost:
     threads = guest.topology.threads if guest.topology else 1
     return spaces.HostCost(guests, guests * (guest.cpus // threads),
                            guests * guest.memory_mib)
+
+
+def count(experiment: experiments.Experiment, space: spaces.Space,
+          budget: spaces.Budget) -> dict[str, float]:
+    """Count what a budget takes at most, of one host after the other.
+
+    A choice that is decided early takes less, and so do two boots in turn that
+    need the same settings of the host.
+
+    :returns: the numbers of ``runs`` besides the warm-ups, ``boots``,
+        ``reboots`` and ``hours``
+    """
+    design = designs.make(space)
+    boots = budget.replicates * design.count + 2 * budget.pairs
+    trials = boots + budget.has_native * budget.pairs
+    reboots = any(choice.has_reboot for choice in space.choices) * (
+        budget.replicates * len(design.plots) + 2 * budget.pairs
+        + budget.hosts)
+    minutes = (
+        trials * (experiment.samples + 1)
+        * sum(program.minutes for program in experiment.programs.values())
+        + boots * experiment.boot_minutes
+        + reboots * experiment.reboot_minutes)
+    return {'runs': trials * experiment.samples * len(experiment.programs),
+            'boots': boots, 'reboots': reboots, 'hours': minutes / 60}
+
+
+def make_budget(experiment: experiments.Experiment, space: spaces.Space,
+                hosts: int, where: str) -> spaces.Budget:
+    """Make the largest budget within the limits.
+
+    :param hosts: number of hosts
+    :param where: the file, for errors
+    :raises InvalidInput: if it does not show a difference that matters, with
+        what would be needed
+    """
+    budget = spaces.Budget(
+        0, experiment.confirm_boots, hosts, experiment.name,
+        experiment.native is not None)
+
+    def repeat(replicates: int) -> dict[str, float]:
+        return count(experiment, space, dataclasses.replace(
+            budget, replicates=replicates))
+    most = bisect.bisect_left(
+        range(1, _MAX_REPLICATES + 1), True, key=lambda replicates: any(
+            repeat(replicates)[key] > limit + 1e-9
+            for key, limit in vars(experiment.limits).items()))
+    wanted = effects.find_replicates(
+        space, budget, math.log1p(experiment.noise_percent / 100))
+    if wanted is not None and wanted <= most:
+        return dataclasses.replace(budget, replicates=most)
+    fault = ('are too tight for differences of '
+             f'{experiment.matters_percent:g} %; ')
+    if wanted is None:
+        fault += (f'even {_MAX_REPLICATES} replicates are too few, so let '
+                  'matters_percent be larger')
+    else:
+        needed = repeat(wanted)
+        fault += (f'needed are hours: {math.ceil(10 * needed["hours"]) / 10:g}'
+                  f' and reboots: {needed["reboots"]:g}')
+    raise exception.InvalidInput(f'{where}: limits', fault)

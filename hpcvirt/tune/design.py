@@ -35,8 +35,6 @@ _Pair = tuple[int, int]
 class Design:
     """The configurations of one replicate.
 
-    No main effect is confounded with an interaction of two choices.
-
     :ivar columns: choice that is varied -> its one or three columns
     :ivar plot_bits: logarithm to base 2 of the number of whole plots
     :ivar levels: the configuration of each run
@@ -93,7 +91,7 @@ class Design:
 
 
 def make(space: spaces.Space) -> Design:
-    """Make the smallest design in which main effects are clear.
+    """Make the smallest design that confounds no value with an interaction.
 
     :raises InvalidInput: if that needs more than 64 trials
     """
@@ -120,10 +118,7 @@ def _make(sizes: tuple[int, ...], whole: tuple[bool, ...]) -> Design:
 
 
 def _find_level(columns: _Columns, run: int, values: int) -> int:
-    """Return the level of a choice in a run.
-
-    The fourth level of a choice with three values is today's again.
-    """
+    """Find a level; the fourth of a choice of three is today's again."""
     level = sum(((column & run).bit_count() & 1) << place
                 for place, column in enumerate(columns[:2]))
     return level if level < values else 0
@@ -135,12 +130,11 @@ def _find_columns(sizes: tuple[int, ...], whole: tuple[bool, ...], bits: int,
 
     :param has_few: for each choice take the columns with the fewest aliases;
         otherwise the first ones, which leave place for more choices
-    :returns: None if they do not suffice for clear main effects
     """
     chosen: dict[int, _Columns] = {}
     for choice in sorted(range(len(sizes)), key=lambda each: (
             not whole[each], -sizes[each])):
-        mains = {vector for columns in chosen.values() for vector in columns}
+        mains = {*itertools.chain(*chosen.values())}
         sums = collections.Counter(
             vector for pair in itertools.combinations(chosen, 2)
             for vector in _add(chosen, *pair))

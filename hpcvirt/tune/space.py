@@ -21,10 +21,10 @@ class HostCost:
 class Choice:
     """A choice.
 
-    :ivar values: its values, ``today`` first
+    :ivar values: ``today`` first
     :ivar costs: for each value, with today's values of the other choices
-    :ivar has_reboot: whether a change of its value changes settings of the
-        host, so that it is a factor of whole plots
+    :ivar has_reboot: whether its value changes settings of the host, so that
+        it is a factor of whole plots
     """
 
     name: str

@@ -18,7 +18,6 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import yaml_file
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
-from hpcvirt.tune import budget as budgets
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
@@ -27,10 +26,7 @@ from hpcvirt.tune import trial
 
 @dataclasses.dataclass(frozen=True)
 class TuneDocument:
-    """An experiment that can be carried out.
-
-    :ivar hosts: the hosts, which differ only in their names
-    """
+    """An experiment that can be carried out on hosts that are alike."""
 
     experiment: experiments.Experiment
     hosts: tuple[host_model.Host, ...]
@@ -49,8 +45,7 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
     """Read an experiment and all files that it names, and plan it.
 
     :param path: the file; the fleet is relative to its folder
-    :param profile: a profile to confirm instead of the screening: the space
-        has one choice ``profile`` with the values ``today`` and ``given``
+    :param profile: a profile to confirm instead of the screening
     :raises InvalidInput: for an invalid file, a configuration that cannot be
         planned, or limits within which nothing can be decided
     """
@@ -83,7 +78,7 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
     for name, program in experiment.programs.items():
         _check_program(program, planned[space.today].guest,
                        f'{where}: programs[{name!r}]')
-    budget = (budgets.make(experiment, space, len(found), where)
+    budget = (configurations.make_budget(experiment, space, len(found), where)
               if profile is None else spaces.Budget(
                   0, experiment.confirm_boots, len(found), experiment.name))
     return TuneDocument(experiment, found, planned, space, budget)

@@ -14,7 +14,7 @@ from hpcvirt import words
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.tune import documents
-from hpcvirt.tune import budget as budgets
+from hpcvirt.tune import configurations
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
 
@@ -63,7 +63,7 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
             for levels in design.levels
             for planned in [read.configurations[levels]]],
         'replicates': read.budget.replicates, 'pairs': read.budget.pairs,
-        **budgets.count(experiment, space, read.budget),
+        **configurations.count(experiment, space, read.budget),
         'noise_percent': experiment.noise_percent,
         'values': [{
             'choice': choice.name, 'value': value,
