@@ -62,7 +62,6 @@ def plan(experiment: experiments.Experiment, host: host_model.Host,
     """Plan all configurations of an experiment.
 
     :param profile: the content of today's profile
-    :param where: the file, for errors
     :raises InvalidInput: if one cannot be planned, naming its values
     """
     find_plan = functools.cache(lambda profile: planner.plan([host], profile))
@@ -94,20 +93,17 @@ def _plan(experiment: experiments.Experiment, levels: trial.Levels,
         profile = profiles.build(content, 'profile')
     guests = next((change.guests_per_host for change in changes
                    if change.guests_per_host), experiment.guests_per_host)
-    if guests < experiment.never.fewer_guests_than:
-        raise exception.InvalidInput(
-            'guests_per_host', f'is {guests}, and never.fewer_guests_than is '
-            f'{experiment.never.fewer_guests_than}')
     found = find_plan(profile)
     (host,) = found.hosts
-    counts = {row.per_host[host.name] for row in found.flavors} - {0}
-    if guests not in counts:
+    rows = {row.per_host[host.name]: row for row in sorted(
+        found.flavors, key=lambda row: (row.guest.pcpus, row.guest.memory_mib))
+        if row.per_host[host.name] >= experiment.never.fewer_guests_than}
+    if guests not in rows:
         raise exception.InvalidInput(
             'guests_per_host', f'is {guests}, but the flavors of the profile '
-            f'fit {", ".join(map(str, sorted(counts)))} times on a host')
-    row = max((row for row in found.flavors
-               if row.per_host[host.name] == guests),
-              key=lambda row: (row.guest.pcpus, row.guest.memory_mib))
+            'and never.fewer_guests_than allow '
+            + ', '.join(map(str, sorted(rows))))
+    row = rows[guests]
     extra_specs = dict(row.flavor.extra_specs)
     del extra_specs[vocabulary.GENERATED_BY.name]
     return Configuration(
@@ -192,7 +188,6 @@ def make_budget(experiment: experiments.Experiment, space: spaces.Space,
     """Make the largest budget within the limits.
 
     :param hosts: number of hosts
-    :param where: the file, for errors
     :raises InvalidInput: if it does not show a difference that matters, with
         what would be needed
     """

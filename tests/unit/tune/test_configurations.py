@@ -94,7 +94,7 @@ class TestConfiguration(unittest.TestCase):
     def test_the_possible_numbers_of_guests_are_named(self):
         self.refused(
             'guests=three: guests_per_host: is 3, but the flavors of the '
-            'profile fit 1, 2, 4, 8, 24 times on a host',
+            'profile and never.fewer_guests_than allow 1, 2, 4, 8, 24',
             {'guests': {'three': {'guests_per_host': 3}}})
 
     def test_the_largest_flavor_of_a_number_is_chosen(self):
@@ -104,8 +104,9 @@ class TestConfiguration(unittest.TestCase):
 
     def test_too_few_guests_are_refused(self):
         self.refused(
-            'guests=one: guests_per_host: is 1, and never.fewer_guests_than '
-            'is 2', {'guests': {'one': {'guests_per_host': 1}}},
+            'guests=one: guests_per_host: is 1, but the flavors of the '
+            'profile and never.fewer_guests_than allow 2, 4, 8, 24',
+            {'guests': {'one': {'guests_per_host': 1}}},
             never={'fewer_guests_than': 2})
 
     def test_a_profile_with_a_base_replaces_todays(self):
