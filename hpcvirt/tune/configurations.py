@@ -58,23 +58,49 @@ class Configuration:
 
 def plan(experiment: experiments.Experiment, host: host_model.Host,
          profile: Mapping[str, Any], where: str,
-         ) -> dict[trial.Levels, Configuration]:
-    """Plan all configurations of an experiment.
+         ) -> tuple[dict[trial.Levels, Configuration], spaces.Space]:
+    """Plan all configurations of an experiment, and make its space.
+
+    A choice has a reboot if its value changes the settings of the host in any
+    configuration.
 
     :param profile: the content of today's profile
-    :raises InvalidInput: if one cannot be planned, naming its values
+    :raises InvalidInput: if one cannot be planned, naming its values, or a
+        reboot needs the key ``apply``
     """
+    choices = experiment.choices
     find_plan = functools.cache(lambda profile: planner.plan([host], profile))
-    found = {}
+    planned = {}
     for levels in itertools.product(*(
-            range(len(own) + 1) for own in experiment.choices.values())):
+            range(len(own) + 1) for own in choices.values())):
         try:
-            found[levels] = _plan(experiment, levels, profile, find_plan)
+            planned[levels] = _plan(experiment, levels, profile, find_plan)
         except exception.InvalidInput as exc:
             raise exception.InvalidInput(
                 f'{where}: {experiment.format_levels(levels)}', str(exc),
             ) from exc
-    return found
+    rebooting = {
+        name for levels, own in planned.items()
+        for place, name in enumerate(choices)
+        for other in [planned[*levels[:place], 0, *levels[place + 1:]]]
+        if (own.settings, own.host_values) != (other.settings,
+                                               other.host_values)}
+    if rebooting and not experiment.apply:
+        raise exception.InvalidInput(
+            f'{where}: choices[{min(rebooting)!r}]', 'changes the settings of '
+            'hosts, which needs the key apply, the command that brings them '
+            'to a host')
+    weights = sum(each.weight for each in experiment.programs.values())
+    return planned, spaces.Space(
+        tuple(spaces.Choice(name, (experiments.TODAY, *own), tuple(
+            _find_cost(planned[tuple(level * (other == name)
+                                     for other in choices)])
+            for level in range(len(own) + 1)), name in rebooting)
+            for name, own in choices.items()),
+        {name: each.weight / weights
+         for name, each in experiment.programs.items()},
+        math.log1p(experiment.matters_percent / 100),
+        experiment.never.slower_than, experiment.objective)
 
 
 def _plan(experiment: experiments.Experiment, levels: trial.Levels,
@@ -114,41 +140,6 @@ def _plan(experiment: experiments.Experiment, levels: trial.Levels,
 
 def _merge(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {key: item for part in parts for key, item in part.items()}
-
-
-def make_space(experiment: experiments.Experiment,
-               planned: Mapping[trial.Levels, Configuration],
-               where: str) -> spaces.Space:
-    """Make the space of an experiment.
-
-    A choice has a reboot if its value changes the settings of the host in any
-    configuration.
-
-    :raises InvalidInput: if a reboot needs the key ``apply``
-    """
-    choices = experiment.choices
-    rebooting = {
-        name for levels, own in planned.items()
-        for place, name in enumerate(choices)
-        for other in [planned[*levels[:place], 0, *levels[place + 1:]]]
-        if (own.settings, own.host_values) != (other.settings,
-                                               other.host_values)}
-    if rebooting and not experiment.apply:
-        raise exception.InvalidInput(
-            f'{where}: choices[{min(rebooting)!r}]', 'changes the settings of '
-            'hosts, which needs the key apply, the command that brings them '
-            'to a host')
-    weights = sum(each.weight for each in experiment.programs.values())
-    return spaces.Space(
-        tuple(spaces.Choice(name, (experiments.TODAY, *own), tuple(
-            _find_cost(planned[tuple(level * (other == name)
-                                     for other in choices)])
-            for level in range(len(own) + 1)), name in rebooting)
-            for name, own in choices.items()),
-        {name: each.weight / weights
-         for name, each in experiment.programs.items()},
-        math.log1p(experiment.matters_percent / 100),
-        experiment.never.slower_than, experiment.objective)
 
 
 def _find_cost(planned: Configuration) -> spaces.HostCost:

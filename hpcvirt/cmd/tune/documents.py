@@ -72,9 +72,8 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
         raise exception.InvalidInput(
             f'{where}: class', f'{first[0].name} and {other[0][0].name} are '
             'not alike; an experiment needs hosts with the same topology')
-    planned = configurations.plan(experiment, found[0], own.profile_content,
-                                  where)
-    space = configurations.make_space(experiment, planned, where)
+    planned, space = configurations.plan(experiment, found[0],
+                                         own.profile_content, where)
     for name, program in experiment.programs.items():
         _check_program(program, planned[space.today].guest,
                        f'{where}: programs[{name!r}]')

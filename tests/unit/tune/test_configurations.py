@@ -39,7 +39,7 @@ def read(choices, **more):
 
 def plan(choices, profile=None, **more):
     return configurations.plan(read(choices, **more), EPYC,
-                               profile or {'base': 'default'}, 'e.yaml')
+                               profile or {'base': 'default'}, 'e.yaml')[0]
 
 
 class TestConfiguration(unittest.TestCase):
@@ -127,9 +127,8 @@ class TestConfiguration(unittest.TestCase):
 
 class TestSpace(unittest.TestCase):
     def make(self, choices, **more):
-        document = read(choices, **more)
-        return configurations.make_space(document, configurations.plan(
-            document, EPYC, {'base': 'default'}, 'e.yaml'), 'e.yaml')
+        return configurations.plan(read(choices, **more), EPYC,
+                                   {'base': 'default'}, 'e.yaml')[1]
 
     def choose(self, choices):
         return self.make(choices).choices
