@@ -114,9 +114,8 @@ class Experiment:
 
 
 def read(plain: object, where: str) -> Experiment:
-    """Read an experiment document.
+    """Read an experiment document, which is parsed.
 
-    :param plain: the parsed YAML or JSON
     :param where: the file, for errors
     :raises InvalidInput: naming the place of the fault
     """
@@ -129,15 +128,14 @@ def read(plain: object, where: str) -> Experiment:
 
 def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
     """Find contradictions: the place, and the fault."""
-    choices = experiment.choices
     if not experiment.programs:
         yield 'programs', 'must name at least one program'
-    count = math.prod(len(own) + 1 for own in choices.values())
+    count = math.prod(len(own) + 1 for own in experiment.choices.values())
     if not 2 <= count <= MAX_CONFIGURATIONS:
         yield 'choices', (f'have {count} configurations together, and must '
                           f'have 2 to {MAX_CONFIGURATIONS}')
     owners: dict[str, str] = {}
-    for name, own in choices.items():
+    for name, own in experiment.choices.items():
         if not 1 <= len(own) <= MAX_VALUES or TODAY in own:
             yield f'choices[{name!r}]', (
                 f'must have 1 to {MAX_VALUES} values besides {TODAY}, which '

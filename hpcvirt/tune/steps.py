@@ -2,9 +2,8 @@
 
 """Choose the next trials of an experiment from those that were made.
 
-A replicate has the whole design, in a block. After each replicate from the
-second on, choices that are decided beyond doubt are dropped. The screening
-ends early if all choices are decided.
+After each replicate from the second on, choices that are decided beyond doubt
+are dropped. The screening ends early if all choices are decided.
 """
 
 import hashlib

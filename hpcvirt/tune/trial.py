@@ -23,8 +23,7 @@ class Stage(enum.StrEnum):
 class Step:
     """A trial to make.
 
-    :ivar block: number of the replicate of the design, or of the pair of boots
-        in the confirmation, from 0; its trials have one host
+    :ivar block: number of the replicate or pair of boots, which has one host
     :ivar host: index of the host
     """
 
