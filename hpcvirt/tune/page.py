@@ -49,8 +49,7 @@ def page(shown: reports.TuneReport, minute: str) -> str:
                 'effect': reports.percents(pair.effect),
                 'drawing': _draw(pair.effect, span),
                 'confounded': ', '.join(pair.confounded)}
-                for pair in found.interactions
-                if pair.counts or pair.confounded],
+                for pair in found.interactions],
             notes=[*shown.notes()])
     return html + '\n'
 

@@ -4,8 +4,7 @@
 
 The prediction for a configuration is the sum of the effects of its values and
 of the interactions that are beyond doubt. If several interactions are
-confounded, the expected one, or that of the choices with the largest effects,
-is taken as the cause.
+confounded, that of the choices with the largest effects is taken as the cause.
 """
 
 import dataclasses
@@ -94,9 +93,8 @@ def _find_terms(fit: effects.Fit) -> _Terms:
     sizes = [max(map(abs, gains.values())) + space.matters
              for gains in terms.values()]
     for pair in fit.find_counting():
-        if pair == max((pair, *design.aliases(pair)), key=lambda alias: (
-                alias in space.interactions,
-                sizes[alias[0]] * sizes[alias[1]])):
+        if pair == max((pair, *design.aliases(pair)), key=lambda alias:
+                       sizes[alias[0]] * sizes[alias[1]]):
             terms[pair] = fit.find_terms(*pair)
     return terms
 

@@ -134,12 +134,11 @@ class TuneReport:
         if undecided:
             yield f'Not decided: {", ".join(undecided)}'
         for pair in found.interactions:
-            if pair.counts:
-                yield (f'{" and ".join(pair.values)} together: '
-                       f'{percents(pair.effect)} beyond the sum of both' + (
-                           ', or the interaction of '
-                           f'{" or ".join(pair.confounded)}, which the design '
-                           'cannot tell apart' if pair.confounded else ''))
+            yield (f'{" and ".join(pair.values)} together: '
+                   f'{percents(pair.effect)} beyond the sum of both' + (
+                       ', or the interaction of '
+                       f'{" or ".join(pair.confounded)}, which the design '
+                       'cannot tell apart' if pair.confounded else ''))
         for row in found.values:
             for sentence in self.find_published(row.choice, row.value):
                 yield f'Published about {_name(row)}: {sentence}'

@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A trial: one boot of a configuration on a host, and what was measured.
-
-The guests of a trial fill the host, are booted anew, run every program several
-times in all guests at once, and are deleted.
-"""
+"""A trial: one boot of the guests that fill a host, and what was measured."""
 
 import dataclasses
 import enum
@@ -27,8 +23,7 @@ class Stage(enum.StrEnum):
 class Step:
     """A trial to make.
 
-    :ivar block: number of the replicate of the design, or of the pair of boots
-        in the confirmation, from 0; its trials have one host
+    :ivar block: number of the replicate or pair of boots, which has one host
     :ivar host: index of the host
     """
 
