@@ -8,24 +8,34 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import flavors as cloud_flavors
-from hpcvirt.cloud import held_host
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.flavors import diff
+from hpcvirt.model import quarantine
 from hpcvirt.specs import resources
 
 MARK = 'hpcvirt-accept'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AcceptedHost(held_host.HeldHost):
+class AcceptedHost(benchmark_instances.BenchmarkInstances):
     """Changes the cloud for the acceptance of one host, which is the owner.
 
     :ivar flavors: the flavors of the cloud, by name
     """
 
+    cloud: cloud_quarantine.Quarantine
     flavors: Mapping[str, diff.Existing]
+
+    def hold(self, hold: quarantine.Hold) -> None:
+        """Put the host in quarantine."""
+        self.cloud.hold(self.owner, hold)
+
+    def release(self, holder: str) -> None:
+        """End the quarantine by one holder."""
+        self.cloud.release(self.owner, holder)
 
     def fill(self, flavor: str, count: int, without: Collection[str],
              public_key: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 
+from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.run import sampler
@@ -24,6 +25,9 @@ from hpcvirt.tune import report
 from hpcvirt.tune import trial
 
 Word = judgement.VerdictResult
+
+#: The metadata key of the instances, with which all names begin.
+MARK = 'hpcvirt-tune'
 
 
 class RunExperiment(command.Command):
@@ -58,10 +62,7 @@ not be restored.
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
         document = documents.read(args.experiment)
-        trials = _carry_out(args, document, document.experiment.name)
-        if trials is not None:
-            print(f'{len(trials)} trials are recorded; "hpcvirt tune '
-                  'show" shows what they say.')
+        _carry_out(args, document, document.experiment.name)
         return 0
 
 
@@ -119,43 +120,37 @@ def judge(confirmed: findings.Confirmation | None,
 
 
 def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
-               record: str) -> tuple[trial.Trial, ...] | None:
+               name: str) -> tuple[trial.Trial, ...] | None:
     """Print the steps, and with --apply take them.
 
-    :param record: its name
+    :param name: that of the record
     :returns: all trials; None without --apply or with --restore
     """
     # The client libraries take half a second to load.
     with extras.bench():
-        from hpcvirt.acceptance import records as acceptance_records
         from hpcvirt.cloud import benchmark_instances
-        from hpcvirt.cloud import tuned_host
         from hpcvirt.cmd.bench import progress
         from hpcvirt.tune import records
         from hpcvirt.tune import steps
-        from hpcvirt.tune import trial_measurement
         from hpcvirt.tune import tuning
-    experiment = document.experiment
+    experiment, space = document.experiment, document.space
     names = [host.name for host in document.hosts]
-    for name in names:
-        acceptance_records.check_host(name)
-    # The figures depend on these options.
-    options = {'--image': args.image, '--network': args.network,
-               '--user': args.user}
+    options = f'--image {args.image} --network {args.network} --user ' + (
+        args.user)
     digest = records.make_digest(
-        experiment, [document.configurations[document.space.today]], names)
-    kept = records.TuneRecords(args.data)
-    found = kept.find(record, digest, options) or records.TuneRecord(
-        record, digest, options)
-    next_steps = functools.partial(steps.next_steps, document.space,
-                                   document.budget)
+        experiment, document.configurations[space.today], names)
+    found = records.find(args.data, name, digest) or records.TuneRecord(
+        name, digest, options)
+    if found.options != options:
+        raise exception.InvalidInput(records.path(args.data, name),
+                                     f'was begun with {found.options}')
     cloud = cloud_arguments.connect_quarantine(args)
-    hosts = [tuned_host.find(cloud, host, args.image, args.network)
-             for host in names]
+    hosts = [benchmark_instances.BenchmarkInstances(
+        cloud.nova, MARK, host).use(args.image, [args.network])
+        for host in names]
+    next_steps = functools.partial(steps.next_steps, space, document.budget)
     lines = [f'A run that was killed left {what}'
-             for host in hosts for what in (*host.left(), *(
-                 [f'other settings on {host.owner}']
-                 if kept.read_settings(host.owner) is not None else []))]
+             for host in hosts for what in host.left()]
     if not args.restore:
         for host in hosts:
             host.check_host(host.owner)
@@ -174,18 +169,15 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
         return None
     with (command.interrupting_sigterm(),
           contextlib.closing(store_arguments.open_store(args)) as store):
-        ended = tuning.Tuning(
+        trials = tuning.Tuning(
             experiment=experiment, folder=os.path.dirname(args.experiment),
-            hosts=document.hosts, clients=hosts,
+            topology=document.hosts[0], hosts=hosts,
             planned=document.configurations, next_steps=next_steps,
-            bench=trial_measurement.TrialMeasurement(experiment, store),
-            records=kept, data=args.data,
+            store=store, data=args.data, found=found,
             connect=functools.partial(targets.find_server, args),
-            connect_native=None if experiment.native is None else (
-                lambda host: targets.find_named(
-                    args, str(experiment.native).replace('{host}', host))),
-            show=lambda: progress.Terminal(args.data),
-            not_started=benchmark_instances.InstancesNotStarted,
-            say=output.complain, by=f'hpcvirt@{os.uname().nodename}',
-        ).run(found, args.restore)
-    return None if args.restore else ended.trials
+            connect_native=lambda host: targets.find_named(
+                args, str(experiment.native).replace('{host}', host)),
+            hold=cloud.hold, release=cloud.release,
+            show=lambda: progress.Terminal(args.data), say=output.complain,
+        ).run(args.restore)
+    return None if args.restore else trials
