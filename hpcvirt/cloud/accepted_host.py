@@ -13,7 +13,6 @@ from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import flavors as cloud_flavors
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.flavors import diff
-from hpcvirt.model import quarantine
 from hpcvirt.specs import resources
 
 MARK = 'hpcvirt-accept'
@@ -28,14 +27,6 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
 
     cloud: cloud_quarantine.Quarantine
     flavors: Mapping[str, diff.Existing]
-
-    def hold(self, hold: quarantine.Hold) -> None:
-        """Put the host in quarantine."""
-        self.cloud.hold(self.owner, hold)
-
-    def release(self, holder: str) -> None:
-        """End the quarantine by one holder."""
-        self.cloud.release(self.owner, holder)
 
     def fill(self, flavor: str, count: int, without: Collection[str],
              public_key: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ class TuneRecord:
 
     name: str
     digest: str
-    options: str
+    options: str = ''
     trials: tuple[trial.Trial, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
@@ -47,20 +47,23 @@ def path(data: str, name: str, kind: str = 'json') -> str:
     return os.path.join(data, 'tunes', f'{name}.{kind}')
 
 
-def find(data: str, name: str, digest: str) -> TuneRecord | None:
+def find(data: str, wanted: TuneRecord) -> TuneRecord:
     """Read the record of an experiment.
 
-    :returns: None if there is none
-    :raises InvalidInput: if it is damaged, or of another document
+    :param wanted: returned if there is none; empty options stand for any
+    :raises InvalidInput: if it is damaged, or was begun with another document
+        or other options
     """
-    where = path(data, name)
+    where = path(data, wanted.name)
     if not os.path.exists(where):
-        return None
+        return wanted
     found = records.read_record(TuneRecord, SCHEMA_VERSION, where)
-    if found.digest != digest:
+    if found.digest != wanted.digest:
         raise exception.InvalidInput(
-            where, f'is the record of another document of the name {name}; '
-            'give the document another name')
+            where, 'is the record of another document of the name '
+            f'{wanted.name}; give the document another name')
+    if wanted.options not in ('', found.options):
+        raise exception.InvalidInput(where, f'was begun with {found.options}')
     return found
 
 

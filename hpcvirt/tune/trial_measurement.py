@@ -4,7 +4,6 @@
 
 import contextlib
 import dataclasses
-import itertools
 import math
 from collections.abc import Sequence
 
@@ -22,11 +21,6 @@ from hpcvirt.bench.run import target as targets
 from hpcvirt.model import host as host_model
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import trial
-
-#: A run hangs that takes this many times as long as the document says, or
-#: twice as long as must never happen, and at least this time.
-_HANGS = 10
-_MIN_LIMIT_S = 60
 
 #: Prints the TLB shoot-downs since the boot, for each CPU.
 _SHOOTDOWNS = ('NR == 1 { cpus = NF } $1 == "TLB:" { '
@@ -77,8 +71,10 @@ def make_request(program: experiments.TunedProgram,
         one must not happen; such a run is not stopped
     """
     definition, variant = catalogue.find(program.benchmark)
-    limit_s = max(_MIN_LIMIT_S, math.ceil(
-        60 * program.minutes * max(_HANGS, 2 * slower_than)))
+    # A run hangs that takes ten times as long as the document says, or twice
+    # as long as must never happen, and at least a minute.
+    limit_s = math.ceil(60 * max(1, program.minutes * max(
+        10, 2 * slower_than)))
     return requests.RunRequest(dataclasses.replace(
         definition, time_limit_s=min(definition.time_limit_s, limit_s)),
         variant, program.settings)
@@ -107,9 +103,9 @@ def split_cpus(host: host_model.Host,
     """Split all CPUs of a host into equal parts of neighbours."""
     cpus = [cpu for cell in host.cells for core in sorted(
         cell.siblings, key=min) for cpu in core]
-    ends = [number * len(cpus) // copies for number in range(copies + 1)]
-    return tuple(frozenset(cpus[begin:end])
-                 for begin, end in itertools.pairwise(ends))
+    return tuple(frozenset(cpus[
+        len(cpus) * number // copies:len(cpus) * (number + 1) // copies])
+        for number in range(copies))
 
 
 def count_shootdowns(host: targets.Target) -> float:

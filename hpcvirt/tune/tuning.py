@@ -44,7 +44,6 @@ from hpcvirt.tune import records as tune_records
 from hpcvirt.tune import trial
 from hpcvirt.tune import trial_measurement
 
-_HOUR_S = 3600.0
 #: How often a trial is tried whose guests do not start or answer.
 ATTEMPTS = 3
 #: The command ``apply`` may take this many times as long as a reboot.
@@ -71,6 +70,7 @@ class TrialHost(Protocol):
     def clear(self) -> None:
         """Remove everything that was created."""
 
+
 @dataclasses.dataclass(kw_only=True)
 class Tuning:
     """An experiment, ready to be carried out.
@@ -80,12 +80,10 @@ class Tuning:
     :ivar hosts: in the order of the experiment
     :ivar next_steps: returns the next steps after the trials so far
     :ivar data: directory of raw outputs
-    :ivar found: the record so far
     :ivar connect: makes a target from the id of an instance, its flavor and
         the file of its private key
     :ivar connect_native: makes the native target of a host
-    :ivar hold: puts a host in quarantine
-    :ivar release: ends the quarantine of a host by a holder
+    :ivar hold: puts a host in quarantine, which ``release`` ends
     :ivar show: makes the progress display of a measurement
     :ivar say: called with a line on each step
     """
@@ -98,7 +96,7 @@ class Tuning:
     next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
     store: stores.Store
     data: str
-    found: tune_records.TuneRecord
+    record: tune_records.TuneRecord
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[str], targets.Target]
     hold: Callable[[str, quarantine.Hold], None]
@@ -114,13 +112,13 @@ class Tuning:
         :raises HpcvirtError: if a trial cannot be made or a host could not be
             restored; the record is kept
         """
-        folder = os.path.dirname(self._path)
+        path = tune_records.path(self.data, self.record.name)
+        folder = os.path.dirname(path)
         location.make_directory(folder)
-        with location.measure(folder, self.found.name):
+        with location.measure(folder, self.record.name):
             # Another process may have continued meanwhile.
-            self.found = tune_records.find(
-                self.data, self.found.name, self.found.digest) or self.found
-            records.write_record(self._path, self.found)
+            self.record = tune_records.find(self.data, self.record)
+            records.write_record(path, self.record)
             try:
                 if not only_restore:
                     self._make_trials()
@@ -129,65 +127,57 @@ class Tuning:
                         if not self._restore(host)]
             if left:
                 raise exception.Unreachable(f'not restored: {", ".join(left)}')
-            return self.found.trials
-
-    @property
-    def _path(self) -> str:
-        return tune_records.path(self.data, self.found.name)
+            return self.record.trials
 
     def _make_trials(self) -> None:
-        deadline = time.monotonic() + (
-            _HOUR_S * self.experiment.limits.hours
-            - sum(map(_seconds, self.found.trials)))
+        read = datetime.fromisoformat
+        hours = self.experiment.limits.hours
+        deadline = time.monotonic() + 3600 * hours - sum(
+            (read(made.ended_at) - read(made.began_at)).total_seconds()
+            for made in self.record.trials)
         for host in self.hosts:
             self.hold(host.owner, quarantine.Hold(
-                quarantine.TUNE, f'runs the experiment {self.found.name}',
+                quarantine.TUNE, f'runs the experiment {self.record.name}',
                 sampler.read_clock(), f'hpcvirt@{os.uname().nodename}'))
             # An instance may have started before the quarantine.
             host.check_host(host.owner)
         try:
-            while due := self.next_steps(self.found.trials):
+            while due := self.next_steps(self.record.trials):
                 if time.monotonic() > deadline:
                     raise measurement.TimeUp
                 self._make(due[0], deadline)
         except measurement.TimeUp:
-            self.say(f'The limit of {self.experiment.limits.hours:g} hours '
-                     'was reached.')
+            self.say(f'The limit of {hours:g} hours was reached.')
 
     def _make(self, step: trial.Step, deadline: float) -> None:
-        """Make a trial."""
         host, began_at = self.hosts[step.host], sampler.read_clock()
-        what = (f'trial {len(self.found.trials) + 1}, {step.stage}, '
-                f'{host.owner}, {self.experiment.format_levels(step.levels)}')
-        self.say(what)
-        self._set(host, self.planned[step.levels])
+        self._set(host, step.levels)
         for left in reversed(range(ATTEMPTS)):
+            self.say(f'trial {len(self.record.trials) + 1}, {step.stage}, '
+                     f'{host.owner}, '
+                     + self.experiment.format_levels(step.levels))
             try:
-                made = self._measure(step, host, measurement.TimeLimit(
-                    self.show(), deadline))
+                made = self._measure(step, began_at, deadline)
                 break
-            except (exception.InvalidInput, exception.NotInstalled,
-                    measurement.TimeUp):
-                raise
             except exception.HpcvirtError as exc:
                 host.clear()
-                if not left:
-                    raise exception.Unreachable(
-                        f'{what}: failed {ATTEMPTS} times: {exc}') from exc
-        self.found = dataclasses.replace(self.found, trials=(
-            *self.found.trials, dataclasses.replace(
-                made, began_at=began_at, ended_at=sampler.read_clock())))
-        records.write_record(self._path, self.found)
+                if not left or isinstance(exc, (
+                        exception.InvalidInput, exception.NotInstalled,
+                        measurement.TimeUp)):
+                    raise
+        self.record = dataclasses.replace(self.record, trials=(
+            *self.record.trials, made))
+        records.write_record(tune_records.path(self.data, self.record.name),
+                             self.record)
         host.clear()
 
-    def _measure(self, step: trial.Step, host: TrialHost,
-                 shown: measurement.TimeLimit) -> trial.Trial:
+    def _measure(self, step: trial.Step, began_at: str,
+                 deadline: float) -> trial.Trial:
         """Start the guests or native copies of a trial, and measure."""
-        wanted = self.planned[step.levels]
-        shares: Sequence[frozenset[int]] = ()
-        name = f'{self.found.name}-{len(self.found.trials)}'
-        shape, key_file = f'tune:{name}', tune_records.path(
-            self.data, host.owner, 'key')
+        host, wanted = self.hosts[step.host], self.planned[step.levels]
+        name = f'{self.record.name}-{len(self.record.trials)}'
+        shape, shares = f'tune:{name}', tuple[frozenset[int], ...]()
+        key_file = tune_records.path(self.data, host.owner, 'key')
         if step.stage is trial.Stage.NATIVE:
             host.clear()
             shares = trial_measurement.split_cpus(self.topology, wanted.guests)
@@ -200,47 +190,47 @@ class Tuning:
             places = [self.connect(each, shape, key_file) for each in ids]
             # Guests that were booted again are measured anew.
             shape = f'{shape}:{ids[0]}'
-        before, begin = self._count_shootdowns(host), time.monotonic()
+        before, begin = self._count_tlb(host), time.monotonic()
         result, runs = trial_measurement.measure(
-            self.experiment, self.store, places, shape, shown, key_file,
-            shares)
-        rate = (self._count_shootdowns(host) - before) / (
-            time.monotonic() - begin)
+            self.experiment, self.store, places, shape,
+            measurement.TimeLimit(self.show(), deadline), key_file, shares)
+        rate = (self._count_tlb(host) - before) / (time.monotonic() - begin)
         return trial.Trial(step, runs, wanted.guests, result,
-                           rate if rate >= 0 and not shares else None)
+                           rate if rate >= 0 and not shares else None,
+                           began_at, sampler.read_clock())
 
-    def _count_shootdowns(self, host: TrialHost) -> float:
+    def _count_tlb(self, host: TrialHost) -> float:
         return (math.nan if self.experiment.native is None else
                 trial_measurement.count_shootdowns(
                     self.connect_native(host.owner)))
 
-    def _set(self, host: TrialHost,
-             wanted: configurations.Configuration) -> None:
+    def _set(self, host: TrialHost, levels: trial.Levels) -> None:
         """Bring the settings of a configuration to a host, if it lacks them.
 
         :raises Unreachable: if that fails
         """
         today, settings = (
-            serialization.dump([each.settings, each.host_values])
-            for each in (self._today, wanted))
-        path = tune_records.path(self.data, host.owner, 'settings')
-        before = (json.loads(pathlib.Path(path).read_bytes())
-                  if os.path.exists(path) else None)
+            serialization.dump([each.settings, each.host_values]) for each in (
+                self.planned[(0,) * len(levels)], self.planned[levels]))
+        path = pathlib.Path(tune_records.path(
+            self.data, host.owner, 'settings'))
+        before = json.loads(path.read_bytes()) if path.exists() else None
         if (before or today) == settings:
             return
         if not self.experiment.apply:
             raise exception.Unreachable(
-                f'{host.owner} has settings of another experiment, which must '
-                'restore it, since this one has no key apply')
+                f'{host.owner} has settings that another experiment must '
+                'restore, since this one has no key apply')
         # Guests do not survive a change of their host.
         host.clear()
-        records.write_record(path, 'changing')
+        records.write_record(str(path), 'changing')
         self.say(f'The settings of {host.owner} are changed')
-        self._apply(host.owner, wanted)
+        self._apply(host.owner, self.planned[levels])
         waiting.retry(lambda: host.check_host(host.owner),
                       exception.InvalidInput, measurement.SSH_S,
                       measurement.PAUSE_S)
-        records.write_record(path, None if settings == today else settings)
+        records.write_record(
+            str(path), None if settings == today else settings)
 
     def _apply(self, host: str, wanted: configurations.Configuration) -> None:
         """Run the command ``apply``; its output goes to standard error."""
@@ -264,15 +254,11 @@ class Tuning:
                     f'apply: the settings of {host} are not changed: {exc}',
                 ) from exc
 
-    @property
-    def _today(self) -> configurations.Configuration:
-        return self.planned[(0,) * len(self.experiment.choices)]
-
     def _restore(self, host: TrialHost) -> bool:
         """Restore a host, or say why that failed."""
         try:
             host.clear()
-            self._set(host, self._today)
+            self._set(host, (0,) * len(self.experiment.choices))
             self.release(host.owner, quarantine.TUNE)
         except exception.HpcvirtError as exc:
             self.say(f'{host.owner} could not be restored: {exc}; repeat the '
@@ -281,8 +267,3 @@ class Tuning:
         pathlib.Path(tune_records.path(self.data, host.owner, 'key')).unlink(
             missing_ok=True)
         return True
-
-
-def _seconds(made: trial.Trial) -> float:
-    begin, end = map(datetime.fromisoformat, (made.began_at, made.ended_at))
-    return (end - begin).total_seconds()

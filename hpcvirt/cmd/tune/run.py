@@ -6,13 +6,10 @@ import argparse
 import contextlib
 import functools
 import os
-import re
-import sys
+import time
 
-from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.bench.model import judgement
-from hpcvirt.bench.run import sampler
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
@@ -42,9 +39,8 @@ class RunExperiment(command.Command):
     """
 
     epilog = """\
-Exit status: 0 at the end of the experiment or at its time limit, or without
---apply if the steps can be taken; 2 if a trial cannot be made, or a host could
-not be restored.
+Exit status: 0 at the end or the time limit, or without --apply if the steps
+can be taken; 2 if a trial cannot be made, or a host could not be restored.
 """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -89,10 +85,9 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them and judge."""
         document = documents.read(args.experiment, args.profile)
-        now = re.sub('[^0-9T]', '', sampler.read_clock().partition('+')[0])
-        trials = _carry_out(args, document,
-                            f'{document.experiment.name}-check-{now}')
-        if trials is None:
+        trials = _carry_out(args, document, time.strftime(
+            f'{document.experiment.name}-check-%Y%m%dT%H%M%S', time.gmtime()))
+        if trials is None or args.restore:
             return 0
         from hpcvirt.tune import analysis
         word, reason = judge(analysis.analyse(
@@ -124,7 +119,7 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
     """Print the steps, and with --apply take them.
 
     :param name: that of the record
-    :returns: all trials; None without --apply or with --restore
+    :returns: all trials; None without --apply
     """
     # The client libraries take half a second to load.
     with extras.bench():
@@ -133,51 +128,43 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
         from hpcvirt.tune import records
         from hpcvirt.tune import steps
         from hpcvirt.tune import tuning
-    experiment, space = document.experiment, document.space
+    experiment, planned = document.experiment, document.configurations
     names = [host.name for host in document.hosts]
-    options = f'--image {args.image} --network {args.network} --user ' + (
-        args.user)
-    digest = records.make_digest(
-        experiment, document.configurations[space.today], names)
-    found = records.find(args.data, name, digest) or records.TuneRecord(
-        name, digest, options)
-    if found.options != options:
-        raise exception.InvalidInput(records.path(args.data, name),
-                                     f'was begun with {found.options}')
+    record = records.find(args.data, records.TuneRecord(
+        name, records.make_digest(
+            experiment, planned[document.space.today], names),
+        f'--image {args.image} --network {args.network} --user {args.user}'))
+    next_steps = functools.partial(steps.next_steps, document.space,
+                                   document.budget)
     cloud = cloud_arguments.connect_quarantine(args)
     hosts = [benchmark_instances.BenchmarkInstances(
         cloud.nova, MARK, host).use(args.image, [args.network])
         for host in names]
-    next_steps = functools.partial(steps.next_steps, space, document.budget)
     lines = [f'A run that was killed left {what}'
              for host in hosts for what in host.left()]
     if not args.restore:
         for host in hosts:
             host.check_host(host.owner)
         lines += [f'Hold {", ".join(names)} in quarantine',
-                  f'Continue after {len(found.trials)} trials:', *(
+                  f'Continue after {len(record.trials)} trials:', *(
                       f'  {step.stage} on {names[step.host]}: '
                       + experiment.format_levels(step.levels)
-                      for step in next_steps(found.trials))]
+                      for step in next_steps(record.trials))]
     lines.append('At the end, remove what was created, restore the settings '
                  f'of {", ".join(names)}, and release from quarantine')
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
-    sys.stdout.write(printable.lines(lines))
-    sys.stdout.flush()
+    print(printable.lines(lines), end='', flush=True)
     if not args.apply:
         return None
     with (command.interrupting_sigterm(),
           contextlib.closing(store_arguments.open_store(args)) as store):
-        trials = tuning.Tuning(
+        return tuning.Tuning(
             experiment=experiment, folder=os.path.dirname(args.experiment),
-            topology=document.hosts[0], hosts=hosts,
-            planned=document.configurations, next_steps=next_steps,
-            store=store, data=args.data, found=found,
+            topology=document.hosts[0], hosts=hosts, planned=planned,
+            next_steps=next_steps, store=store, data=args.data, record=record,
             connect=functools.partial(targets.find_server, args),
             connect_native=lambda host: targets.find_named(
                 args, str(experiment.native).replace('{host}', host)),
-            hold=cloud.hold, release=cloud.release,
-            show=lambda: progress.Terminal(args.data), say=output.complain,
-        ).run(args.restore)
-    return None if args.restore else trials
+            hold=cloud.hold, release=cloud.release, say=output.complain,
+            show=lambda: progress.Terminal(args.data)).run(args.restore)
