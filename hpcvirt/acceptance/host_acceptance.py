@@ -66,12 +66,6 @@ class HostClient(Protocol):
     def clear(self) -> None:
         """Remove everything that was created."""
 
-    def hold(self, hold: quarantine.Hold) -> None:
-        """Put the host in quarantine."""
-
-    def release(self, holder: str) -> None:
-        """End the quarantine by a holder."""
-
     def set_traits(self, earned: Iterable[str], of: Collection[str]) -> None:
         """Set the earned traits, and remove the others of ``of``."""
 
@@ -87,6 +81,8 @@ class HostAcceptance:
     :ivar connect_native: makes a target of the host itself
     :ivar show: makes the progress display of a measurement
     :ivar not_started: the exception for instances that Nova did not start
+    :ivar hold: puts a host in quarantine
+    :ivar release: ends the quarantine of a host by a holder
     :ivar complain: called with a line on what could not be removed
     :ivar by: who puts the host in quarantine
     """
@@ -99,6 +95,8 @@ class HostAcceptance:
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[], targets.Target]
     show: Callable[[], runner.Progress]
+    hold: Callable[[str, quarantine.Hold], None]
+    release: Callable[[str, str], None]
     not_started: type[exception.HpcvirtError]
     complain: Callable[[str], None]
     by: str
@@ -206,12 +204,12 @@ class HostAcceptance:
         if found.result is not judgement.VerdictResult.INCONCLUSIVE:
             self.host.set_traits(found.traits, acceptance.TRAITS)
         if found.result is judgement.VerdictResult.PASS:
-            self.host.release(quarantine.ACCEPT)
+            self.release(found.host, quarantine.ACCEPT)
         else:
             self._hold(found, f'acceptance: {found.result}, {found.reason}')
 
     def _hold(self, found: acceptance.Acceptance, reason: str) -> None:
-        self.host.hold(quarantine.Hold(
+        self.hold(found.host, quarantine.Hold(
             quarantine.ACCEPT, reason, found.ended_at or found.began_at,
             self.by))
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import flavors as cloud_flavors
-from hpcvirt.cloud import held_host
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.flavors import diff
 from hpcvirt.specs import resources
@@ -19,12 +19,13 @@ MARK = 'hpcvirt-accept'
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class AcceptedHost(held_host.HeldHost):
+class AcceptedHost(benchmark_instances.BenchmarkInstances):
     """Changes the cloud for the acceptance of one host, which is the owner.
 
     :ivar flavors: the flavors of the cloud, by name
     """
 
+    cloud: cloud_quarantine.Quarantine
     flavors: Mapping[str, diff.Existing]
 
     def fill(self, flavor: str, count: int, without: Collection[str],

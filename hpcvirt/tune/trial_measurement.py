@@ -4,16 +4,13 @@
 
 import contextlib
 import dataclasses
-import itertools
 import math
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.acceptance import measurement
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.execute import cpu_affinity
-from hpcvirt.bench.execute import executor
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
@@ -25,59 +22,45 @@ from hpcvirt.model import host as host_model
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import trial
 
-#: A run hangs that takes this many times as long as the document says, or
-#: twice as long as must never happen, and at least this time.
-_HANGS = 10
-_MIN_LIMIT_S = 60
-
 #: Prints the TLB shoot-downs since the boot, for each CPU.
 _SHOOTDOWNS = ('NR == 1 { cpus = NF } $1 == "TLB:" { '
                'for (n = 2; n <= cpus + 1; n++) sum += $n; print sum / cpus }')
 
 
-@dataclasses.dataclass(frozen=True)
-class TrialMeasurement:
-    """Measures all programs of an experiment."""
+def measure(experiment: experiments.Experiment, store: stores.Store,
+            guests: Sequence[targets.Target], shape: str,
+            shown: measurement.TimeLimit, key_file: str,
+            shares: Sequence[frozenset[int]] = (),
+            ) -> tuple[str, dict[str, tuple[trial.TrialRun, ...]]]:
+    """Measure all programs, or continue to measure.
 
-    experiment: experiments.Experiment
-    store: stores.Store
+    :param shape: identifies these guests among those of all trials
+    :param key_file: file of the private key of the guests
+    :param shares: for native copies, the CPUs that each is confined to
+    :returns: the id of the result; and program -> its runs
+    :raises TimeUp: at the time limit
+    :raises Unreachable: if a guest does not answer
+    """
+    wanted = [make_request(program, experiment.never.slower_than)
+              for program in experiment.programs.values()]
 
-    def measure(self, guests: Sequence[targets.Target], shape: str,
-                shown: measurement.TimeLimit, key_file: str = '',
-                shares: Sequence[frozenset[int]] = (),
-                ) -> tuple[str, Mapping[str, tuple[trial.TrialRun, ...]]]:
-        """Measure, or continue to measure.
-
-        :param shape: identifies these guests among those of all trials
-        :param key_file: file of the private key of the guests
-        :param shares: for native copies, the CPUs that each is confined to
-        :returns: the id of the result; and program -> its runs
-        :raises TimeUp: at the time limit
-        :raises Unreachable: if a guest does not answer
-        """
-        wanted = [make_request(program, self.experiment.never.slower_than)
-                  for program in self.experiment.programs.values()]
-
-        def make_plan(pairs: Sequence[sides.Pair]) -> plans.RunPlan:
-            copies = [_confine(pair, cpus, len(shares)) for pair, cpus
-                      in zip(pairs, shares, strict=True)] if shares else pairs
-            # A program that spans machines runs once on the whole host.
-            return plans.RunPlan(tuple(
-                run for request in wanted for run in plans.make(
-                    [request],
-                    pairs[:1] if shares and request.spans else copies,
-                    record.Purpose.UNPAIRED, self.experiment.samples,
-                    shape=shape).runs))
-        entry = measurement.Measurement(
-            make_plan, self.store, not shares and any(
-                request.spans for request in wanted)).run(
-                    guests, (), shown, key_file)
-        return entry, {
-            name: find_runs(run, program.metric,
-                            1 if request.spans else len(guests))
-            for (name, program), request, run in zip(
-                self.experiment.programs.items(), wanted,
-                self.store.result(entry).runs, strict=True)}
+    def make_plan(pairs: Sequence[sides.Pair]) -> plans.RunPlan:
+        copies = [_confine(pair, cpus, len(shares)) for pair, cpus
+                  in zip(pairs, shares, strict=True)] if shares else pairs
+        # A program that spans machines runs once on the whole host.
+        return plans.RunPlan(tuple(
+            run for request in wanted for run in plans.make(
+                [request], pairs[:1] if shares and request.spans else copies,
+                record.Purpose.UNPAIRED, experiment.samples,
+                shape=shape).runs))
+    entry = measurement.Measurement(make_plan, store, not shares and any(
+        request.spans for request in wanted)).run(guests, (), shown, key_file)
+    return entry, {
+        name: find_runs(run, program.metric,
+                        1 if request.spans else len(guests))
+        for (name, program), request, run in zip(
+            experiment.programs.items(), wanted, store.result(entry).runs,
+            strict=True)}
 
 
 def make_request(program: experiments.TunedProgram,
@@ -88,8 +71,10 @@ def make_request(program: experiments.TunedProgram,
         one must not happen; such a run is not stopped
     """
     definition, variant = catalogue.find(program.benchmark)
-    limit_s = max(_MIN_LIMIT_S, math.ceil(
-        60 * program.minutes * max(_HANGS, 2 * slower_than)))
+    # A run hangs that takes ten times as long as the document says, or twice
+    # as long as must never happen, and at least a minute.
+    limit_s = math.ceil(60 * max(1, program.minutes * max(
+        10, 2 * slower_than)))
     return requests.RunRequest(dataclasses.replace(
         definition, time_limit_s=min(definition.time_limit_s, limit_s)),
         variant, program.settings)
@@ -105,50 +90,45 @@ def find_runs(run: record.Run, metric: str | None,
     name = metric or next(
         figure.name for figure in catalogue.get(run.benchmark).metrics
         if figure.primary)
-    found = []
-    for sample in run.samples:
-        figure = sample.outcome.metrics.get(name)
-        if sample.warm_up:
-            continue
-        if figure is None:
-            found.append(trial.TrialRun(None))
-            continue
-        rate = (figure.value if figure.direction is outcome.Direction.UP
-                else copies / figure.value)
-        found.append(trial.TrialRun(math.log(rate), sample.elapsed_s))
-    return tuple(found)
+    return tuple(
+        trial.TrialRun(None) if figure is None else trial.TrialRun(math.log(
+            figure.value if figure.direction is outcome.Direction.UP
+            else copies / figure.value), sample.elapsed_s)
+        for sample in run.samples if not sample.warm_up
+        for figure in [sample.outcome.metrics.get(name)])
 
 
 def split_cpus(host: host_model.Host,
                copies: int) -> tuple[frozenset[int], ...]:
     """Split all CPUs of a host into equal parts of neighbours."""
     cpus = [cpu for cell in host.cells for core in sorted(
-        cell.siblings, key=min) for cpu in sorted(core)]
-    ends = [number * len(cpus) // copies for number in range(copies + 1)]
-    return tuple(frozenset(cpus[begin:end])
-                 for begin, end in itertools.pairwise(ends))
+        cell.siblings, key=min) for cpu in core]
+    return tuple(frozenset(cpus[
+        len(cpus) * number // copies:len(cpus) * (number + 1) // copies])
+        for number in range(copies))
 
 
-def count_shootdowns(place: executor.Executor) -> float | None:
+def count_shootdowns(host: targets.Target) -> float:
     """Count the TLB shoot-downs of a host since its boot, for each CPU.
 
-    :returns: None if the host does not answer or does not count them
+    :returns: NaN if the host does not answer or does not count them
     """
-    with contextlib.suppress(exception.Unreachable, ValueError):
+    with (contextlib.closing(host.place) as place,
+          contextlib.suppress(exception.Unreachable, ValueError)):
         return float(place.run(
             ['awk', _SHOOTDOWNS, '/proc/interrupts']).stdout)
-    return None
+    return math.nan
 
 
 def _confine(pair: sides.Pair, cpus: frozenset[int],
              copies: int) -> sides.Pair:
     """Confine a native copy to its part of the host."""
     size = pair.size
-    return dataclasses.replace(
-        pair, guest=dataclasses.replace(
+    return sides.Pair(
+        dataclasses.replace(
             pair.guest, cpus=cpus, cpu_count=len(cpus),
             prefix=cpu_affinity.confine(pair.guest.place, cpus)),
-        size=dataclasses.replace(
+        dataclasses.replace(
             size, cpus=len(cpus), memory_mib=size.memory_mib // copies,
             cells=max(1, size.cells // copies),
             llc_kib=size.llc_kib and size.llc_kib // copies))

@@ -9,10 +9,13 @@ at the end, hosts with other settings get today's, and all are released from
 quarantine. A host that could not be restored stays in quarantine.
 """
 
-import contextlib
 import dataclasses
-import hashlib
+import json
+import math
+import os
 import pathlib
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -20,9 +23,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+import yaml
+
 from hpcvirt import exception
+from hpcvirt import serialization
+from hpcvirt import waiting
 from hpcvirt.acceptance import measurement
+from hpcvirt.acceptance import records
 from hpcvirt.bench.results import location
+from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import target as targets
@@ -31,245 +40,230 @@ from hpcvirt.model import host as host_model
 from hpcvirt.model import quarantine
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import host_command
 from hpcvirt.tune import records as tune_records
 from hpcvirt.tune import trial
 from hpcvirt.tune import trial_measurement
 
-_HOUR_S = 3600.0
 #: How often a trial is tried whose guests do not start or answer.
 ATTEMPTS = 3
+#: The command ``apply`` may take this many times as long as a reboot.
+_PATIENCE = 10
 
 
 class TrialHost(Protocol):
     """The operations of an experiment on a host in its cloud."""
 
-    def check_free(self, host: str) -> None:
-        """Raise InvalidInput if the host has other instances."""
+    @property
+    def owner(self) -> str:
+        """The name of the host."""
 
-    def fill(self, flavor: flavor_model.Flavor, count: int,
+    def check_host(self, name: str) -> None:
+        """Raise InvalidInput if the host is down or has other instances."""
+
+    def add_flavor(self, flavor: flavor_model.Flavor) -> str:
+        """Create a flavor, unless it exists, and return its id."""
+
+    def boot(self, label: str, flavor_id: str, hosts: Sequence[str],
              public_key: str) -> Sequence[str]:
         """Start instances, unless they exist, and return their ids."""
-
-    def wait_ready(self) -> None:
-        """Wait until the host can take instances."""
 
     def clear(self) -> None:
         """Remove everything that was created."""
 
-    def hold(self, hold: quarantine.Hold) -> None:
-        """Put the host in quarantine."""
 
-    def release(self, holder: str) -> None:
-        """End the quarantine by a holder."""
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(kw_only=True)
 class Tuning:
     """An experiment, ready to be carried out.
 
     :ivar folder: the folder of the document, where ``apply`` is run
+    :ivar topology: one of the hosts, which differ only in their names
     :ivar hosts: in the order of the experiment
-    :ivar clients: a client for each host
     :ivar next_steps: returns the next steps after the trials so far
     :ivar data: directory of raw outputs
     :ivar connect: makes a target from the id of an instance, its flavor and
         the file of its private key
-    :ivar connect_native: makes a target of a host itself, None if it is not
-        measured
+    :ivar connect_native: makes the native target of a host
+    :ivar hold: puts a host in quarantine, which ``release`` ends
     :ivar show: makes the progress display of a measurement
-    :ivar not_started: the exception for instances that Nova did not start
     :ivar say: called with a line on each step
-    :ivar by: who puts the hosts in quarantine
     """
 
     experiment: experiments.Experiment
     folder: str
-    hosts: Sequence[host_model.Host]
-    clients: Sequence[TrialHost]
+    topology: host_model.Host
+    hosts: Sequence[TrialHost]
     planned: Mapping[trial.Levels, configurations.Configuration]
     next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
-    bench: trial_measurement.TrialMeasurement
-    records: tune_records.TuneRecords
+    store: stores.Store
     data: str
+    record: tune_records.TuneRecord
     connect: Callable[[str, str, str], targets.Target]
-    connect_native: Callable[[str], targets.Target] | None
+    connect_native: Callable[[str], targets.Target]
+    hold: Callable[[str, quarantine.Hold], None]
+    release: Callable[[str, str], None]
     show: Callable[[], runner.Progress]
-    not_started: type[exception.HpcvirtError]
     say: Callable[[str], None]
-    by: str
 
-    def run(self, found: tune_records.TuneRecord,
-            only_restore: bool = False) -> tune_records.TuneRecord:
+    def run(self, only_restore: bool = False) -> tuple[trial.Trial, ...]:
         """Make all trials that are missing, and restore the hosts.
 
-        :param found: the record so far
         :param only_restore: make no trials
-        :returns: the record at the end, or at the time limit
+        :returns: the trials at the end, or at the time limit
         :raises HpcvirtError: if a trial cannot be made or a host could not be
             restored; the record is kept
         """
-        location.make_directory(self.data)
-        with location.measure(self.data, f'tune-{found.name}'):
-            found = self._read(found)
-            self.records.write(found)
+        path = tune_records.path(self.data, self.record.name)
+        folder = os.path.dirname(path)
+        location.make_directory(folder)
+        with location.measure(folder, self.record.name):
+            # Another process may have continued meanwhile.
+            self.record = tune_records.find(self.data, self.record)
+            records.write_record(path, self.record)
             try:
                 if not only_restore:
-                    self._carry_out(found)
+                    self._make_trials()
             finally:
-                left = self._restore()
+                left = [host.owner for host in self.hosts
+                        if not self._restore(host)]
             if left:
-                raise exception.Unreachable(f'not restored: {left[0]}')
-            return self._read(found)
+                raise exception.Unreachable(f'not restored: {", ".join(left)}')
+            return self.record.trials
 
-    def _carry_out(self, found: tune_records.TuneRecord) -> None:
-        deadline = time.monotonic() + (
-            _HOUR_S * self.experiment.limits.hours
-            - sum(map(_seconds, found.trials)))
-        held: set[int] = set()
+    def _make_trials(self) -> None:
+        read = datetime.fromisoformat
+        hours = self.experiment.limits.hours
+        deadline = time.monotonic() + 3600 * hours - sum(
+            (read(made.ended_at) - read(made.began_at)).total_seconds()
+            for made in self.record.trials)
+        for host in self.hosts:
+            self.hold(host.owner, quarantine.Hold(
+                quarantine.TUNE, f'runs the experiment {self.record.name}',
+                sampler.read_clock(), f'hpcvirt@{os.uname().nodename}'))
+            # An instance may have started before the quarantine.
+            host.check_host(host.owner)
         try:
-            while due := self.next_steps(found.trials):
+            while due := self.next_steps(self.record.trials):
                 if time.monotonic() > deadline:
                     raise measurement.TimeUp
-                if due[0].host not in held:
-                    self._hold(due[0].host)
-                    held.add(due[0].host)
-                found = self._make(found, due[0], deadline)
+                self._make(due[0], deadline)
         except measurement.TimeUp:
-            self.say(f'The limit of {self.experiment.limits.hours:g} hours '
-                     'was reached.')
-        self.records.write(dataclasses.replace(
-            found, ended_at=sampler.read_clock()))
+            self.say(f'The limit of {hours:g} hours was reached.')
 
-    def _hold(self, number: int) -> None:
-        name, client = self.hosts[number].name, self.clients[number]
-        client.hold(quarantine.Hold(
-            quarantine.TUNE, f'runs the experiment {self.experiment.name}',
-            sampler.read_clock(), self.by))
-        # An instance may have started before the quarantine.
-        client.check_free(name)
-
-    def _make(self, found: tune_records.TuneRecord, step: trial.Step,
-              deadline: float) -> tune_records.TuneRecord:
-        """Make a trial."""
-        number, began_at = len(found.trials), sampler.read_clock()
-        host, client = self.hosts[step.host].name, self.clients[step.host]
-        wanted = self.planned[step.levels]
-        what = (f'trial {number + 1}, {step.stage}, {host}, '
-                f'{self.experiment.format_levels(step.levels)}')
-        self.say(what)
-        self._set(step.host, wanted)
-        for _ in range(ATTEMPTS):
+    def _make(self, step: trial.Step, deadline: float) -> None:
+        host, began_at = self.hosts[step.host], sampler.read_clock()
+        self._set(host, step.levels)
+        for left in reversed(range(ATTEMPTS)):
+            self.say(f'trial {len(self.record.trials) + 1}, {step.stage}, '
+                     f'{host.owner}, '
+                     + self.experiment.format_levels(step.levels))
             try:
-                made = self._measure(
-                    step, f'{found.name}-{number}', wanted,
-                    measurement.TimeLimit(self.show(), deadline))
+                made = self._measure(step, began_at, deadline)
                 break
-            except exception.NotInstalled:
-                raise
-            except (self.not_started, exception.Unreachable) as exc:
-                fault = str(exc)
-                client.clear()
-        else:
-            raise exception.Unreachable(
-                f'{what}: failed {ATTEMPTS} times: {fault}')
-        found = dataclasses.replace(found, trials=(
-            *found.trials, dataclasses.replace(
-                made, began_at=began_at, ended_at=sampler.read_clock())))
-        self.records.write(found)
-        client.clear()
-        return found
+            except exception.HpcvirtError as exc:
+                host.clear()
+                if not left or isinstance(exc, (
+                        exception.InvalidInput, exception.NotInstalled,
+                        measurement.TimeUp)):
+                    raise
+        self.record = dataclasses.replace(self.record, trials=(
+            *self.record.trials, made))
+        records.write_record(tune_records.path(self.data, self.record.name),
+                             self.record)
+        host.clear()
 
-    def _measure(self, step: trial.Step, name: str,
-                 wanted: configurations.Configuration,
-                 shown: measurement.TimeLimit) -> trial.Trial:
+    def _measure(self, step: trial.Step, began_at: str,
+                 deadline: float) -> trial.Trial:
         """Start the guests or native copies of a trial, and measure."""
-        host, client = self.hosts[step.host], self.clients[step.host]
-        shape, key_file = f'tune:{name}', self.records.key_file(host.name)
+        host, wanted = self.hosts[step.host], self.planned[step.levels]
+        name = f'{self.record.name}-{len(self.record.trials)}'
+        shape, shares = f'tune:{name}', tuple[frozenset[int], ...]()
+        key_file = tune_records.path(self.data, host.owner, 'key')
         if step.stage is trial.Stage.NATIVE:
-            if self.connect_native is None:
-                raise ValueError('there is no native target')
-            client.clear()
-            result, runs = self.bench.measure(
-                [self.connect_native(host.name)
-                 for _ in range(wanted.guests)], shape, shown, '',
-                trial_measurement.split_cpus(host, wanted.guests))
-            return trial.Trial(step, runs, wanted.guests, result)
-        ids = client.fill(
-            dataclasses.replace(wanted.flavor, name=name), wanted.guests,
-            measurement.read_public_key(key_file, client.clear))
-        guests = [self.connect(each, shape, key_file) for each in ids]
-        before, begin = self._count_shootdowns(host.name), time.monotonic()
-        # Guests that were booted again are measured anew.
-        result, runs = self.bench.measure(guests, f'{shape}:{ids[0]}', shown,
-                                          key_file)
-        after, spent_s = (self._count_shootdowns(host.name),
-                          time.monotonic() - begin)
-        return trial.Trial(
-            step, runs, wanted.guests, result,
-            None if before is None or after is None
-            else max(0.0, after - before) / spent_s)
+            host.clear()
+            shares = trial_measurement.split_cpus(self.topology, wanted.guests)
+            places = [self.connect_native(host.owner) for _ in shares]
+        else:
+            ids = host.boot(
+                name, host.add_flavor(dataclasses.replace(
+                    wanted.flavor, name=name)), [host.owner] * wanted.guests,
+                measurement.read_public_key(key_file, host.clear))
+            places = [self.connect(each, shape, key_file) for each in ids]
+            # Guests that were booted again are measured anew.
+            shape = f'{shape}:{ids[0]}'
+        before, begin = self._count_tlb(host), time.monotonic()
+        result, runs = trial_measurement.measure(
+            self.experiment, self.store, places, shape,
+            measurement.TimeLimit(self.show(), deadline), key_file, shares)
+        rate = (self._count_tlb(host) - before) / (time.monotonic() - begin)
+        return trial.Trial(step, runs, wanted.guests, result,
+                           rate if rate >= 0 and not shares else None,
+                           began_at, sampler.read_clock())
 
-    def _count_shootdowns(self, host: str) -> float | None:
-        if self.connect_native is None:
-            return None
-        with contextlib.closing(self.connect_native(host).place) as place:
-            return trial_measurement.count_shootdowns(place)
+    def _count_tlb(self, host: TrialHost) -> float:
+        return (math.nan if self.experiment.native is None else
+                trial_measurement.count_shootdowns(
+                    self.connect_native(host.owner)))
 
-    def _set(self, number: int,
-             wanted: configurations.Configuration) -> None:
+    def _set(self, host: TrialHost, levels: trial.Levels) -> None:
         """Bring the settings of a configuration to a host, if it lacks them.
 
         :raises Unreachable: if that fails
         """
-        host, client = self.hosts[number].name, self.clients[number]
-        today, key = _make_key(self._today), _make_key(wanted)
-        before = self.records.read_settings(host)
-        if (today if before is None else before) == key:
+        today, settings = (
+            serialization.dump([each.settings, each.host_values]) for each in (
+                self.planned[(0,) * len(levels)], self.planned[levels]))
+        path = pathlib.Path(tune_records.path(
+            self.data, host.owner, 'settings'))
+        before = json.loads(path.read_bytes()) if path.exists() else None
+        if (before or today) == settings:
             return
+        if not self.experiment.apply:
+            raise exception.Unreachable(
+                f'{host.owner} has settings that another experiment must '
+                'restore, since this one has no key apply')
         # Guests do not survive a change of their host.
-        client.clear()
-        self.records.write_settings(host, '')
-        self.say(f'{self.experiment.apply[0]}: the settings of {host} are '
-                 'changed')
-        host_command.apply(self.experiment, self.folder, host, wanted)
-        client.wait_ready()
-        self.records.write_settings(host, None if key == today else key)
+        host.clear()
+        records.write_record(str(path), 'changing')
+        self.say(f'The settings of {host.owner} are changed')
+        self._apply(host.owner, self.planned[levels])
+        waiting.retry(lambda: host.check_host(host.owner),
+                      exception.InvalidInput, measurement.SSH_S,
+                      measurement.PAUSE_S)
+        records.write_record(
+            str(path), None if settings == today else settings)
 
-    @property
-    def _today(self) -> configurations.Configuration:
-        return self.planned[(0,) * len(self.experiment.choices)]
-
-    def _read(self, found: tune_records.TuneRecord) -> tune_records.TuneRecord:
-        """Read what is recorded; what the caller has may be older."""
-        return self.records.find(found.name, found.digest) or found
-
-    def _restore(self) -> list[str]:
-        """Restore all hosts.
-
-        :returns: lines on those that could not be restored
-        """
-        left = []
-        for number, host in enumerate(self.hosts):
-            client = self.clients[number]
+    def _apply(self, host: str, wanted: configurations.Configuration) -> None:
+        """Run the command ``apply``; its output goes to standard error."""
+        words = [word.replace('{host}', host)
+                 for word in self.experiment.apply]
+        with tempfile.TemporaryDirectory(prefix='hpcvirt-') as scratch:
+            for name, plain in (('profile', wanted.content),
+                                ('settings', wanted.host_values)):
+                path = pathlib.Path(scratch, f'{name}.yaml')
+                path.write_text(yaml.safe_dump(serialization.dump(plain)),
+                                encoding='utf-8')
+                words = [word.replace(f'{{{name}}}', str(path))
+                         for word in words]
             try:
-                client.clear()
-                self._set(number, self._today)
-                client.release(quarantine.TUNE)
-                pathlib.Path(self.records.key_file(
-                    host.name)).unlink(missing_ok=True)
-            except exception.HpcvirtError as exc:
-                left.append(f'{host.name}: {exc}')
-                self.say(f'{host.name} could not be restored: {exc}; repeat '
-                         'the command with --restore')
-        return left
+                subprocess.run(
+                    words, cwd=self.folder or None, check=True,
+                    stdin=subprocess.DEVNULL, stdout=2, timeout=60 * _PATIENCE
+                    * self.experiment.reboot_minutes)
+            except (OSError, subprocess.SubprocessError) as exc:
+                raise exception.Unreachable(
+                    f'apply: the settings of {host} are not changed: {exc}',
+                ) from exc
 
-
-def _make_key(wanted: configurations.Configuration) -> str:
-    return hashlib.sha256(repr(
-        (wanted.settings, wanted.host_values)).encode()).hexdigest()
-
-
-def _seconds(made: trial.Trial) -> float:
-    begin, end = map(datetime.fromisoformat, (made.began_at, made.ended_at))
-    return (end - begin).total_seconds()
+    def _restore(self, host: TrialHost) -> bool:
+        """Restore a host, or say why that failed."""
+        try:
+            host.clear()
+            self._set(host, (0,) * len(self.experiment.choices))
+            self.release(host.owner, quarantine.TUNE)
+        except exception.HpcvirtError as exc:
+            self.say(f'{host.owner} could not be restored: {exc}; repeat the '
+                     'command with --restore')
+            return False
+        pathlib.Path(tune_records.path(self.data, host.owner, 'key')).unlink(
+            missing_ok=True)
+        return True

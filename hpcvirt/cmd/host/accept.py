@@ -165,6 +165,7 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
                 args, server_id, flavor, key_file),
             lambda: targets.find_named(args, args.native),
             lambda: progress.Terminal(args.data),
+            host.cloud.hold, host.cloud.release,
             benchmark_instances.InstancesNotStarted, output.complain,
             f'hpcvirt@{os.uname().nodename}').accept(asked)
     finally:

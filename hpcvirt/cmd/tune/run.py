@@ -6,12 +6,10 @@ import argparse
 import contextlib
 import functools
 import os
-import re
-import sys
+import time
 
 from hpcvirt import printable
 from hpcvirt.bench.model import judgement
-from hpcvirt.bench.run import sampler
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
@@ -24,6 +22,9 @@ from hpcvirt.tune import report
 from hpcvirt.tune import trial
 
 Word = judgement.VerdictResult
+
+#: The metadata key of the instances, with which all names begin.
+MARK = 'hpcvirt-tune'
 
 
 class RunExperiment(command.Command):
@@ -38,9 +39,8 @@ class RunExperiment(command.Command):
     """
 
     epilog = """\
-Exit status: 0 at the end of the experiment or at its time limit, or without
---apply if the steps can be taken; 2 if a trial cannot be made, or a host could
-not be restored.
+Exit status: 0 at the end or the time limit, or without --apply if the steps
+can be taken; 2 if a trial cannot be made, or a host could not be restored.
 """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -58,10 +58,7 @@ not be restored.
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
         document = documents.read(args.experiment)
-        trials = _carry_out(args, document, document.experiment.name)
-        if trials is not None:
-            print(f'{len(trials)} trials are recorded; "hpcvirt tune '
-                  'show" shows what they say.')
+        _carry_out(args, document, document.experiment.name)
         return 0
 
 
@@ -88,10 +85,9 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them and judge."""
         document = documents.read(args.experiment, args.profile)
-        now = re.sub('[^0-9T]', '', sampler.read_clock().partition('+')[0])
-        trials = _carry_out(args, document,
-                            f'{document.experiment.name}-check-{now}')
-        if trials is None:
+        trials = _carry_out(args, document, time.strftime(
+            f'{document.experiment.name}-check-%Y%m%dT%H%M%S', time.gmtime()))
+        if trials is None or args.restore:
             return 0
         from hpcvirt.tune import analysis
         word, reason = judge(analysis.analyse(
@@ -119,73 +115,56 @@ def judge(confirmed: findings.Confirmation | None,
 
 
 def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
-               record: str) -> tuple[trial.Trial, ...] | None:
+               name: str) -> tuple[trial.Trial, ...] | None:
     """Print the steps, and with --apply take them.
 
-    :param record: its name
-    :returns: all trials; None without --apply or with --restore
+    :param name: that of the record
+    :returns: all trials; None without --apply
     """
     # The client libraries take half a second to load.
     with extras.bench():
-        from hpcvirt.acceptance import records as acceptance_records
         from hpcvirt.cloud import benchmark_instances
-        from hpcvirt.cloud import tuned_host
         from hpcvirt.cmd.bench import progress
         from hpcvirt.tune import records
         from hpcvirt.tune import steps
-        from hpcvirt.tune import trial_measurement
         from hpcvirt.tune import tuning
-    experiment = document.experiment
+    experiment, planned = document.experiment, document.configurations
     names = [host.name for host in document.hosts]
-    for name in names:
-        acceptance_records.check_host(name)
-    # The figures depend on these options.
-    options = {'--image': args.image, '--network': args.network,
-               '--user': args.user}
-    digest = records.make_digest(
-        experiment, [document.configurations[document.space.today]], names)
-    kept = records.TuneRecords(args.data)
-    found = kept.find(record, digest, options) or records.TuneRecord(
-        record, digest, options)
+    record = records.find(args.data, records.TuneRecord(
+        name, records.make_digest(
+            experiment, planned[document.space.today], names),
+        f'--image {args.image} --network {args.network} --user {args.user}'))
     next_steps = functools.partial(steps.next_steps, document.space,
                                    document.budget)
     cloud = cloud_arguments.connect_quarantine(args)
-    hosts = [tuned_host.find(cloud, host, args.image, args.network)
-             for host in names]
+    hosts = [benchmark_instances.BenchmarkInstances(
+        cloud.nova, MARK, host).use(args.image, [args.network])
+        for host in names]
     lines = [f'A run that was killed left {what}'
-             for host in hosts for what in (*host.left(), *(
-                 [f'other settings on {host.owner}']
-                 if kept.read_settings(host.owner) is not None else []))]
+             for host in hosts for what in host.left()]
     if not args.restore:
         for host in hosts:
             host.check_host(host.owner)
         lines += [f'Hold {", ".join(names)} in quarantine',
-                  f'Continue after {len(found.trials)} trials:', *(
+                  f'Continue after {len(record.trials)} trials:', *(
                       f'  {step.stage} on {names[step.host]}: '
                       + experiment.format_levels(step.levels)
-                      for step in next_steps(found.trials))]
+                      for step in next_steps(record.trials))]
     lines.append('At the end, remove what was created, restore the settings '
                  f'of {", ".join(names)}, and release from quarantine')
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
-    sys.stdout.write(printable.lines(lines))
-    sys.stdout.flush()
+    print(printable.lines(lines), end='', flush=True)
     if not args.apply:
         return None
     with (command.interrupting_sigterm(),
           contextlib.closing(store_arguments.open_store(args)) as store):
-        ended = tuning.Tuning(
+        return tuning.Tuning(
             experiment=experiment, folder=os.path.dirname(args.experiment),
-            hosts=document.hosts, clients=hosts,
-            planned=document.configurations, next_steps=next_steps,
-            bench=trial_measurement.TrialMeasurement(experiment, store),
-            records=kept, data=args.data,
+            topology=document.hosts[0], hosts=hosts, planned=planned,
+            next_steps=next_steps, store=store, data=args.data, record=record,
             connect=functools.partial(targets.find_server, args),
-            connect_native=None if experiment.native is None else (
-                lambda host: targets.find_named(
-                    args, str(experiment.native).replace('{host}', host))),
-            show=lambda: progress.Terminal(args.data),
-            not_started=benchmark_instances.InstancesNotStarted,
-            say=output.complain, by=f'hpcvirt@{os.uname().nodename}',
-        ).run(found, args.restore)
-    return None if args.restore else ended.trials
+            connect_native=lambda host: targets.find_named(
+                args, str(experiment.native).replace('{host}', host)),
+            hold=cloud.hold, release=cloud.release, say=output.complain,
+            show=lambda: progress.Terminal(args.data)).run(args.restore)

@@ -85,14 +85,14 @@ def _read(args: argparse.Namespace,
         from hpcvirt.tune import records
     document = documents.read(args.experiment)
     experiment, space = document.experiment, document.space
-    kept = records.TuneRecords(args.data)
-    found = kept.find(experiment.name, records.make_digest(
-        experiment, [document.configurations[space.today]],
-        [host.name for host in document.hosts]))
-    if found is None:
+    found = records.find(args.data, records.TuneRecord(
+        experiment.name, records.make_digest(
+            experiment, document.configurations[space.today],
+            [host.name for host in document.hosts])))
+    if not found.trials:
         raise exception.InvalidInput(
-            kept.path(experiment.name), 'does not exist: "hpcvirt tune run '
-            '--apply" has made no trial of this experiment here')
+            records.path(args.data, experiment.name), 'has no trial: "hpcvirt '
+            'tune run --apply" has made none of this experiment here')
     return report.TuneReport(
         experiment, space,
         analysis.analyse(space, document.budget, found.trials),

@@ -4,6 +4,7 @@
 
 import collections
 import dataclasses
+import json
 import math
 import os
 import pathlib
@@ -13,6 +14,7 @@ import fixtures
 import testtools
 
 from hpcvirt import exception
+from hpcvirt.acceptance import records as acceptance_records
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.run import target as targets
 from hpcvirt.cmd import command
@@ -32,6 +34,7 @@ DOCUMENT = {
         'quota': {'half': {'extra_specs': {'quota:cpu_shares': '512'}}},
         'paging': {'off': {'host': {'ept': '0'}}}},
     'limits': {'hours': 1, 'reboots': 20},
+    'native': 'ssh://{host}',
     'apply': ['./apply.sh', '{host}', '{profile}', '{settings}']}
 #: Both stages on both hosts, whole plots together, and a native trial.
 STEPS = (
@@ -45,9 +48,12 @@ APPLY = """\
 #!/bin/sh
 echo "$1 $(cat "$3")" >> applied
 grep -q base "$2" || exit 9
-if [ -e broken ]; then echo; echo no ssh; exit 3; fi
+if [ -e broken ]; then exit 3; fi
 cp "$3" "settings.$1"
 """
+
+
+write_record = acceptance_records.write_record
 
 
 class KilledError(BaseException):
@@ -77,6 +83,18 @@ class World:
             raise KilledError
         self.actions.append(name)
 
+    def hold(self, host, hold):
+        self.act('hold')
+        self.holders[host].add(hold.holder)
+
+    def release(self, host, holder):
+        self.act('release')
+        self.holders[host].discard(holder)
+
+    def write(self, path, found):
+        self.act('write')
+        write_record(path, found)
+
     def settings(self, host):
         path = self.folder / f'settings.{host}'
         text = path.read_text() if path.exists() else ''
@@ -92,22 +110,27 @@ class Client:
     """A host of the world."""
 
     def __init__(self, world, name):
-        self.world, self.name = world, name
+        self.world, self.owner = world, name
         #: Errors of the next guests.
         self.errors = []
 
-    def check_free(self, host):
-        assert host == self.name
+    def check_host(self, host):
+        assert host == self.owner
+        self.world.act('check')
 
-    def fill(self, flavor, count, public_key):
-        assert public_key.startswith('ecdsa-')
-        assert self.world.holders[self.name] == {quarantine.TUNE}
+    def add_flavor(self, flavor):
         self.world.act('flavor')
-        self.world.created[self.name].add(flavor.name)
+        self.world.created[self.owner].add(flavor.name)
+        return flavor
+
+    def boot(self, label, flavor, hosts, public_key):
+        assert public_key.startswith('ecdsa-')
+        assert self.world.holders[self.owner] == {quarantine.TUNE}
+        assert {self.owner} == set(hosts)
         if self.errors:
             raise self.errors.pop(0)
-        own = self.world.instances[self.name]
-        wanted = [f'{flavor.name}-{number}' for number in range(count)]
+        own = self.world.instances[self.owner]
+        wanted = [f'{label}-{number}' for number in range(len(hosts))]
         for name in set(own) - set(wanted):
             self.world.act('delete')
             del own[name]
@@ -119,37 +142,10 @@ class Client:
                              dict(flavor.extra_specs))
         return [own[name][0] for name in wanted]
 
-    def wait_ready(self):
-        self.world.act('wait')
-
     def clear(self):
         self.world.act('clear')
-        self.world.instances[self.name].clear()
-        self.world.created[self.name].clear()
-
-    def hold(self, hold):
-        self.world.act('hold')
-        self.world.holders[self.name].add(hold.holder)
-
-    def release(self, holder):
-        self.world.act('release')
-        self.world.holders[self.name].discard(holder)
-
-
-class Records(records.TuneRecords):
-    """Records of a process that may be killed."""
-
-    def __init__(self, data, world):
-        super().__init__(data)
-        self._world = world
-
-    def write(self, found):
-        self._world.act('write')
-        super().write(found)
-
-    def write_settings(self, host, settings):
-        self._world.act('write settings')
-        super().write_settings(host, settings)
+        self.world.instances[self.owner].clear()
+        self.world.created[self.owner].clear()
 
 
 class Bench:
@@ -160,7 +156,8 @@ class Bench:
         self.measured = []
         self.disturb = lambda: None
 
-    def measure(self, guests, shape, shown, _key_file='', shares=()):
+    def measure(self, _experiment, _store, guests, shape, shown, _key_file,
+                shares):
         self._world.act('measure')
         shown.tick(0.0)
         self.disturb()
@@ -215,11 +212,10 @@ class TuningTest(testtools.TestCase):
         self.world, self.lines = World(folder), []
         self.data = str(pathlib.Path(folder, 'data'))
         self.experiment = experiments.read(DOCUMENT, 'demo.yaml')
-        self.hosts = [dataclasses.replace(hosts.build(cores=4), name=name)
-                      for name in NAMES]
+        self.topology = hosts.build(cores=4)
         self.planned, _ = configurations.plan(
-            self.experiment, self.hosts[0], {'base': 'default'}, 'demo.yaml')
-        self.found = records.TuneRecord('demo', 'd', {})
+            self.experiment, self.topology, {'base': 'default'}, 'demo.yaml')
+        self.found = records.TuneRecord('demo', 'd')
         self.process()
 
     def process(self, killed_at=None):
@@ -227,26 +223,32 @@ class TuningTest(testtools.TestCase):
         self.world.actions, self.world.killed_at = [], killed_at
         self.clients = [Client(self.world, name) for name in NAMES]
         self.bench = Bench(self.world)
+        for name, new in (('acceptance.records.write_record',
+                           self.world.write),
+                          ('tune.trial_measurement.measure',
+                           self.bench.measure)):
+            self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
         self.tuning = tuning.Tuning(
             experiment=self.experiment, folder=str(self.world.folder),
-            hosts=self.hosts, clients=self.clients, planned=self.planned,
-            next_steps=lambda trials: STEPS[len(trials):], bench=self.bench,
-            records=Records(self.data, self.world), data=self.data,
+            topology=self.topology, hosts=self.clients, planned=self.planned,
+            next_steps=lambda trials: STEPS[len(trials):], store=None,
+            data=self.data, record=self.found,
             connect=lambda server_id, *_: server_id,
             connect_native=lambda host: targets.Target(Place(), host),
-            show=Shown, not_started=NotStartedError, say=self.lines.append,
-            by='test')
+            hold=self.world.hold, release=self.world.release, show=Shown,
+            say=self.lines.append)
 
     def run_(self):
-        found = self.tuning.run(self.found)
+        trials = self.tuning.run()
         self.assertEqual([], self.world.left())
-        return found
+        return trials
 
     def recorded(self):
-        return records.TuneRecords(self.data).find('demo', 'd')
+        return records.find(
+            self.data, records.TuneRecord('demo', 'd')).trials
 
-    def figures(self, found):
-        return [(made.step, made.runs, made.guests) for made in found.trials]
+    def figures(self, trials):
+        return [(made.step, made.runs, made.guests) for made in trials]
 
     def applied(self):
         path = self.world.folder / 'applied'
@@ -255,9 +257,8 @@ class TuningTest(testtools.TestCase):
     def test_the_trials_are_made_and_everything_is_restored(self):
         found = self.run_()
         self.assertEqual(self.recorded(), found)
-        self.assertEqual(STEPS, tuple(made.step for made in found.trials))
-        self.assertNotEqual('', found.ended_at)
-        for made in found.trials[1:]:
+        self.assertEqual(STEPS, tuple(made.step for made in found))
+        for made in found[1:]:
             quota, paging = made.step.levels
             speed, failed = made.runs['npb-ep']
             self.assertAlmostEqual(
@@ -265,7 +266,7 @@ class TuningTest(testtools.TestCase):
                 speed.speed)
             self.assertIsNone(failed.speed)
             self.assertGreater(made.shootdowns, 0)
-        self.assertIsNone(found.trials[0].shootdowns)
+        self.assertIsNone(found[0].shootdowns)
         # Once for each whole plot, and at the end.
         self.assertEqual(
             ["n1 ept: '0'", 'n1 {}', "n2 ept: '0'", "n1 ept: '0'", 'n1 {}',
@@ -281,59 +282,63 @@ class TuningTest(testtools.TestCase):
         for killed_at in range(len(self.world.actions)):
             self.begin()
             self.process(killed_at)
-            self.assertRaises(KilledError, self.tuning.run, self.found)
+            self.assertRaises(KilledError, self.tuning.run)
             self.process()
             if killed_at % 2:
                 self.assertEqual(whole, self.figures(self.run_()), killed_at)
                 continue
-            self.tuning.run(self.found, only_restore=True)
+            self.tuning.run(only_restore=True)
             self.assertEqual([], self.world.left(), killed_at)
             self.assertEqual([], self.bench.measured)
 
     def test_a_trial_may_fail_twice(self):
         self.clients[0].errors = [NotStartedError('no host'),
                                   exception.ConnectionLost('no route')]
-        found = self.run_()
-        self.assertEqual(len(STEPS), len(found.trials))
+        self.assertEqual(len(STEPS), len(self.run_()))
 
     def test_guests_that_never_start_end_the_run(self):
         self.clients[1].errors = [NotStartedError('no page')] * 9
-        error = self.assertRaises(exception.Unreachable, self.tuning.run,
-                                  self.found)
-        self.assertEqual('trial 5, screen, n2, quota=half, paging=off: failed '
-                         '3 times: no page', str(error))
+        self.assertRaises(NotStartedError, self.tuning.run)
+        self.assertEqual(['trial 5, screen, n2, quota=half, paging=off'] * 3,
+                         [line for line in self.lines if 'n2, ' in line])
         self.assertEqual([], self.world.left())
-        self.assertEqual(4, len(self.recorded().trials))
-        self.assertEqual('', self.recorded().ended_at)
+        self.assertEqual(4, len(self.recorded()))
         self.process()
-        self.assertEqual(len(STEPS), len(self.run_().trials))
+        self.assertEqual(len(STEPS), len(self.run_()))
 
     def test_a_missing_program_ends_the_run_at_once(self):
         self.clients[0].errors = [exception.NotInstalled('no ep.C.x')]
-        self.assertRaises(exception.NotInstalled, self.tuning.run, self.found)
+        self.assertRaises(exception.NotInstalled, self.tuning.run)
         self.assertEqual([], self.world.left())
 
     def test_a_host_that_is_not_changed_ends_the_run(self):
         broken = self.world.folder / 'broken'
         self.bench.disturb = broken.touch
-        error = self.assertRaises(exception.Unreachable, self.tuning.run,
-                                  self.found)
-        self.assertEqual(
-            'apply: the settings of n1 are not changed: ./apply.sh ended with '
-            'status 3: no ssh', str(error))
+        error = self.assertRaises(exception.Unreachable, self.tuning.run)
+        self.assertIn('apply: the settings of n1 are not changed: Command '
+                      "'['./apply.sh', 'n1', ", str(error))
+        self.assertIn('exit status 3', str(error))
         # A host with unknown settings must not take work.
         self.assertEqual([quarantine.TUNE], self.world.left())
-        self.assertEqual('', self.tuning.records.read_settings('n1'))
+        self.assertEqual('changing', json.loads(pathlib.Path(
+            records.path(self.data, 'n1', 'settings')).read_text()))
         self.assertIn('n1 could not be restored', self.lines[-1])
         self.process()
         error = self.assertRaises(exception.Unreachable, self.tuning.run,
-                                  self.found, only_restore=True)
-        self.assertIn('not restored: n1: apply: ', str(error))
+                                  only_restore=True)
+        self.assertEqual('not restored: n1', str(error))
         broken.unlink()
-        self.tuning.run(self.found, only_restore=True)
+        # Another experiment cannot restore it without a command.
+        self.tuning.experiment = dataclasses.replace(self.experiment, apply=())
+        self.assertRaises(exception.Unreachable, self.tuning.run,
+                          only_restore=True)
+        self.assertIn('n1 has settings that another experiment must restore',
+                      self.lines[-1])
+        self.process()
+        self.tuning.run(only_restore=True)
         self.assertEqual([], self.world.left())
         self.process()
-        self.assertEqual(len(STEPS), len(self.run_().trials))
+        self.assertEqual(len(STEPS), len(self.run_()))
 
     def test_signals_restore_the_hosts(self):
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -344,12 +349,11 @@ class TuningTest(testtools.TestCase):
                     os.kill(os.getpid(), number)
             self.bench.disturb = disturb
             with command.interrupting_sigterm():
-                self.assertRaises(KeyboardInterrupt, self.tuning.run,
-                                  self.found)
+                self.assertRaises(KeyboardInterrupt, self.tuning.run)
             self.assertEqual([], self.world.left())
-            self.assertEqual(2, len(self.recorded().trials))
+            self.assertEqual(2, len(self.recorded()))
             self.process()
-            self.assertEqual(len(STEPS), len(self.run_().trials))
+            self.assertEqual(len(STEPS), len(self.run_()))
             # The trial that was interrupted has new guests.
             self.assertNotEqual('2', self.bench.measured[0][-1:])
 
@@ -358,56 +362,50 @@ class TuningTest(testtools.TestCase):
             STEPS[0], {'npb-ep': (trial.TrialRun(1.0),)},
             began_at='2026-11-27T10:00:00+00:00',
             ended_at='2026-11-27T11:00:00+00:00'),))
-        found = self.run_()
-        self.assertEqual(1, len(found.trials))
+        self.process()
+        self.assertEqual(1, len(self.run_()))
         self.assertEqual(['The limit of 1 hours was reached.'], self.lines)
-        self.assertNotEqual('', found.ended_at)
 
     def test_a_second_process_is_refused(self):
         self.bench.disturb = lambda: self.assertRaises(
-            exception.Unreachable, self.tuning.run, self.found)
+            exception.Unreachable, self.tuning.run)
         self.run_()
 
 
-class TuneRecordsTest(testtools.TestCase):
+class TuneRecordTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.data = self.useFixture(fixtures.TempDir()).path
-        self.records = records.TuneRecords(self.data)
         self.found = records.TuneRecord(
-            'demo', 'd', {'--user': 'root'}, (trial.Trial(
+            'demo', 'd', '--user root', (trial.Trial(
                 STEPS[1], {'npb-ep': (trial.TrialRun(1.5, 2.0),
                                       trial.TrialRun(None))}, 2, 'r', 0.5,
                 'then', 'now'),))
+        self.path = pathlib.Path(records.path(self.data, 'demo'))
+        self.path.parent.mkdir()
+
+    def find(self, *wanted):
+        return records.find(self.data, records.TuneRecord('demo', *wanted))
 
     def test_what_is_written_is_read(self):
-        self.assertIsNone(self.records.find('demo', 'd'))
-        self.records.write(self.found)
-        self.assertEqual(self.found, self.records.find('demo', 'd'))
+        self.assertEqual((), self.find('d').trials)
+        write_record(str(self.path), self.found)
+        for options in ('', '--user root'):
+            self.assertEqual(self.found, self.find('d', options))
 
     def test_another_document_of_the_same_name_is_refused(self):
-        self.records.write(self.found)
-        error = self.assertRaises(exception.InvalidInput, self.records.find,
-                                  'demo', 'other')
+        write_record(str(self.path), self.found)
+        error = self.assertRaises(exception.InvalidInput, self.find, 'other')
         self.assertIn('is the record of another document', str(error))
 
-    def test_a_damaged_record_is_refused(self):
-        self.records.write(self.found)
-        path = pathlib.Path(self.records.path('demo'))
-        path.write_text(path.read_text().replace('"screen"', '"other"'))
-        self.assertRaises(exception.InvalidInput, self.records.find, 'demo',
-                          'd')
-
     def test_other_options_are_refused(self):
-        self.records.write(self.found)
-        options = {'--user': 'root'}
-        self.assertEqual(self.found, self.records.find('demo', 'd', options))
-        error = self.assertRaises(exception.InvalidInput, self.records.find,
-                                  'demo', 'd', {'--user': 'other'})
+        write_record(str(self.path), self.found)
+        error = self.assertRaises(exception.InvalidInput, self.find, 'd',
+                                  '--user other')
         self.assertIn('was begun with --user root', str(error))
 
-    def test_the_settings_of_a_host_are_kept(self):
-        self.records.write(self.found)
-        for settings in (None, '', 'k', None):
-            self.records.write_settings('n1', settings)
-            self.assertEqual(settings, self.records.read_settings('n1'))
+    def test_a_damaged_record_is_refused(self):
+        write_record(str(self.path), self.found)
+        self.path.write_text(self.path.read_text().replace(
+            '"screen"', '"other"'))
+        self.assertRaises(exception.InvalidInput, self.find, 'd')
