@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from hpcvirt.bench.analysis import losses
 from hpcvirt.bench.analysis import sample_pairs
@@ -26,7 +27,7 @@ from hpcvirt.tune import recommendation
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
-_Pairs = list[tuple[trial.Trial, trial.Trial]]
+_Side = tuple[trial.Stage, trial.Levels]
 
 
 def analyse(space: spaces.Space, budget: spaces.Budget,
@@ -40,17 +41,23 @@ def analyse(space: spaces.Space, budget: spaces.Budget,
     """
     screening = recommendation.screen(space, budget, trials)
     fit, winner = screening.fit, screening.winner
+    today = (trial.Stage.CONFIRM, space.today)
     confirmation = None
     if winner is not None and winner != space.today:
-        confirmation = _confirm(space, winner, trials)
-    native = _describe(_estimate(space, _find_pairs(
-        trials, (trial.Stage.NATIVE, space.today),
-        (trial.Stage.CONFIRM, space.today))))
-    recommended, reason = _recommend(space, budget, winner, confirmation)
+        side = (trial.Stage.CONFIRM, winner)
+        guard = guards.Guard(space, [
+            each for each in trials
+            if each.step.stage is not trial.Stage.NATIVE])
+        refused = guard.refuse_winner(winner)
+        pairs, effect, is_gain = _compare(space, trials, today, side)
+        confirmation = findings.Confirmation(
+            winner, pairs, effect, is_gain and refused is None, refused)
+    _, native, _ = _compare(space, trials, (trial.Stage.NATIVE, space.today),
+                            today)
     return findings.Findings(
         _list_values(screening, fit) if fit else (),
-        _list_interactions(fit) if fit else (),
-        native, winner, confirmation, recommended, reason)
+        _list_interactions(fit) if fit else (), native, winner, confirmation,
+        *_recommend(space, budget, winner, confirmation))
 
 
 def _recommend(space: spaces.Space, budget: spaces.Budget,
@@ -58,104 +65,75 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
                confirmation: findings.Confirmation | None,
                ) -> tuple[trial.Levels, str]:
     """Return the recommended levels and the reason."""
-    kept = "today's profile is kept"
     if winner is None:
-        return space.today, f'{kept} until the screening has ended'
-    if confirmation is None:
-        return space.today, (
-            f'{kept}, because no other configuration that the guard allows is '
-            'predicted to be better by more than '
-            + _percent(recommendation.NEAR * space.matters))
-    found = confirmation.effect
-    if confirmation.guard is not None:
-        return space.today, (f'{kept}, because of the other configuration '
-                             + confirmation.guard)
-    if confirmation.pairs < budget.pairs or found is None:
-        return space.today, (
-            f'{kept} until the confirmation has ended, with '
-            f'{confirmation.pairs} of {budget.pairs} pairs of boots so far')
-    shown = (f'{_percent(found.gain)}, with an interval from '
-             f'{_percent(found.low)} to {_percent(found.high)}')
-    if confirmation.is_gain:
-        return winner, f'the confirmation showed a gain of {shown}'
-    if found.high > space.matters:
-        return winner, ('the gain of this configuration is not beyond doubt: '
-                        f'the confirmation showed {shown}')
-    return space.today, (f'{kept}, because the confirmation of the other '
-                         f'configuration showed {shown}')
+        reason = 'until the screening has ended'
+    elif confirmation is None:
+        near = 100 * math.expm1(recommendation.NEAR * space.matters)
+        reason = ('because no other configuration that the guard allows is '
+                  f'predicted to be better by more than {near:.1f} %')
+    elif confirmation.guard is not None:
+        reason = f'because of the other configuration {confirmation.guard}'
+    elif confirmation.pairs < budget.pairs or confirmation.effect is None:
+        reason = (f'until the confirmation has ended, with '
+                  f'{confirmation.pairs} of {budget.pairs} pairs of boots')
+    elif confirmation.is_gain:
+        return winner, 'the confirmation showed a gain'
+    elif confirmation.effect.high > space.matters:
+        return winner, ('the confirmation showed that a gain is possible, but '
+                        'not beyond doubt')
+    else:
+        reason = 'because the confirmation excludes a gain that matters'
+    return space.today, f"today's profile is kept, {reason}"
 
 
-def _percent(gain: float) -> str:
-    return f'{100 * math.expm1(gain):.1f} %'
+def _compare(space: spaces.Space, trials: Sequence[trial.Trial],
+             first: _Side, second: _Side,
+             ) -> tuple[int, findings.Effect | None, bool]:
+    """Compare two sides, each in trials of the same blocks.
 
-
-def _confirm(space: spaces.Space, levels: trial.Levels,
-             trials: Sequence[trial.Trial]) -> findings.Confirmation:
-    """Compare a configuration with today's in the pairs of boots so far."""
-    pairs = _find_pairs(trials, (trial.Stage.CONFIRM, space.today),
-                        (trial.Stage.CONFIRM, levels))
-    found = _estimate(space, pairs)
-    refused = guards.Guard(space, [
-        each for each in trials if each.step.stage is not trial.Stage.NATIVE
-        ]).refuse_winner(levels)
-    return findings.Confirmation(
-        levels, len(pairs), _describe(found),
-        found is not None and not found.resemblance and refused is None
-        and found.p_beyond(0.0) <= stats.ALPHA, refused)
-
-
-def _find_pairs(trials: Sequence[trial.Trial],
-                *sides: tuple[trial.Stage, trial.Levels]) -> _Pairs:
-    """Return the trials of two sides that are in the same block."""
-    first, second = ({
-        each.step.block: each for each in trials
-        if (each.step.stage, each.step.levels) == side} for side in sides)
-    return [(first[block], second[block])
-            for block in sorted(first.keys() & second.keys())]
-
-
-def _estimate(space: spaces.Space, pairs: _Pairs) -> losses.Losses | None:
-    """Estimate the loss of the second of each pair, None with too few."""
-    values = [(math.exp(-first), math.exp(-second)) for first, second in (
-        [effects.measure(space, each) for each in pair] for pair in pairs)
-        if first is not None and second is not None]
-    if len(values) < sample_pairs.MIN_PAIRS:
-        return None
-    native, guest = zip(*values, strict=True)
-    return unit_losses.estimate(
-        sample_pairs.MetricValues(native, guest, tuple(range(len(values)))),
+    :returns: number of pairs, the effect of the second side, which is None
+        with too few pairs, and whether it is a gain beyond doubt
+    """
+    sides = [{
+        each.step.block: effects.measure(space, each) for each in trials
+        if (each.step.stage, each.step.levels) == side}
+        for side in (first, second)]
+    blocks = sorted(sides[0].keys() & sides[1].keys())
+    pairs = [[math.exp(-value) for side in sides
+              if (value := side[block]) is not None] for block in blocks]
+    pairs = [pair for pair in pairs if len(pair) == len(sides)]
+    if len(pairs) < sample_pairs.MIN_PAIRS:
+        return len(blocks), None, False
+    native, guest = zip(*pairs, strict=True)
+    found = unit_losses.estimate(
+        sample_pairs.MetricValues(native, guest, tuple(range(len(pairs)))),
         outcome.Direction.DOWN, (), losses.Caution(limit=0.0))
-
-
-def _describe(found: losses.Losses | None) -> findings.Effect | None:
-    if found is None:
-        return None
     low, high = found.ends(effects.LEVEL)
-    return findings.Effect(-found.loss, -high, -low)
+    return (len(blocks), findings.Effect(-found.loss, -high, -low),
+            not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
 
 
 def _list_values(screening: recommendation.Screening,
                  fit: effects.Fit) -> tuple[findings.ValueFinding, ...]:
-    programs = {
-        program: effects.fit(dataclasses.replace(
-            fit.space, weights={program: 1.0}), fit.replicates)
-        for program in fit.space.weights}
-    time = effects.fit(dataclasses.replace(
-        fit.space, objective=experiment.Objective.TIME), fit.replicates) or fit
+    space, guard = fit.space, screening.guard
+
+    def refit(**changes: Any) -> effects.Fit:
+        return effects.fit(dataclasses.replace(space, **changes),
+                           fit.replicates) or fit
+    time = refit(objective=experiment.Objective.TIME)
+    programs = {program: refit(weights={program: 1.0})
+                for program in space.weights}
     listed = []
-    for index, choice in enumerate(fit.space.choices):
+    for index, choice in enumerate(space.choices):
         for level in range(1, len(choice.values)):
-            effect = effects.describe(fit.find_effect(index, level))
+            effect, of_time, *others = (
+                effects.describe(each.find_effect((index,), (level,)))
+                for each in (fit, time, *programs.values()))
             listed.append(findings.ValueFinding(
-                choice.name, choice.values[level], effect,
-                {name: effects.describe(each.find_effect(index, level))
-                 for name, each in programs.items() if each},
-                effects.describe(time.find_effect(index, level)),
-                _decide(effect, fit.space.matters),
-                sum(levels[index] == level for replicate in fit.replicates
-                    for levels in replicate.design.levels),
-                *screening.guard.count(index, level),
-                screening.guard.refuse_value(index, level)))
+                choice.name, choice.values[level], choice.costs[level], effect,
+                dict(zip(programs, others, strict=True)), of_time,
+                _decide(effect, space.matters), *guard.count(index, level),
+                guard.refuse_value(index, level)))
     return tuple(listed)
 
 
@@ -180,7 +158,7 @@ def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
         listed += [findings.Interaction(
             (f'{one.name}={one.values[cell[0]]}',
              f'{other.name}={other.values[cell[1]]}'),
-            effects.describe(fit.find_interaction(pair, cell)), names,
+            effects.describe(fit.find_effect(pair, cell)), names,
             pair in counting) for cell in itertools.product(
                 range(1, len(one.values)), range(1, len(other.values)))]
     return tuple(listed)

@@ -13,12 +13,14 @@ import collections
 import dataclasses
 import itertools
 import math
+import operator
 import statistics
+import sys
 from collections.abc import Callable
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import stats
@@ -47,12 +49,8 @@ _ROUNDS = 4
 _Cell = tuple[int, ...]
 
 
-@dataclasses.dataclass(frozen=True)
-class Replicate:
-    """A complete replicate.
-
-    :ivar trials: one for each run of the design, in the order of its runs
-    """
+class Replicate(NamedTuple):
+    """A complete replicate, with a trial for each run of its design."""
 
     design: designs.Design
     trials: tuple[trial.Trial, ...]
@@ -71,14 +69,14 @@ def find_complete(space: spaces.Space, trials: Sequence[trial.Trial],
 
 
 def _sort(design: designs.Design, trials: Sequence[trial.Trial]) -> Replicate:
-    made = collections.defaultdict[trial.Levels, list[trial.Trial]](list)
-    for each in trials:
-        made[each.step.levels].append(each)
+    made = sorted(trials, key=lambda each: each.step.levels)
     design = design.fix({
         choice: levels[0] for choice, levels in enumerate(zip(
-            *made, strict=True)) if len(set(levels)) == 1})
-    return Replicate(design, tuple(made[levels].pop()
-                                   for levels in design.levels))
+            *(each.step.levels for each in made), strict=True))
+        if len(set(levels)) == 1})
+    order = sorted(range(design.count), key=design.levels.__getitem__)
+    return Replicate(design, tuple(made[order.index(run)]
+                                   for run in range(design.count)))
 
 
 def measure(space: spaces.Space, found: trial.Trial) -> float | None:
@@ -118,33 +116,31 @@ def _find_values(space: spaces.Space, replicates: Sequence[Replicate],
     trials = [each for replicate in replicates for each in replicate.trials]
     keys = [(each.step.block, *each.step.levels) for each in trials]
     values = [measure(space, each) for each in trials]
-    typical = fit_typical(keys, values)
-    apart = [value - usual for value, usual in zip(values, typical,
-                                                   strict=True)
-             if value is not None]
-    if not apart:
-        return None
-    most = max(stragglers.MIN_LOSS,
-               stragglers.DEVIATIONS * stats.robust_deviation(apart))
-    if sum(abs(each) > most for each in apart) > _FEW * len(apart):
-        most = math.inf
-    kept = [None if value is None or abs(value - usual) > most else value
-            for value, usual in zip(values, typical, strict=True)]
-    found = iter([usual if value is None else value for value, usual in zip(
-        kept, fit_typical(keys, kept, statistics.fmean), strict=True)])
+    typical, most = fit_typical(keys, values)
+    apart = [math.inf if value is None else abs(value - usual)
+             for value, usual in zip(values, typical, strict=True)]
+    count = len(apart) - apart.count(math.inf)
+    if sum(most < each < math.inf for each in apart) > _FEW * count:
+        most = sys.float_info.max
+    kept = [value if each <= most else None
+            for value, each in zip(values, apart, strict=True)]
+    typical, _ = fit_typical(keys, kept, statistics.fmean)
+    found = iter([usual if value is None else value
+                  for value, usual in zip(kept, typical, strict=True)])
     return [[next(found) for _ in replicate.trials]
-            for replicate in replicates]
+            for replicate in replicates] if count else None
 
 
 def fit_typical(keys: Sequence[tuple[Hashable, ...]],
                 values: Sequence[float | None],
-                find_middle: Callable[[Iterable[float]], float]
-                = statistics.median) -> list[float]:
+                find_middle: Callable[[list[float]], float]
+                = statistics.median) -> tuple[list[float], float]:
     """Fit a sum of effects.
 
     :param keys: the level of each factor, for each value
     :param find_middle: the median is not changed by a few odd values
-    :returns: the typical value for each key; 0 without any value
+    :returns: the typical value for each key, which is 0 without any value; and
+        how far a value that is not odd is from it at most
     """
     typical = [0.0] * len(keys)
     for _ in range(_ROUNDS):
@@ -153,12 +149,16 @@ def fit_typical(keys: Sequence[tuple[Hashable, ...]],
             for place, level in enumerate(factor):
                 groups[level].append(place)
             for places in groups.values():
-                rest = [value - typical[place] for place in places
-                        if (value := values[place]) is not None]
-                effect = find_middle(rest) if rest else 0.0
+                effect = find_middle([
+                    value - typical[place] for place in places
+                    if (value := values[place]) is not None] or [0.0])
                 for place in places:
                     typical[place] += effect
-    return typical
+    return typical, max(
+        stragglers.MIN_LOSS,
+        stragglers.DEVIATIONS * stats.robust_deviation([
+            value - usual for value, usual in zip(values, typical, strict=True)
+            if value is not None] or [0.0]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,35 +176,41 @@ class Fit:
     values: list[list[float]]
     noise: Mapping[bool, tuple[float, int]]
 
-    def find_effect(self, choice: int, value: int,
-                    other: int = 0) -> stats.Normal:
-        """Estimate the effect of a value compared with another one."""
-        return self._compare((choice,), {(value,): 1, (other,): -1})
+    def find_effect(self, choices: tuple[int, ...], values: _Cell,
+                    others: _Cell = (0, 0)) -> stats.Normal:
+        """Estimate the effect of values of one or two choices.
 
-    def find_interaction(self, pair: tuple[int, int],
-                         values: tuple[int, int]) -> stats.Normal:
-        """Estimate the gain of two values beyond the sum of their effects."""
-        first, second = values
-        return self._compare(pair, {values: 1, (first, 0): -1,
-                                    (0, second): -1, (0, 0): 1})
+        The effect of two is their gain beyond the sum of their own effects.
+
+        :param others: the values with which they are compared
+        """
+        design, terms = self.replicates[0].design, self.find_terms(*choices)
+        cells = [*itertools.product(*zip(values, others, strict=False))]
+        runs = design.split(*choices)
+        variance, freedom = self.noise[design.is_of_plots(*choices)]
+        return stats.Normal(
+            sum(terms[cell] * (-1) ** sum(map(operator.ne, cell, values))
+                for cell in cells),
+            math.sqrt(variance * sum(1 / len(runs[cell]) for cell in cells)
+                      / len(self._find_varied(choices))), freedom)
 
     def find_terms(self, *choices: int) -> dict[_Cell, float]:
         """Return what values of one or two choices add to a typical value.
 
         Those of two choices are what they add to the sum of their own ones.
         """
-        found = collections.defaultdict[_Cell, list[float]](list)
-        for design, values in self._find_varied(choices):
-            rest = [*values]
-            for size in range(len(choices) + 1):
-                for part in itertools.combinations(choices, size):
-                    for cell, runs in design.split(*part).items():
-                        mean = statistics.fmean([rest[run] for run in runs])
-                        for run in runs:
-                            rest[run] -= mean
-                        if part == choices:
-                            found[cell].append(mean)
-        return {cell: statistics.fmean(each) for cell, each in found.items()}
+        rest = [statistics.fmean(column) for column in zip(
+            *self._find_varied(choices), strict=True)]
+        terms: dict[_Cell, float] = {}
+        for size in range(len(choices) + 1):
+            for part in itertools.combinations(choices, size):
+                runs = self.replicates[0].design.split(*part)
+                terms = {cell: statistics.fmean([rest[run] for run in own])
+                         for cell, own in runs.items()}
+                for cell, own in runs.items():
+                    for run in own:
+                        rest[run] -= terms[cell]
+        return terms
 
     def find_counting(self) -> tuple[tuple[int, int], ...]:
         """Return the pairs of choices whose interaction is beyond doubt."""
@@ -212,32 +218,20 @@ class Fit:
                   for choice in self.space.choices]
         pairs = list(itertools.combinations(range(len(levels)), 2))
         found = []
-        for one, other in pairs:
-            cells = list(itertools.product(levels[one], levels[other]))
-            ends = [self.find_interaction((one, other), cell).ends(
+        for pair in pairs:
+            cells = list(itertools.product(*(levels[each] for each in pair)))
+            ends = [self.find_effect(pair, cell).ends(
                 1 - _DOUBT / 2 / len(pairs) / len(cells)) for cell in cells]
             if any(low > stats.EQUAL or high < -stats.EQUAL
                    for low, high in ends):
-                found.append((one, other))
+                found.append(pair)
         return tuple(found)
 
-    def _find_varied(self, choices: Sequence[int],
-                     ) -> list[tuple[designs.Design, list[float]]]:
-        """Return the designs that vary choices, with the values."""
-        return [(each.design, values) for each, values in zip(
+    def _find_varied(self, choices: Sequence[int]) -> list[list[float]]:
+        """Return the values of the replicates that vary choices."""
+        return [values for each, values in zip(
             self.replicates, self.values, strict=True)
             if each.design.columns.keys() >= {*choices}]
-
-    def _compare(self, choices: tuple[int, ...],
-                 signs: Mapping[_Cell, int]) -> stats.Normal:
-        design = designs.make(self.space)
-        terms = self.find_terms(*choices)
-        variance, freedom = self.noise[design.is_of_plots(*choices)]
-        runs = design.split(*choices)
-        return stats.Normal(
-            sum(sign * terms[cell] for cell, sign in signs.items()),
-            math.sqrt(variance * sum(1 / len(runs[cell]) for cell in signs)
-                      / len(self._find_varied(choices))), freedom)
 
 
 def fit(space: spaces.Space, found: tuple[Replicate, ...]) -> Fit | None:
@@ -245,11 +239,9 @@ def fit(space: spaces.Space, found: tuple[Replicate, ...]) -> Fit | None:
 
     :returns: None with fewer than two replicates, or without any value
     """
-    if len(found) < MIN_REPLICATES:
-        return None
     values = _find_values(space, found)
-    return None if values is None else Fit(
-        space, found, values, _find_noise(found, values))
+    return (Fit(space, found, values, _find_noise(found, values))
+            if values and len(found) >= MIN_REPLICATES else None)
 
 
 def _find_noise(found: Sequence[Replicate],
@@ -266,12 +258,11 @@ def _find_noise(found: Sequence[Replicate],
                                                             strict=True)]
         for row in rows:
             rest = [value - own for value, own in zip(row, usual, strict=True)]
-            middle = statistics.fmean(rest)
-            for plot in range(plots):
-                own = rest[plot::plots]
-                mean = statistics.fmean(own)
-                squares[True] += len(own) * (mean - middle) ** 2
-                squares[False] += sum((value - mean) ** 2 for value in own)
+            means = [statistics.fmean(rest[plot::plots])
+                     for plot in range(plots)]
+            squares[True] += count * statistics.pvariance(means)
+            squares[False] += sum((value - means[run % plots]) ** 2
+                                  for run, value in enumerate(rest))
         freedom[True] += (len(rows) - 1) * (plots - 1)
         freedom[False] += (len(rows) - 1) * (count - plots)
     return {is_whole: (squares[is_whole] / number, number)
@@ -288,10 +279,10 @@ def smallest_effects(space: spaces.Space, budget: spaces.Budget,
     """Return the smallest effect of each choice that is shown 4 of 5 times.
 
     :param noise: standard deviation between boots, as a logarithm
-    :returns: logarithms, in the order of the choices; infinite with fewer than
-        two replicates
+    :returns: logarithms; infinite with fewer than two replicates
     """
-    if budget.replicates < MIN_REPLICATES:
+    count = budget.replicates
+    if count < MIN_REPLICATES:
         return (math.inf,) * len(space.choices)
     design = designs.make(space)
     plots = len(design.plots)
@@ -301,9 +292,9 @@ def smallest_effects(space: spaces.Space, budget: spaces.Budget,
             (REBOOTS ** 2 * design.count / plots + 1, plots - 1)
             if design.is_of_plots(index) else (1, design.count - plots))
         runs = design.split(index)
-        error = noise * math.sqrt(variance / budget.replicates * (
-            1 / len(runs[0,]) + 1 / len(runs[len(choice.values) - 1,])))
-        unit = stats.Normal(0.0, error, (budget.replicates - 1) * contrasts)
+        unit = stats.Normal(0.0, noise * math.sqrt(variance / count * (
+            1 / len(runs[0,]) + 1 / len(runs[len(choice.values) - 1,]))),
+            (count - 1) * contrasts)
         found.append(unit.ends(LEVEL)[1]
                      + unit.ends(interim_analyses.POWER)[1])
     return tuple(found)

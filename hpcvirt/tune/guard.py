@@ -12,9 +12,9 @@ slow host [CERN-HEPiX-2015] and those of the other values do not.
 
 import math
 import statistics
+from collections.abc import Callable
 from collections.abc import Sequence
 
-from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import stragglers
 from hpcvirt.health import host_sample
 from hpcvirt.health import signature
@@ -30,6 +30,8 @@ NEVER_LEVEL = 0.01
 MAX_SHOOTDOWNS = next(
     sign.limits[host_sample.Quantity.SHOOTDOWNS]
     for sign in signature.SIGNS if sign.name == 'cpu-shootdowns')
+
+_Test = Callable[[trial.Step], bool]
 
 
 class Guard:
@@ -47,51 +49,44 @@ class Guard:
         runs = [(number, effects.find_time(run))
                 for number, each in enumerate(self._trials)
                 for run in each.runs.get(program, ())]
-        typical = effects.fit_typical(
+        typical, most = effects.fit_typical(
             [self._trials[number].step.levels for number, _ in runs],
             [speed for _, speed in runs])
-        lost = [math.inf if speed is None else usual - speed
-                for (_, speed), usual in zip(runs, typical, strict=True)]
-        most = max(stragglers.MIN_LOSS, stragglers.DEVIATIONS
-                   * stats.robust_deviation([
-                       each for each in lost if each < math.inf] or [0.0]))
-        for (number, _), each in zip(runs, lost, strict=True):
-            for place, least in enumerate((-math.inf, most, math.log(
-                    self._space.slower_than))):
-                self._counts[number][place] += each > least
+        limits = (-math.inf, most, math.log(self._space.slower_than))
+        for (number, speed), usual in zip(runs, typical, strict=True):
+            lost = math.inf if speed is None else usual - speed
+            for place, limit in enumerate(limits):
+                self._counts[number][place] += lost > limit
 
     def count(self, choice: int,
-              level: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the numbers of runs and of stragglers.
+              level: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """Return the number of trials with a value, of runs and of stragglers.
 
-        :returns: each with a value, and with the other values of its choice
+        :returns: the latter with the value, and with the others of its choice
         """
-        sides = self._split(choice, level)
+        sides = self._split(lambda step: step.levels[choice] == level)
         runs, slow, _ = (tuple(
             sum(self._counts[number][place] for number in side)
             for side in sides) for place in range(3))
-        return runs, slow
+        return len(sides[0]), runs, slow
 
     def refuse_value(self, choice: int, level: int) -> str | None:
         """Return why a value must not be recommended, None if it may."""
-        return self._refuse(*self._split(choice, level))
+        return self._refuse(lambda step: step.levels[choice] == level)
 
     def refuse_winner(self, levels: trial.Levels) -> str | None:
         """Likewise, compare a confirmed configuration with all others."""
-        numbers = range(len(self._trials))
-        own = [number for number in numbers
-               if self._trials[number].step.stage is trial.Stage.CONFIRM
-               and self._trials[number].step.levels == levels]
-        return self._refuse(own, [*{*numbers} - {*own}])
+        return self._refuse(lambda step: step.levels == levels
+                            and step.stage is trial.Stage.CONFIRM)
 
-    def _split(self, choice: int, level: int) -> tuple[list[int], list[int]]:
+    def _split(self, is_own: _Test) -> tuple[list[int], list[int]]:
         sides: tuple[list[int], list[int]] = [], []
         for number, each in enumerate(self._trials):
-            sides[each.step.levels[choice] != level].append(number)
+            sides[not is_own(each.step)].append(number)
         return sides
 
-    def _refuse(self, own: Sequence[int],
-                others: Sequence[int]) -> str | None:
+    def _refuse(self, is_own: _Test) -> str | None:
+        own, others = self._split(is_own)
         times = f'{self._space.slower_than:g} times'
         for place, level, what in (
                 (2, NEVER_LEVEL, f'failed or took {times} as long as usual'),

@@ -83,7 +83,7 @@ def rank_values(choice: spaces.Choice) -> list[int]:
     """
     return sorted(range(len(choice.values)), key=lambda level: (
         level != 0, -choice.costs[level].guests, -choice.costs[level].cores,
-        -choice.costs[level].memory_mib, level))
+        -choice.costs[level].memory_mib))
 
 
 def _find_terms(fit: effects.Fit) -> _Terms:
@@ -117,7 +117,7 @@ def _find_fixed(fit: effects.Fit, allowed: Sequence[Sequence[int]],
             continue
         best, = max(((level,) for level in allowed[choice]),
                     key=terms[choice,].__getitem__)
-        behind = {level: fit.find_effect(choice, best, level)
+        behind = {level: fit.find_effect((choice,), (best,), (level,))
                   for level in allowed[choice] if level != best}
         rest = [level for level in allowed[choice] if level == best
                 or behind[level].ends(SURE)[0] <= 0.0]

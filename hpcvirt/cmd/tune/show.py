@@ -33,10 +33,9 @@ class ShowExperiment(command.Report):
             '--html', metavar='FILE', help='write a self-contained page; an '
             'existing file is replaced only if it is such a page')
 
-    def answer(self, parsed_args: argparse.Namespace,
-               ) -> command.CommandResult | None:
+    def answer(self,
+               args: argparse.Namespace) -> command.CommandResult | None:
         """Show the findings, or write the page."""
-        args = parsed_args
         shown, _ = _read(args)
         if args.html is None:
             return command.CommandResult(
@@ -89,10 +88,10 @@ def _read(args: argparse.Namespace,
     found = kept.find(experiment.name, records.make_digest(
         experiment, [document.configurations[space.today]],
         [host.name for host in document.hosts]))
-    if found is None:
+    if found is None or not found.trials:
         raise exception.InvalidInput(
-            kept.path(experiment.name), 'does not exist: "hpcvirt tune run '
-            '--apply" has made no trial of this experiment here')
+            kept.path(experiment.name), 'has no trials: "hpcvirt tune run '
+            '--apply" makes them')
     return report.TuneReport(
         experiment, space,
         analysis.analyse(space, document.budget, found.trials),

@@ -101,8 +101,7 @@ class TestFindings(testtools.TestCase):
         self.assertEqual((1, 0, 1, 0), found.recommended)
         self.assertAlmostEqual(0.112, found.confirmation.effect.gain,
                                delta=0.005)
-        self.assertRegex(found.reason, '^the confirmation showed a gain of '
-                         r'1[12]\.\d %, with an interval from')
+        self.assertEqual('the confirmation showed a gain', found.reason)
 
     def test_nothing_is_claimed_before_the_end(self):
         space = tunes.space(*[2] * 4)

@@ -46,8 +46,8 @@ class TestGuard(testtools.TestCase):
         found = guard.Guard(SPACE, make_trials(
             lambda levels: 0.3 * levels[1]))
         self.assertEqual({1}, find_refused(found))
-        runs, slow = found.count(1, 1)
-        self.assertEqual((48, 48), runs)
+        trials, runs, slow = found.count(1, 1)
+        self.assertEqual((16, (48, 48)), (trials, runs))
         self.assertEqual(0, slow[1])
         self.assertGreater(slow[0], 7)
         self.assertRegex(
@@ -91,7 +91,7 @@ class TestGuard(testtools.TestCase):
                 [(-2.0,), (0.1,), (0.0,), (-0.5,)]))
             for levels in design.make(SPACE).levels * 3]
         found = guard.Guard(SPACE, trials)
-        self.assertEqual((0, 0), found.count(0, 1)[1])
+        self.assertEqual((0, 0), found.count(0, 1)[2])
 
     def test_the_slowest_guest_of_a_host_counts(self):
         trials = [dataclasses.replace(each, runs={'p': (trial.TrialRun(
