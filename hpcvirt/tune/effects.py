@@ -184,33 +184,23 @@ class Fit:
 
         :param others: the values with which they are compared
         """
-        design, terms = self.replicates[0].design, self.find_terms(*choices)
+        design, means = self.replicates[0].design, self.find_means(*choices)
         cells = [*itertools.product(*zip(values, others, strict=False))]
         runs = design.split(*choices)
         variance, freedom = self.noise[design.is_of_plots(*choices)]
         return stats.Normal(
-            sum(terms[cell] * (-1) ** sum(map(operator.ne, cell, values))
+            sum(means[cell] * (-1) ** sum(map(operator.ne, cell, values))
                 for cell in cells),
             math.sqrt(variance * sum(1 / len(runs[cell]) for cell in cells)
                       / len(self._find_varied(choices))), freedom)
 
-    def find_terms(self, *choices: int) -> dict[_Cell, float]:
-        """Return what values of one or two choices add to a typical value.
-
-        Those of two choices are what they add to the sum of their own ones.
-        """
-        rest = [statistics.fmean(column) for column in zip(
-            *self._find_varied(choices), strict=True)]
-        terms: dict[_Cell, float] = {}
-        for size in range(len(choices) + 1):
-            for part in itertools.combinations(choices, size):
-                runs = self.replicates[0].design.split(*part)
-                terms = {cell: statistics.fmean([rest[run] for run in own])
-                         for cell, own in runs.items()}
-                for cell, own in runs.items():
-                    for run in own:
-                        rest[run] -= terms[cell]
-        return terms
+    def find_means(self, *choices: int) -> dict[_Cell, float]:
+        """Return the mean of all trials with the same values of choices."""
+        rows = zip(*self._find_varied(choices), strict=True)
+        usual = [statistics.fmean(column) for column in rows]
+        return {cell: statistics.fmean([usual[run] for run in runs])
+                for cell, runs in self.replicates[0].design.split(
+                    *choices).items()}
 
     def find_counting(self) -> tuple[tuple[int, int], ...]:
         """Return the pairs of choices whose interaction is beyond doubt."""
@@ -249,15 +239,14 @@ def _find_noise(found: Sequence[Replicate],
                 ) -> dict[bool, tuple[float, int]]:
     """Find how much whole plots and trials differ between replicates."""
     count, plots = found[0].design.count, len(found[0].design.plots)
-    alike = collections.defaultdict[object, list[Sequence[float]]](list)
-    for replicate, measured in zip(found, values, strict=True):
-        alike[replicate.design.levels].append(measured)
     squares, freedom = {False: 0.0, True: 0.0}, {False: 0, True: 0}
-    for rows in alike.values():
-        usual = [statistics.fmean(column) for column in zip(*rows,
-                                                            strict=True)]
+    for _, alike in itertools.groupby(
+            zip(found, values, strict=True),
+            lambda replicate: replicate[0].design.levels):
+        rows = [row for _, row in alike]
+        usual = [statistics.fmean(each) for each in zip(*rows, strict=True)]
         for row in rows:
-            rest = [value - own for value, own in zip(row, usual, strict=True)]
+            rest = [*map(operator.sub, row, usual)]
             means = [statistics.fmean(rest[plot::plots])
                      for plot in range(plots)]
             squares[True] += count * statistics.pvariance(means)

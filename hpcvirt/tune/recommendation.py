@@ -89,15 +89,18 @@ def rank_values(choice: spaces.Choice) -> list[int]:
 def _find_terms(fit: effects.Fit) -> _Terms:
     """Find the terms of the prediction."""
     space, design = fit.space, designs.make(fit.space)
-    terms: _Terms = {(choice,): fit.find_terms(choice)
+    terms: _Terms = {(choice,): fit.find_means(choice)
                      for choice in range(len(space.choices))}
-    sizes = [max(map(abs, gains.values())) + space.matters
-             for gains in terms.values()]
+    sizes = [max(means.values()) - min(means.values()) + space.matters
+             for means in terms.values()]
     for pair in fit.find_counting():
         if pair == max((pair, *design.aliases(pair)), key=lambda alias: (
                 alias in space.interactions,
                 sizes[alias[0]] * sizes[alias[1]])):
-            terms[pair] = fit.find_terms(*pair)
+            terms[pair] = {
+                cell: mean - sum(terms[choice,][level,] for choice, level
+                                 in zip(pair, cell, strict=True))
+                for cell, mean in fit.find_means(*pair).items()}
     return terms
 
 

@@ -139,7 +139,7 @@ class TestFindings(testtools.TestCase):
                         spaces.Budget(0, 20), make=measure)
         self.assertEqual((False, space.today), (found.confirmation.is_gain,
                                                 found.recommended))
-        self.assertIn('3 times as long as usual', found.reason)
+        self.assertIn('much slower than usual in', found.reason)
 
     def test_todays_profile_is_compared_with_native(self):
         def measure(step, speed, noise, dice):
