@@ -15,10 +15,6 @@ TITLE = 'What pays on these hosts'
 #: The drawings cover at least this gain and loss, as logarithms.
 _MIN_SCALE = 0.02
 
-#: Decision to the class of its color.
-_COLORS = {'better': 'PASS', 'worse': 'FAIL', 'refused': 'FAIL',
-           'open': 'INCONCLUSIVE', 'same': 'dim'}
-
 
 def page(shown: reports.TuneReport, minute: str) -> str:
     """Return the page.
@@ -38,7 +34,6 @@ def page(shown: reports.TuneReport, minute: str) -> str:
         'tune.html.j2').render(
             title=TITLE, marks=['PASS', 'FAIL', 'INCONCLUSIVE'],
             minute=minute, shown=shown, summary=[*shown.summary()],
-            notes=[*shown.notes()], colors=_COLORS, draw=draw,
-            percents=reports.percents,
+            notes=[*shown.notes()], draw=draw, percents=reports.percents,
             span=f'{1 / span - 1:+.1%} to {span - 1:+.1%}')
     return html + '\n'

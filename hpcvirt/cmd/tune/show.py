@@ -90,9 +90,7 @@ def _read(args: argparse.Namespace,
         [host.name for host in document.hosts]))
     if found is None or not found.trials:
         raise exception.InvalidInput(
-            kept.path(experiment.name), 'has no trials: "hpcvirt tune run '
-            '--apply" makes them')
-    return report.TuneReport(
-        experiment, space,
-        analysis.analyse(space, document.budget, found.trials),
-        found.trials), document
+            kept.path(experiment.name),
+            'has no trials: "hpcvirt tune run --apply" makes them')
+    return report.TuneReport(experiment, space, analysis.analyse(
+        space, document.budget, found.trials), found.trials), document
