@@ -164,15 +164,13 @@ def make_world(dice: random.Random, noise: Noise,
     pair = tuple(sorted(dice.sample(range(choices), 2)))
     interaction = 0.0 if is_worse else dice.choice((-1, 0, 1)) * math.log1p(
         INTERACTION / 100)
-    # Half of the operators expect the interaction.
-    wanted = (pair,) if interaction and dice.random() < 0.5 else ()
     cost = spaces.HostCost(1, 32, 1024)
     return World(gains, (pair[0], pair[1]), interaction, noise, spaces.Space(
         tuple(spaces.Choice(
             str(number), tuple(map(str, range(len(each)))),
             (cost,) * len(each), noise.has_reboot and not number)
             for number, each in enumerate(gains)),
-        {'program': 1.0}, MATTERS, interactions=wanted))
+        {'program': 1.0}, MATTERS))
 
 
 class Machine:
@@ -325,7 +323,7 @@ def make_s4() -> World:
         spaces.Space(tuple(
             spaces.Choice(name, ('today', 'new'), (cost, cost),
                           name == 'nested-paging') for name in S4_CHOICES),
-            {'hs06': 0.5, 'jobs': 0.5}, S4_MATTERS, interactions=((1, 2),)))
+            {'hs06': 0.5, 'jobs': 0.5}, S4_MATTERS))
 
 
 class S4Machine(Machine):

@@ -147,18 +147,17 @@ def _decide(effect: findings.Effect, matters: float) -> findings.Decision:
 
 
 def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
-    """List the wanted interactions, and those that count."""
+    """List the interactions that are beyond doubt."""
     choices, design = fit.space.choices, designs.make(fit.space)
     listed = []
-    counting = fit.find_counting()
-    for pair in sorted({*fit.space.interactions, *counting}):
+    for pair in fit.find_counting():
         one, other = (choices[choice] for choice in pair)
         names = tuple(' x '.join(choices[choice].name for choice in alias)
                       for alias in design.aliases(pair))
         listed += [findings.Interaction(
             (f'{one.name}={one.values[cell[0]]}',
              f'{other.name}={other.values[cell[1]]}'),
-            effects.describe(fit.find_effect(pair, cell)), names,
-            pair in counting) for cell in itertools.product(
+            effects.describe(fit.find_effect(pair, cell)), names)
+            for cell in itertools.product(
                 range(1, len(one.values)), range(1, len(other.values)))]
     return tuple(listed)

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The configurations of an experiment: a flavor and settings of the host.
+"""Plan the configurations of an experiment, and how much of it is measured.
 
-The profile of a configuration is today's with the changes of its values. The
-planner makes its flavors and the settings of the host; the guests have the
-largest flavor of which exactly the wanted number of instances fits on a host.
+A configuration is a flavor and settings of the host. Its profile is today's
+with the changes of its values, from which the planner makes the settings and
+the flavors. The guests have the largest flavor of which exactly the wanted
+number of instances fits on a host.
 """
 
+import bisect
 import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,9 +27,14 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
+from hpcvirt.tune import design as designs
+from hpcvirt.tune import effects
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
+
+#: Replicates beyond this number would hardly tell more.
+_MAX_REPLICATES = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +42,9 @@ class Configuration:
     """A configuration of a host and its guests.
 
     :ivar content: the profile, as ``flavor plan`` takes it from a file
-    :ivar settings: the settings that the host needs
     :ivar host_values: the names and values of ``host``, for ``apply``
-    :ivar flavor: the flavor of the guests, without the extra spec that marks
-        flavors of a plan, so that "hpcvirt flavor apply" ignores it
+    :ivar flavor: without the extra spec that marks flavors of a plan, so that
+        "hpcvirt flavor apply" ignores it
     :ivar guests: how many instances of the flavor fill a host
     """
 
@@ -48,92 +55,30 @@ class Configuration:
     guest: shape_model.Shape
     guests: int
 
-    @property
-    def cost(self) -> spaces.HostCost:
-        """What a host gives to its guests."""
-        threads = self.guest.topology.threads if self.guest.topology else 1
-        return spaces.HostCost(self.guests,
-                               self.guests * (self.guest.cpus // threads),
-                               self.guests * self.guest.memory_mib)
-
 
 def plan(experiment: experiments.Experiment, host: host_model.Host,
          profile: Mapping[str, Any], where: str,
-         ) -> dict[trial.Levels, Configuration]:
-    """Plan all configurations of an experiment.
+         ) -> tuple[dict[trial.Levels, Configuration], spaces.Space]:
+    """Plan all configurations of an experiment, and make its space.
+
+    A choice has a reboot if its value changes the settings of the host in any
+    configuration.
 
     :param profile: the content of today's profile
-    :param where: the file, for errors
-    :raises InvalidInput: if one cannot be planned, naming its values
+    :raises InvalidInput: if one cannot be planned, naming its values, or a
+        reboot needs the key ``apply``
     """
+    choices = experiment.choices
     find_plan = functools.cache(lambda profile: planner.plan([host], profile))
-    found = {}
-    for levels in itertools.product(*map(range, map(
-            len, experiment.values.values()))):
+    planned = {}
+    for levels in itertools.product(*(
+            range(len(own) + 1) for own in choices.values())):
         try:
-            found[levels] = _plan(experiment, levels, profile, find_plan)
+            planned[levels] = _plan(experiment, levels, profile, find_plan)
         except exception.InvalidInput as exc:
             raise exception.InvalidInput(
                 f'{where}: {experiment.format_levels(levels)}', str(exc),
             ) from exc
-    return found
-
-
-def _plan(experiment: experiments.Experiment, levels: trial.Levels,
-          today: Mapping[str, Any],
-          find_plan: Callable[[profiles.Profile], plans.Plan],
-          ) -> Configuration:
-    changes = [list(own.values())[level - 1] for own, level in zip(
-        experiment.choices.values(), levels, strict=True) if level]
-    # A profile with a base is a whole one.
-    content = {} if any('base' in change.profile for change in changes
-                        ) else dict(today)
-    for change in changes:
-        content.update(change.profile)
-    profile = profiles.build(content, 'profile')
-    specs = {key: item for change in changes
-             for key, item in change.extra_specs.items()}
-    if specs:
-        content['extra_specs'] = {**dict(profile.extra_specs), **specs}
-        profile = profiles.build(content, 'profile')
-    guests = next((change.guests_per_host for change in changes
-                   if change.guests_per_host), experiment.guests_per_host)
-    if guests < experiment.never.fewer_guests_than:
-        raise exception.InvalidInput(
-            'guests_per_host', f'is {guests}, and never.fewer_guests_than is '
-            f'{experiment.never.fewer_guests_than}')
-    found = find_plan(profile)
-    (host,) = found.hosts
-    rows: dict[int, list[plans.PlannedFlavor]] = {}
-    for row in found.flavors:
-        rows.setdefault(row.per_host[host.name], []).append(row)
-    if guests not in rows:
-        raise exception.InvalidInput(
-            'guests_per_host', f'is {guests}, but the flavors of the profile '
-            f'fit {", ".join(map(str, sorted(rows.keys() - {0})))} times on a '
-            'host')
-    row = max(rows[guests], key=lambda row: (row.guest.pcpus,
-                                             row.guest.memory_mib))
-    extra_specs = dict(row.flavor.extra_specs)
-    del extra_specs[vocabulary.GENERATED_BY.name]
-    return Configuration(
-        content, host.settings, {key: item for change in changes
-                                 for key, item in change.host.items()},
-        dataclasses.replace(row.flavor, extra_specs=extra_specs), row.guest,
-        guests)
-
-
-def make_space(experiment: experiments.Experiment,
-               planned: Mapping[trial.Levels, Configuration],
-               where: str) -> spaces.Space:
-    """Make the space of an experiment.
-
-    A choice has a reboot if a change of its value changes the settings of the
-    host in any configuration.
-
-    :raises InvalidInput: if a reboot needs the key ``apply``
-    """
-    choices = experiment.values
     rebooting = {
         name for levels, own in planned.items()
         for place, name in enumerate(choices)
@@ -146,15 +91,119 @@ def make_space(experiment: experiments.Experiment,
             'hosts, which needs the key apply, the command that brings them '
             'to a host')
     weights = sum(each.weight for each in experiment.programs.values())
-    return spaces.Space(
-        tuple(spaces.Choice(name, values, tuple(
-            planned[tuple(level * (other == name) for other in choices)].cost
-            for level in range(len(values))), name in rebooting)
-            for name, values in choices.items()),
+    return planned, spaces.Space(
+        tuple(spaces.Choice(name, (experiments.TODAY, *own), tuple(
+            _find_cost(planned[tuple(level * (other == name)
+                                     for other in choices)])
+            for level in range(len(own) + 1)), name in rebooting)
+            for name, own in choices.items()),
         {name: each.weight / weights
          for name, each in experiment.programs.items()},
         math.log1p(experiment.matters_percent / 100),
-        experiment.never.slower_than, experiment.objective,
-        tuple((one, other) for one, other in (
-            sorted(map(list(choices).index, pair))
-            for pair in experiment.interactions)))
+        experiment.never.slower_than, experiment.objective)
+
+
+def _plan(experiment: experiments.Experiment, levels: trial.Levels,
+          today: Mapping[str, Any],
+          find_plan: Callable[[profiles.Profile], plans.Plan],
+          ) -> Configuration:
+    changes = [list(own.values())[level - 1] for own, level in zip(
+        experiment.choices.values(), levels, strict=True) if level]
+    content = _merge(change.profile for change in changes)
+    # A profile with a base is a whole one.
+    content = content if 'base' in content else {**today, **content}
+    profile = profiles.build(content, 'profile')
+    specs = _merge(change.extra_specs for change in changes)
+    if specs:
+        content['extra_specs'] = {**dict(profile.extra_specs), **specs}
+        profile = profiles.build(content, 'profile')
+    guests = next((change.guests_per_host for change in changes
+                   if change.guests_per_host), experiment.guests_per_host)
+    found = find_plan(profile)
+    (host,) = found.hosts
+    rows = {row.per_host[host.name]: row for row in sorted(
+        found.flavors, key=lambda row: (row.guest.pcpus, row.guest.memory_mib))
+        if row.per_host[host.name] >= experiment.never.fewer_guests_than}
+    if guests not in rows:
+        raise exception.InvalidInput(
+            'guests_per_host', f'is {guests}, but the flavors of the profile '
+            'and never.fewer_guests_than allow '
+            + ', '.join(map(str, sorted(rows))))
+    row = rows[guests]
+    extra_specs = dict(row.flavor.extra_specs)
+    del extra_specs[vocabulary.GENERATED_BY.name]
+    return Configuration(
+        content, host.settings, _merge(change.host for change in changes),
+        dataclasses.replace(row.flavor, extra_specs=extra_specs), row.guest,
+        guests)
+
+
+def _merge(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    return {key: item for part in parts for key, item in part.items()}
+
+
+def _find_cost(planned: Configuration) -> spaces.HostCost:
+    guest, guests = planned.guest, planned.guests
+    threads = guest.topology.threads if guest.topology else 1
+    return spaces.HostCost(guests, guests * (guest.cpus // threads),
+                           guests * guest.memory_mib)
+
+
+def count(experiment: experiments.Experiment, space: spaces.Space,
+          budget: spaces.Budget) -> dict[str, float]:
+    """Count what a budget takes at most, of one host after the other.
+
+    A choice that is decided early takes less, and so do two boots in turn that
+    need the same settings of the host.
+
+    :returns: the numbers of ``runs`` besides the warm-ups, ``boots``,
+        ``reboots`` and ``hours``
+    """
+    design = designs.make(space)
+    boots = budget.replicates * design.count + 2 * budget.pairs
+    trials = boots + budget.has_native * budget.pairs
+    reboots = any(choice.has_reboot for choice in space.choices) * (
+        budget.replicates * len(design.plots) + 2 * budget.pairs
+        + budget.hosts)
+    minutes = (
+        trials * (experiment.samples + 1)
+        * sum(program.minutes for program in experiment.programs.values())
+        + boots * experiment.boot_minutes
+        + reboots * experiment.reboot_minutes)
+    return {'runs': trials * experiment.samples * len(experiment.programs),
+            'boots': boots, 'reboots': reboots, 'hours': minutes / 60}
+
+
+def make_budget(experiment: experiments.Experiment, space: spaces.Space,
+                hosts: int, where: str) -> spaces.Budget:
+    """Make the largest budget within the limits.
+
+    :param hosts: number of hosts
+    :raises InvalidInput: if it does not show a difference that matters, with
+        what would be needed
+    """
+    budget = spaces.Budget(
+        0, experiment.confirm_boots, hosts, experiment.name,
+        experiment.native is not None)
+
+    def repeat(replicates: int) -> dict[str, float]:
+        return count(experiment, space, dataclasses.replace(
+            budget, replicates=replicates))
+    most = bisect.bisect_left(
+        range(1, _MAX_REPLICATES + 1), True, key=lambda replicates: any(
+            repeat(replicates)[key] > limit + 1e-9
+            for key, limit in vars(experiment.limits).items()))
+    wanted = effects.find_replicates(
+        space, budget, math.log1p(experiment.noise_percent / 100))
+    if wanted is not None and wanted <= most:
+        return dataclasses.replace(budget, replicates=most)
+    fault = ('are too tight for differences of '
+             f'{experiment.matters_percent:g} %; ')
+    if wanted is None:
+        fault += (f'even {_MAX_REPLICATES} replicates are too few, so let '
+                  'matters_percent be larger')
+    else:
+        needed = repeat(wanted)
+        fault += (f'needed are hours: {math.ceil(10 * needed["hours"]) / 10:g}'
+                  f' and reboots: {needed["reboots"]:g}')
+    raise exception.InvalidInput(f'{where}: limits', fault)

@@ -5,9 +5,9 @@
 A replicate is a fractional factorial design: 2^k runs are numbered by vectors
 of k bits. A choice of two values has one vector as its column: its value in a
 run is the parity of the bits that the column and the run have in common. A
-choice of three or four values has two columns. The interaction of two choices
-looks like the sum (exclusive or) of their columns; if several interactions
-have the same sum, they are confounded.
+choice of three or four values has two columns, and the sum (exclusive or) of
+both. The interaction of two choices looks like the sum of their columns; if
+several interactions have the same sum, they are confounded.
 
 The columns of choices that need a reboot are among the first vectors, which
 form a subspace. All runs with the same low bits then have the same values of
@@ -18,7 +18,6 @@ import collections
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterator
 from collections.abc import Mapping
 
 from hpcvirt import exception
@@ -27,8 +26,6 @@ from hpcvirt.tune import trial
 
 #: Logarithms to base 2 of the smallest and largest number of trials.
 _MIN_BITS, _MAX_BITS = 2, 6
-#: How many columns are tried for one size of the design.
-_TRIED = 500
 
 _Columns = tuple[int, ...]
 _Pair = tuple[int, int]
@@ -38,9 +35,7 @@ _Pair = tuple[int, int]
 class Design:
     """The configurations of one replicate.
 
-    No main effect is confounded with an interaction of two choices.
-
-    :ivar columns: choice that is varied -> its one or two columns
+    :ivar columns: choice that is varied -> its one or three columns
     :ivar plot_bits: logarithm to base 2 of the number of whole plots
     :ivar levels: the configuration of each run
     """
@@ -96,124 +91,75 @@ class Design:
 
 
 def make(space: spaces.Space) -> Design:
-    """Make the smallest design in which main effects are clear.
-
-    Wanted interactions are not confounded with each other.
+    """Make the smallest design that confounds no value with an interaction.
 
     :raises InvalidInput: if that needs more than 64 trials
     """
-    return _make(
-        tuple(len(choice.values) for choice in space.choices),
-        tuple(choice.has_reboot for choice in space.choices),
-        frozenset((min(pair), max(pair)) for pair in space.interactions))
+    return _make(tuple(len(choice.values) for choice in space.choices),
+                 tuple(choice.has_reboot for choice in space.choices))
 
 
 @functools.lru_cache(maxsize=256)
-def _make(sizes: tuple[int, ...], whole: tuple[bool, ...],
-          wanted: frozenset[_Pair]) -> Design:
+def _make(sizes: tuple[int, ...], whole: tuple[bool, ...]) -> Design:
     for bits in range(_MIN_BITS, _MAX_BITS + 1):
-        for plot_bits in (range(1, bits + all(whole)) if any(whole) else (0,)):
-            columns = _Search(sizes, whole, wanted, bits, plot_bits).extend({})
+        for plot_bits, has_few in itertools.product(
+                range(1, bits + all(whole)) if any(whole) else (0,),
+                (True, False)):
+            columns = _find_columns(sizes, whole, bits, plot_bits, has_few)
             if columns is not None:
                 return Design(columns, plot_bits, tuple(
                     tuple(_find_level(columns[choice], run, size)
                           for choice, size in enumerate(sizes))
                     for run in range(1 << bits)))
     raise exception.InvalidInput(
-        'choices', f'{len(sizes)} choices with {sum(sizes)} values and '
-        f'{len(wanted)} interactions cannot be told from each other in '
-        f'{1 << _MAX_BITS} trials; vary some of them in an experiment of '
-        'their own')
+        'choices', f'{len(sizes)} choices with {sum(sizes)} values cannot be '
+        f'told from each other in {1 << _MAX_BITS} trials; vary some of them '
+        'in an experiment of their own')
 
 
 def _find_level(columns: _Columns, run: int, values: int) -> int:
-    """Return the level of a choice in a run.
-
-    The fourth level of a choice with three values is today's again.
-    """
+    """Find a level; the fourth of a choice of three is today's again."""
     level = sum(((column & run).bit_count() & 1) << place
-                for place, column in enumerate(columns))
+                for place, column in enumerate(columns[:2]))
     return level if level < values else 0
 
 
-@dataclasses.dataclass
-class _Search:
-    """A depth-first search for columns with few aliases."""
+def _find_columns(sizes: tuple[int, ...], whole: tuple[bool, ...], bits: int,
+                  plot_bits: int, has_few: bool) -> dict[int, _Columns] | None:
+    """Choose columns, first for whole plots, then for most values.
 
-    sizes: tuple[int, ...]
-    whole: tuple[bool, ...]
-    wanted: frozenset[_Pair]
-    bits: int
-    plot_bits: int
-    tried: int = 0
-
-    def extend(self, chosen: dict[int, _Columns],
-               ) -> dict[int, _Columns] | None:
-        """Choose the columns of the other choices, None if there are none.
-
-        Choices of whole plots are first, then those with most values.
-        """
-        if len(chosen) == len(self.sizes):
-            return chosen
-        choice = min({*range(len(self.sizes))} - chosen.keys(),
-                     key=lambda each: (not self.whole[each],
-                                       -self.sizes[each], each))
-        mains = {vector for each in chosen for vector in _add(chosen, each)}
-        sums = collections.defaultdict[int, list[_Pair]](list)
-        for pair in itertools.combinations(sorted(chosen), 2):
-            for vector in _add(chosen, *pair):
-                sums[vector].append(pair)
-        rated = [
-            (cost, columns) for columns in self._find_candidates(choice, mains)
-            if (cost := self._rate(choice, {**chosen, choice: columns}, mains,
-                                   sums)) is not None]
-        for _, columns in sorted(rated):
-            self.tried += 1
-            if self.tried > _TRIED:
-                return None
-            found = self.extend({**chosen, choice: columns})
-            if found is not None:
-                return found
-        return None
-
-    def _find_candidates(self, choice: int,
-                         mains: set[int]) -> Iterator[_Columns]:
-        """Yield columns, of new dimensions only the first: all are alike."""
-        first, end = ((1, 1 << self.plot_bits) if self.whole[choice]
-                      else (1 << self.plot_bits, 1 << self.bits))
-        new = max(first, 1 << max(mains, default=0).bit_length())
-        if self.sizes[choice] == 2:
-            yield from ((column,) for column in range(first,
-                                                      min(end, new + 1)))
-        else:
-            # The sum is a column too: count each set of three once.
-            yield from (
-                pair for pair in itertools.combinations(
-                    range(first, min(end, 2 * new + 1)), 2)
-                if pair[1] < pair[0] ^ pair[1])
-
-    def _rate(self, choice: int, chosen: Mapping[int, _Columns],
-              mains: set[int], sums: Mapping[int, list[_Pair]]) -> int | None:
-        """Return the cost of the aliases of a choice, None if unsound."""
-        if not (mains | sums.keys()).isdisjoint(_add(chosen, choice)):
+    :param has_few: for each choice take the columns with the fewest aliases;
+        otherwise the first ones, which leave place for more choices
+    """
+    chosen: dict[int, _Columns] = {}
+    for choice in sorted(range(len(sizes)), key=lambda each: (
+            not whole[each], -sizes[each])):
+        mains = {*itertools.chain(*chosen.values())}
+        sums = collections.Counter(
+            vector for pair in itertools.combinations(chosen, 2)
+            for vector in _add(chosen, *pair))
+        own = (range(1, 1 << plot_bits) if whole[choice]
+               else range(1 << plot_bits, 1 << bits))
+        candidates: list[_Columns] = (
+            [(one,) for one in own] if sizes[choice] == 2 else
+            [(one, other, one ^ other) for one, other
+             in itertools.combinations(own, 2) if other < one ^ other])
+        clear = [
+            (has_few and sum(sums[vector] for vector in new), columns)
+            for columns in candidates
+            for new in [[one ^ other for one in columns for other in mains]]
+            if mains.isdisjoint([*columns, *new])
+            and sums.keys().isdisjoint(columns)]
+        if not clear:
             return None
-        cost = 0
-        for other in chosen.keys() - {choice}:
-            pair = (min(choice, other), max(choice, other))
-            for vector in _add(chosen, *pair):
-                rivals = sums.get(vector, ())
-                wanted = self.wanted.intersection(rivals)
-                if vector in mains or (wanted and pair in self.wanted):
-                    return None
-                cost += len(rivals) + len(wanted)
-        return cost
+        chosen[choice] = min(clear)[1]
+    return chosen
 
 
 def _add(columns: Mapping[int, _Columns], *choices: int) -> set[int]:
     """Return the vectors of one choice, or of an interaction of two."""
     vectors = {0}
     for choice in choices:
-        one, other = columns[choice][0], columns[choice][-1]
         vectors = {vector ^ own for vector in vectors
-                   for own in {one, other, one ^ other} - {0}}
+                   for own in columns[choice]}
     return vectors

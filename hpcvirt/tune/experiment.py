@@ -44,11 +44,7 @@ class Objective(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TunedProgram:
-    """A program of the site.
-
-    :ivar metric: its figure that counts; None for the only primary one
-    :ivar minutes: how long one run takes, for the plan
-    """
+    """A program of the site."""
 
     benchmark: str
     metric: str | None = None
@@ -66,14 +62,6 @@ class ValueChange:
     guests_per_host: _Guests | None = None
     host: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """What it sets, in words."""
-        return (*(f'the profile key {key}' for key in self.profile),
-                *(f'the extra spec {key}' for key in self.extra_specs),
-                *(f'the host setting {key}' for key in self.host),
-                *(['guests_per_host'] if self.guests_per_host else []))
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
@@ -85,11 +73,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Never:
-    """What must not happen with a recommended profile.
-
-    :ivar slower_than: a run of a program that takes this many times as long
-        as its typical run
-    """
+    """What must not happen with a recommended profile."""
 
     slower_than: Annotated[float, serialization.number(1.1, 1000)] = 3.0
     fewer_guests_than: _Guests = 1
@@ -99,10 +83,7 @@ class Never:
 class Experiment:
     """An experiment.
 
-    :ivar host_class: the class of the fleet, which has today's profile
-    :ivar choices: choice -> value -> its changes
-    :ivar interactions: pairs of choices whose interaction must be estimable
-    :ivar native: the target of native runs, with ``{host}``; None for none
+    :ivar choices: choice -> value besides ``today`` -> its changes
     """
 
     schema_version: int
@@ -113,7 +94,6 @@ class Experiment:
     guests_per_host: _Guests = 1
     programs: Mapping[_Name, TunedProgram]
     choices: Mapping[_Name, Mapping[_Name, ValueChange]]
-    interactions: tuple[frozenset[str], ...] = ()
     objective: Objective = Objective.THROUGHPUT
     matters_percent: _Percent = 1.0
     noise_percent: _Percent = 2.0
@@ -126,16 +106,11 @@ class Experiment:
     never: Never = Never()
     apply: tuple[str, ...] = ()
 
-    @property
-    def values(self) -> dict[str, tuple[str, ...]]:
-        """Choice -> its values, ``today`` first."""
-        return {name: (TODAY, *own) for name, own in self.choices.items()}
-
     def format_levels(self, levels: Sequence[int]) -> str:
         """Write ``CHOICE=VALUE, CHOICE=VALUE``, or ``today``."""
         return ', '.join(
-            f'{name}={values[level]}' for level, (name, values) in zip(
-                levels, self.values.items(), strict=True) if level) or TODAY
+            f'{name}={[*own][level - 1]}' for level, (name, own) in zip(
+                levels, self.choices.items(), strict=True) if level) or TODAY
 
 
 def read(plain: object, where: str) -> Experiment:
@@ -157,11 +132,7 @@ def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
     choices = experiment.choices
     if not experiment.programs:
         yield 'programs', 'must name at least one program'
-    for number, pair in enumerate(experiment.interactions):
-        if len(pair) != 2 or not pair <= choices.keys():
-            yield f'interactions[{number}]', (
-                f'must have the names of two choices: {", ".join(choices)}')
-    count = math.prod(map(len, experiment.values.values()))
+    count = math.prod(len(own) + 1 for own in choices.values())
     if not 2 <= count <= MAX_CONFIGURATIONS:
         yield 'choices', (f'have {count} configurations together, and must '
                           f'have 2 to {MAX_CONFIGURATIONS}')
@@ -171,7 +142,11 @@ def _faults(experiment: Experiment) -> Iterator[tuple[str, str]]:
             yield f'choices[{name!r}]', (
                 f'must have 1 to {MAX_VALUES} values besides {TODAY}, which '
                 'every choice has')
-        for key in (key for change in own.values() for key in change.keys):
+        for key in (key for change in own.values() for key in (
+                *(f'profile.{key}' for key in change.profile),
+                *(f'extra_specs.{key}' for key in change.extra_specs),
+                *(f'host.{key}' for key in change.host),
+                *['guests_per_host'] * bool(change.guests_per_host))):
             if owners.setdefault(key, name) != name:
                 yield 'choices', (
                     f'{owners[key]!r} and {name!r} both set {key}; what is '

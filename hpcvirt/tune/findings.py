@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The findings of an experiment: effects, the recommendation, the gain.
+"""The findings of an experiment.
 
 All effects are natural logarithms of ratios, above 0 if the value is better
 than today's: more throughput, or less time.
@@ -42,11 +42,9 @@ class ValueFinding:
 
     :ivar cost: what a host gives to guests with this value
     :ivar effect: on the objective, over all programs by their weights
-    :ivar programs: program -> the effect on its objective
     :ivar time: the effect on the time of one guest
     :ivar trials: number of trials with this value
-    :ivar runs: number of runs of programs with this value, and with the other
-        values of the choice
+    :ivar runs: number of runs with this value, and with the others
     :ivar slow: number of those that were stragglers, likewise
     :ivar guard: why the value must not be recommended; None if it may
     """
@@ -66,29 +64,26 @@ class ValueFinding:
 
 @dataclasses.dataclass(frozen=True)
 class Interaction:
-    """How much the effect of one value depends on another.
+    """How much the effect of one value depends on another, beyond doubt.
 
     :ivar values: ``CHOICE=VALUE`` of both
     :ivar effect: the gain of both together beyond the sum of their effects
     :ivar confounded: the pairs of choices that the design cannot tell apart
         from this one, ``CHOICE x CHOICE``
-    :ivar counts: whether it is large enough to be used in predictions
     """
 
     values: tuple[str, ...]
     effect: Effect
     confounded: tuple[str, ...] = ()
-    counts: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Confirmation:
-    """The recommended configuration against today's, in fresh boots.
+    """The winner of the screening against today's, in fresh boots.
 
     :ivar pairs: pairs of boots so far
     :ivar effect: None with too few pairs
     :ivar is_gain: whether the effect may be called a gain
-    :ivar guard: why the configuration must not be recommended, or None
     """
 
     levels: trial.Levels

@@ -4,8 +4,7 @@
 
 The prediction for a configuration is the sum of the effects of its values and
 of the interactions that are beyond doubt. If several interactions are
-confounded, the expected one, or that of the choices with the largest effects,
-is taken as the cause.
+confounded, that of the choices with the largest effects is taken as the cause.
 """
 
 import dataclasses
@@ -55,10 +54,11 @@ def screen(space: spaces.Space, budget: spaces.Budget,
     """
     found = effects.find_complete(space, trials)
     fit = effects.fit(space, found)
-    guard = guards.Guard(space, [each for replicate in found
-                                 for each in replicate.trials])
+    guard = guards.Guard(space, [
+        each for replicate in found for each in replicate.trials])
     fixed: dict[int, int] = {}
-    winner = None
+    is_end = len(found) >= budget.replicates
+    winner = space.today if is_end else None
     if not budget.replicates:
         winner = tuple(len(choice.values) - 1 for choice in space.choices)
     elif fit is not None:
@@ -68,10 +68,8 @@ def screen(space: spaces.Space, budget: spaces.Budget,
             for index, choice in enumerate(space.choices)]
         terms = _find_terms(fit)
         fixed = _find_fixed(fit, allowed, terms)
-        if len(found) >= budget.replicates or len(fixed) == len(allowed):
+        if is_end or len(fixed) == len(allowed):
             winner = _find_winner(space, allowed, terms)
-    elif len(found) >= budget.replicates:
-        winner = space.today
     return Screening(found, fit, guard, designs.make(space).fix(fixed), winner)
 
 
@@ -94,9 +92,8 @@ def _find_terms(fit: effects.Fit) -> _Terms:
     sizes = [max(means.values()) - min(means.values()) + space.matters
              for means in terms.values()]
     for pair in fit.find_counting():
-        if pair == max((pair, *design.aliases(pair)), key=lambda alias: (
-                alias in space.interactions,
-                sizes[alias[0]] * sizes[alias[1]])):
+        if pair == max((pair, *design.aliases(pair)), key=lambda alias:
+                       sizes[alias[0]] * sizes[alias[1]]):
             terms[pair] = {
                 cell: mean - sum(terms[choice,][level,] for choice, level
                                  in zip(pair, cell, strict=True))

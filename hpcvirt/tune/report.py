@@ -116,12 +116,11 @@ class TuneReport:
         if undecided:
             yield f'Not decided: {", ".join(undecided)}'
         for pair in self.findings.interactions:
-            if pair.counts:
-                yield (f'{" and ".join(pair.values)} together: '
-                       f'{percents(pair.effect)} beyond the sum of both' + (
-                           ', or the interaction of '
-                           f'{" or ".join(pair.confounded)}, which the design '
-                           'cannot tell apart' if pair.confounded else ''))
+            yield (f'{" and ".join(pair.values)} together: '
+                   f'{percents(pair.effect)} beyond the sum of both' + (
+                       ', or the interaction of '
+                       f'{" or ".join(pair.confounded)}, which the design '
+                       'cannot tell apart' if pair.confounded else ''))
         for row in rows:
             for sentence in self._find_published(row):
                 yield f'Published about {_name(row)}: {sentence}'

@@ -21,10 +21,10 @@ class HostCost:
 class Choice:
     """A choice.
 
-    :ivar values: its values, ``today`` first
+    :ivar values: ``today`` first
     :ivar costs: for each value, with today's values of the other choices
-    :ivar has_reboot: whether a change of its value changes settings of the
-        host, so that it is a factor of whole plots
+    :ivar has_reboot: whether its value changes settings of the host, so that
+        it is a factor of whole plots
     """
 
     name: str
@@ -40,8 +40,6 @@ class Space:
     :ivar weights: program -> its part of the whole; they add up to 1
     :ivar matters: the smallest difference that matters, as a logarithm
     :ivar slower_than: see :class:`hpcvirt.tune.experiment.Never`
-    :ivar interactions: pairs of indices of choices, ascending, whose
-        interaction must be estimable
     """
 
     choices: tuple[Choice, ...]
@@ -49,7 +47,6 @@ class Space:
     matters: float
     slower_than: float = 3.0
     objective: experiment.Objective = experiment.Objective.THROUGHPUT
-    interactions: tuple[tuple[int, int], ...] = ()
 
     @property
     def today(self) -> tuple[int, ...]:

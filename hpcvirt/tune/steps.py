@@ -7,7 +7,6 @@ second on, choices that are decided beyond doubt are dropped. The screening
 ends early if all choices are decided.
 """
 
-import collections
 import hashlib
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -31,37 +30,25 @@ def next_steps(space: spaces.Space, budget: spaces.Budget,
     :returns: no steps at the end
     """
     found = recommendation.screen(space, budget, trials)
+    made = sum((each.step.stage is trial.Stage.SCREEN)
+               == (found.winner is None) for each in trials)
     if found.winner is None:
-        block = len(found.replicates)
-        steps = _make_steps(budget, block, (
-            (trial.Stage.SCREEN, levels)
-            for number, plot in enumerate(_shuffle(
-                f'{budget.lot} block {block}',
-                found.design.plots))
-            for levels in _shuffle(
-                f'{budget.lot} block {block} plot {number}', plot)))
+        block, done = divmod(made, found.design.count)
+        lot = f'{budget.lot} block {block}'
+        sides = [(trial.Stage.SCREEN, levels) for number, plot in enumerate(
+            _shuffle(lot, found.design.plots))
+            for levels in _shuffle(f'{lot} plot {number}', plot)]
     else:
         sides = [*dict.fromkeys((trial.Stage.CONFIRM, levels)
                                 for levels in (space.today, found.winner))]
         if budget.has_native:
             sides.append((trial.Stage.NATIVE, space.today))
-        steps = [] if len(sides) < 2 else [
-            step for pair in range(budget.pairs) for step in _make_steps(
-                budget, pair, _shuffle(f'{budget.lot} pair {pair}', sides))]
-    made = collections.Counter(each.step for each in trials)
-    rest = []
-    for step in steps:
-        if made[step]:
-            made[step] -= 1
-        else:
-            rest.append(step)
-    return tuple(step for step in rest if step.block == rest[0].block)
-
-
-def _make_steps(budget: spaces.Budget, block: int, sides: Iterable[
-        tuple[trial.Stage, trial.Levels]]) -> list[trial.Step]:
-    return [trial.Step(stage, block, block % budget.hosts, levels)
-            for stage, levels in sides]
+        block, done = divmod(made, len(sides))
+        if len(sides) < 2 or block >= budget.pairs:
+            return ()
+        sides = _shuffle(f'{budget.lot} pair {block}', sides)
+    return tuple(trial.Step(stage, block, block % budget.hosts, levels)
+                 for stage, levels in sides[done:])
 
 
 def _shuffle(lot: str, items: Iterable[_Item]) -> list[_Item]:

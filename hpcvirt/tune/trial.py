@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A trial: one boot of a configuration on a host, and what was measured.
-
-The guests of a trial fill the host, are booted anew, run every program several
-times in all guests at once, and are deleted.
-"""
+"""A trial: one boot of the guests that fill a host, and what was measured."""
 
 import dataclasses
 import enum

@@ -55,7 +55,7 @@ def make_report(recommended=(1, 1, 0, 1), **more):
                   'its runs have 9 stragglers', 9),
             value('guests', 'four', 0.1, decisions.OPEN)),
         'interactions': (findings.Interaction(
-            ('pages=1G', 'guests=four'), effect(2), ('quota x ept',), True),),
+            ('pages=1G', 'guests=four'), effect(2), ('quota x ept',)),),
         'native': effect(-5), 'screened': recommended,
         'confirmation': findings.Confirmation(
             recommended, 10, effect(1.9, 1.5), is_gain=True),

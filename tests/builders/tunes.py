@@ -13,7 +13,7 @@ from hpcvirt.tune import trial
 COST = spaces.HostCost(2, 32, 65536)
 
 
-def space(*sizes, whole=(), interactions=(), matters=0.01, **fields):
+def space(*sizes, whole=(), matters=0.01, **fields):
     """A space of choices with so many values each, named a, b and so on.
 
     :param whole: indices of the choices that need a reboot
@@ -23,8 +23,7 @@ def space(*sizes, whole=(), interactions=(), matters=0.01, **fields):
                       ('today', *map(str, range(1, size))), (COST,) * size,
                       index in whole)
         for index, size in enumerate(sizes)),
-        matters=matters, interactions=tuple(interactions),
-        **{'weights': {'p': 1.0}, **fields})
+        matters=matters, **{'weights': {'p': 1.0}, **fields})
 
 
 def sum_gains(gains, interactions=None):

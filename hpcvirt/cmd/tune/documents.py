@@ -5,12 +5,12 @@
 import argparse
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import words
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.run import run_spec
@@ -18,7 +18,6 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import yaml_file
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
-from hpcvirt.tune import budget as budgets
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
@@ -27,10 +26,7 @@ from hpcvirt.tune import trial
 
 @dataclasses.dataclass(frozen=True)
 class TuneDocument:
-    """An experiment that can be carried out.
-
-    :ivar hosts: the hosts, which differ only in their names
-    """
+    """An experiment that can be carried out on hosts that are alike."""
 
     experiment: experiments.Experiment
     hosts: tuple[host_model.Host, ...]
@@ -49,8 +45,7 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
     """Read an experiment and all files that it names, and plan it.
 
     :param path: the file; the fleet is relative to its folder
-    :param profile: a profile to confirm instead of the screening: the space
-        has one choice ``profile`` with the values ``today`` and ``given``
+    :param profile: a profile to confirm instead of the screening
     :raises InvalidInput: for an invalid file, a configuration that cannot be
         planned, or limits within which nothing can be decided
     """
@@ -67,7 +62,7 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
             + words.suggest(experiment.host_class, fleet.classes))
     if profile is not None:
         given = hosts.read_profile_content(profile)
-        experiment = dataclasses.replace(experiment, interactions=(), choices={
+        experiment = dataclasses.replace(experiment, choices={
             'profile': {'given': experiments.ValueChange(profile=(
                 {'base': given} if isinstance(given, str)
                 else {'base': 'default', **given}))}})
@@ -77,13 +72,12 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
         raise exception.InvalidInput(
             f'{where}: class', f'{first[0].name} and {other[0][0].name} are '
             'not alike; an experiment needs hosts with the same topology')
-    planned = configurations.plan(experiment, found[0], own.profile_content,
-                                  where)
-    space = configurations.make_space(experiment, planned, where)
+    planned, space = configurations.plan(experiment, found[0],
+                                         own.profile_content, where)
     for name, program in experiment.programs.items():
         _check_program(program, planned[space.today].guest,
                        f'{where}: programs[{name!r}]')
-    budget = (budgets.make(experiment, space, len(found), where)
+    budget = (configurations.make_budget(experiment, space, len(found), where)
               if profile is None else spaces.Budget(
                   0, experiment.confirm_boots, len(found), experiment.name))
     return TuneDocument(experiment, found, planned, space, budget)
@@ -91,10 +85,6 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
 
 def _check_program(program: experiments.TunedProgram,
                    guest: shape_model.Shape, where: str) -> None:
-    """Check that a program runs in a guest, and has the metric.
-
-    :raises InvalidInput: if not
-    """
     try:
         definition, variant = catalogue.find(program.benchmark)
         run_spec.make(definition, variant, sizing.Machine(
@@ -103,8 +93,8 @@ def _check_program(program: experiments.TunedProgram,
         raise exception.InvalidInput(where, str(exc)) from exc
     known = [each.name + '[BYTES]' * each.per_size
              for each in definition.metrics]
-    name, size = bounds.split(program.metric or ', '.join(
-        each.name for each in definition.metrics if each.primary))
-    if name + '[BYTES]' * (size is not None) not in known:
+    metric = program.metric or ', '.join(
+        each.name for each in definition.metrics if each.primary)
+    if re.sub(r'\[\d+\]$', '[BYTES]', metric) not in known:
         raise exception.InvalidInput(
             f'{where}.metric', f'must be one of {", ".join(known)}')

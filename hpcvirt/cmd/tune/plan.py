@@ -14,7 +14,7 @@ from hpcvirt import words
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.tune import documents
-from hpcvirt.tune import budget as budgets
+from hpcvirt.tune import configurations
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
 
@@ -22,12 +22,11 @@ from hpcvirt.tune import effects
 class PlanTuning(command.Report):
     """Plan an experiment that compares choices of a profile.
 
-    Print how many configurations "hpcvirt tune run" would measure, and how
-    many boots, reboots and hours that takes at most. For each choice, print
-    the smallest effect that the experiment can show, and what each value
-    costs: the guests, cores and memory of a host. An experiment that cannot
-    show the differences that matter within its limits is refused. The command
-    changes neither the hosts nor the cloud.
+    Print how many configurations "hpcvirt tune run" would measure, the boots,
+    reboots and hours that this takes at most, the smallest effect of each
+    choice that it can show, and the guests, cores and memory of a host with
+    each value. An experiment that cannot show the differences that matter
+    within its limits is refused.
     """
 
     rows = 'values'
@@ -57,13 +56,12 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
         'schema_version': 1, 'name': experiment.name,
         'hosts': [host.name for host in read.hosts],
         'configurations': [{
-            'values': experiment.format_levels(levels),
-            'guests': planned.guests,
-            'flavor': serialization.dump(planned.flavor)}
+            'values': experiment.format_levels(levels), 'guests': own.guests,
+            'flavor': serialization.dump(own.flavor)}
             for levels in design.levels
-            for planned in [read.configurations[levels]]],
+            for own in [read.configurations[levels]]],
         'replicates': read.budget.replicates, 'pairs': read.budget.pairs,
-        **budgets.count(experiment, space, read.budget)._asdict(),
+        **configurations.count(experiment, space, read.budget),
         'noise_percent': experiment.noise_percent,
         'values': [{
             'choice': choice.name, 'value': value,

@@ -1,19 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import math
+import re
 import unittest
 
 from hpcvirt import exception
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.tune import configurations
+from hpcvirt.tune import effects
 from hpcvirt.tune import experiment
+from hpcvirt.tune import space as spaces
 from tests.builders import hosts
 
 EPYC = hosts.named('epyc-2s-64c-nps4')
 PAGES = {'1G': {'profile': {'page_size': '1G'}}}
 SHARES = {'half': {'extra_specs': {'quota:cpu_shares': '512'}}}
 GUESTS = {'four': {'guests_per_host': 4}}
+COST = spaces.HostCost(2, 120, 1024)
+SPACE = spaces.Space(
+    tuple(spaces.Choice(name, ('today', 'other'), (COST, COST))
+          for name in 'abc'), {'hpcc': 1.0}, math.log(1.02))
+#: The same, and one of the choices needs a reboot.
+REBOOTED = spaces.Space((
+    spaces.Choice('a', ('today', 'other'), (COST, COST), True),
+    *SPACE.choices[1:]), {'hpcc': 1.0}, math.log(1.02))
 
 
 def read(choices, **more):
@@ -28,7 +39,7 @@ def read(choices, **more):
 
 def plan(choices, profile=None, **more):
     return configurations.plan(read(choices, **more), EPYC,
-                               profile or {'base': 'default'}, 'e.yaml')
+                               profile or {'base': 'default'}, 'e.yaml')[0]
 
 
 class TestConfiguration(unittest.TestCase):
@@ -83,7 +94,7 @@ class TestConfiguration(unittest.TestCase):
     def test_the_possible_numbers_of_guests_are_named(self):
         self.refused(
             'guests=three: guests_per_host: is 3, but the flavors of the '
-            'profile fit 1, 2, 4, 8, 24 times on a host',
+            'profile and never.fewer_guests_than allow 1, 2, 4, 8, 24',
             {'guests': {'three': {'guests_per_host': 3}}})
 
     def test_the_largest_flavor_of_a_number_is_chosen(self):
@@ -93,8 +104,9 @@ class TestConfiguration(unittest.TestCase):
 
     def test_too_few_guests_are_refused(self):
         self.refused(
-            'guests=one: guests_per_host: is 1, and never.fewer_guests_than '
-            'is 2', {'guests': {'one': {'guests_per_host': 1}}},
+            'guests=one: guests_per_host: is 1, but the flavors of the '
+            'profile and never.fewer_guests_than allow 2, 4, 8, 24',
+            {'guests': {'one': {'guests_per_host': 1}}},
             never={'fewer_guests_than': 2})
 
     def test_a_profile_with_a_base_replaces_todays(self):
@@ -115,9 +127,8 @@ class TestConfiguration(unittest.TestCase):
 
 class TestSpace(unittest.TestCase):
     def make(self, choices, **more):
-        document = read(choices, **more)
-        return configurations.make_space(document, configurations.plan(
-            document, EPYC, {'base': 'default'}, 'e.yaml'), 'e.yaml')
+        return configurations.plan(read(choices, **more), EPYC,
+                                   {'base': 'default'}, 'e.yaml')[1]
 
     def choose(self, choices):
         return self.make(choices).choices
@@ -162,10 +173,100 @@ class TestSpace(unittest.TestCase):
     def test_weights_and_limits_are_those_of_the_document(self):
         found = self.make(
             {'pages': PAGES, 'shares': SHARES, 'guests': GUESTS},
-            interactions=[['guests', 'pages']], matters_percent=2,
-            objective='time', never={'slower_than': 4})
+            matters_percent=2, objective='time', never={'slower_than': 4})
         self.assertEqual({'hpl': 0.75, 'stream': 0.25}, found.weights)
         self.assertAlmostEqual(math.log(1.02), found.matters)
         self.assertEqual(
-            (4.0, experiment.Objective.TIME, ((0, 2),)),
-            (found.slower_than, found.objective, found.interactions))
+            (4.0, experiment.Objective.TIME),
+            (found.slower_than, found.objective))
+
+
+def limit(hours, reboots=0, **more):
+    return experiment.read({
+        'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml',
+        'class': 'epyc', 'programs': {
+            'hpcc': {'benchmark': 'hpcc', 'minutes': 4},
+            'stream': {'benchmark': 'stream', 'minutes': 1}},
+        'choices': {'a': {'other': {'guests_per_host': 2}}},
+        'samples': 2, 'boot_minutes': 5, 'reboot_minutes': 30,
+        'matters_percent': 2, 'noise_percent': 1, 'confirm_boots': 6,
+        'limits': {'hours': hours, 'reboots': reboots}, **more}, 'e.yaml')
+
+
+class TestCounts(unittest.TestCase):
+    def test_a_trial_is_a_boot_and_the_runs_of_all_programs(self):
+        # Two samples and a warm-up of five minutes, and the boot: 20 minutes.
+        # Three choices take four trials or eight.
+        found = configurations.count(limit(8), SPACE, spaces.Budget(2, 6))
+        self.assertIn(found['boots'], (2 * 4 + 12, 2 * 8 + 12))
+        self.assertEqual((found['boots'] * 4, 0),
+                         (found['runs'], found['reboots']))
+        self.assertAlmostEqual(found['boots'] / 3, found['hours'])
+
+    def test_a_native_trial_has_no_boot(self):
+        guests = configurations.count(limit(8), SPACE, spaces.Budget(2, 6))
+        found = configurations.count(
+            limit(8), SPACE, spaces.Budget(2, 6, has_native=True))
+        self.assertEqual((guests['runs'] + 6 * 4, guests['boots']),
+                         (found['runs'], found['boots']))
+        self.assertAlmostEqual(guests['hours'] + 6 * 15 / 60, found['hours'])
+
+    def test_whole_plots_and_the_confirmation_need_reboots(self):
+        # Both boots of a pair, and each host back to today's settings.
+        none, two = (configurations.count(limit(8), REBOOTED, spaces.Budget(
+            replicates, 6, hosts=3)) for replicates in (0, 2))
+        self.assertEqual(2 * 6 + 3, none['reboots'])
+        self.assertLess(none['reboots'] + 2, two['reboots'])
+        plain = configurations.count(limit(8), SPACE,
+                                     spaces.Budget(0, 6, hosts=3))
+        self.assertAlmostEqual(plain['hours'] + 15 * 30 / 60, none['hours'])
+
+
+class TestLimits(unittest.TestCase):
+    def refused(self, document, space):
+        with self.assertRaises(exception.InvalidInput) as caught:
+            configurations.make_budget(document, space, 1, 'e.yaml')
+        return str(caught.exception)
+
+    def test_the_limits_are_used(self):
+        for hours in (20, 30, 55.5):
+            document = limit(hours)
+            found = configurations.make_budget(document, SPACE, 1, 'e.yaml')
+            self.assertEqual(6, found.pairs)
+            self.assertLessEqual(
+                configurations.count(document, SPACE, found)['hours'], hours)
+            self.assertGreater(configurations.count(
+                document, SPACE, spaces.Budget(found.replicates + 1, 6),
+            )['hours'], hours)
+
+    def test_reboots_limit_the_replicates(self):
+        free, tight = (configurations.make_budget(
+            limit(1000, reboots), REBOOTED, 1, 'e.yaml')
+            for reboots in (10_000, 100))
+        self.assertLess(tight.replicates, free.replicates)
+        self.assertGreaterEqual(100, configurations.count(
+            limit(1000, 100), REBOOTED, tight)['reboots'])
+
+    def test_an_accepted_experiment_shows_what_matters(self):
+        found = configurations.make_budget(limit(30), SPACE, 1, 'e.yaml')
+        self.assertGreaterEqual(SPACE.matters, max(
+            effects.smallest_effects(SPACE, found, math.log(1.01))))
+
+    def test_what_is_needed_suffices_and_less_does_not(self):
+        for space, said in ((SPACE, self.refused(limit(1), SPACE)),
+                            (REBOOTED, self.refused(limit(1, 5), REBOOTED))):
+            match = re.fullmatch(
+                r'e.yaml: limits: are too tight for differences of 2 %; '
+                r'needed are hours: ([0-9.]+) and reboots: ([0-9]+)', said)
+            hours, reboots = float(match[1]), int(match[2])
+            configurations.make_budget(limit(hours, reboots), space, 1,
+                                       'e.yaml')
+            self.refused(limit(hours - 0.2, reboots), space)
+            if reboots:
+                self.refused(limit(hours, reboots - 1), space)
+
+    def test_a_difference_that_no_experiment_shows_is_refused(self):
+        self.assertIn(
+            'even 1000 replicates are too few, so let matters_percent be '
+            'larger', self.refused(limit(10_000, noise_percent=50),
+                                   SPACE))

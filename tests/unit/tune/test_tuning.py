@@ -217,7 +217,7 @@ class TuningTest(testtools.TestCase):
         self.experiment = experiments.read(DOCUMENT, 'demo.yaml')
         self.hosts = [dataclasses.replace(hosts.build(cores=4), name=name)
                       for name in NAMES]
-        self.planned = configurations.plan(
+        self.planned, _ = configurations.plan(
             self.experiment, self.hosts[0], {'base': 'default'}, 'demo.yaml')
         self.found = records.TuneRecord('demo', 'd', {})
         self.process()
