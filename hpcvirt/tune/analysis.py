@@ -2,6 +2,10 @@
 
 """Analyse the trials of an experiment.
 
+The prediction for a configuration is the sum of the effects of its values and
+of the interactions that are beyond doubt. If several interactions are
+confounded, that of the choices with the largest effects is taken as the cause.
+
 The best of many configurations looks better than it is. Therefore only pairs
 of fresh boots of the winner and of today's profile decide whether there is a
 gain, by the rules of verdicts (:mod:`hpcvirt.bench.analysis.losses`).
@@ -12,6 +16,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
+from typing import NamedTuple
 
 from hpcvirt.bench.analysis import losses
 from hpcvirt.bench.analysis import sample_pairs
@@ -23,11 +28,35 @@ from hpcvirt.tune import effects
 from hpcvirt.tune import experiment
 from hpcvirt.tune import findings
 from hpcvirt.tune import guard as guards
-from hpcvirt.tune import recommendation
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
+#: The predicted objective of the recommended configuration is lower than that
+#: of the best one by at most this part of the difference that matters.
+NEAR = 0.25
+#: Confidence that a dropped value is worse than another.
+SURE = 0.999
+#: Values whose difference is within this part of what matters are the same.
+_SAME = 0.5
+
+#: One or two choices -> what their values add to the prediction.
+_Terms = dict[tuple[int, ...], dict[tuple[int, ...], float]]
 _Side = tuple[trial.Stage, trial.Levels]
+
+
+class Screening(NamedTuple):
+    """What the complete replicates tell.
+
+    :ivar fit: None with fewer than two replicates
+    :ivar design: that of the next replicate, in which choices that are decided
+        beyond doubt are fixed
+    :ivar winner: the best configuration; None before the end
+    """
+
+    fit: effects.Fit | None
+    guard: guards.Guard
+    design: designs.Design
+    winner: trial.Levels | None
 
 
 def analyse(space: spaces.Space, budget: spaces.Budget,
@@ -39,7 +68,7 @@ def analyse(space: spaces.Space, budget: spaces.Budget,
     screening found, unless the guard refuses it or the confirmation shows that
     its gain does not matter.
     """
-    screening = recommendation.screen(space, budget, trials)
+    screening = screen(space, budget, trials)
     fit, winner = screening.fit, screening.winner
     today = (trial.Stage.CONFIRM, space.today)
     confirmation = None
@@ -68,7 +97,7 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
     if winner is None:
         reason = 'until the screening has ended'
     elif confirmation is None:
-        near = 100 * math.expm1(recommendation.NEAR * space.matters)
+        near = 100 * math.expm1(NEAR * space.matters)
         reason = ('because no other configuration that the guard allows is '
                   f'predicted to be better by more than {near:.1f} %')
     elif confirmation.guard is not None:
@@ -113,7 +142,7 @@ def _compare(space: spaces.Space, trials: Sequence[trial.Trial],
             not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
 
 
-def _list_values(screening: recommendation.Screening,
+def _list_values(screening: Screening,
                  fit: effects.Fit) -> tuple[findings.ValueFinding, ...]:
     space, guard = fit.space, screening.guard
 
@@ -161,3 +190,95 @@ def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
             for cell in itertools.product(
                 range(1, len(one.values)), range(1, len(other.values)))]
     return tuple(listed)
+
+
+def screen(space: spaces.Space, budget: spaces.Budget,
+           trials: Sequence[trial.Trial]) -> Screening:
+    """Judge the complete replicates among trials.
+
+    Without replicates in the budget, the last values of all choices win.
+    """
+    found = effects.find_complete(space, trials)
+    fit = effects.fit(space, found)
+    guard = guards.Guard(space, [
+        each for replicate in found for each in replicate.trials])
+    fixed: dict[int, int] = {}
+    is_end = len(found) >= budget.replicates
+    winner = space.today if is_end else None
+    if not budget.replicates:
+        winner = tuple(len(choice.values) - 1 for choice in space.choices)
+    elif fit is not None:
+        allowed = [[
+            level for level in rank_values(choice)
+            if not level or guard.refuse_value(index, level) is None]
+            for index, choice in enumerate(space.choices)]
+        terms = _find_terms(fit)
+        fixed = _find_fixed(fit, allowed, terms)
+        if is_end or len(fixed) == len(allowed):
+            winner = _find_winner(space, allowed, terms)
+    return Screening(fit, guard, designs.make(space).fix(fixed), winner)
+
+
+def rank_values(choice: spaces.Choice) -> list[int]:
+    """Return the levels of a choice: today's, then those with more guests.
+
+    Of levels with equal guests, those with more cores for them are first.
+    """
+    return sorted(range(len(choice.values)), key=lambda level: (
+        level != 0, -choice.costs[level].guests, -choice.costs[level].cores,
+        -choice.costs[level].memory_mib))
+
+
+def _find_terms(fit: effects.Fit) -> _Terms:
+    """Find the terms of the prediction."""
+    space, design = fit.space, designs.make(fit.space)
+    terms: _Terms = {(choice,): fit.find_means(choice)
+                     for choice in range(len(space.choices))}
+    sizes = [max(means.values()) - min(means.values()) + space.matters
+             for means in terms.values()]
+    for pair in fit.find_counting():
+        if pair == max((pair, *design.aliases(pair)), key=lambda alias:
+                       sizes[alias[0]] * sizes[alias[1]]):
+            terms[pair] = {
+                cell: mean - sum(terms[choice,][level,] for choice, level
+                                 in zip(pair, cell, strict=True))
+                for cell, mean in fit.find_means(*pair).items()}
+    return terms
+
+
+def _find_fixed(fit: effects.Fit, allowed: Sequence[list[int]],
+                terms: _Terms) -> dict[int, int]:
+    """Find the choices that are decided beyond doubt.
+
+    The simplest of several levels is, if they are the same and all others are
+    worse. A choice whose effect depends on another one is not decided.
+    """
+    last = fit.replicates[-1].design
+    fixed = dict(enumerate(last.levels[0]))
+    for choice in last.columns:
+        del fixed[choice]
+        if any(choice in pair for pair in terms if len(pair) == 2):
+            continue
+        levels = allowed[choice]
+        best, = max(((level,) for level in levels),
+                    key=terms[choice,].__getitem__)
+        rest = {level: gain for level in levels if level != best and (
+            gain := fit.find_effect((choice,), (best,), (level,))
+            ).ends(SURE)[0] <= 0.0}
+        if all(high <= _SAME * fit.space.matters for _, high in (
+                gain.ends(effects.LEVEL) for gain in rest.values())):
+            fixed[choice] = min([best, *rest], key=levels.index)
+    return fixed
+
+
+def _find_winner(space: spaces.Space, allowed: Sequence[list[int]],
+                 terms: _Terms) -> trial.Levels:
+    """Return the simplest configuration near the best predicted one."""
+    gains = {levels: sum(
+        own[tuple(levels[choice] for choice in choices)]
+        for choices, own in terms.items())
+        for levels in itertools.product(*allowed)}
+    least = max(gains.values()) - NEAR * space.matters
+    return min((levels for levels, gain in gains.items() if gain >= least),
+               key=lambda levels: (sum(map(list.index, allowed, levels)),
+                                   -gains[levels]))

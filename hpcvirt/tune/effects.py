@@ -60,12 +60,9 @@ def find_complete(space: spaces.Space, trials: Sequence[trial.Trial],
                   ) -> tuple[Replicate, ...]:
     """Find the complete replicates among trials."""
     design = designs.make(space)
-    blocks = collections.defaultdict[int, list[trial.Trial]](list)
-    for each in trials:
-        if each.step.stage is trial.Stage.SCREEN:
-            blocks[each.step.block].append(each)
-    return tuple(_sort(design, block) for _, block in sorted(blocks.items())
-                 if len(block) >= design.count)
+    made = [each for each in trials if each.step.stage is trial.Stage.SCREEN]
+    return tuple(_sort(design, made[end - design.count:end]) for end in range(
+        design.count, len(made) + 1, design.count))
 
 
 def _sort(design: designs.Design, trials: Sequence[trial.Trial]) -> Replicate:

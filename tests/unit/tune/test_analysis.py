@@ -9,7 +9,6 @@ import testtools
 
 from hpcvirt.tune import analysis
 from hpcvirt.tune import findings
-from hpcvirt.tune import recommendation
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 from tests.builders import tunes
@@ -61,7 +60,7 @@ class TestRecommend(testtools.TestCase):
         choice = spaces.Choice('guests', ('today', 'one', 'four', 'eight'), (
             tunes.COST, spaces.HostCost(1, 32, 9), spaces.HostCost(4, 32, 9),
             spaces.HostCost(4, 30, 9)))
-        self.assertEqual([0, 2, 3, 1], recommendation.rank_values(choice))
+        self.assertEqual([0, 2, 3, 1], analysis.rank_values(choice))
         space = spaces.Space((choice,), {'p': 1.0}, 0.01)
         self.assertEqual((2,), analyse(space, tunes.sum_gains(
             [(0.0512, 0.05, 0.051)]), 0.0001).recommended)
