@@ -63,10 +63,8 @@ def analyse(space: spaces.Space, budget: spaces.Budget,
             trials: Sequence[trial.Trial]) -> findings.Findings:
     """Analyse the trials so far.
 
-    Only complete blocks count for effects, and there are none before the
-    second replicate. The recommended configuration is the one that the
-    screening found, unless the guard refuses it or the confirmation shows that
-    its gain does not matter.
+    The recommended configuration is the one that the screening found, unless
+    the guard refuses it or the confirmation excludes a gain that matters.
     """
     screening = screen(space, budget, trials)
     fit, winner = screening.fit, screening.winner
@@ -178,18 +176,14 @@ def _decide(effect: findings.Effect, matters: float) -> findings.Decision:
 def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
     """List the interactions that are beyond doubt."""
     choices, design = fit.space.choices, designs.make(fit.space)
-    listed = []
-    for pair in fit.find_counting():
-        one, other = (choices[choice] for choice in pair)
-        names = tuple(' x '.join(choices[choice].name for choice in alias)
-                      for alias in design.aliases(pair))
-        listed += [findings.Interaction(
-            (f'{one.name}={one.values[cell[0]]}',
-             f'{other.name}={other.values[cell[1]]}'),
-            effects.describe(fit.find_effect(pair, cell)), names)
-            for cell in itertools.product(
-                range(1, len(one.values)), range(1, len(other.values)))]
-    return tuple(listed)
+    return tuple(findings.Interaction(
+        tuple(f'{choices[choice].name}={choices[choice].values[level]}'
+              for choice, level in zip(pair, cell, strict=True)),
+        effects.describe(estimate),
+        tuple(' x '.join(choices[choice].name for choice in alias)
+              for alias in design.aliases(pair)))
+        for pair, cells in fit.find_counting().items()
+        for cell, estimate in cells.items())
 
 
 def screen(space: spaces.Space, budget: spaces.Budget,

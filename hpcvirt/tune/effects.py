@@ -2,11 +2,10 @@
 
 """Estimate the effects of values from replicates of a design.
 
-In each replicate, the effect of a value is the difference between the means of
-its trials and of today's; the design balances all other choices. The effect is
-the mean over replicates. Its error comes from how much all trials of the same
-configuration differ between replicates. Whole plots differ more, because
-reboots differ, and have an error of their own.
+The effect of a value is the difference between the means of its trials and of
+today's; the design balances all other choices. Its error comes from how much
+trials of the same configuration differ between replicates. Whole plots have an
+error of their own, because reboots differ too.
 """
 
 import collections
@@ -47,6 +46,7 @@ _FEW = 0.1
 _ROUNDS = 4
 
 _Cell = tuple[int, ...]
+_Pair = tuple[int, int]
 
 
 class Replicate(NamedTuple):
@@ -103,12 +103,10 @@ def find_time(run: trial.TrialRun) -> float | None:
 
 def _find_values(space: spaces.Space, replicates: Sequence[Replicate],
                 ) -> list[list[float]] | None:
-    """Return the objective of each trial of each replicate.
+    """Return the objective of each trial of each replicate, None without any.
 
     A trial without a value, and one of few that are far from their typical
     values, counts as a typical one; the guard counts its runs.
-
-    :returns: None if no trial has a value
     """
     trials = [each for replicate in replicates for each in replicate.trials]
     keys = [(each.step.block, *each.step.levels) for each in trials]
@@ -199,20 +197,21 @@ class Fit:
                 for cell, runs in self.replicates[0].design.split(
                     *choices).items()}
 
-    def find_counting(self) -> tuple[tuple[int, int], ...]:
-        """Return the pairs of choices whose interaction is beyond doubt."""
+    def find_counting(self) -> dict[_Pair, dict[_Pair, stats.Normal]]:
+        """Find the pairs of choices whose interaction is beyond doubt."""
         levels = [range(1, len(choice.values))
                   for choice in self.space.choices]
         pairs = list(itertools.combinations(range(len(levels)), 2))
-        found = []
-        for pair in pairs:
-            cells = list(itertools.product(*(levels[each] for each in pair)))
-            ends = [self.find_effect(pair, cell).ends(
-                1 - _DOUBT / 2 / len(pairs) / len(cells)) for cell in cells]
+        found = {}
+        for one, other in pairs:
+            cells = {cell: self.find_effect((one, other), cell) for cell in
+                     itertools.product(levels[one], levels[other])}
+            ends = [each.ends(1 - _DOUBT / 2 / len(pairs) / len(cells))
+                    for each in cells.values()]
             if any(low > stats.EQUAL or high < -stats.EQUAL
                    for low, high in ends):
-                found.append(pair)
-        return tuple(found)
+                found[one, other] = cells
+        return found
 
     def _find_varied(self, choices: Sequence[int]) -> list[list[float]]:
         """Return the values of the replicates that vary choices."""

@@ -3,12 +3,11 @@
 """Refuse values that win on average but make some jobs very slow.
 
 A run is a straggler if it failed, or took much longer than is typical for its
-configuration: in any case as many times as long as the experiment names.
-A value is refused if more of its trials have stragglers than
-those of the other values of its choice and the difference is significant.
-Trials count instead of runs, because one bad boot may slow down all of its
-runs. A value is refused too if its trials have as many TLB shoot-downs as a
-slow host [CERN-HEPiX-2015] and those of the other values do not.
+configuration, in any case if it took ``slower_than`` times as long. A value is
+refused if significantly more of its trials have stragglers than those of the
+other values of its choice; the runs of a trial are not independent. A value is
+refused too if its trials have as many TLB shoot-downs as a slow host
+[CERN-HEPiX-2015] and those of the other values do not.
 """
 
 import math

@@ -19,9 +19,8 @@ from hpcvirt.tune import report
 class ShowExperiment(command.Report):
     """Show what an experiment has found so far.
 
-    Show the effect of each value compared with today's, its cost in guests,
-    cores and memory, what was published about it, and the recommended profile
-    with its gain. The rows are the values.
+    Show the recommended profile with its gain, the effect of each value
+    compared with today's, its cost, and what was published about it.
     """
 
     rows = 'values'
@@ -88,9 +87,11 @@ def _read(args: argparse.Namespace,
     found = kept.find(experiment.name, records.make_digest(
         experiment, [document.configurations[space.today]],
         [host.name for host in document.hosts]))
-    if found is None or not found.trials:
+    if found is None:
         raise exception.InvalidInput(
-            kept.path(experiment.name),
-            'has no trials: "hpcvirt tune run --apply" makes them')
-    return report.TuneReport(experiment, space, analysis.analyse(
-        space, document.budget, found.trials), found.trials), document
+            kept.path(experiment.name), 'does not exist: "hpcvirt tune run '
+            '--apply" has made no trial of this experiment here')
+    return report.TuneReport(
+        experiment, space,
+        analysis.analyse(space, document.budget, found.trials),
+        found.trials), document
