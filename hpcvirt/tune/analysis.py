@@ -203,7 +203,7 @@ def screen(space: spaces.Space, budget: spaces.Budget,
         winner = tuple(len(choice.values) - 1 for choice in space.choices)
     elif fit is not None:
         allowed = [[
-            level for level in rank_values(choice)
+            level for level in _rank(choice.costs)
             if not level or guard.refuse_value(index, level) is None]
             for index, choice in enumerate(space.choices)]
         terms = _find_terms(fit)
@@ -213,14 +213,11 @@ def screen(space: spaces.Space, budget: spaces.Budget,
     return Screening(fit, guard, designs.make(space).fix(fixed), winner)
 
 
-def rank_values(choice: spaces.Choice) -> list[int]:
-    """Return the levels of a choice: today's, then those with more guests.
-
-    Of levels with equal guests, those with more cores for them are first.
-    """
-    return sorted(range(len(choice.values)), key=lambda level: (
-        level != 0, -choice.costs[level].guests, -choice.costs[level].cores,
-        -choice.costs[level].memory_mib))
+def _rank(costs: Sequence[spaces.HostCost]) -> list[int]:
+    """Rank levels: today's, then by guests, by their cores and memory."""
+    return [0, *sorted(range(1, len(costs)), reverse=True, key=lambda level: (
+        costs[level].guests, costs[level].cores, costs[level].memory_mib,
+        -level))]
 
 
 def _find_terms(fit: effects.Fit) -> _Terms:

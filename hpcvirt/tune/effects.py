@@ -8,6 +8,7 @@ trials of the same configuration differ between replicates. Whole plots have an
 error of their own, because reboots differ too.
 """
 
+import bisect
 import collections
 import dataclasses
 import itertools
@@ -271,18 +272,15 @@ def smallest_effects(space: spaces.Space, budget: spaces.Budget,
         return (math.inf,) * len(space.choices)
     design = designs.make(space)
     plots = len(design.plots)
-    found = []
-    for index, choice in enumerate(space.choices):
-        variance, contrasts = (
-            (REBOOTS ** 2 * design.count / plots + 1, plots - 1)
-            if design.is_of_plots(index) else (1, design.count - plots))
-        runs = design.split(index)
-        unit = stats.Normal(0.0, noise * math.sqrt(variance / count * (
-            1 / len(runs[0,]) + 1 / len(runs[len(choice.values) - 1,]))),
-            (count - 1) * contrasts)
-        found.append(unit.ends(LEVEL)[1]
-                     + unit.ends(interim_analyses.POWER)[1])
-    return tuple(found)
+    reboots = REBOOTS ** 2 * design.count / plots
+    found = Fit(space, (Replicate(design, ()),) * count,
+                [[0.0] * design.count] * count, {
+        True: (noise ** 2 * (1 + reboots), (count - 1) * (plots - 1)),
+        False: (noise ** 2, (count - 1) * (design.count - plots))})
+    units = [found.find_effect((index,), (len(choice.values) - 1,))
+             for index, choice in enumerate(space.choices)]
+    return tuple(sum(unit.ends(level)[1] for level in (
+        LEVEL, interim_analyses.POWER)) for unit in units)
 
 
 def find_replicates(space: spaces.Space, budget: spaces.Budget,
@@ -291,6 +289,8 @@ def find_replicates(space: spaces.Space, budget: spaces.Budget,
 
     :returns: None if 1000 are too few
     """
-    return next((number for number in range(_MAX_REPLICATES + 1) if max(
+    numbers = range(_MAX_REPLICATES + 1)
+    number = bisect.bisect_left(numbers, True, key=lambda replicates: max(
         smallest_effects(space, dataclasses.replace(
-            budget, replicates=number), noise)) <= space.matters), None)
+            budget, replicates=replicates), noise)) <= space.matters)
+    return number if number in numbers else None

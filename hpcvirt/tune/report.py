@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
 
-from hpcvirt import bibliography
 from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt import words
@@ -25,24 +24,19 @@ Effect: how much better the {} is than with today's value; ends at 95 %.
 Time: the same for one guest. Guests, Cores, GiB: what a host gives to guests.
 """
 
-_STUDY = bibliography.get('CERN-HEPiX-2015').citation
-_SERVICES = str(costs.BY_RULE['isolation'])
-_NESTED_PAGING = str(costs.BY_RULE['nested-paging'])
-
 #: Key of a profile or setting of the host -> what was published about it.
-_BY_KEY = {
+_PUBLISHED = {
     'page_size': f'{costs.SMALL_PAGES}; 1 GiB pages were slightly better than '
-                 f'2 MiB {_STUDY}',
+                 f'2 MiB {plans.HS06_STUDY}',
     'guests_per_host': 'HS06 rate lost by guests of a 32-core host: '
     + ', '.join(f'{loss.low_percent:g}' + (
         f' to {loss.high_percent:g}' if loss.high_percent > loss.low_percent
         else '') + f' % with {loss.configuration}'
         for _, loss in plans.BY_SHARE) + f' {plans.HS06_STUDY}',
-    'shared_cores_per_cell': _SERVICES,
-    'housekeeping_cores_per_cell': _SERVICES,
-    'ept': _NESTED_PAGING,
-    'npt': _NESTED_PAGING,
-    'nested_paging': _NESTED_PAGING,
+    **dict.fromkeys(('shared_cores_per_cell', 'housekeeping_cores_per_cell'),
+                    str(costs.BY_RULE['isolation'])),
+    **dict.fromkeys(('ept', 'npt', 'nested_paging'),
+                    str(costs.BY_RULE['nested-paging'])),
     'ksm': str(costs.BY_RULE['ksm']),
 }
 
@@ -159,7 +153,7 @@ def find_published(change: experiments.ValueChange) -> tuple[str, ...]:
             *(['guests_per_host'] if change.guests_per_host else []),
             *(key.lower().replace('-', '_') for key in change.host)]
     return tuple(dict.fromkeys(
-        _BY_KEY[key] for key in keys if key in _BY_KEY))
+        _PUBLISHED[key] for key in keys if key in _PUBLISHED))
 
 
 def percent(gain: float) -> str:
