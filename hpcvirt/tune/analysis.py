@@ -2,6 +2,10 @@
 
 """Analyse the trials of an experiment.
 
+The prediction for a configuration is the sum of the effects of its values and
+of the interactions that are beyond doubt. If several interactions are
+confounded, that of the choices with the largest effects is taken as the cause.
+
 The best of many configurations looks better than it is. Therefore only pairs
 of fresh boots of the winner and of today's profile decide whether there is a
 gain, by the rules of verdicts (:mod:`hpcvirt.bench.analysis.losses`).
@@ -11,6 +15,8 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
+from typing import NamedTuple
 
 from hpcvirt.bench.analysis import losses
 from hpcvirt.bench.analysis import sample_pairs
@@ -22,35 +28,63 @@ from hpcvirt.tune import effects
 from hpcvirt.tune import experiment
 from hpcvirt.tune import findings
 from hpcvirt.tune import guard as guards
-from hpcvirt.tune import recommendation
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
-_Pairs = list[tuple[trial.Trial, trial.Trial]]
+#: The predicted objective of the recommended configuration is lower than that
+#: of the best one by at most this part of the difference that matters.
+NEAR = 0.25
+#: Confidence that a dropped value is worse than another.
+SURE = 0.999
+#: Values whose difference is within this part of what matters are the same.
+_SAME = 0.5
+
+#: One or two choices -> what their values add to the prediction.
+_Terms = dict[tuple[int, ...], dict[tuple[int, ...], float]]
+_Side = tuple[trial.Stage, trial.Levels]
+
+
+class Screening(NamedTuple):
+    """What the complete replicates tell.
+
+    :ivar fit: None with fewer than two replicates
+    :ivar design: that of the next replicate, in which choices that are decided
+        beyond doubt are fixed
+    :ivar winner: the best configuration; None before the end
+    """
+
+    fit: effects.Fit | None
+    guard: guards.Guard
+    design: designs.Design
+    winner: trial.Levels | None
 
 
 def analyse(space: spaces.Space, budget: spaces.Budget,
             trials: Sequence[trial.Trial]) -> findings.Findings:
     """Analyse the trials so far.
 
-    Only complete blocks count for effects, and there are none before the
-    second replicate. The recommended configuration is the one that the
-    screening found, unless the guard refuses it or the confirmation shows that
-    its gain does not matter.
+    The recommended configuration is the one that the screening found, unless
+    the guard refuses it or the confirmation excludes a gain that matters.
     """
-    screening = recommendation.screen(space, budget, trials)
+    screening = screen(space, budget, trials)
     fit, winner = screening.fit, screening.winner
+    today = (trial.Stage.CONFIRM, space.today)
     confirmation = None
     if winner is not None and winner != space.today:
-        confirmation = _confirm(space, winner, trials)
-    native = _describe(_estimate(space, _find_pairs(
-        trials, (trial.Stage.NATIVE, space.today),
-        (trial.Stage.CONFIRM, space.today))))
-    recommended, reason = _recommend(space, budget, winner, confirmation)
+        side = (trial.Stage.CONFIRM, winner)
+        guard = guards.Guard(space, [
+            each for each in trials
+            if each.step.stage is not trial.Stage.NATIVE])
+        refused = guard.refuse_winner(winner)
+        pairs, effect, is_gain = _compare(space, trials, today, side)
+        confirmation = findings.Confirmation(
+            winner, pairs, effect, is_gain and refused is None, refused)
+    _, native, _ = _compare(space, trials, (trial.Stage.NATIVE, space.today),
+                            today)
     return findings.Findings(
         _list_values(screening, fit) if fit else (),
-        _list_interactions(fit) if fit else (),
-        native, winner, confirmation, recommended, reason)
+        _list_interactions(fit) if fit else (), native, winner, confirmation,
+        *_recommend(space, budget, winner, confirmation))
 
 
 def _recommend(space: spaces.Space, budget: spaces.Budget,
@@ -58,104 +92,75 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
                confirmation: findings.Confirmation | None,
                ) -> tuple[trial.Levels, str]:
     """Return the recommended levels and the reason."""
-    kept = "today's profile is kept"
     if winner is None:
-        return space.today, f'{kept} until the screening has ended'
-    if confirmation is None:
-        return space.today, (
-            f'{kept}, because no other configuration that the guard allows is '
-            'predicted to be better by more than '
-            + _percent(recommendation.NEAR * space.matters))
-    found = confirmation.effect
-    if confirmation.guard is not None:
-        return space.today, (f'{kept}, because of the other configuration '
-                             + confirmation.guard)
-    if confirmation.pairs < budget.pairs or found is None:
-        return space.today, (
-            f'{kept} until the confirmation has ended, with '
-            f'{confirmation.pairs} of {budget.pairs} pairs of boots so far')
-    shown = (f'{_percent(found.gain)}, with an interval from '
-             f'{_percent(found.low)} to {_percent(found.high)}')
-    if confirmation.is_gain:
-        return winner, f'the confirmation showed a gain of {shown}'
-    if found.high > space.matters:
-        return winner, ('the gain of this configuration is not beyond doubt: '
-                        f'the confirmation showed {shown}')
-    return space.today, (f'{kept}, because the confirmation of the other '
-                         f'configuration showed {shown}')
+        reason = 'until the screening has ended'
+    elif confirmation is None:
+        near = 100 * math.expm1(NEAR * space.matters)
+        reason = ('because no other configuration that the guard allows is '
+                  f'predicted to be better by more than {near:.1f} %')
+    elif confirmation.guard is not None:
+        reason = f'because of the other configuration {confirmation.guard}'
+    elif confirmation.pairs < budget.pairs or confirmation.effect is None:
+        reason = (f'until the confirmation has ended, with '
+                  f'{confirmation.pairs} of {budget.pairs} pairs of boots')
+    elif confirmation.is_gain:
+        return winner, 'the confirmation showed a gain'
+    elif confirmation.effect.high > space.matters:
+        return winner, ('the confirmation showed that a gain is possible, but '
+                        'not beyond doubt')
+    else:
+        reason = 'because the confirmation excludes a gain that matters'
+    return space.today, f"today's profile is kept, {reason}"
 
 
-def _percent(gain: float) -> str:
-    return f'{100 * math.expm1(gain):.1f} %'
+def _compare(space: spaces.Space, trials: Sequence[trial.Trial],
+             first: _Side, second: _Side,
+             ) -> tuple[int, findings.Effect | None, bool]:
+    """Compare two sides, each in trials of the same blocks.
 
-
-def _confirm(space: spaces.Space, levels: trial.Levels,
-             trials: Sequence[trial.Trial]) -> findings.Confirmation:
-    """Compare a configuration with today's in the pairs of boots so far."""
-    pairs = _find_pairs(trials, (trial.Stage.CONFIRM, space.today),
-                        (trial.Stage.CONFIRM, levels))
-    found = _estimate(space, pairs)
-    refused = guards.Guard(space, [
-        each for each in trials if each.step.stage is not trial.Stage.NATIVE
-        ]).refuse_winner(levels)
-    return findings.Confirmation(
-        levels, len(pairs), _describe(found),
-        found is not None and not found.resemblance and refused is None
-        and found.p_beyond(0.0) <= stats.ALPHA, refused)
-
-
-def _find_pairs(trials: Sequence[trial.Trial],
-                *sides: tuple[trial.Stage, trial.Levels]) -> _Pairs:
-    """Return the trials of two sides that are in the same block."""
-    first, second = ({
-        each.step.block: each for each in trials
-        if (each.step.stage, each.step.levels) == side} for side in sides)
-    return [(first[block], second[block])
-            for block in sorted(first.keys() & second.keys())]
-
-
-def _estimate(space: spaces.Space, pairs: _Pairs) -> losses.Losses | None:
-    """Estimate the loss of the second of each pair, None with too few."""
-    values = [(math.exp(-first), math.exp(-second)) for first, second in (
-        [effects.measure(space, each) for each in pair] for pair in pairs)
-        if first is not None and second is not None]
-    if len(values) < sample_pairs.MIN_PAIRS:
-        return None
-    native, guest = zip(*values, strict=True)
-    return unit_losses.estimate(
-        sample_pairs.MetricValues(native, guest, tuple(range(len(values)))),
+    :returns: number of pairs, the effect of the second side, which is None
+        with too few pairs, and whether it is a gain beyond doubt
+    """
+    sides = [{
+        each.step.block: effects.measure(space, each) for each in trials
+        if (each.step.stage, each.step.levels) == side}
+        for side in (first, second)]
+    blocks = sorted(sides[0].keys() & sides[1].keys())
+    pairs = [[math.exp(-value) for side in sides
+              if (value := side[block]) is not None] for block in blocks]
+    pairs = [pair for pair in pairs if len(pair) == len(sides)]
+    if len(pairs) < sample_pairs.MIN_PAIRS:
+        return len(blocks), None, False
+    native, guest = zip(*pairs, strict=True)
+    found = unit_losses.estimate(
+        sample_pairs.MetricValues(native, guest, tuple(range(len(pairs)))),
         outcome.Direction.DOWN, (), losses.Caution(limit=0.0))
-
-
-def _describe(found: losses.Losses | None) -> findings.Effect | None:
-    if found is None:
-        return None
     low, high = found.ends(effects.LEVEL)
-    return findings.Effect(-found.loss, -high, -low)
+    return (len(blocks), findings.Effect(-found.loss, -high, -low),
+            not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
 
 
-def _list_values(screening: recommendation.Screening,
+def _list_values(screening: Screening,
                  fit: effects.Fit) -> tuple[findings.ValueFinding, ...]:
-    programs = {
-        program: effects.fit(dataclasses.replace(
-            fit.space, weights={program: 1.0}), fit.replicates)
-        for program in fit.space.weights}
-    time = effects.fit(dataclasses.replace(
-        fit.space, objective=experiment.Objective.TIME), fit.replicates) or fit
+    space, guard = fit.space, screening.guard
+
+    def refit(**changes: Any) -> effects.Fit:
+        return effects.fit(dataclasses.replace(space, **changes),
+                           fit.replicates) or fit
+    time = refit(objective=experiment.Objective.TIME)
+    programs = {program: refit(weights={program: 1.0})
+                for program in space.weights}
     listed = []
-    for index, choice in enumerate(fit.space.choices):
+    for index, choice in enumerate(space.choices):
         for level in range(1, len(choice.values)):
-            effect = effects.describe(fit.find_effect(index, level))
+            effect, of_time, *others = (
+                effects.describe(each.find_effect((index,), (level,)))
+                for each in (fit, time, *programs.values()))
             listed.append(findings.ValueFinding(
-                choice.name, choice.values[level], effect,
-                {name: effects.describe(each.find_effect(index, level))
-                 for name, each in programs.items() if each},
-                effects.describe(time.find_effect(index, level)),
-                _decide(effect, fit.space.matters),
-                sum(levels[index] == level for replicate in fit.replicates
-                    for levels in replicate.design.levels),
-                *screening.guard.count(index, level),
-                screening.guard.refuse_value(index, level)))
+                choice.name, choice.values[level], choice.costs[level], effect,
+                dict(zip(programs, others, strict=True)), of_time,
+                _decide(effect, space.matters), *guard.count(index, level),
+                guard.refuse_value(index, level)))
     return tuple(listed)
 
 
@@ -171,15 +176,100 @@ def _decide(effect: findings.Effect, matters: float) -> findings.Decision:
 def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
     """List the interactions that are beyond doubt."""
     choices, design = fit.space.choices, designs.make(fit.space)
-    listed = []
+    return tuple(findings.Interaction(
+        tuple(f'{choices[choice].name}={choices[choice].values[level]}'
+              for choice, level in zip(pair, cell, strict=True)),
+        effects.describe(estimate),
+        tuple(' x '.join(choices[choice].name for choice in alias)
+              for alias in design.aliases(pair)))
+        for pair, cells in fit.find_counting().items()
+        for cell, estimate in cells.items())
+
+
+def screen(space: spaces.Space, budget: spaces.Budget,
+           trials: Sequence[trial.Trial]) -> Screening:
+    """Judge the complete replicates among trials.
+
+    Without replicates in the budget, the last values of all choices win.
+    """
+    found = effects.find_complete(space, trials)
+    fit = effects.fit(space, found)
+    guard = guards.Guard(space, [
+        each for replicate in found for each in replicate.trials])
+    fixed: dict[int, int] = {}
+    is_end = len(found) >= budget.replicates
+    winner = space.today if is_end else None
+    if not budget.replicates:
+        winner = tuple(len(choice.values) - 1 for choice in space.choices)
+    elif fit is not None:
+        allowed = [[
+            level for level in _rank(choice.costs)
+            if not level or guard.refuse_value(index, level) is None]
+            for index, choice in enumerate(space.choices)]
+        terms = _find_terms(fit)
+        fixed = _find_fixed(fit, allowed, terms)
+        if is_end or len(fixed) == len(allowed):
+            winner = _find_winner(space, allowed, terms)
+    return Screening(fit, guard, designs.make(space).fix(fixed), winner)
+
+
+def _rank(costs: Sequence[spaces.HostCost]) -> list[int]:
+    """Rank levels: today's, then by guests, by their cores and memory."""
+    return [0, *sorted(range(1, len(costs)), reverse=True, key=lambda level: (
+        costs[level].guests, costs[level].cores, costs[level].memory_mib,
+        -level))]
+
+
+def _find_terms(fit: effects.Fit) -> _Terms:
+    """Find the terms of the prediction."""
+    space, design = fit.space, designs.make(fit.space)
+    terms: _Terms = {(choice,): fit.find_means(choice)
+                     for choice in range(len(space.choices))}
+    sizes = [max(means.values()) - min(means.values()) + space.matters
+             for means in terms.values()]
     for pair in fit.find_counting():
-        one, other = (choices[choice] for choice in pair)
-        names = tuple(' x '.join(choices[choice].name for choice in alias)
-                      for alias in design.aliases(pair))
-        listed += [findings.Interaction(
-            (f'{one.name}={one.values[cell[0]]}',
-             f'{other.name}={other.values[cell[1]]}'),
-            effects.describe(fit.find_interaction(pair, cell)), names)
-            for cell in itertools.product(
-                range(1, len(one.values)), range(1, len(other.values)))]
-    return tuple(listed)
+        if pair == max((pair, *design.aliases(pair)), key=lambda alias:
+                       sizes[alias[0]] * sizes[alias[1]]):
+            terms[pair] = {
+                cell: mean - sum(terms[choice,][level,] for choice, level
+                                 in zip(pair, cell, strict=True))
+                for cell, mean in fit.find_means(*pair).items()}
+    return terms
+
+
+def _find_fixed(fit: effects.Fit, allowed: Sequence[list[int]],
+                terms: _Terms) -> dict[int, int]:
+    """Find the choices that are decided beyond doubt.
+
+    The simplest of several levels is, if they are the same and all others are
+    worse. A choice whose effect depends on another one is not decided.
+    """
+    last = fit.replicates[-1].design
+    fixed = dict(enumerate(last.levels[0]))
+    for choice in last.columns:
+        del fixed[choice]
+        if any(choice in pair for pair in terms if len(pair) == 2):
+            continue
+        levels = allowed[choice]
+        best, = max(((level,) for level in levels),
+                    key=terms[choice,].__getitem__)
+        rest = {level: gain for level in levels if level != best and (
+            gain := fit.find_effect((choice,), (best,), (level,))
+            ).ends(SURE)[0] <= 0.0}
+        if all(high <= _SAME * fit.space.matters for _, high in (
+                gain.ends(effects.LEVEL) for gain in rest.values())):
+            fixed[choice] = min([best, *rest], key=levels.index)
+    return fixed
+
+
+def _find_winner(space: spaces.Space, allowed: Sequence[list[int]],
+                 terms: _Terms) -> trial.Levels:
+    """Return the simplest configuration near the best predicted one."""
+    gains = {levels: sum(
+        own[tuple(levels[choice] for choice in choices)]
+        for choices, own in terms.items())
+        for levels in itertools.product(*allowed)}
+    least = max(gains.values()) - NEAR * space.matters
+    return min((levels for levels, gain in gains.items() if gain >= least),
+               key=lambda levels: (sum(map(list.index, allowed, levels)),
+                                   -gains[levels]))

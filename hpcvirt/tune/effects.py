@@ -2,23 +2,25 @@
 
 """Estimate the effects of values from replicates of a design.
 
-In each replicate, the effect of a value is the difference between the means of
-its trials and of today's; the design balances all other choices. The effect is
-the mean over replicates. Its error comes from how much all trials of the same
-configuration differ between replicates. Whole plots differ more, because
-reboots differ, and have an error of their own.
+The effect of a value is the difference between the means of its trials and of
+today's; the design balances all other choices. Its error comes from how much
+trials of the same configuration differ between replicates. Whole plots have an
+error of their own, because reboots differ too.
 """
 
+import bisect
 import collections
 import dataclasses
 import itertools
 import math
+import operator
 import statistics
+import sys
 from collections.abc import Callable
 from collections.abc import Hashable
-from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import stats
@@ -45,14 +47,11 @@ _FEW = 0.1
 _ROUNDS = 4
 
 _Cell = tuple[int, ...]
+_Pair = tuple[int, int]
 
 
-@dataclasses.dataclass(frozen=True)
-class Replicate:
-    """A complete replicate.
-
-    :ivar trials: one for each run of the design, in the order of its runs
-    """
+class Replicate(NamedTuple):
+    """A complete replicate, with a trial for each run of its design."""
 
     design: designs.Design
     trials: tuple[trial.Trial, ...]
@@ -62,23 +61,20 @@ def find_complete(space: spaces.Space, trials: Sequence[trial.Trial],
                   ) -> tuple[Replicate, ...]:
     """Find the complete replicates among trials."""
     design = designs.make(space)
-    blocks = collections.defaultdict[int, list[trial.Trial]](list)
-    for each in trials:
-        if each.step.stage is trial.Stage.SCREEN:
-            blocks[each.step.block].append(each)
-    return tuple(_sort(design, block) for _, block in sorted(blocks.items())
-                 if len(block) >= design.count)
+    made = [each for each in trials if each.step.stage is trial.Stage.SCREEN]
+    return tuple(_sort(design, made[end - design.count:end]) for end in range(
+        design.count, len(made) + 1, design.count))
 
 
 def _sort(design: designs.Design, trials: Sequence[trial.Trial]) -> Replicate:
-    made = collections.defaultdict[trial.Levels, list[trial.Trial]](list)
-    for each in trials:
-        made[each.step.levels].append(each)
+    made = sorted(trials, key=lambda each: each.step.levels)
     design = design.fix({
         choice: levels[0] for choice, levels in enumerate(zip(
-            *made, strict=True)) if len(set(levels)) == 1})
-    return Replicate(design, tuple(made[levels].pop()
-                                   for levels in design.levels))
+            *(each.step.levels for each in made), strict=True))
+        if len(set(levels)) == 1})
+    order = sorted(range(design.count), key=design.levels.__getitem__)
+    return Replicate(design, tuple(made[order.index(run)]
+                                   for run in range(design.count)))
 
 
 def measure(space: spaces.Space, found: trial.Trial) -> float | None:
@@ -108,43 +104,39 @@ def find_time(run: trial.TrialRun) -> float | None:
 
 def _find_values(space: spaces.Space, replicates: Sequence[Replicate],
                 ) -> list[list[float]] | None:
-    """Return the objective of each trial of each replicate.
+    """Return the objective of each trial of each replicate, None without any.
 
     A trial without a value, and one of few that are far from their typical
     values, counts as a typical one; the guard counts its runs.
-
-    :returns: None if no trial has a value
     """
     trials = [each for replicate in replicates for each in replicate.trials]
     keys = [(each.step.block, *each.step.levels) for each in trials]
     values = [measure(space, each) for each in trials]
-    typical = fit_typical(keys, values)
-    apart = [value - usual for value, usual in zip(values, typical,
-                                                   strict=True)
-             if value is not None]
-    if not apart:
-        return None
-    most = max(stragglers.MIN_LOSS,
-               stragglers.DEVIATIONS * stats.robust_deviation(apart))
-    if sum(abs(each) > most for each in apart) > _FEW * len(apart):
-        most = math.inf
-    kept = [None if value is None or abs(value - usual) > most else value
-            for value, usual in zip(values, typical, strict=True)]
-    found = iter([usual if value is None else value for value, usual in zip(
-        kept, fit_typical(keys, kept, statistics.fmean), strict=True)])
+    typical, most = fit_typical(keys, values)
+    apart = [math.inf if value is None else abs(value - usual)
+             for value, usual in zip(values, typical, strict=True)]
+    count = len(apart) - apart.count(math.inf)
+    if sum(most < each < math.inf for each in apart) > _FEW * count:
+        most = sys.float_info.max
+    kept = [value if each <= most else None
+            for value, each in zip(values, apart, strict=True)]
+    typical, _ = fit_typical(keys, kept, statistics.fmean)
+    found = iter([usual if value is None else value
+                  for value, usual in zip(kept, typical, strict=True)])
     return [[next(found) for _ in replicate.trials]
-            for replicate in replicates]
+            for replicate in replicates] if count else None
 
 
 def fit_typical(keys: Sequence[tuple[Hashable, ...]],
                 values: Sequence[float | None],
-                find_middle: Callable[[Iterable[float]], float]
-                = statistics.median) -> list[float]:
+                find_middle: Callable[[list[float]], float]
+                = statistics.median) -> tuple[list[float], float]:
     """Fit a sum of effects.
 
     :param keys: the level of each factor, for each value
     :param find_middle: the median is not changed by a few odd values
-    :returns: the typical value for each key; 0 without any value
+    :returns: the typical value for each key, which is 0 without any value; and
+        how far a value that is not odd is from it at most
     """
     typical = [0.0] * len(keys)
     for _ in range(_ROUNDS):
@@ -153,12 +145,16 @@ def fit_typical(keys: Sequence[tuple[Hashable, ...]],
             for place, level in enumerate(factor):
                 groups[level].append(place)
             for places in groups.values():
-                rest = [value - typical[place] for place in places
-                        if (value := values[place]) is not None]
-                effect = find_middle(rest) if rest else 0.0
+                effect = find_middle([
+                    value - typical[place] for place in places
+                    if (value := values[place]) is not None] or [0.0])
                 for place in places:
                     typical[place] += effect
-    return typical
+    return typical, max(
+        stragglers.MIN_LOSS,
+        stragglers.DEVIATIONS * stats.robust_deviation([
+            value - usual for value, usual in zip(values, typical, strict=True)
+            if value is not None] or [0.0]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,68 +172,53 @@ class Fit:
     values: list[list[float]]
     noise: Mapping[bool, tuple[float, int]]
 
-    def find_effect(self, choice: int, value: int,
-                    other: int = 0) -> stats.Normal:
-        """Estimate the effect of a value compared with another one."""
-        return self._compare((choice,), {(value,): 1, (other,): -1})
+    def find_effect(self, choices: tuple[int, ...], values: _Cell,
+                    others: _Cell = (0, 0)) -> stats.Normal:
+        """Estimate the effect of values of one or two choices.
 
-    def find_interaction(self, pair: tuple[int, int],
-                         values: tuple[int, int]) -> stats.Normal:
-        """Estimate the gain of two values beyond the sum of their effects."""
-        first, second = values
-        return self._compare(pair, {values: 1, (first, 0): -1,
-                                    (0, second): -1, (0, 0): 1})
+        The effect of two is their gain beyond the sum of their own effects.
 
-    def find_terms(self, *choices: int) -> dict[_Cell, float]:
-        """Return what values of one or two choices add to a typical value.
-
-        Those of two choices are what they add to the sum of their own ones.
+        :param others: the values with which they are compared
         """
-        found = collections.defaultdict[_Cell, list[float]](list)
-        for design, values in self._find_varied(choices):
-            rest = [*values]
-            for size in range(len(choices) + 1):
-                for part in itertools.combinations(choices, size):
-                    for cell, runs in design.split(*part).items():
-                        mean = statistics.fmean([rest[run] for run in runs])
-                        for run in runs:
-                            rest[run] -= mean
-                        if part == choices:
-                            found[cell].append(mean)
-        return {cell: statistics.fmean(each) for cell, each in found.items()}
+        design, means = self.replicates[0].design, self.find_means(*choices)
+        cells = [*itertools.product(*zip(values, others, strict=False))]
+        runs = design.split(*choices)
+        variance, freedom = self.noise[design.is_of_plots(*choices)]
+        return stats.Normal(
+            sum(means[cell] * (-1) ** sum(map(operator.ne, cell, values))
+                for cell in cells),
+            math.sqrt(variance * sum(1 / len(runs[cell]) for cell in cells)
+                      / len(self._find_varied(choices))), freedom)
 
-    def find_counting(self) -> tuple[tuple[int, int], ...]:
-        """Return the pairs of choices whose interaction is beyond doubt."""
+    def find_means(self, *choices: int) -> dict[_Cell, float]:
+        """Return the mean of all trials with the same values of choices."""
+        rows = zip(*self._find_varied(choices), strict=True)
+        usual = [statistics.fmean(column) for column in rows]
+        return {cell: statistics.fmean([usual[run] for run in runs])
+                for cell, runs in self.replicates[0].design.split(
+                    *choices).items()}
+
+    def find_counting(self) -> dict[_Pair, dict[_Pair, stats.Normal]]:
+        """Find the pairs of choices whose interaction is beyond doubt."""
         levels = [range(1, len(choice.values))
                   for choice in self.space.choices]
         pairs = list(itertools.combinations(range(len(levels)), 2))
-        found = []
+        found = {}
         for one, other in pairs:
-            cells = list(itertools.product(levels[one], levels[other]))
-            ends = [self.find_interaction((one, other), cell).ends(
-                1 - _DOUBT / 2 / len(pairs) / len(cells)) for cell in cells]
+            cells = {cell: self.find_effect((one, other), cell) for cell in
+                     itertools.product(levels[one], levels[other])}
+            ends = [each.ends(1 - _DOUBT / 2 / len(pairs) / len(cells))
+                    for each in cells.values()]
             if any(low > stats.EQUAL or high < -stats.EQUAL
                    for low, high in ends):
-                found.append((one, other))
-        return tuple(found)
+                found[one, other] = cells
+        return found
 
-    def _find_varied(self, choices: Sequence[int],
-                     ) -> list[tuple[designs.Design, list[float]]]:
-        """Return the designs that vary choices, with the values."""
-        return [(each.design, values) for each, values in zip(
+    def _find_varied(self, choices: Sequence[int]) -> list[list[float]]:
+        """Return the values of the replicates that vary choices."""
+        return [values for each, values in zip(
             self.replicates, self.values, strict=True)
             if each.design.columns.keys() >= {*choices}]
-
-    def _compare(self, choices: tuple[int, ...],
-                 signs: Mapping[_Cell, int]) -> stats.Normal:
-        design = designs.make(self.space)
-        terms = self.find_terms(*choices)
-        variance, freedom = self.noise[design.is_of_plots(*choices)]
-        runs = design.split(*choices)
-        return stats.Normal(
-            sum(sign * terms[cell] for cell, sign in signs.items()),
-            math.sqrt(variance * sum(1 / len(runs[cell]) for cell in signs)
-                      / len(self._find_varied(choices))), freedom)
 
 
 def fit(space: spaces.Space, found: tuple[Replicate, ...]) -> Fit | None:
@@ -245,11 +226,9 @@ def fit(space: spaces.Space, found: tuple[Replicate, ...]) -> Fit | None:
 
     :returns: None with fewer than two replicates, or without any value
     """
-    if len(found) < MIN_REPLICATES:
-        return None
     values = _find_values(space, found)
-    return None if values is None else Fit(
-        space, found, values, _find_noise(found, values))
+    return (Fit(space, found, values, _find_noise(found, values))
+            if values and len(found) >= MIN_REPLICATES else None)
 
 
 def _find_noise(found: Sequence[Replicate],
@@ -257,21 +236,19 @@ def _find_noise(found: Sequence[Replicate],
                 ) -> dict[bool, tuple[float, int]]:
     """Find how much whole plots and trials differ between replicates."""
     count, plots = found[0].design.count, len(found[0].design.plots)
-    alike = collections.defaultdict[object, list[Sequence[float]]](list)
-    for replicate, measured in zip(found, values, strict=True):
-        alike[replicate.design.levels].append(measured)
     squares, freedom = {False: 0.0, True: 0.0}, {False: 0, True: 0}
-    for rows in alike.values():
-        usual = [statistics.fmean(column) for column in zip(*rows,
-                                                            strict=True)]
+    for _, alike in itertools.groupby(
+            zip(found, values, strict=True),
+            lambda replicate: replicate[0].design.levels):
+        rows = [row for _, row in alike]
+        usual = [statistics.fmean(each) for each in zip(*rows, strict=True)]
         for row in rows:
-            rest = [value - own for value, own in zip(row, usual, strict=True)]
-            middle = statistics.fmean(rest)
-            for plot in range(plots):
-                own = rest[plot::plots]
-                mean = statistics.fmean(own)
-                squares[True] += len(own) * (mean - middle) ** 2
-                squares[False] += sum((value - mean) ** 2 for value in own)
+            rest = [*map(operator.sub, row, usual)]
+            means = [statistics.fmean(rest[plot::plots])
+                     for plot in range(plots)]
+            squares[True] += count * statistics.pvariance(means)
+            squares[False] += sum((value - means[run % plots]) ** 2
+                                  for run, value in enumerate(rest))
         freedom[True] += (len(rows) - 1) * (plots - 1)
         freedom[False] += (len(rows) - 1) * (count - plots)
     return {is_whole: (squares[is_whole] / number, number)
@@ -288,25 +265,22 @@ def smallest_effects(space: spaces.Space, budget: spaces.Budget,
     """Return the smallest effect of each choice that is shown 4 of 5 times.
 
     :param noise: standard deviation between boots, as a logarithm
-    :returns: logarithms, in the order of the choices; infinite with fewer than
-        two replicates
+    :returns: logarithms; infinite with fewer than two replicates
     """
-    if budget.replicates < MIN_REPLICATES:
+    count = budget.replicates
+    if count < MIN_REPLICATES:
         return (math.inf,) * len(space.choices)
     design = designs.make(space)
     plots = len(design.plots)
-    found = []
-    for index, choice in enumerate(space.choices):
-        variance, contrasts = (
-            (REBOOTS ** 2 * design.count / plots + 1, plots - 1)
-            if design.is_of_plots(index) else (1, design.count - plots))
-        runs = design.split(index)
-        error = noise * math.sqrt(variance / budget.replicates * (
-            1 / len(runs[0,]) + 1 / len(runs[len(choice.values) - 1,])))
-        unit = stats.Normal(0.0, error, (budget.replicates - 1) * contrasts)
-        found.append(unit.ends(LEVEL)[1]
-                     + unit.ends(interim_analyses.POWER)[1])
-    return tuple(found)
+    reboots = REBOOTS ** 2 * design.count / plots
+    found = Fit(space, (Replicate(design, ()),) * count,
+                [[0.0] * design.count] * count, {
+        True: (noise ** 2 * (1 + reboots), (count - 1) * (plots - 1)),
+        False: (noise ** 2, (count - 1) * (design.count - plots))})
+    units = [found.find_effect((index,), (len(choice.values) - 1,))
+             for index, choice in enumerate(space.choices)]
+    return tuple(sum(unit.ends(level)[1] for level in (
+        LEVEL, interim_analyses.POWER)) for unit in units)
 
 
 def find_replicates(space: spaces.Space, budget: spaces.Budget,
@@ -315,6 +289,8 @@ def find_replicates(space: spaces.Space, budget: spaces.Budget,
 
     :returns: None if 1000 are too few
     """
-    return next((number for number in range(_MAX_REPLICATES + 1) if max(
+    numbers = range(_MAX_REPLICATES + 1)
+    number = bisect.bisect_left(numbers, True, key=lambda replicates: max(
         smallest_effects(space, dataclasses.replace(
-            budget, replicates=number), noise)) <= space.matters), None)
+            budget, replicates=replicates), noise)) <= space.matters)
+    return number if number in numbers else None

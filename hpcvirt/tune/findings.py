@@ -10,6 +10,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
+from hpcvirt.tune import space
 from hpcvirt.tune import trial
 
 SCHEMA_VERSION = 1
@@ -39,6 +40,7 @@ class Effect:
 class ValueFinding:
     """What was found about a value of a choice, compared with today's.
 
+    :ivar cost: what a host gives to guests with this value
     :ivar effect: on the objective, over all programs by their weights
     :ivar time: the effect on the time of one guest
     :ivar trials: number of trials with this value
@@ -49,6 +51,7 @@ class ValueFinding:
 
     choice: str
     value: str
+    cost: space.HostCost
     effect: Effect
     programs: Mapping[str, Effect]
     time: Effect

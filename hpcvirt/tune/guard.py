@@ -3,18 +3,18 @@
 """Refuse values that win on average but make some jobs very slow.
 
 A run is a straggler if it failed, or took much longer than is typical for its
-configuration. A value is refused if more of its trials have stragglers than
-those of the other values of its choice and the difference is significant.
-Trials count instead of runs, because one bad boot may slow down all of its
-runs. A value is refused too if its trials have as many TLB shoot-downs as a
-slow host [CERN-HEPiX-2015] and those of the other values do not.
+configuration, in any case if it took ``slower_than`` times as long. A value is
+refused if significantly more of its trials have stragglers than those of the
+other values of its choice; the runs of a trial are not independent. A value is
+refused too if its trials have as many TLB shoot-downs as a slow host
+[CERN-HEPiX-2015] and those of the other values do not.
 """
 
 import math
 import statistics
+from collections.abc import Callable
 from collections.abc import Sequence
 
-from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import stragglers
 from hpcvirt.health import host_sample
 from hpcvirt.health import signature
@@ -22,14 +22,15 @@ from hpcvirt.tune import effects
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
-#: The chance that a value is refused whose trials are like the others: by all
-#: stragglers, and by those that must not happen.
-LEVEL = stragglers.ALPHA
-NEVER_LEVEL = 0.01
+#: The chance that a value is refused whose trials are like the others.
+LEVEL = 0.005
 #: TLB shoot-downs in a second for each CPU.
 MAX_SHOOTDOWNS = next(
     sign.limits[host_sample.Quantity.SHOOTDOWNS]
     for sign in signature.SIGNS if sign.name == 'cpu-shootdowns')
+
+_Test = Callable[[trial.Step], bool]
+_Row = tuple[trial.Trial, list[int]]
 
 
 class Guard:
@@ -37,74 +38,58 @@ class Guard:
 
     def __init__(self, space: spaces.Space,
                  trials: Sequence[trial.Trial]) -> None:
-        self._space, self._trials = space, trials
-        #: Number of runs, stragglers, and runs that must not happen.
-        self._counts = [[0, 0, 0] for _ in trials]
+        #: Each trial with its number of runs and of stragglers.
+        self._counted = [(each, [0, 0]) for each in trials]
         for program in space.weights:
-            self._count(program)
-
-    def _count(self, program: str) -> None:
-        runs = [(number, effects.find_time(run))
-                for number, each in enumerate(self._trials)
-                for run in each.runs.get(program, ())]
-        typical = effects.fit_typical(
-            [self._trials[number].step.levels for number, _ in runs],
-            [speed for _, speed in runs])
-        lost = [math.inf if speed is None else usual - speed
-                for (_, speed), usual in zip(runs, typical, strict=True)]
-        most = max(stragglers.MIN_LOSS, stragglers.DEVIATIONS
-                   * stats.robust_deviation([
-                       each for each in lost if each < math.inf] or [0.0]))
-        for (number, _), each in zip(runs, lost, strict=True):
-            for place, least in enumerate((-math.inf, most, math.log(
-                    self._space.slower_than))):
-                self._counts[number][place] += each > least
+            runs = [(row, effects.find_time(run)) for row in self._counted
+                    for run in row[0].runs.get(program, ())]
+            typical, most = effects.fit_typical(
+                [each.step.levels for (each, _), _ in runs],
+                [speed for _, speed in runs])
+            most = min(most, math.log(space.slower_than))
+            for ((_, counts), speed), usual in zip(runs, typical, strict=True):
+                counts[0] += 1
+                counts[1] += speed is None or usual - speed > most
 
     def count(self, choice: int,
-              level: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the numbers of runs and of stragglers.
+              level: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        """Return the number of trials with a value, of runs and of stragglers.
 
-        :returns: each with a value, and with the other values of its choice
+        :returns: the latter with the value, and with the others of its choice
         """
-        sides = self._split(choice, level)
-        runs, slow, _ = (tuple(
-            sum(self._counts[number][place] for number in side)
-            for side in sides) for place in range(3))
-        return runs, slow
+        sides = self._split(lambda step: step.levels[choice] == level)
+        runs, slow = (tuple(
+            sum(counts[place] for _, counts in side) for side in sides)
+            for place in range(2))
+        return len(sides[0]), runs, slow
 
     def refuse_value(self, choice: int, level: int) -> str | None:
         """Return why a value must not be recommended, None if it may."""
-        return self._refuse(*self._split(choice, level))
+        return self._refuse(lambda step: step.levels[choice] == level)
 
     def refuse_winner(self, levels: trial.Levels) -> str | None:
         """Likewise, compare a confirmed configuration with all others."""
-        numbers = range(len(self._trials))
-        own = [number for number in numbers
-               if self._trials[number].step.stage is trial.Stage.CONFIRM
-               and self._trials[number].step.levels == levels]
-        return self._refuse(own, [*{*numbers} - {*own}])
+        return self._refuse(lambda step: step.levels == levels
+                            and step.stage is trial.Stage.CONFIRM)
 
-    def _split(self, choice: int, level: int) -> tuple[list[int], list[int]]:
-        sides: tuple[list[int], list[int]] = [], []
-        for number, each in enumerate(self._trials):
-            sides[each.step.levels[choice] != level].append(number)
+    def _split(self, is_own: _Test) -> tuple[list[_Row], list[_Row]]:
+        sides: tuple[list[_Row], list[_Row]] = [], []
+        for row in self._counted:
+            sides[not is_own(row[0].step)].append(row)
         return sides
 
-    def _refuse(self, own: Sequence[int],
-                others: Sequence[int]) -> str | None:
-        times = f'{self._space.slower_than:g} times'
-        for place, level, what in (
-                (2, NEVER_LEVEL, f'failed or took {times} as long as usual'),
-                (1, LEVEL, 'were much slower than usual')):
-            struck, other = (sum(self._counts[number][place] > 0
-                                 for number in side) for side in (own, others))
-            if stragglers.find_chance(other, struck, len(others),
-                                      len(own)) <= level:
-                return (f'runs {what} in {struck} of {len(own)} boots, but in '
-                        f'{other} of {len(others)} others')
+    def _refuse(self, is_own: _Test) -> str | None:
+        own, others = self._split(is_own)
+        struck, other = (sum(slow > 0 for _, (_, slow) in side)
+                         for side in (own, others))
+        if stragglers.find_chance(other, struck, len(others),
+                                  len(own)) <= LEVEL:
+            return ('runs failed or were much slower than usual in '
+                    f'{struck} of {len(own)} boots, but in {other} of '
+                    f'{len(others)} others')
         rate, other_rate = (statistics.median(
-            [self._trials[number].shootdowns or 0.0 for number in side]
-            or [0.0]) for side in (own, others))
+            [each.shootdowns or 0.0 for each, _ in side] or [0.0])
+            for side in (own, others))
         if rate > MAX_SHOOTDOWNS >= other_rate:
             return (f'{rate:.0f} TLB shoot-downs in a second for each CPU, and'
                     f' more than {MAX_SHOOTDOWNS:.0f} make jobs slow')

@@ -11,9 +11,10 @@ from typing import Any
 from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt import words
+from hpcvirt.audit import costs
+from hpcvirt.flavors import planned as plans
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import findings as finding_types
-from hpcvirt.tune import published
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
@@ -23,92 +24,93 @@ Effect: how much better the {} is than with today's value; ends at 95 %.
 Time: the same for one guest. Guests, Cores, GiB: what a host gives to guests.
 """
 
+#: Key of a profile or setting of the host -> what was published about it.
+_PUBLISHED = {
+    'page_size': f'{costs.SMALL_PAGES}; 1 GiB pages were slightly better than '
+                 f'2 MiB {plans.HS06_STUDY}',
+    'guests_per_host': 'HS06 rate lost by guests of a 32-core host: '
+    + ', '.join(f'{loss.low_percent:g}' + (
+        f' to {loss.high_percent:g}' if loss.high_percent > loss.low_percent
+        else '') + f' % with {loss.configuration}'
+        for _, loss in plans.BY_SHARE) + f' {plans.HS06_STUDY}',
+    **dict.fromkeys(('shared_cores_per_cell', 'housekeeping_cores_per_cell'),
+                    str(costs.BY_RULE['isolation'])),
+    **dict.fromkeys(('ept', 'npt', 'nested_paging'),
+                    str(costs.BY_RULE['nested-paging'])),
+    'ksm': str(costs.BY_RULE['ksm']),
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class TuneReport:
-    """An experiment with its findings so far."""
+    """An experiment with its findings so far.
+
+    :ivar trials: at least one
+    """
 
     experiment: experiments.Experiment
     space: spaces.Space
     findings: finding_types.Findings
-    trials: Sequence[trial.Trial] = ()
+    trials: Sequence[trial.Trial]
 
     @property
-    def dates(self) -> tuple[str, str]:
-        """The days of the first and the last trial; empty without trials."""
-        return (self.trials[0].began_at[:10],
-                self.trials[-1].ended_at[:10]) if self.trials else ('', '')
-
-    def find_published(self, choice: str, value: str) -> tuple[str, ...]:
-        """Find what was published about a value."""
-        return published.find(self.experiment.choices[choice][value])
-
-    def find_cost(self, choice: str, value: str) -> spaces.HostCost:
-        """Return what a host gives to guests with a value."""
-        own = next(each for each in self.space.choices if each.name == choice)
-        return own.costs[own.values.index(value)]
+    def dates(self) -> str:
+        """The days of the first and the last trial."""
+        return (f'{self.trials[0].began_at[:10]} to '
+                f'{self.trials[-1].ended_at[:10]}')
 
     def document(self) -> dict[str, Any]:
         """Return the report as JSON."""
-        found = serialization.dump(self.findings)
-        first, last = self.dates
+        experiment, found = self.experiment, serialization.dump(self.findings)
+        for shown, row in zip(found['values'], self.findings.values,
+                              strict=True):
+            shown['published'] = list(self._find_published(row))
         return {
-            'experiment': self.experiment.name,
-            'class': self.experiment.host_class,
-            'objective': self.experiment.objective.value,
-            'matters_percent': self.experiment.matters_percent,
-            'trials': len(self.trials), 'first': first, 'last': last,
-            'recommended_values': self.experiment.format_levels(
-                self.findings.recommended),
-            **found, 'values': [
-                {**row, 'cost': serialization.dump(
-                    self.find_cost(row['choice'], row['value'])),
-                 'published': list(self.find_published(row['choice'],
-                                                       row['value']))}
-                for row in found['values']]}
+            'experiment': experiment.name, 'class': experiment.host_class,
+            'objective': experiment.objective.value,
+            'matters_percent': experiment.matters_percent,
+            'trials': len(self.trials), 'dates': self.dates,
+            'recommended_values': experiment.format_levels(
+                self.findings.recommended), **found}
 
     def text(self, width: int | None) -> str:
         """Return the report as text.
 
         :param width: columns of the terminal, None for no limit
         """
+        rows = self.findings.values
         blocks = [''.join(f'{line}\n' for line in self.summary())]
-        if self.findings.values:
+        if rows:
+            cells = [self.cells(row) for row in rows]
             blocks.append(text_table.draw(
-                ('Value', 'Effect', 'Time', 'Decision', 'Trials',
-                 'Stragglers', 'Guests', 'Cores', 'GiB'),
-                map(self.row, self.findings.values),
+                tuple(cells[0]), [tuple(each.values()) for each in cells],
                 {'Time', 'Trials', 'Guests', 'Cores', 'GiB'}, width)
                 + LEGEND.format(self.experiment.objective))
-        if len(self.space.weights) > 1:
+        if rows and len(self.space.weights) > 1:
             blocks.append(text_table.draw(
-                ('Value', *self.space.weights), (
-                    (_name(row), *(percents(row.programs[name])
-                                   if name in row.programs else '-'
-                                   for name in self.space.weights))
-                    for row in self.findings.values), (), width))
-        notes = [*self.notes()]
-        if notes:
-            blocks.append(''.join(f'{note}\n' for note in notes))
-        return '\n'.join(blocks)
+                ('Value', *self.space.weights),
+                [(_name(row), *map(percents, row.programs.values()))
+                 for row in rows], (), width))
+        blocks.append(''.join(f'{note}\n' for note in self.notes()))
+        return '\n'.join(filter(None, blocks))
 
-    def row(self, row: finding_types.ValueFinding) -> tuple[str, ...]:
-        """Return the cells of a value."""
-        cost = self.find_cost(row.choice, row.value)
-        return (_name(row), percents(row.effect), percent(row.time.gain),
-                'refused' if row.guard else row.decision.value,
-                str(row.trials), f'{row.slow[0]} of {row.runs[0]}',
-                str(cost.guests), str(cost.cores),
-                f'{cost.memory_mib / 1024:.0f}')
+    def cells(self, row: finding_types.ValueFinding) -> dict[str, str]:
+        """Return the cells of a value in the table, by their headings."""
+        return {
+            'Value': _name(row), 'Effect': percents(row.effect),
+            'Time': percent(row.time.gain),
+            'Decision': 'refused' if row.guard else row.decision.value,
+            'Trials': str(row.trials),
+            'Stragglers': f'{row.slow[0]} of {row.runs[0]}',
+            'Guests': str(row.cost.guests), 'Cores': str(row.cost.cores),
+            'GiB': f'{row.cost.memory_mib / 1024:.0f}'}
 
     def summary(self) -> Iterator[str]:
         """Yield what was found, in lines."""
-        first, last = self.dates
         found, format_levels = self.findings, self.experiment.format_levels
         yield (f'Experiment {self.experiment.name}, class '
                f'{self.experiment.host_class}: '
-               f'{words.count_noun(len(self.trials), "trial")}'
-               + (f', {first} to {last}' if first else ''))
+               f'{words.count_noun(len(self.trials), "trial")}, {self.dates}')
         yield f'Recommended: {format_levels(found.recommended)}'
         yield f'Reason: {found.reason}'
         gain = found.confirmation
@@ -122,38 +124,45 @@ class TuneReport:
 
     def notes(self) -> Iterator[str]:
         """Yield what the tables do not say, in lines."""
-        found = self.findings
-        for row in found.values:
+        rows = self.findings.values
+        for row in rows:
             if row.guard:
                 yield f'{_name(row)} is refused: {row.guard}'
-        if found.confirmation is not None and found.confirmation.guard:
-            yield (self.experiment.format_levels(found.confirmation.levels)
-                   + f' is refused: {found.confirmation.guard}')
-        undecided = [_name(row) for row in found.values
+        undecided = [_name(row) for row in rows
                      if row.decision is finding_types.Decision.OPEN]
         if undecided:
             yield f'Not decided: {", ".join(undecided)}'
-        for pair in found.interactions:
+        for pair in self.findings.interactions:
             yield (f'{" and ".join(pair.values)} together: '
                    f'{percents(pair.effect)} beyond the sum of both' + (
                        ', or the interaction of '
                        f'{" or ".join(pair.confounded)}, which the design '
                        'cannot tell apart' if pair.confounded else ''))
-        for row in found.values:
-            for sentence in self.find_published(row.choice, row.value):
+        for row in rows:
+            for sentence in self._find_published(row):
                 yield f'Published about {_name(row)}: {sentence}'
+
+    def _find_published(self,
+                        row: finding_types.ValueFinding) -> tuple[str, ...]:
+        return find_published(self.experiment.choices[row.choice][row.value])
+
+
+def find_published(change: experiments.ValueChange) -> tuple[str, ...]:
+    """Find what was published about the changes of a value, in sentences."""
+    keys = [*change.profile,
+            *(['guests_per_host'] if change.guests_per_host else []),
+            *(key.lower().replace('-', '_') for key in change.host)]
+    return tuple(dict.fromkeys(
+        _PUBLISHED[key] for key in keys if key in _PUBLISHED))
 
 
 def percent(gain: float) -> str:
     """Format a logarithm of a ratio: ``+1.2 %``."""
-    shown = f'{100 * math.expm1(min(gain, 100.0)):+.1f}'
-    return f'{"0.0" if shown in ("-0.0", "+0.0") else shown} %'
+    return f'{100 * math.expm1(min(gain, 100.0)):+z.1f} %'
 
 
 def percents(effect: finding_types.Effect) -> str:
     """Format an effect with its interval: ``+1.2 % (+0.4 to +2.0 %)``."""
-    if not (math.isfinite(effect.low) and math.isfinite(effect.high)):
-        return f'{percent(effect.gain)} (no interval yet)'
     low = percent(effect.low).removesuffix(' %')
     return f'{percent(effect.gain)} ({low} to {percent(effect.high)})'
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import TypeVar
 
-from hpcvirt.tune import recommendation
+from hpcvirt.tune import analysis
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
@@ -28,7 +28,7 @@ def next_steps(space: spaces.Space, budget: spaces.Budget,
     :param trials: those made so far, in their order
     :returns: no steps at the end
     """
-    found = recommendation.screen(space, budget, trials)
+    found = analysis.screen(space, budget, trials)
     made = sum((each.step.stage is trial.Stage.SCREEN)
                == (found.winner is None) for each in trials)
     if found.winner is None:

@@ -33,7 +33,9 @@ def effect(percent, reach=0.8):
 def value(choice, name, percent, decision, guard=None, slow=0):
     """Return what was found about a value."""
     return findings.ValueFinding(
-        choice, name, effect(percent),
+        choice, name,
+        spaces.HostCost(4 if choice == 'guests' else 2, 64, 480 * 1024),
+        effect(percent),
         {'npb-ep': effect(percent), 'stream': effect(percent + 1)},
         effect(percent), decision, 48, (144, 144), (slow, 0), guard)
 
@@ -42,9 +44,8 @@ def make_report(recommended=(1, 1, 0, 1), **more):
     """Return a report of an experiment with one value of each kind."""
     decisions = findings.Decision
     choices = tuple(
-        spaces.Choice(name, (experiments.TODAY, *values),
-                      (_COST, spaces.HostCost(4, 64, 480 * 1024) if
-                       name == 'guests' else _COST), name == 'ept')
+        spaces.Choice(name, (experiments.TODAY, *values), (_COST, _COST),
+                      name == 'ept')
         for name, values in DOCUMENT['choices'].items())
     found = {
         'values': (

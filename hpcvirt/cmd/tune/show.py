@@ -19,9 +19,8 @@ from hpcvirt.tune import report
 class ShowExperiment(command.Report):
     """Show what an experiment has found so far.
 
-    Show the effect of each value compared with today's, its cost in guests,
-    cores and memory, what was published about it, and the recommended profile
-    with its gain. The rows are the values.
+    Show the recommended profile with its gain, the effect of each value
+    compared with today's, its cost, and what was published about it.
     """
 
     rows = 'values'
@@ -33,10 +32,9 @@ class ShowExperiment(command.Report):
             '--html', metavar='FILE', help='write a self-contained page; an '
             'existing file is replaced only if it is such a page')
 
-    def answer(self, parsed_args: argparse.Namespace,
-               ) -> command.CommandResult | None:
+    def answer(self,
+               args: argparse.Namespace) -> command.CommandResult | None:
         """Show the findings, or write the page."""
-        args = parsed_args
         shown, _ = _read(args)
         if args.html is None:
             return command.CommandResult(

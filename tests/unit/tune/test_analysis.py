@@ -9,7 +9,6 @@ import testtools
 
 from hpcvirt.tune import analysis
 from hpcvirt.tune import findings
-from hpcvirt.tune import recommendation
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 from tests.builders import tunes
@@ -61,7 +60,6 @@ class TestRecommend(testtools.TestCase):
         choice = spaces.Choice('guests', ('today', 'one', 'four', 'eight'), (
             tunes.COST, spaces.HostCost(1, 32, 9), spaces.HostCost(4, 32, 9),
             spaces.HostCost(4, 30, 9)))
-        self.assertEqual([0, 2, 3, 1], recommendation.rank_values(choice))
         space = spaces.Space((choice,), {'p': 1.0}, 0.01)
         self.assertEqual((2,), analyse(space, tunes.sum_gains(
             [(0.0512, 0.05, 0.051)]), 0.0001).recommended)
@@ -101,8 +99,7 @@ class TestFindings(testtools.TestCase):
         self.assertEqual((1, 0, 1, 0), found.recommended)
         self.assertAlmostEqual(0.112, found.confirmation.effect.gain,
                                delta=0.005)
-        self.assertRegex(found.reason, '^the confirmation showed a gain of '
-                         r'1[12]\.\d %, with an interval from')
+        self.assertEqual('the confirmation showed a gain', found.reason)
 
     def test_nothing_is_claimed_before_the_end(self):
         space = tunes.space(*[2] * 4)
@@ -140,7 +137,7 @@ class TestFindings(testtools.TestCase):
                         spaces.Budget(0, 20), make=measure)
         self.assertEqual((False, space.today), (found.confirmation.is_gain,
                                                 found.recommended))
-        self.assertIn('3 times as long as usual', found.reason)
+        self.assertIn('much slower than usual in', found.reason)
 
     def test_todays_profile_is_compared_with_native(self):
         def measure(step, speed, noise, dice):

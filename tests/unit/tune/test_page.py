@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
-import math
 import unittest
 
-from hpcvirt.tune import findings
 from hpcvirt.tune import page
 from tests.builders import tuned
 
@@ -23,13 +20,3 @@ class PageTest(unittest.TestCase):
     def test_names_are_escaped(self):
         shown = tuned.make_report(reason='<b>no</b>')
         self.assertNotIn('<b>no</b>', page.page(shown, 'now'))
-
-    def test_effects_without_intervals_are_not_drawn(self):
-        wide = findings.Effect(0.01, -math.inf, math.inf)
-        first = tuned.make_report().findings.values[0]
-        html = page.page(tuned.make_report(
-            values=(dataclasses.replace(first, effect=wide, time=wide,
-                                        programs={}),),
-            interactions=()), 'now')
-        self.assertNotIn('<svg', html)
-        self.assertIn('no interval yet', html)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import json
-import math
 import unittest
 
+from hpcvirt.tune import experiment
 from hpcvirt.tune import findings
 from hpcvirt.tune import report
 from tests.builders import tuned
@@ -46,12 +46,8 @@ class ReportTest(unittest.TestCase):
         self.assertIn('No gain was shown', text)
         self.assertNotIn('\nGain', text)
 
-    def test_an_interval_that_does_not_exist_yet_is_not_shown(self):
-        self.assertEqual('+1.0 % (no interval yet)', report.percents(
-            findings.Effect(math.log(1.01), -math.inf, math.inf)))
-
-    def test_no_effect_has_no_sign(self):
-        self.assertEqual('0.0 %', report.percent(-1e-9))
+    def test_no_effect_is_no_loss(self):
+        self.assertEqual('+0.0 %', report.percent(-1e-9))
 
     def test_the_document_is_json_with_costs_and_publications(self):
         document = json.loads(json.dumps(
@@ -62,5 +58,23 @@ class ReportTest(unittest.TestCase):
         self.assertIn('10 times as long',
                       document['values'][2]['published'][0])
         self.assertEqual([], document['values'][1]['published'])
-        self.assertEqual(('2026-11-27', '2026-11-28'),
-                         (document['first'], document['last']))
+        self.assertEqual('2026-11-27 to 2026-11-28', document['dates'])
+
+
+class PublishedTest(unittest.TestCase):
+
+    def test_sizes_of_guests_have_the_figures_of_the_study(self):
+        found, = report.find_published(
+            experiment.ValueChange(guests_per_host=4))
+        self.assertIn('3.3 % with 4x8, 4.6 % with 2x16, 5 % with 1x24, '
+                      '3 to 6 % with 1x32', found)
+
+    def test_a_setting_of_the_host_is_found_however_it_is_spelled(self):
+        for name in ('ept', 'EPT', 'nested-paging'):
+            found, = report.find_published(
+                experiment.ValueChange(host={name: '0'}))
+            self.assertIn('[CERN-HEPiX-2015]', found)
+
+    def test_a_choice_without_a_study_has_none(self):
+        self.assertEqual((), report.find_published(experiment.ValueChange(
+            extra_specs={'quota:cpu_shares': '512'})))

@@ -9,9 +9,9 @@ import hypothesis
 import testtools
 from hypothesis import strategies
 
+from hpcvirt.tune import analysis
 from hpcvirt.tune import design
 from hpcvirt.tune import effects
-from hpcvirt.tune import recommendation
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import steps
 from hpcvirt.tune import trial
@@ -94,7 +94,7 @@ class TestNextSteps(testtools.TestCase):
 class TestDropping(testtools.TestCase):
     def find_fixed(self, speed, noise, count=2, space=SPACE, seed=''):
         budget = spaces.Budget(count, 5)
-        found = recommendation.screen(space, budget, tunes.carry_out(
+        found = analysis.screen(space, budget, tunes.carry_out(
             space, budget, speed, noise, seed)).design
         return {choice: level for choice, level in enumerate(found.levels[0])
                 if choice not in found.columns}
