@@ -38,7 +38,7 @@ class CompletionTest(unittest.TestCase):
         return done.stdout.split()
 
     def test_nouns_and_verbs_are_completed(self):
-        self.assertEqual(['topology'], self.complete('t'))
+        self.assertEqual(['topology', 'tune'], self.complete('t'))
         self.assertEqual(['make-room'], self.complete('m'))
         self.assertEqual(['plan'], self.complete('flavor', 'p'))
 
