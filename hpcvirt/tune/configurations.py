@@ -33,9 +33,6 @@ from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import space as spaces
 from hpcvirt.tune import trial
 
-#: Replicates beyond this number would hardly tell more.
-_MAX_REPLICATES = 1000
-
 
 @dataclasses.dataclass(frozen=True)
 class Configuration:
@@ -190,7 +187,8 @@ def make_budget(experiment: experiments.Experiment, space: spaces.Space,
         return count(experiment, space, dataclasses.replace(
             budget, replicates=replicates))
     most = bisect.bisect_left(
-        range(1, _MAX_REPLICATES + 1), True, key=lambda replicates: any(
+        range(1, effects.MAX_REPLICATES + 1), True,
+        key=lambda replicates: any(
             repeat(replicates)[key] > limit + 1e-9
             for key, limit in vars(experiment.limits).items()))
     wanted = effects.find_replicates(
@@ -200,8 +198,8 @@ def make_budget(experiment: experiments.Experiment, space: spaces.Space,
     fault = ('are too tight for differences of '
              f'{experiment.matters_percent:g} %; ')
     if wanted is None:
-        fault += (f'even {_MAX_REPLICATES} replicates are too few, so let '
-                  'matters_percent be larger')
+        fault += (f'even {effects.MAX_REPLICATES} replicates are too few, so '
+                  'let matters_percent be larger')
     else:
         needed = repeat(wanted)
         fault += (f'needed are hours: {math.ceil(10 * needed["hours"]) / 10:g}'

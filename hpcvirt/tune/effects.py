@@ -38,7 +38,8 @@ LEVEL = 0.95
 REBOOTS = 0.5
 #: Two replicates show noise.
 MIN_REPLICATES = 2
-_MAX_REPLICATES = 1000
+#: Replicates beyond this number would hardly tell more.
+MAX_REPLICATES = 1000
 #: The chance that any interaction counts although there is none.
 _DOUBT = 0.05
 #: If more trials than this part are far from their typical values, this is an
@@ -289,7 +290,7 @@ def find_replicates(space: spaces.Space, budget: spaces.Budget,
 
     :returns: None if 1000 are too few
     """
-    numbers = range(_MAX_REPLICATES + 1)
+    numbers = range(MAX_REPLICATES + 1)
     number = bisect.bisect_left(numbers, True, key=lambda replicates: max(
         smallest_effects(space, dataclasses.replace(
             budget, replicates=replicates), noise)) <= space.matters)
