@@ -10,7 +10,6 @@ quarantine. A host that could not be restored stays in quarantine.
 """
 
 import dataclasses
-import json
 import math
 import os
 import pathlib
@@ -207,6 +206,7 @@ class Tuning:
     def _set(self, host: TrialHost, levels: trial.Levels) -> None:
         """Bring the settings of a configuration to a host, if it lacks them.
 
+        :raises InvalidInput: if the file of its settings is damaged
         :raises Unreachable: if that fails
         """
         today, settings = (
@@ -214,7 +214,8 @@ class Tuning:
                 self.planned[(0,) * len(levels)], self.planned[levels]))
         path = pathlib.Path(tune_records.path(
             self.data, host.owner, 'settings'))
-        before = json.loads(path.read_bytes()) if path.exists() else None
+        before = (serialization.json_value(path.read_bytes(), str(path))
+                  if path.exists() else None)
         if (before or today) == settings:
             return
         if not self.experiment.apply:

@@ -254,6 +254,16 @@ class TuningTest(testtools.TestCase):
         path = self.world.folder / 'applied'
         return path.read_text().splitlines() if path.exists() else []
 
+    def test_damaged_settings_of_a_host_leave_it_in_quarantine(self):
+        self.run_()
+        path = pathlib.Path(records.path(self.data, 'n1', 'settings'))
+        path.write_text('{')
+        self.assertRaisesRegex(exception.Unreachable, 'not restored: n1$',
+                               self.tuning.run, only_restore=True)
+        line, = self.lines[-1:]
+        self.assertIn('is not valid JSON', line)
+        self.assertEqual('{', path.read_text())
+
     def test_the_trials_are_made_and_everything_is_restored(self):
         found = self.run_()
         self.assertEqual(self.recorded(), found)
