@@ -20,7 +20,7 @@ from hpcvirt.tune import trial
 
 #: Explains the columns of the table of values.
 LEGEND = """\
-Effect: how much better the {} is than with today's value; ends at 95 %.
+Effect: how much better the {} is than today; each end has 95 % confidence.
 Time: the same for one guest. Guests, Cores, GiB: what a host gives to guests.
 """
 
