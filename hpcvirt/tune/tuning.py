@@ -230,8 +230,10 @@ class Tuning:
         waiting.retry(lambda: host.check_host(host.owner),
                       exception.InvalidInput, measurement.SSH_S,
                       measurement.PAUSE_S)
-        records.write_record(
-            str(path), None if settings == today else settings)
+        if settings == today:
+            path.unlink()
+        else:
+            records.write_record(str(path), settings)
 
     def _apply(self, host: str, wanted: configurations.Configuration) -> None:
         """Run the command ``apply``; its output goes to standard error."""

@@ -120,12 +120,12 @@ def main(hpcvirt, document):
     client.call(client.run_words('--apply'))
     if client.trials()[:len(kept)] != kept:
         sys.exit('trials of the killed run are lost')
-    if client.left():
-        sys.exit(f'not removed: {client.left()}')
     print(client.call(client.words('show', document, '--data', client.data)),
           file=sys.stderr)
     found = json.loads(client.call(client.words(
         'show', document, '--data', client.data, '--format', 'json')))
+    if client.left():
+        sys.exit(f'not removed: {client.left()}')
     check_findings(found.get('findings', found))
     profile = client.document.parent / 'profile.yaml'
     profile.write_text(client.call(client.words(

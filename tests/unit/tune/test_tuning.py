@@ -241,6 +241,8 @@ class TuningTest(testtools.TestCase):
     def run_(self):
         trials = self.tuning.run()
         self.assertEqual([], self.world.left())
+        self.assertEqual(['demo.json'],
+                         os.listdir(pathlib.Path(self.data, 'tunes')))
         return trials
 
     def recorded(self):
