@@ -46,7 +46,7 @@ DOCUMENT = {
         'watchdog': {'none': {
             'extra_specs': {'hw:watchdog_action': 'none'}}},
         'disturber': {'on': {'host': {'disturber': 'on'}}}},
-    'samples': 6, 'confirm_boots': 5, 'matters_percent': 15,
+    'samples': 9, 'confirm_boots': 5, 'matters_percent': 15,
     'noise_percent': 2, 'boot_minutes': 0.7, 'reboot_minutes': 0.1,
     'never': {'slower_than': 3},
     # Two replicates of the design, and the confirmation.
@@ -54,7 +54,7 @@ DOCUMENT = {
 
 #: Stops all guests of the cloud for 5 seconds, again and again. A run takes a
 #: second and begins about 3 seconds after the guest answers again, so that
-#: about one in four is hit, and the typical run is not.
+#: about one in five is hit, which are most boots, and the typical run is not.
 DISTURB = """\
 #!/bin/sh
 # The arguments are the directory of the cloud and the file of the process id.
