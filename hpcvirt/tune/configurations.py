@@ -8,7 +8,6 @@ the flavors. The guests have the largest flavor of which exactly the wanted
 number of instances fits on a host.
 """
 
-import bisect
 import dataclasses
 import functools
 import itertools
@@ -30,8 +29,7 @@ from hpcvirt.specs import vocabulary
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,20 +51,30 @@ class Configuration:
     guests: int
 
 
-def plan(experiment: experiments.Experiment, host: host_model.Host,
-         profile: Mapping[str, Any], where: str,
-         ) -> tuple[dict[trial.Levels, Configuration], spaces.Space]:
+@dataclasses.dataclass(frozen=True)
+class TuneDocument:
+    """An experiment that can be carried out on hosts that are alike."""
+
+    hosts: tuple[host_model.Host, ...]
+    configurations: Mapping[model.Levels, Configuration]
+    space: model.Space
+
+
+def plan(experiment: experiments.Experiment,
+         hosts: tuple[host_model.Host, ...], profile: Mapping[str, Any],
+         where: str) -> TuneDocument:
     """Plan all configurations of an experiment, and make its space.
 
     A choice has a reboot if its value changes the settings of the host in any
     configuration.
 
+    :param hosts: differ only in their names
     :param profile: the content of today's profile
     :raises InvalidInput: if one cannot be planned, naming its values, or a
         reboot needs the key ``apply``
     """
     choices = experiment.choices
-    find_plan = functools.cache(lambda profile: planner.plan([host], profile))
+    find_plan = functools.cache(lambda own: planner.plan(hosts[:1], own))
     planned = {}
     for levels in itertools.product(*(
             range(len(own) + 1) for own in choices.values())):
@@ -87,20 +95,15 @@ def plan(experiment: experiments.Experiment, host: host_model.Host,
             f'{where}: choices[{min(rebooting)!r}]', 'changes the settings of '
             'hosts, which needs the key apply, the command that brings them '
             'to a host')
-    weights = sum(each.weight for each in experiment.programs.values())
-    return planned, spaces.Space(
-        tuple(spaces.Choice(name, (experiments.TODAY, *own), tuple(
+    return TuneDocument(hosts, planned, model.Space(experiment, tuple(
+        model.Choice(name, (experiments.TODAY, *own), tuple(
             _find_cost(planned[tuple(level * (other == name)
                                      for other in choices)])
             for level in range(len(own) + 1)), name in rebooting)
-            for name, own in choices.items()),
-        {name: each.weight / weights
-         for name, each in experiment.programs.items()},
-        math.log1p(experiment.matters_percent / 100),
-        experiment.never.slower_than, experiment.objective)
+        for name, own in choices.items())))
 
 
-def _plan(experiment: experiments.Experiment, levels: trial.Levels,
+def _plan(experiment: experiments.Experiment, levels: model.Levels,
           today: Mapping[str, Any],
           find_plan: Callable[[profiles.Profile], plans.Plan],
           ) -> Configuration:
@@ -139,16 +142,15 @@ def _merge(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {key: item for part in parts for key, item in part.items()}
 
 
-def _find_cost(planned: Configuration) -> spaces.HostCost:
+def _find_cost(planned: Configuration) -> model.HostCost:
     guest, guests = planned.guest, planned.guests
     threads = guest.topology.threads if guest.topology else 1
-    return spaces.HostCost(guests, guests * (guest.cpus // threads),
+    return model.HostCost(guests, guests * (guest.cpus // threads),
                            guests * guest.memory_mib)
 
 
-def count(experiment: experiments.Experiment, space: spaces.Space,
-          budget: spaces.Budget) -> dict[str, float]:
-    """Count what a budget takes at most, of one host after the other.
+def count(document: TuneDocument) -> dict[str, float]:
+    """Count what an experiment takes at most, of one host after the other.
 
     A choice that is decided early takes less, and so do two boots in turn that
     need the same settings of the host.
@@ -156,12 +158,12 @@ def count(experiment: experiments.Experiment, space: spaces.Space,
     :returns: the numbers of ``runs`` besides the warm-ups, ``boots``,
         ``reboots`` and ``hours``
     """
-    design = designs.make(space)
-    boots = budget.replicates * design.count + 2 * budget.pairs
-    trials = boots + budget.has_native * budget.pairs
+    space, experiment = document.space, document.space.experiment
+    design, pairs = designs.make(space), experiment.confirm_boots
+    boots = space.replicates * len(design.levels) + 2 * pairs
+    trials = boots + space.has_native * pairs
     reboots = any(choice.has_reboot for choice in space.choices) * (
-        budget.replicates * len(design.plots) + 2 * budget.pairs
-        + budget.hosts)
+        space.replicates * len(design.plots) + 2 * pairs + len(document.hosts))
     minutes = (
         trials * (experiment.samples + 1)
         * sum(program.minutes for program in experiment.programs.values())
@@ -171,37 +173,32 @@ def count(experiment: experiments.Experiment, space: spaces.Space,
             'boots': boots, 'reboots': reboots, 'hours': minutes / 60}
 
 
-def make_budget(experiment: experiments.Experiment, space: spaces.Space,
-                hosts: int, where: str) -> spaces.Budget:
-    """Make the largest budget within the limits.
+def plan_replicates(document: TuneDocument, where: str) -> TuneDocument:
+    """Return the document with as many replicates as its limits allow.
 
-    :param hosts: number of hosts
-    :raises InvalidInput: if it does not show a difference that matters, with
+    :raises InvalidInput: if they do not show a difference that matters, with
         what would be needed
     """
-    budget = spaces.Budget(
-        0, experiment.confirm_boots, hosts, experiment.name,
-        experiment.native is not None)
+    experiment = document.space.experiment
 
-    def repeat(replicates: int) -> dict[str, float]:
-        return count(experiment, space, dataclasses.replace(
-            budget, replicates=replicates))
-    most = bisect.bisect_left(
-        range(1, effects.MAX_REPLICATES + 1), True,
-        key=lambda replicates: any(
-            repeat(replicates)[key] > limit + 1e-9
-            for key, limit in vars(experiment.limits).items()))
-    wanted = effects.find_replicates(
-        space, budget, math.log1p(experiment.noise_percent / 100))
+    def repeat(replicates: int) -> TuneDocument:
+        return dataclasses.replace(document, space=dataclasses.replace(
+            document.space, replicates=replicates))
+    one, two = count(repeat(1)), count(repeat(2))
+    most = min(effects.MAX_REPLICATES, *(
+        1 + int((limit - one[key] + 1e-9) // (two[key] - one[key]))
+        for key, limit in vars(experiment.limits).items()
+        if two[key] > one[key]))
+    wanted = effects.find_replicates(document.space)
     if wanted is not None and wanted <= most:
-        return dataclasses.replace(budget, replicates=most)
+        return repeat(most)
     fault = ('are too tight for differences of '
              f'{experiment.matters_percent:g} %; ')
     if wanted is None:
         fault += (f'even {effects.MAX_REPLICATES} replicates are too few, so '
                   'let matters_percent be larger')
     else:
-        needed = repeat(wanted)
+        needed = count(repeat(wanted))
         fault += (f'needed are hours: {math.ceil(10 * needed["hours"]) / 10:g}'
                   f' and reboots: {needed["reboots"]:g}')
     raise exception.InvalidInput(f'{where}: limits', fault)

@@ -21,8 +21,7 @@ import itertools
 from collections.abc import Mapping
 
 from hpcvirt import exception
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 
 #: Logarithms to base 2 of the smallest and largest number of trials.
 _MIN_BITS, _MAX_BITS = 2, 6
@@ -42,15 +41,10 @@ class Design:
 
     columns: Mapping[int, _Columns]
     plot_bits: int
-    levels: tuple[trial.Levels, ...]
+    levels: tuple[model.Levels, ...]
 
     @property
-    def count(self) -> int:
-        """Number of trials."""
-        return len(self.levels)
-
-    @property
-    def plots(self) -> tuple[tuple[trial.Levels, ...], ...]:
+    def plots(self) -> tuple[tuple[model.Levels, ...], ...]:
         """The whole plots, each with its configurations."""
         size = 1 << self.plot_bits
         return tuple(self.levels[plot::size] for plot in range(size))
@@ -90,7 +84,7 @@ class Design:
                          for levels in self.levels))
 
 
-def make(space: spaces.Space) -> Design:
+def make(space: model.Space) -> Design:
     """Make the smallest design that confounds no value with an interaction.
 
     :raises InvalidInput: if that needs more than 64 trials

@@ -11,31 +11,27 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.acceptance import records
 from hpcvirt.tune import configurations
-from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import trial
-
-SCHEMA_VERSION = 1
+from hpcvirt.tune import model
 
 
 @dataclasses.dataclass(frozen=True)
 class TuneRecord:
     """What an experiment has measured so far.
 
-    :ivar digest: digest of the document, see :func:`make_digest`
+    :ivar digest: digest of the document and the names of its hosts
     :ivar options: the options of the command that the figures depend on
     """
 
     name: str
     digest: str
     options: str = ''
-    trials: tuple[trial.Trial, ...] = ()
-    schema_version: int = SCHEMA_VERSION
+    trials: tuple[model.Trial, ...] = ()
+    schema_version: int = 1
 
 
 def path(data: str, name: str, kind: str = 'json') -> str:
@@ -57,7 +53,7 @@ def find(data: str, wanted: TuneRecord) -> TuneRecord:
     where = path(data, wanted.name)
     if not os.path.exists(where):
         return wanted
-    found = records.read_record(TuneRecord, SCHEMA_VERSION, where)
+    found = records.read_record(TuneRecord, wanted.schema_version, where)
     if found.digest != wanted.digest:
         raise exception.InvalidInput(
             where, 'is the record of another document of the name '
@@ -67,11 +63,11 @@ def find(data: str, wanted: TuneRecord) -> TuneRecord:
     return found
 
 
-def make_digest(experiment: experiments.Experiment,
-                today: configurations.Configuration,
-                hosts: Sequence[str]) -> str:
-    """Return the digest of an experiment on the hosts of these names."""
+def make(document: configurations.TuneDocument, name: str,
+         options: str = '') -> TuneRecord:
+    """Make the record of an experiment that has no trial yet."""
+    today = document.configurations[document.space.today]
     text = json.dumps(serialization.dump([
-        experiment, today.content, today.flavor, today.guests, hosts]),
-        sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+        document.space.experiment, today.content, today.flavor, today.guests,
+        [host.name for host in document.hosts]]), sort_keys=True)
+    return TuneRecord(name, hashlib.sha256(text.encode()).hexdigest(), options)

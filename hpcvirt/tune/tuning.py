@@ -17,10 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from collections.abc import Mapping
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Protocol
 
 import yaml
 
@@ -34,13 +31,13 @@ from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import target as targets
-from hpcvirt.model import flavor as flavor_model
-from hpcvirt.model import host as host_model
+from hpcvirt.cloud import benchmark_instances
+from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.model import quarantine
+from hpcvirt.tune import analysis
 from hpcvirt.tune import configurations
-from hpcvirt.tune import experiment as experiments
+from hpcvirt.tune import model
 from hpcvirt.tune import records as tune_records
-from hpcvirt.tune import trial
 from hpcvirt.tune import trial_measurement
 
 #: How often a trial is tried whose guests do not start or answer.
@@ -48,26 +45,7 @@ ATTEMPTS = 3
 #: The command ``apply`` may take this many times as long as a reboot.
 _PATIENCE = 10
 
-
-class TrialHost(Protocol):
-    """The operations of an experiment on a host in its cloud."""
-
-    @property
-    def owner(self) -> str:
-        """The name of the host."""
-
-    def check_host(self, name: str) -> None:
-        """Raise InvalidInput if the host is down or has other instances."""
-
-    def add_flavor(self, flavor: flavor_model.Flavor) -> str:
-        """Create a flavor, unless it exists, and return its id."""
-
-    def boot(self, label: str, flavor_id: str, hosts: Sequence[str],
-             public_key: str) -> Sequence[str]:
-        """Start instances, unless they exist, and return their ids."""
-
-    def clear(self) -> None:
-        """Remove everything that was created."""
+_Host = benchmark_instances.BenchmarkInstances
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -75,35 +53,28 @@ class Tuning:
     """An experiment, ready to be carried out.
 
     :ivar folder: the folder of the document, where ``apply`` is run
-    :ivar topology: one of the hosts, which differ only in their names
-    :ivar hosts: in the order of the experiment
-    :ivar next_steps: returns the next steps after the trials so far
+    :ivar hosts: those of the document, in its order
     :ivar data: directory of raw outputs
     :ivar connect: makes a target from the id of an instance, its flavor and
         the file of its private key
     :ivar connect_native: makes the native target of a host
-    :ivar hold: puts a host in quarantine, which ``release`` ends
     :ivar show: makes the progress display of a measurement
     :ivar say: called with a line on each step
     """
 
-    experiment: experiments.Experiment
+    document: configurations.TuneDocument
     folder: str
-    topology: host_model.Host
-    hosts: Sequence[TrialHost]
-    planned: Mapping[trial.Levels, configurations.Configuration]
-    next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
+    cloud: cloud_quarantine.Quarantine
+    hosts: Sequence[_Host]
     store: stores.Store
     data: str
     record: tune_records.TuneRecord
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[str], targets.Target]
-    hold: Callable[[str, quarantine.Hold], None]
-    release: Callable[[str, str], None]
     show: Callable[[], runner.Progress]
     say: Callable[[str], None]
 
-    def run(self, only_restore: bool = False) -> tuple[trial.Trial, ...]:
+    def run(self, only_restore: bool = False) -> tuple[model.Trial, ...]:
         """Make all trials that are missing, and restore the hosts.
 
         :param only_restore: make no trials
@@ -129,34 +100,34 @@ class Tuning:
             return self.record.trials
 
     def _make_trials(self) -> None:
-        read = datetime.fromisoformat
-        hours = self.experiment.limits.hours
+        hours = self.document.space.experiment.limits.hours
         deadline = time.monotonic() + 3600 * hours - sum(
-            (read(made.ended_at) - read(made.began_at)).total_seconds()
-            for made in self.record.trials)
+            made.seconds for made in self.record.trials)
         for host in self.hosts:
-            self.hold(host.owner, quarantine.Hold(
+            self.cloud.hold(host.owner, quarantine.Hold(
                 quarantine.TUNE, f'runs the experiment {self.record.name}',
                 sampler.read_clock(), f'hpcvirt@{os.uname().nodename}'))
             # An instance may have started before the quarantine.
             host.check_host(host.owner)
         try:
-            while due := self.next_steps(self.record.trials):
+            while due := analysis.next_steps(self.document.space,
+                                             self.record.trials):
                 if time.monotonic() > deadline:
                     raise measurement.TimeUp
                 self._make(due[0], deadline)
         except measurement.TimeUp:
             self.say(f'The limit of {hours:g} hours was reached.')
 
-    def _make(self, step: trial.Step, deadline: float) -> None:
-        host, began_at = self.hosts[step.host], sampler.read_clock()
+    def _make(self, step: model.Step, deadline: float) -> None:
+        host = self.hosts[step.block % len(self.hosts)]
+        values = self.document.space.experiment.format_levels(step.levels)
+        began = time.monotonic()
         self._set(host, step.levels)
         for left in reversed(range(ATTEMPTS)):
             self.say(f'trial {len(self.record.trials) + 1}, {step.stage}, '
-                     f'{host.owner}, '
-                     + self.experiment.format_levels(step.levels))
+                     f'{host.owner}, {values}')
             try:
-                made = self._measure(step, began_at, deadline)
+                made = self._measure(host, step, began, deadline)
                 break
             except exception.HpcvirtError as exc:
                 host.clear()
@@ -170,16 +141,17 @@ class Tuning:
                              self.record)
         host.clear()
 
-    def _measure(self, step: trial.Step, began_at: str,
-                 deadline: float) -> trial.Trial:
+    def _measure(self, host: _Host, step: model.Step, began: float,
+                 deadline: float) -> model.Trial:
         """Start the guests or native copies of a trial, and measure."""
-        host, wanted = self.hosts[step.host], self.planned[step.levels]
+        wanted = self.document.configurations[step.levels]
         name = f'{self.record.name}-{len(self.record.trials)}'
         shape, shares = f'tune:{name}', tuple[frozenset[int], ...]()
         key_file = tune_records.path(self.data, host.owner, 'key')
-        if step.stage is trial.Stage.NATIVE:
+        if step.stage is model.Stage.NATIVE:
             host.clear()
-            shares = trial_measurement.split_cpus(self.topology, wanted.guests)
+            shares = trial_measurement.split_cpus(self.document.hosts[0],
+                                                  wanted.guests)
             places = [self.connect_native(host.owner) for _ in shares]
         else:
             ids = host.boot(
@@ -190,35 +162,35 @@ class Tuning:
             # Guests that were booted again are measured anew.
             shape = f'{shape}:{ids[0]}'
         before, begin = self._count_tlb(host), time.monotonic()
-        result, runs = trial_measurement.measure(
-            self.experiment, self.store, places, shape,
+        runs = trial_measurement.measure(
+            self.document.space.experiment, self.store, places, shape,
             measurement.TimeLimit(self.show(), deadline), key_file, shares)
         rate = (self._count_tlb(host) - before) / (time.monotonic() - begin)
-        return trial.Trial(step, runs, wanted.guests, result,
-                           rate if rate >= 0 and not shares else None,
-                           began_at, sampler.read_clock())
+        return model.Trial(step, runs, rate if rate >= 0 else None,
+                           sampler.read_clock(), time.monotonic() - began)
 
-    def _count_tlb(self, host: TrialHost) -> float:
-        return (math.nan if self.experiment.native is None else
+    def _count_tlb(self, host: _Host) -> float:
+        return (math.nan if self.document.space.experiment.native is None else
                 trial_measurement.count_shootdowns(
                     self.connect_native(host.owner)))
 
-    def _set(self, host: TrialHost, levels: trial.Levels) -> None:
+    def _set(self, host: _Host, levels: model.Levels) -> None:
         """Bring the settings of a configuration to a host, if it lacks them.
 
         :raises InvalidInput: if the file of its settings is damaged
         :raises Unreachable: if that fails
         """
         today, settings = (
-            serialization.dump([each.settings, each.host_values]) for each in (
-                self.planned[(0,) * len(levels)], self.planned[levels]))
+            serialization.dump([planned.settings, planned.host_values])
+            for each in (self.document.space.today, levels)
+            for planned in [self.document.configurations[each]])
         path = pathlib.Path(tune_records.path(
             self.data, host.owner, 'settings'))
         before = (serialization.json_value(path.read_bytes(), str(path))
                   if path.exists() else None)
         if (before or today) == settings:
             return
-        if not self.experiment.apply:
+        if not self.document.space.experiment.apply:
             raise exception.Unreachable(
                 f'{host.owner} has settings that another experiment must '
                 'restore, since this one has no key apply')
@@ -226,7 +198,7 @@ class Tuning:
         host.clear()
         records.write_record(str(path), 'changing')
         self.say(f'The settings of {host.owner} are changed')
-        self._apply(host.owner, self.planned[levels])
+        self._apply(host.owner, self.document.configurations[levels])
         waiting.retry(lambda: host.check_host(host.owner),
                       exception.InvalidInput, measurement.SSH_S,
                       measurement.PAUSE_S)
@@ -236,7 +208,7 @@ class Tuning:
     def _apply(self, host: str, wanted: configurations.Configuration) -> None:
         """Run the command ``apply``; its output goes to standard error."""
         words = [word.replace('{host}', host)
-                 for word in self.experiment.apply]
+                 for word in self.document.space.experiment.apply]
         with tempfile.TemporaryDirectory(prefix='hpcvirt-') as scratch:
             for name, plain in (('profile', wanted.content),
                                 ('settings', wanted.host_values)):
@@ -249,18 +221,18 @@ class Tuning:
                 subprocess.run(
                     words, cwd=self.folder or None, check=True,
                     stdin=subprocess.DEVNULL, stdout=2, timeout=60 * _PATIENCE
-                    * self.experiment.reboot_minutes)
+                    * self.document.space.experiment.reboot_minutes)
             except (OSError, subprocess.SubprocessError) as exc:
                 raise exception.Unreachable(
                     f'apply: the settings of {host} are not changed: {exc}',
                 ) from exc
 
-    def _restore(self, host: TrialHost) -> bool:
+    def _restore(self, host: _Host) -> bool:
         """Restore a host, or say why that failed."""
         try:
             host.clear()
-            self._set(host, (0,) * len(self.experiment.choices))
-            self.release(host.owner, quarantine.TUNE)
+            self._set(host, self.document.space.today)
+            self.cloud.release(host.owner, quarantine.TUNE)
         except exception.HpcvirtError as exc:
             self.say(f'{host.owner} could not be restored: {exc}; repeat the '
                      'command with --restore')

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -20,19 +19,6 @@ from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
-
-
-@dataclasses.dataclass(frozen=True)
-class TuneDocument:
-    """An experiment that can be carried out on hosts that are alike."""
-
-    experiment: experiments.Experiment
-    hosts: tuple[host_model.Host, ...]
-    configurations: Mapping[trial.Levels, configurations.Configuration]
-    space: spaces.Space
-    budget: spaces.Budget
 
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +27,8 @@ def add_experiment(parser: argparse.ArgumentParser) -> None:
                         help='the file of the experiment, as YAML or JSON')
 
 
-def read(path: str, profile: str | None = None) -> TuneDocument:
+def read(path: str,
+         profile: str | None = None) -> configurations.TuneDocument:
     """Read an experiment and all files that it names, and plan it.
 
     :param path: the file; the fleet is relative to its folder
@@ -72,15 +59,13 @@ def read(path: str, profile: str | None = None) -> TuneDocument:
         raise exception.InvalidInput(
             f'{where}: class', f'{first[0].name} and {other[0][0].name} are '
             'not alike; an experiment needs hosts with the same topology')
-    planned, space = configurations.plan(experiment, found[0],
-                                         own.profile_content, where)
+    document = configurations.plan(experiment, found, own.profile_content,
+                                   where)
+    guest = document.configurations[document.space.today].guest
     for name, program in experiment.programs.items():
-        _check_program(program, planned[space.today].guest,
-                       f'{where}: programs[{name!r}]')
-    budget = (configurations.make_budget(experiment, space, len(found), where)
-              if profile is None else spaces.Budget(
-                  0, experiment.confirm_boots, len(found), experiment.name))
-    return TuneDocument(experiment, found, planned, space, budget)
+        _check_program(program, guest, f'{where}: programs[{name!r}]')
+    return (configurations.plan_replicates(document, where)
+            if profile is None else document)
 
 
 def _check_program(program: experiments.TunedProgram,

@@ -43,12 +43,11 @@ class PlanTuning(command.Report):
             document, lambda: _draw(document, terminal.width()))
 
 
-def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
-    space, experiment = read.space, read.experiment
+def _make_document(read: configurations.TuneDocument) -> dict[str, Any]:
+    space, experiment = read.space, read.space.experiment
     design = designs.make(space)
     names = [choice.name for choice in space.choices]
-    smallest = effects.smallest_effects(
-        space, read.budget, math.log1p(experiment.noise_percent / 100))
+    smallest = effects.smallest_effects(space)
     alike = sorted({
         tuple(sorted([pair, *others])) for pair in itertools.combinations(
             range(len(names)), 2) if (others := design.aliases(pair))})
@@ -60,8 +59,9 @@ def _make_document(read: documents.TuneDocument) -> dict[str, Any]:
             'flavor': serialization.dump(own.flavor)}
             for levels in design.levels
             for own in [read.configurations[levels]]],
-        'replicates': read.budget.replicates, 'pairs': read.budget.pairs,
-        **configurations.count(experiment, space, read.budget),
+        'replicates': space.replicates,
+        'pairs': experiment.confirm_boots,
+        **configurations.count(read),
         'noise_percent': experiment.noise_percent,
         'values': [{
             'choice': choice.name, 'value': value,

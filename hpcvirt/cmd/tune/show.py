@@ -5,6 +5,7 @@
 import argparse
 import datetime
 import sys
+import typing
 
 from hpcvirt import exception
 from hpcvirt.bench.results import location
@@ -13,7 +14,9 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.tune import documents
-from hpcvirt.tune import report
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.tune import report
 
 
 class ShowExperiment(command.Report):
@@ -35,16 +38,16 @@ class ShowExperiment(command.Report):
     def answer(self,
                args: argparse.Namespace) -> command.CommandResult | None:
         """Show the findings, or write the page."""
-        shown, _ = _read(args)
+        shown = _read(args)
         if args.html is None:
             return command.CommandResult(
                 shown.document(), lambda: shown.text(terminal.width()))
         if args.formatter != 'table':
             raise exception.InvalidInput('--format', 'is not for --html')
-        from hpcvirt.tune import page
+        from hpcvirt.tune import report
         now = datetime.datetime.now(datetime.UTC)
-        html_file.write(args.html, page.page(
-            shown, f'{now:%Y-%m-%d %H:%M} UTC'), page.TITLE)
+        html_file.write(args.html, report.page(
+            shown, f'{now:%Y-%m-%d %H:%M} UTC'), report.TITLE)
         print(args.html)
         return None
 
@@ -62,10 +65,9 @@ class ExportProfile(command.Command):
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the profile."""
-        from hpcvirt.tune import export
-        shown, document = _read(args)
-        content = document.configurations[shown.findings.recommended].content
-        sys.stdout.write(export.profile(shown, content))
+        shown = _read(args)
+        from hpcvirt.tune import report
+        sys.stdout.write(report.profile(shown))
         return 0
 
 
@@ -76,22 +78,17 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help='directory of raw outputs (default: %(default)s)')
 
 
-def _read(args: argparse.Namespace,
-          ) -> tuple[report.TuneReport, documents.TuneDocument]:
+def _read(args: argparse.Namespace) -> 'report.TuneReport':
     with extras.bench():
         from hpcvirt.tune import analysis
         from hpcvirt.tune import records
+        from hpcvirt.tune import report
     document = documents.read(args.experiment)
-    experiment, space = document.experiment, document.space
-    found = records.find(args.data, records.TuneRecord(
-        experiment.name, records.make_digest(
-            experiment, document.configurations[space.today],
-            [host.name for host in document.hosts])))
-    if not found.trials:
+    name = document.space.experiment.name
+    trials = records.find(args.data, records.make(document, name)).trials
+    if not trials:
         raise exception.InvalidInput(
-            records.path(args.data, experiment.name), 'has no trial: "hpcvirt '
+            records.path(args.data, name), 'has no trial: "hpcvirt '
             'tune run --apply" has made none of this experiment here')
     return report.TuneReport(
-        experiment, space,
-        analysis.analyse(space, document.budget, found.trials),
-        found.trials), document
+        document, analysis.analyse(document.space, trials), trials)

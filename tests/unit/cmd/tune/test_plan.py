@@ -107,7 +107,7 @@ class TestPlan(unittest.TestCase):
         self.refused('class: n1 and odd are not alike')
 
     def test_native_trials_are_planned(self):
-        found = [documents.read(str(self.write(**more))).budget for more in (
+        found = [documents.read(str(self.write(**more))).space for more in (
             {}, {'native': 'ssh://{host}'})]
         self.assertEqual([False, True], [each.has_native for each in found])
 
@@ -115,8 +115,7 @@ class TestPlan(unittest.TestCase):
         path = self.folder / 'own.yaml'
         path.write_text('memory_step_mib: 2048\n')
         found = documents.read(str(self.write(apply=['true'])), str(path))
-        self.assertEqual((0, 10), (found.budget.replicates,
-                                   found.budget.pairs))
+        self.assertEqual(0, found.space.replicates)
         self.assertEqual(('today', 'given'), found.space.choices[0].values)
         self.assertEqual({'base': 'default', 'memory_step_mib': 2048},
                          found.configurations[1,].content)
