@@ -159,7 +159,7 @@ def make_space(choices: Sequence[model.Choice], noise: Noise,
         'choices': {}, 'limits': experiments.Limits(hours=1),
         'matters_percent': MATTERS_PERCENT,
         'noise_percent': 100 * math.expm1(noise.deviation), **fields}),
-        tuple(choices))
+        tuple(choices), {}, ())
 
 
 def make_world(dice: random.Random, noise: Noise,
@@ -304,7 +304,8 @@ def simulate(name: str, hours: int, number: int) -> Outcome:
         is_refused, world.best - world.speed(found.recommended), by_hand,
         _is_wrong(world, found), _is_wrong(none, carry_out(
             none, dataclasses.replace(planned, replicates=max(
-                effects.MIN_REPLICATES, planned.replicates)), dice)[0]), trials)
+                effects.MIN_REPLICATES, planned.replicates)), dice)[0]),
+        trials)
 
 
 def _is_wrong(world: World, found: model.Findings) -> bool:

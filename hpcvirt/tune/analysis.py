@@ -211,8 +211,7 @@ def _decide(effect: model.Effect, matters: float) -> model.Decision:
         return model.Decision.SAME
     if effect.low > 0:
         return model.Decision.BETTER
-    return (model.Decision.WORSE if effect.high < 0
-            else model.Decision.OPEN)
+    return model.Decision.WORSE if effect.high < 0 else model.Decision.OPEN
 
 
 def _list_interactions(fit: effects.Fit) -> tuple[model.Interaction, ...]:

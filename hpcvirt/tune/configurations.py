@@ -21,10 +21,7 @@ from hpcvirt import exception
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings as host_settings
-from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
-from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
@@ -32,38 +29,10 @@ from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
 
 
-@dataclasses.dataclass(frozen=True)
-class Configuration:
-    """A configuration of a host and its guests.
-
-    :ivar content: the profile, as ``flavor plan`` takes it from a file
-    :ivar host_values: the names and values of ``host``, for ``apply``
-    :ivar flavor: without the extra spec that marks flavors of a plan, so that
-        "hpcvirt flavor apply" ignores it
-    :ivar guests: how many instances of the flavor fill a host
-    """
-
-    content: Mapping[str, Any]
-    settings: host_settings.HostSettings
-    host_values: Mapping[str, str]
-    flavor: flavor_model.Flavor
-    guest: shape_model.Shape
-    guests: int
-
-
-@dataclasses.dataclass(frozen=True)
-class TuneDocument:
-    """An experiment that can be carried out on hosts that are alike."""
-
-    hosts: tuple[host_model.Host, ...]
-    configurations: Mapping[model.Levels, Configuration]
-    space: model.Space
-
-
 def plan(experiment: experiments.Experiment,
          hosts: tuple[host_model.Host, ...], profile: Mapping[str, Any],
-         where: str) -> TuneDocument:
-    """Plan all configurations of an experiment, and make its space.
+         where: str) -> model.Space:
+    """Plan all configurations of an experiment.
 
     A choice has a reboot if its value changes the settings of the host in any
     configuration.
@@ -95,18 +64,18 @@ def plan(experiment: experiments.Experiment,
             f'{where}: choices[{min(rebooting)!r}]', 'changes the settings of '
             'hosts, which needs the key apply, the command that brings them '
             'to a host')
-    return TuneDocument(hosts, planned, model.Space(experiment, tuple(
+    return model.Space(experiment, tuple(
         model.Choice(name, (experiments.TODAY, *own), tuple(
             _find_cost(planned[tuple(level * (other == name)
                                      for other in choices)])
             for level in range(len(own) + 1)), name in rebooting)
-        for name, own in choices.items())))
+        for name, own in choices.items()), planned, hosts)
 
 
 def _plan(experiment: experiments.Experiment, levels: model.Levels,
           today: Mapping[str, Any],
           find_plan: Callable[[profiles.Profile], plans.Plan],
-          ) -> Configuration:
+          ) -> model.Configuration:
     changes = [list(own.values())[level - 1] for own, level in zip(
         experiment.choices.values(), levels, strict=True) if level]
     content = _merge(change.profile for change in changes)
@@ -132,7 +101,7 @@ def _plan(experiment: experiments.Experiment, levels: model.Levels,
     row = rows[guests]
     extra_specs = dict(row.flavor.extra_specs)
     del extra_specs[vocabulary.GENERATED_BY.name]
-    return Configuration(
+    return model.Configuration(
         content, host.settings, _merge(change.host for change in changes),
         dataclasses.replace(row.flavor, extra_specs=extra_specs), row.guest,
         guests)
@@ -142,14 +111,14 @@ def _merge(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {key: item for part in parts for key, item in part.items()}
 
 
-def _find_cost(planned: Configuration) -> model.HostCost:
+def _find_cost(planned: model.Configuration) -> model.HostCost:
     guest, guests = planned.guest, planned.guests
     threads = guest.topology.threads if guest.topology else 1
     return model.HostCost(guests, guests * (guest.cpus // threads),
                            guests * guest.memory_mib)
 
 
-def count(document: TuneDocument) -> dict[str, float]:
+def count(space: model.Space) -> dict[str, float]:
     """Count what an experiment takes at most, of one host after the other.
 
     A choice that is decided early takes less, and so do two boots in turn that
@@ -158,12 +127,12 @@ def count(document: TuneDocument) -> dict[str, float]:
     :returns: the numbers of ``runs`` besides the warm-ups, ``boots``,
         ``reboots`` and ``hours``
     """
-    space, experiment = document.space, document.space.experiment
-    design, pairs = designs.make(space), experiment.confirm_boots
+    experiment, design = space.experiment, designs.make(space)
+    pairs = experiment.confirm_boots
     boots = space.replicates * len(design.levels) + 2 * pairs
     trials = boots + space.has_native * pairs
     reboots = any(choice.has_reboot for choice in space.choices) * (
-        space.replicates * len(design.plots) + 2 * pairs + len(document.hosts))
+        space.replicates * len(design.plots) + 2 * pairs + len(space.hosts))
     minutes = (
         trials * (experiment.samples + 1)
         * sum(program.minutes for program in experiment.programs.values())
@@ -173,23 +142,22 @@ def count(document: TuneDocument) -> dict[str, float]:
             'boots': boots, 'reboots': reboots, 'hours': minutes / 60}
 
 
-def plan_replicates(document: TuneDocument, where: str) -> TuneDocument:
-    """Return the document with as many replicates as its limits allow.
+def plan_replicates(space: model.Space, where: str) -> model.Space:
+    """Return the space with as many replicates as its limits allow.
 
     :raises InvalidInput: if they do not show a difference that matters, with
         what would be needed
     """
-    experiment = document.space.experiment
+    experiment = space.experiment
 
-    def repeat(replicates: int) -> TuneDocument:
-        return dataclasses.replace(document, space=dataclasses.replace(
-            document.space, replicates=replicates))
+    def repeat(replicates: int) -> model.Space:
+        return dataclasses.replace(space, replicates=replicates)
     one, two = count(repeat(1)), count(repeat(2))
     most = min(effects.MAX_REPLICATES, *(
         1 + int((limit - one[key] + 1e-9) // (two[key] - one[key]))
         for key, limit in vars(experiment.limits).items()
         if two[key] > one[key]))
-    wanted = effects.find_replicates(document.space)
+    wanted = effects.find_replicates(space)
     if wanted is not None and wanted <= most:
         return repeat(most)
     fault = ('are too tight for differences of '

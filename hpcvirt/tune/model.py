@@ -10,13 +10,36 @@ import dataclasses
 import enum
 import math
 from collections.abc import Mapping
+from typing import Any
 from typing import NamedTuple
 
+from hpcvirt.flavors import settings as host_settings
+from hpcvirt.model import flavor as flavor_model
+from hpcvirt.model import host as host_model
+from hpcvirt.model import shape as shape_model
 from hpcvirt.tune import experiment as experiments
 
 #: A configuration: the level of each choice, in the order of the experiment. 0
 #: is today's value, 1 the first value that the choice names.
 Levels = tuple[int, ...]
+
+
+class Configuration(NamedTuple):
+    """A configuration of a host and its guests.
+
+    :ivar content: the profile, as ``flavor plan`` takes it from a file
+    :ivar host_values: the names and values of ``host``, for ``apply``
+    :ivar flavor: without the extra spec that marks flavors of a plan, so that
+        "hpcvirt flavor apply" ignores it
+    :ivar guests: how many instances of the flavor fill a host
+    """
+
+    content: Mapping[str, Any]
+    settings: host_settings.HostSettings
+    host_values: Mapping[str, str]
+    flavor: flavor_model.Flavor
+    guest: shape_model.Shape
+    guests: int
 
 
 class HostCost(NamedTuple):
@@ -44,14 +67,17 @@ class Choice(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """An experiment with its choices as they were planned.
+    """An experiment whose configurations are planned.
 
+    :ivar hosts: differ only in their names
     :ivar replicates: how often the whole design is carried out; with 0, the
         last values of all choices are confirmed without a screening
     """
 
     experiment: experiments.Experiment
     choices: tuple[Choice, ...]
+    configurations: Mapping[Levels, Configuration]
+    hosts: tuple[host_model.Host, ...]
     replicates: int = 0
 
     @property

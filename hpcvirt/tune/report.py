@@ -20,7 +20,6 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.report import charts
 from hpcvirt.flavors import planned as plans
 from hpcvirt.page import templates
-from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
 
@@ -58,13 +57,9 @@ class TuneReport:
     :ivar trials: at least one
     """
 
-    planned: configurations.TuneDocument
+    space: model.Space
     findings: model.Findings
     trials: Sequence[model.Trial]
-
-    @property
-    def experiment(self) -> experiments.Experiment:
-        return self.planned.space.experiment
 
     @property
     def dates(self) -> str:
@@ -74,7 +69,7 @@ class TuneReport:
 
     def document(self) -> dict[str, Any]:
         """Return the report as JSON."""
-        experiment = self.experiment
+        experiment = self.space.experiment
         return {
             'experiment': experiment.name, 'class': experiment.host_class,
             'objective': experiment.objective.value,
@@ -92,14 +87,14 @@ class TuneReport:
 
         :param width: columns of the terminal, None for no limit
         """
-        rows, programs = self.findings.values, self.experiment.programs
+        rows, programs = self.findings.values, self.space.experiment.programs
         blocks = [''.join(f'{line}\n' for line in self.summary())]
         if rows:
             cells = [self.cells(row) for row in rows]
             blocks.append(text_table.draw(
                 tuple(cells[0]), [tuple(each.values()) for each in cells],
                 {'Time', 'Trials', 'Guests', 'Cores', 'GiB'}, width)
-                + LEGEND.format(self.experiment.objective))
+                + LEGEND.format(self.space.experiment.objective))
         if rows and len(programs) > 1:
             blocks.append(text_table.draw(('Value', *programs), [
                 (_name(row), *map(percents, row.programs.values()))
@@ -120,16 +115,15 @@ class TuneReport:
 
     def summary(self) -> Iterator[str]:
         """Yield what was found, in lines."""
-        found, format_levels = self.findings, self.experiment.format_levels
-        yield (f'Experiment {self.experiment.name}, class '
-               f'{self.experiment.host_class}: '
+        found, experiment = self.findings, self.space.experiment
+        yield (f'Experiment {experiment.name}, class {experiment.host_class}: '
                f'{words.count_noun(len(self.trials), "trial")}, {self.dates}')
-        yield f'Recommended: {format_levels(found.recommended)}'
+        yield f'Recommended: {experiment.format_levels(found.recommended)}'
         yield f'Reason: {found.reason}'
         gain = found.confirmation
         if gain is not None and gain.effect is not None:
             yield (('Gain of ' if gain.is_gain else 'No gain was shown of ')
-                   + f'{format_levels(gain.levels)} against today: '
+                   + f'{experiment.format_levels(gain.levels)} against today: '
                    f'{percents(gain.effect)}, '
                    f'{words.count_noun(gain.pairs, "pair")} of fresh boots')
         if found.native is not None:
@@ -157,7 +151,7 @@ class TuneReport:
 
     def find_published(self, row: model.ValueFinding) -> list[str]:
         """Find what was published about a value, in sentences."""
-        change = self.experiment.choices[row.choice][row.value]
+        change = self.space.experiment.choices[row.choice][row.value]
         keys = [*change.profile,
                 *(['guests_per_host'] if change.guests_per_host else []),
                 *(key.lower().replace('-', '_') for key in change.host)]
@@ -210,9 +204,9 @@ def profile(shown: TuneReport) -> str:
     trials, the dates and the class of hosts, and with what is no key of a
     profile.
     """
-    experiment, levels = shown.experiment, shown.findings.recommended
+    experiment, levels = shown.space.experiment, shown.findings.recommended
     comments = [*shown.summary()]
-    for choice, level in zip(shown.planned.space.choices, levels,
+    for choice, level in zip(shown.space.choices, levels,
                              strict=True):
         value = choice.values[level]
         change = experiment.choices[choice.name].get(
@@ -233,6 +227,6 @@ def profile(shown: TuneReport) -> str:
         printable.escape(text), 79, initial_indent='# ',
         subsequent_indent='#     ', break_long_words=False,
         break_on_hyphens=False)]
-    content = dict(shown.planned.configurations[levels].content)
+    content = dict(shown.space.configurations[levels].content)
     return '\n'.join([*lines, yaml.safe_dump(content, sort_keys=False)
                       if content else ''])

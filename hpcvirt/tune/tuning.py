@@ -7,9 +7,15 @@ the same command finds the record, the instances and the samples, and
 continues. In all other cases the instances, flavors and key pairs are removed
 at the end, hosts with other settings get today's, and all are released from
 quarantine. A host that could not be restored stays in quarantine.
+
+The record of an experiment is a file in ``tunes``, which is replaced
+atomically after each trial. Beside it are two files for each host: the private
+key of its guests, and its settings, null for those of today.
 """
 
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import pathlib
@@ -35,9 +41,7 @@ from hpcvirt.cloud import benchmark_instances
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.model import quarantine
 from hpcvirt.tune import analysis
-from hpcvirt.tune import configurations
 from hpcvirt.tune import model
-from hpcvirt.tune import records as tune_records
 from hpcvirt.tune import trial_measurement
 
 #: How often a trial is tried whose guests do not start or answer.
@@ -48,12 +52,66 @@ _PATIENCE = 10
 _Host = benchmark_instances.BenchmarkInstances
 
 
+@dataclasses.dataclass(frozen=True)
+class TuneRecord:
+    """What an experiment has measured so far.
+
+    :ivar digest: digest of the document and the names of its hosts
+    :ivar options: the options of the command that the figures depend on
+    """
+
+    name: str
+    digest: str
+    options: str = ''
+    trials: tuple[model.Trial, ...] = ()
+    schema_version: int = 1
+
+
+def locate(data: str, name: str, kind: str = 'json') -> str:
+    """Return the file of an experiment, or of a host.
+
+    :param data: directory of raw outputs
+    :param kind: ``json`` for an experiment; ``key`` or ``settings`` for a host
+    """
+    return os.path.join(data, 'tunes', f'{name}.{kind}')
+
+
+def find_record(data: str, wanted: TuneRecord) -> TuneRecord:
+    """Read the record of an experiment.
+
+    :param wanted: returned if there is none; empty options stand for any
+    :raises InvalidInput: if it is damaged, or was begun with another document
+        or other options
+    """
+    where = locate(data, wanted.name)
+    if not os.path.exists(where):
+        return wanted
+    found = records.read_record(TuneRecord, wanted.schema_version, where)
+    if found.digest != wanted.digest:
+        raise exception.InvalidInput(
+            where, 'is the record of another document of the name '
+            f'{wanted.name}; give the document another name')
+    if wanted.options not in ('', found.options):
+        raise exception.InvalidInput(where, f'was begun with {found.options}')
+    return found
+
+
+def make_record(space: model.Space, name: str,
+                options: str = '') -> TuneRecord:
+    """Make the record of an experiment that has no trial yet."""
+    today = space.configurations[space.today]
+    text = json.dumps(serialization.dump([
+        space.experiment, today.content, today.flavor, today.guests,
+        [host.name for host in space.hosts]]), sort_keys=True)
+    return TuneRecord(name, hashlib.sha256(text.encode()).hexdigest(), options)
+
+
 @dataclasses.dataclass(kw_only=True)
 class Tuning:
     """An experiment, ready to be carried out.
 
     :ivar folder: the folder of the document, where ``apply`` is run
-    :ivar hosts: those of the document, in its order
+    :ivar hosts: those of the space, in its order
     :ivar data: directory of raw outputs
     :ivar connect: makes a target from the id of an instance, its flavor and
         the file of its private key
@@ -62,13 +120,13 @@ class Tuning:
     :ivar say: called with a line on each step
     """
 
-    document: configurations.TuneDocument
+    space: model.Space
     folder: str
     cloud: cloud_quarantine.Quarantine
     hosts: Sequence[_Host]
     store: stores.Store
     data: str
-    record: tune_records.TuneRecord
+    record: TuneRecord
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[str], targets.Target]
     show: Callable[[], runner.Progress]
@@ -82,12 +140,12 @@ class Tuning:
         :raises HpcvirtError: if a trial cannot be made or a host could not be
             restored; the record is kept
         """
-        path = tune_records.path(self.data, self.record.name)
+        path = locate(self.data, self.record.name)
         folder = os.path.dirname(path)
         location.make_directory(folder)
         with location.measure(folder, self.record.name):
             # Another process may have continued meanwhile.
-            self.record = tune_records.find(self.data, self.record)
+            self.record = find_record(self.data, self.record)
             records.write_record(path, self.record)
             try:
                 if not only_restore:
@@ -100,7 +158,7 @@ class Tuning:
             return self.record.trials
 
     def _make_trials(self) -> None:
-        hours = self.document.space.experiment.limits.hours
+        hours = self.space.experiment.limits.hours
         deadline = time.monotonic() + 3600 * hours - sum(
             made.seconds for made in self.record.trials)
         for host in self.hosts:
@@ -110,8 +168,7 @@ class Tuning:
             # An instance may have started before the quarantine.
             host.check_host(host.owner)
         try:
-            while due := analysis.next_steps(self.document.space,
-                                             self.record.trials):
+            while due := analysis.next_steps(self.space, self.record.trials):
                 if time.monotonic() > deadline:
                     raise measurement.TimeUp
                 self._make(due[0], deadline)
@@ -120,7 +177,7 @@ class Tuning:
 
     def _make(self, step: model.Step, deadline: float) -> None:
         host = self.hosts[step.block % len(self.hosts)]
-        values = self.document.space.experiment.format_levels(step.levels)
+        values = self.space.experiment.format_levels(step.levels)
         began = time.monotonic()
         self._set(host, step.levels)
         for left in reversed(range(ATTEMPTS)):
@@ -137,20 +194,19 @@ class Tuning:
                     raise
         self.record = dataclasses.replace(self.record, trials=(
             *self.record.trials, made))
-        records.write_record(tune_records.path(self.data, self.record.name),
-                             self.record)
+        records.write_record(locate(self.data, self.record.name), self.record)
         host.clear()
 
     def _measure(self, host: _Host, step: model.Step, began: float,
                  deadline: float) -> model.Trial:
         """Start the guests or native copies of a trial, and measure."""
-        wanted = self.document.configurations[step.levels]
+        wanted = self.space.configurations[step.levels]
         name = f'{self.record.name}-{len(self.record.trials)}'
         shape, shares = f'tune:{name}', tuple[frozenset[int], ...]()
-        key_file = tune_records.path(self.data, host.owner, 'key')
+        key_file = locate(self.data, host.owner, 'key')
         if step.stage is model.Stage.NATIVE:
             host.clear()
-            shares = trial_measurement.split_cpus(self.document.hosts[0],
+            shares = trial_measurement.split_cpus(self.space.hosts[0],
                                                   wanted.guests)
             places = [self.connect_native(host.owner) for _ in shares]
         else:
@@ -163,14 +219,14 @@ class Tuning:
             shape = f'{shape}:{ids[0]}'
         before, begin = self._count_tlb(host), time.monotonic()
         runs = trial_measurement.measure(
-            self.document.space.experiment, self.store, places, shape,
+            self.space.experiment, self.store, places, shape,
             measurement.TimeLimit(self.show(), deadline), key_file, shares)
         rate = (self._count_tlb(host) - before) / (time.monotonic() - begin)
         return model.Trial(step, runs, rate if rate >= 0 else None,
                            sampler.read_clock(), time.monotonic() - began)
 
     def _count_tlb(self, host: _Host) -> float:
-        return (math.nan if self.document.space.experiment.native is None else
+        return (math.nan if self.space.experiment.native is None else
                 trial_measurement.count_shootdowns(
                     self.connect_native(host.owner)))
 
@@ -182,15 +238,14 @@ class Tuning:
         """
         today, settings = (
             serialization.dump([planned.settings, planned.host_values])
-            for each in (self.document.space.today, levels)
-            for planned in [self.document.configurations[each]])
-        path = pathlib.Path(tune_records.path(
-            self.data, host.owner, 'settings'))
+            for each in (self.space.today, levels)
+            for planned in [self.space.configurations[each]])
+        path = pathlib.Path(locate(self.data, host.owner, 'settings'))
         before = (serialization.json_value(path.read_bytes(), str(path))
                   if path.exists() else None)
         if (before or today) == settings:
             return
-        if not self.document.space.experiment.apply:
+        if not self.space.experiment.apply:
             raise exception.Unreachable(
                 f'{host.owner} has settings that another experiment must '
                 'restore, since this one has no key apply')
@@ -198,17 +253,17 @@ class Tuning:
         host.clear()
         records.write_record(str(path), 'changing')
         self.say(f'The settings of {host.owner} are changed')
-        self._apply(host.owner, self.document.configurations[levels])
+        self._apply(host.owner, self.space.configurations[levels])
         waiting.retry(lambda: host.check_host(host.owner),
                       exception.InvalidInput, measurement.SSH_S,
                       measurement.PAUSE_S)
         records.write_record(
             str(path), None if settings == today else settings)
 
-    def _apply(self, host: str, wanted: configurations.Configuration) -> None:
+    def _apply(self, host: str, wanted: model.Configuration) -> None:
         """Run the command ``apply``; its output goes to standard error."""
         words = [word.replace('{host}', host)
-                 for word in self.document.space.experiment.apply]
+                 for word in self.space.experiment.apply]
         with tempfile.TemporaryDirectory(prefix='hpcvirt-') as scratch:
             for name, plain in (('profile', wanted.content),
                                 ('settings', wanted.host_values)):
@@ -221,7 +276,7 @@ class Tuning:
                 subprocess.run(
                     words, cwd=self.folder or None, check=True,
                     stdin=subprocess.DEVNULL, stdout=2, timeout=60 * _PATIENCE
-                    * self.document.space.experiment.reboot_minutes)
+                    * self.space.experiment.reboot_minutes)
             except (OSError, subprocess.SubprocessError) as exc:
                 raise exception.Unreachable(
                     f'apply: the settings of {host} are not changed: {exc}',
@@ -231,12 +286,12 @@ class Tuning:
         """Restore a host, or say why that failed."""
         try:
             host.clear()
-            self._set(host, self.document.space.today)
+            self._set(host, self.space.today)
             self.cloud.release(host.owner, quarantine.TUNE)
         except exception.HpcvirtError as exc:
             self.say(f'{host.owner} could not be restored: {exc}; repeat the '
                      'command with --restore')
             return False
-        pathlib.Path(tune_records.path(self.data, host.owner, 'key')).unlink(
+        pathlib.Path(locate(self.data, host.owner, 'key')).unlink(
             missing_ok=True)
         return True

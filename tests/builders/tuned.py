@@ -4,7 +4,6 @@
 
 import math
 
-from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
 from hpcvirt.tune import report
@@ -60,11 +59,10 @@ def make_report(recommended=(1, 1, 0, 1), content=None, **more):
             recommended, 10, effect(1.9, 1.5), is_gain=True),
         'recommended': recommended, 'reason': 'fresh boots showed a gain',
         **more}
-    space = model.Space(experiments.read(DOCUMENT, 'e.yaml'), choices, 4)
-    planned = configurations.Configuration(content or {}, None, {}, None, None,
-                                           2)
+    planned = model.Configuration(content or {}, None, {}, None, None, 2)
     return report.TuneReport(
-        configurations.TuneDocument((), {recommended: planned}, space),
+        model.Space(experiments.read(DOCUMENT, 'e.yaml'), choices,
+                    {recommended: planned}, (), 4),
         model.Findings(**found), [
             model.Trial(model.Step(model.Stage.SCREEN, 0, (0, 0, 0, 0)), {},
                         ended_at=f'2026-11-{day}T10:00:00+00:00')

@@ -33,7 +33,7 @@ def space(*sizes, whole=(), matters=0.01, replicates=4, programs=('p',),
         model.Choice(chr(ord('a') + index),
                      ('today', *map(str, range(1, size))), (COST,) * size,
                      index in whole)
-        for index, size in enumerate(sizes)), replicates)
+        for index, size in enumerate(sizes)), {}, (), replicates)
 
 
 def sum_gains(gains, interactions=None):

@@ -16,8 +16,7 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
-from hpcvirt.cmd.tune import documents
-from hpcvirt.tune import configurations
+from hpcvirt.cmd.tune import experiment as experiments
 from hpcvirt.tune import model
 
 Word = judgement.VerdictResult
@@ -43,7 +42,7 @@ can be taken; 2 if a trial cannot be made, or a host could not be restored.
 """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        documents.add_experiment(parser)
+        experiments.add_experiment(parser)
         parser.add_argument('--image', required=True, metavar='NAME|UUID',
                             help='an image with the programs')
         parser.add_argument('--network', required=True, metavar='NAME',
@@ -56,8 +55,8 @@ can be taken; 2 if a trial cannot be made, or a host could not be restored.
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
-        document = documents.read(args.experiment)
-        _carry_out(args, document, document.space.experiment.name)
+        space = experiments.read(args.experiment)
+        _carry_out(args, space, space.experiment.name)
         return 0
 
 
@@ -83,16 +82,14 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them and judge."""
-        document = documents.read(args.experiment, args.profile)
-        trials = _carry_out(args, document, time.strftime(
-            f'{document.space.experiment.name}-check-%Y%m%dT%H%M%S',
-            time.gmtime()))
+        space = experiments.read(args.experiment, args.profile)
+        trials = _carry_out(args, space, time.strftime(
+            f'{space.experiment.name}-check-%Y%m%dT%H%M%S', time.gmtime()))
         if trials is None or args.restore:
             return 0
         from hpcvirt.tune import analysis
-        word, reason = judge(
-            analysis.analyse(document.space, trials).confirmation,
-            document.space.matters)
+        word, reason = judge(analysis.analyse(space, trials).confirmation,
+                             space.matters)
         print(f'{word}: {reason}')
         return int(word is not Word.PASS)
 
@@ -115,8 +112,8 @@ def judge(confirmed: model.Confirmation | None,
                   f'{confirmed.pairs} pairs of boots')
 
 
-def _carry_out(args: argparse.Namespace, document: configurations.TuneDocument,
-               name: str) -> tuple[model.Trial, ...] | None:
+def _carry_out(args: argparse.Namespace, space: model.Space, name: str,
+               ) -> tuple[model.Trial, ...] | None:
     """Print the steps, and with --apply take them.
 
     :param name: that of the record
@@ -127,11 +124,10 @@ def _carry_out(args: argparse.Namespace, document: configurations.TuneDocument,
         from hpcvirt.cloud import benchmark_instances
         from hpcvirt.cmd.bench import progress
         from hpcvirt.tune import analysis
-        from hpcvirt.tune import records
         from hpcvirt.tune import tuning
-    experiment = document.space.experiment
-    names = [host.name for host in document.hosts]
-    record = records.find(args.data, records.make(document, name, (
+    experiment = space.experiment
+    names = [host.name for host in space.hosts]
+    record = tuning.find_record(args.data, tuning.make_record(space, name, (
         f'--image {args.image} --network {args.network} --user {args.user}')))
     cloud = cloud_arguments.connect_quarantine(args)
     hosts = [benchmark_instances.BenchmarkInstances(
@@ -146,8 +142,7 @@ def _carry_out(args: argparse.Namespace, document: configurations.TuneDocument,
                   f'Continue after {len(record.trials)} trials:', *(
                       f'  {step.stage} on {names[step.block % len(names)]}: '
                       + experiment.format_levels(step.levels)
-                      for step in analysis.next_steps(document.space,
-                                                      record.trials))]
+                      for step in analysis.next_steps(space, record.trials))]
     lines.append('At the end, remove what was created, restore the settings '
                  f'of {", ".join(names)}, and release from quarantine')
     if not args.apply:
@@ -158,7 +153,7 @@ def _carry_out(args: argparse.Namespace, document: configurations.TuneDocument,
     with (command.interrupting_sigterm(),
           contextlib.closing(store_arguments.open_store(args)) as store):
         return tuning.Tuning(
-            document=document, folder=os.path.dirname(args.experiment),
+            space=space, folder=os.path.dirname(args.experiment),
             cloud=cloud, hosts=hosts, store=store, data=args.data,
             record=record,
             connect=functools.partial(targets.find_server, args),

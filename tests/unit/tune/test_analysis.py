@@ -126,8 +126,9 @@ class TestFindings(testtools.TestCase):
 
     def test_a_gain_is_rarely_claimed_where_there_is_none(self):
         space = tunes.space(2, replicates=0)
-        claimed = sum(analyse(
-            space, tunes.sum_gains([(0.0,)]), 0.01, str(seed)).confirmation.is_gain for seed in range(300))
+        claimed = sum(
+            analyse(space, tunes.sum_gains([(0.0,)]), 0.01,
+                    str(seed)).confirmation.is_gain for seed in range(300))
         self.assertLessEqual(claimed, 300 * (0.05 + 3 * 0.0126))
 
     def test_a_winner_with_stragglers_is_refused(self):
@@ -268,8 +269,8 @@ class TestDropping(testtools.TestCase):
                  if each.step.block == 2
                  and each.step.stage is model.Stage.SCREEN}
         self.assertEqual({(1, 0)}, third)
-        made = tunes.carry_out(dataclasses.replace(SPACE, replicates=10), SPEED,
-                               0.0005)
+        made = tunes.carry_out(
+            dataclasses.replace(SPACE, replicates=10), SPEED, 0.0005)
         self.assertEqual(2, len(effects.find_complete(SPACE, made)))
 
     def test_a_choice_that_depends_on_another_stays(self):

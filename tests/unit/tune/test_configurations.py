@@ -126,7 +126,7 @@ class TestConfiguration(unittest.TestCase):
 class TestSpace(unittest.TestCase):
     def make(self, choices, **more):
         return configurations.plan(read(choices, **more), (EPYC,),
-                                   {'base': 'default'}, 'e.yaml').space
+                                   {'base': 'default'}, 'e.yaml')
 
     def choose(self, choices):
         return self.make(choices).choices
@@ -189,8 +189,8 @@ def limit(hours, reboots=0, **more):
 
 
 def make(choices, hours=8, reboots=0, replicates=0, hosts=1, **more):
-    return configurations.TuneDocument((EPYC,) * hosts, {}, model.Space(
-        limit(hours, reboots, **more), choices, replicates))
+    return model.Space(limit(hours, reboots, **more), choices, {},
+                       (EPYC,) * hosts, replicates)
 
 
 def count(*args, **more):
@@ -238,17 +238,17 @@ class TestLimits(unittest.TestCase):
             found = self.plan(CHOICES, hours)
             self.assertLessEqual(configurations.count(found)['hours'], hours)
             self.assertGreater(count(
-                CHOICES, hours, replicates=found.space.replicates + 1,
+                CHOICES, hours, replicates=found.replicates + 1,
             )['hours'], hours)
 
     def test_reboots_limit_the_replicates(self):
         free, tight = (self.plan(REBOOTED, 1000, reboots)
                        for reboots in (10_000, 100))
-        self.assertLess(tight.space.replicates, free.space.replicates)
+        self.assertLess(tight.replicates, free.replicates)
         self.assertGreaterEqual(100, configurations.count(tight)['reboots'])
 
     def test_an_accepted_experiment_shows_what_matters(self):
-        space = self.plan(CHOICES, 30).space
+        space = self.plan(CHOICES, 30)
         self.assertGreaterEqual(space.matters,
                                 max(effects.smallest_effects(space)))
 

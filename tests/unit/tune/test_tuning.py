@@ -22,7 +22,6 @@ from hpcvirt.model import quarantine
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
-from hpcvirt.tune import records
 from hpcvirt.tune import tuning
 from tests.builders import hosts
 
@@ -211,10 +210,10 @@ class TuningTest(testtools.TestCase):
         script.chmod(0o755)
         self.world, self.lines = World(folder), []
         self.data = str(pathlib.Path(folder, 'data'))
-        self.document = configurations.plan(
+        self.space = configurations.plan(
             experiments.read(DOCUMENT, 'demo.yaml'),
             (hosts.build(cores=4),) * 2, {'base': 'default'}, 'demo.yaml')
-        self.found = records.TuneRecord('demo', 'd')
+        self.found = tuning.TuneRecord('demo', 'd')
         self.process()
 
     def process(self, killed_at=None):
@@ -230,7 +229,7 @@ class TuningTest(testtools.TestCase):
                            lambda _, trials: STEPS[len(trials):])):
             self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
         self.tuning = tuning.Tuning(
-            document=self.document, folder=str(self.world.folder),
+            space=self.space, folder=str(self.world.folder),
             cloud=self.world, hosts=self.clients, store=None,
             data=self.data, record=self.found,
             connect=lambda server_id, *_: server_id,
@@ -243,8 +242,8 @@ class TuningTest(testtools.TestCase):
         return trials
 
     def recorded(self):
-        return records.find(
-            self.data, records.TuneRecord('demo', 'd')).trials
+        return tuning.find_record(
+            self.data, tuning.TuneRecord('demo', 'd')).trials
 
     def figures(self, trials):
         return [(made.step, made.runs) for made in trials]
@@ -255,7 +254,7 @@ class TuningTest(testtools.TestCase):
 
     def test_damaged_settings_of_a_host_leave_it_in_quarantine(self):
         self.run_()
-        path = pathlib.Path(records.path(self.data, 'n1', 'settings'))
+        path = pathlib.Path(tuning.locate(self.data, 'n1', 'settings'))
         path.write_text('{')
         self.assertRaisesRegex(exception.Unreachable, 'not restored: n1$',
                                self.tuning.run, only_restore=True)
@@ -329,7 +328,7 @@ class TuningTest(testtools.TestCase):
         # A host with unknown settings must not take work.
         self.assertEqual([quarantine.TUNE], self.world.left())
         self.assertEqual('changing', json.loads(pathlib.Path(
-            records.path(self.data, 'n1', 'settings')).read_text()))
+            tuning.locate(self.data, 'n1', 'settings')).read_text()))
         self.assertIn('n1 could not be restored', self.lines[-1])
         self.process()
         error = self.assertRaises(exception.Unreachable, self.tuning.run,
@@ -337,11 +336,9 @@ class TuningTest(testtools.TestCase):
         self.assertEqual('not restored: n1', str(error))
         broken.unlink()
         # Another experiment cannot restore it without a command.
-        space = self.document.space
-        self.tuning.document = dataclasses.replace(
-            self.document, space=dataclasses.replace(
-                space, experiment=dataclasses.replace(
-                    space.experiment, apply=())))
+        self.tuning.space = dataclasses.replace(
+            self.space, experiment=dataclasses.replace(
+                self.space.experiment, apply=()))
         self.assertRaises(exception.Unreachable, self.tuning.run,
                           only_restore=True)
         self.assertIn('n1 has settings that another experiment must restore',
@@ -387,16 +384,17 @@ class TuneRecordTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.data = self.useFixture(fixtures.TempDir()).path
-        self.found = records.TuneRecord(
+        self.found = tuning.TuneRecord(
             'demo', 'd', '--user root', (model.Trial(
                 STEPS[1], {'npb-ep': (model.TrialRun(1.5, 2.0),
                                       model.TrialRun(None))},
                 0.5, 'now', 60.0),))
-        self.path = pathlib.Path(records.path(self.data, 'demo'))
+        self.path = pathlib.Path(tuning.locate(self.data, 'demo'))
         self.path.parent.mkdir()
 
     def find(self, *wanted):
-        return records.find(self.data, records.TuneRecord('demo', *wanted))
+        return tuning.find_record(
+            self.data, tuning.TuneRecord('demo', *wanted))
 
     def test_what_is_written_is_read(self):
         self.assertEqual((), self.find('d').trials)
