@@ -53,14 +53,13 @@ class Screening(NamedTuple):
     """What the complete replicates tell.
 
     :ivar fit: None with fewer than two replicates
-    :ivar design: that of the next replicate, in which choices that are decided
-        beyond doubt are fixed
+    :ivar fixed: choice that is decided beyond doubt -> its level
     :ivar winner: the best configuration; None before the end
     """
 
     fit: effects.Fit | None
     guard: guards.Guard
-    design: designs.Design
+    fixed: dict[int, int]
     winner: model.Levels | None
 
 
@@ -78,10 +77,13 @@ def next_steps(space: model.Space,
     made = sum((each.step.stage is model.Stage.SCREEN)
                == (found.winner is None) for each in trials)
     if found.winner is None:
-        block, done = divmod(made, len(found.design.levels))
+        design = designs.make(space)
+        block, done = divmod(made, len(design.levels))
         lot = f'{space.experiment.name} block {block}'
-        sides = [(model.Stage.SCREEN, levels) for number, plot in enumerate(
-            _shuffle(lot, found.design.plots))
+        sides = [(model.Stage.SCREEN, tuple(
+            found.fixed.get(choice, level)
+            for choice, level in enumerate(levels)))
+            for number, plot in enumerate(_shuffle(lot, design.plots))
             for levels in _shuffle(f'{lot} plot {number}', plot)]
     else:
         sides = [*dict.fromkeys((model.Stage.CONFIRM, levels)
@@ -250,7 +252,7 @@ def screen(space: model.Space, trials: Sequence[model.Trial]) -> Screening:
         fixed = _find_fixed(fit, allowed, terms)
         if is_end or len(fixed) == len(allowed):
             winner = _find_winner(space, allowed, terms)
-    return Screening(fit, guard, designs.make(space).fix(fixed), winner)
+    return Screening(fit, guard, fixed, winner)
 
 
 def _rank(costs: Sequence[model.HostCost]) -> list[int]:
@@ -284,10 +286,11 @@ def _find_fixed(fit: effects.Fit, allowed: Sequence[list[int]],
     The simplest of several levels is, if they are the same and all others are
     worse. A choice whose effect depends on another one is not decided.
     """
-    last = fit.replicates[-1].design
-    fixed = dict(enumerate(last.levels[0]))
-    for choice in last.columns:
-        del fixed[choice]
+    last = fit.replicates[-1]
+    fixed = {choice: level for choice, level
+             in enumerate(last.trials[0].step.levels)
+             if choice not in last.varied}
+    for choice in last.varied:
         if any(choice in pair for pair in terms if len(pair) == 2):
             continue
         levels = allowed[choice]

@@ -8,6 +8,7 @@ the flavors. The guests have the largest flavor of which exactly the wanted
 number of instances fits on a host.
 """
 
+import bisect
 import dataclasses
 import functools
 import itertools
@@ -157,12 +158,14 @@ def plan_replicates(space: model.Space, where: str) -> model.Space:
         1 + int((limit - one[key] + 1e-9) // (two[key] - one[key]))
         for key, limit in vars(experiment.limits).items()
         if two[key] > one[key]))
-    wanted = effects.find_replicates(space)
-    if wanted is not None and wanted <= most:
+    wanted = bisect.bisect_left(
+        range(effects.MAX_REPLICATES + 1), True, key=lambda number: max(
+            effects.smallest_effects(repeat(number))) <= space.matters)
+    if wanted <= most:
         return repeat(most)
     fault = ('are too tight for differences of '
              f'{experiment.matters_percent:g} %; ')
-    if wanted is None:
+    if wanted > effects.MAX_REPLICATES:
         fault += (f'even {effects.MAX_REPLICATES} replicates are too few, so '
                   'let matters_percent be larger')
     else:

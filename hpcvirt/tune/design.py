@@ -34,7 +34,7 @@ _Pair = tuple[int, int]
 class Design:
     """The configurations of one replicate.
 
-    :ivar columns: choice that is varied -> its one or three columns
+    :ivar columns: choice -> its one or three columns
     :ivar plot_bits: logarithm to base 2 of the number of whole plots
     :ivar levels: the configuration of each run
     """
@@ -64,24 +64,12 @@ class Design:
     def aliases(self, pair: _Pair) -> tuple[_Pair, ...]:
         """Return the pairs of choices whose interaction looks like this one.
 
-        :param pair: the indices of two choices that are varied, ascending
+        :param pair: the indices of two choices, ascending
         """
         own = _add(self.columns, *pair)
         return tuple(
             other for other in itertools.combinations(sorted(self.columns), 2)
             if other != pair and own & _add(self.columns, *other))
-
-    def fix(self, fixed: Mapping[int, int]) -> 'Design':
-        """Return the same design with choices that are not varied any more.
-
-        :param fixed: choice -> its level
-        """
-        return dataclasses.replace(
-            self, columns={choice: columns for choice, columns
-                           in self.columns.items() if choice not in fixed},
-            levels=tuple(tuple(fixed.get(choice, level) for choice, level
-                               in enumerate(levels))
-                         for levels in self.levels))
 
 
 def make(space: model.Space) -> Design:

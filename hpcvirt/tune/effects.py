@@ -8,7 +8,6 @@ trials of the same configuration differ between replicates. Whole plots have an
 error of their own, because reboots differ too.
 """
 
-import bisect
 import collections
 import dataclasses
 import itertools
@@ -50,29 +49,33 @@ _Pair = tuple[int, int]
 
 
 class Replicate(NamedTuple):
-    """A complete replicate, with a trial for each run of its design."""
+    """A complete replicate.
 
-    design: designs.Design
+    :ivar varied: the choices that were not decided before
+    :ivar trials: one for each run of the design
+    """
+
+    varied: frozenset[int]
     trials: tuple[model.Trial, ...]
 
 
 def find_complete(space: model.Space, trials: Sequence[model.Trial],
                   ) -> tuple[Replicate, ...]:
     """Find the complete replicates among trials."""
-    whole = designs.make(space)
-    size = len(whole.levels)
+    design = designs.make(space)
+    size = len(design.levels)
     screened = [each for each in trials
                 if each.step.stage is model.Stage.SCREEN]
     found = []
     for end in range(size, len(screened) + 1, size):
         made = sorted(screened[end - size:end],
                       key=lambda each: each.step.levels)
-        design = whole.fix({
-            choice: levels[0] for choice, levels in enumerate(zip(
-                *(each.step.levels for each in made), strict=True))
-            if len(set(levels)) == 1})
-        order = sorted(range(size), key=design.levels.__getitem__)
-        found.append(Replicate(design, tuple(
+        varied = frozenset(
+            choice for choice in range(len(space.choices))
+            if len({each.step.levels[choice] for each in made}) > 1)
+        order = sorted(range(size), key=lambda run: [
+            design.levels[run][choice] for choice in sorted(varied)])
+        found.append(Replicate(varied, tuple(
             made[order.index(run)] for run in range(size))))
     return tuple(found)
 
@@ -180,7 +183,7 @@ class Fit:
 
         :param others: the values with which they are compared
         """
-        design, means = self.replicates[0].design, self.find_means(*choices)
+        design, means = designs.make(self.space), self.find_means(*choices)
         cells = [*itertools.product(*zip(values, others, strict=False))]
         runs = design.split(*choices)
         variance, freedom = self.noise[design.is_of_plots(*choices)]
@@ -192,10 +195,10 @@ class Fit:
 
     def find_means(self, *choices: int) -> dict[_Cell, float]:
         """Return the mean of all trials with the same values of choices."""
-        rows = zip(*self._find_varied(choices), strict=True)
-        usual = [statistics.fmean(column) for column in rows]
+        usual = [statistics.fmean(column) for column in zip(
+            *self._find_varied(choices), strict=True)]
         return {cell: statistics.fmean([usual[run] for run in runs])
-                for cell, runs in self.replicates[0].design.split(
+                for cell, runs in designs.make(self.space).split(
                     *choices).items()}
 
     def find_counting(self) -> dict[_Pair, dict[_Pair, stats.Normal]]:
@@ -218,7 +221,7 @@ class Fit:
         """Return the values of the replicates that vary choices."""
         return [values for each, values in zip(
             self.replicates, self.values, strict=True)
-            if each.design.columns.keys() >= {*choices}]
+            if each.varied.issuperset(choices)]
 
 
 def fit(space: model.Space, found: tuple[Replicate, ...]) -> Fit | None:
@@ -227,19 +230,19 @@ def fit(space: model.Space, found: tuple[Replicate, ...]) -> Fit | None:
     :returns: None with fewer than two replicates, or without any value
     """
     values = _find_values(space, found)
-    return (Fit(space, found, values, _find_noise(found, values))
+    return (Fit(space, found, values, _find_noise(space, found, values))
             if values and len(found) >= MIN_REPLICATES else None)
 
 
-def _find_noise(found: Sequence[Replicate],
+def _find_noise(space: model.Space, found: Sequence[Replicate],
                 values: Sequence[Sequence[float]],
                 ) -> dict[bool, tuple[float, int]]:
     """Find how much whole plots and trials differ between replicates."""
-    count, plots = len(values[0]), len(found[0].design.plots)
+    count, plots = len(values[0]), len(designs.make(space).plots)
     squares, freedom = {False: 0.0, True: 0.0}, {False: 0, True: 0}
     for _, alike in itertools.groupby(
             zip(found, values, strict=True),
-            lambda replicate: replicate[0].design.levels):
+            lambda replicate: replicate[0].varied):
         rows = [row for _, row in alike]
         usual = [statistics.fmean(each) for each in zip(*rows, strict=True)]
         for row in rows:
@@ -272,23 +275,11 @@ def smallest_effects(space: model.Space) -> tuple[float, ...]:
     size, plots = len(design.levels), len(design.plots)
     noise = math.log1p(space.experiment.noise_percent / 100)
     reboots = REBOOTS ** 2 * size / plots
-    found = Fit(space, (Replicate(design, ()),) * count,
-                [[0.0] * size] * count, {
+    whole = Replicate(frozenset(range(len(space.choices))), ())
+    found = Fit(space, (whole,) * count, [[0.0] * size] * count, {
         True: (noise ** 2 * (1 + reboots), (count - 1) * (plots - 1)),
         False: (noise ** 2, (count - 1) * (size - plots))})
     units = [found.find_effect((index,), (len(choice.values) - 1,))
              for index, choice in enumerate(space.choices)]
     return tuple(sum(unit.ends(level)[1] for level in (
         LEVEL, interim_analyses.POWER)) for unit in units)
-
-
-def find_replicates(space: model.Space) -> int | None:
-    """Return the smallest number of replicates that shows what matters.
-
-    :returns: None if 1000 are too few
-    """
-    number = bisect.bisect_left(
-        range(MAX_REPLICATES + 1), True, key=lambda replicates: max(
-            smallest_effects(dataclasses.replace(
-                space, replicates=replicates))) <= space.matters)
-    return number if number <= MAX_REPLICATES else None

@@ -206,8 +206,7 @@ def profile(shown: TuneReport) -> str:
     """
     experiment, levels = shown.space.experiment, shown.findings.recommended
     comments = [*shown.summary()]
-    for choice, level in zip(shown.space.choices, levels,
-                             strict=True):
+    for choice, level in zip(shown.space.choices, levels, strict=True):
         value = choice.values[level]
         change = experiment.choices[choice.name].get(
             value, experiments.ValueChange())

@@ -64,6 +64,7 @@ class TuneRecord:
     digest: str
     options: str = ''
     trials: tuple[model.Trial, ...] = ()
+    reboots: int = 0
     schema_version: int = 1
 
 
@@ -158,8 +159,8 @@ class Tuning:
             return self.record.trials
 
     def _make_trials(self) -> None:
-        hours = self.space.experiment.limits.hours
-        deadline = time.monotonic() + 3600 * hours - sum(
+        limits = self.space.experiment.limits
+        deadline = time.monotonic() + 3600 * limits.hours - sum(
             made.seconds for made in self.record.trials)
         for host in self.hosts:
             self.cloud.hold(host.owner, quarantine.Hold(
@@ -169,11 +170,13 @@ class Tuning:
             host.check_host(host.owner)
         try:
             while due := analysis.next_steps(self.space, self.record.trials):
-                if time.monotonic() > deadline:
+                if (time.monotonic() > deadline
+                        or self.record.reboots > limits.reboots):
                     raise measurement.TimeUp
                 self._make(due[0], deadline)
         except measurement.TimeUp:
-            self.say(f'The limit of {hours:g} hours was reached.')
+            self.say(f'The limit of {limits.hours:g} hours or {limits.reboots} '
+                     'reboots was reached.')
 
     def _make(self, step: model.Step, deadline: float) -> None:
         host = self.hosts[step.block % len(self.hosts)]
@@ -259,6 +262,8 @@ class Tuning:
                       measurement.PAUSE_S)
         records.write_record(
             str(path), None if settings == today else settings)
+        self.record = dataclasses.replace(
+            self.record, reboots=self.record.reboots + 1)
 
     def _apply(self, host: str, wanted: model.Configuration) -> None:
         """Run the command ``apply``; its output goes to standard error."""

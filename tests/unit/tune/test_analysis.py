@@ -235,10 +235,8 @@ class TestNextSteps(testtools.TestCase):
 class TestDropping(testtools.TestCase):
     def find_fixed(self, speed, noise, count=2, space=SPACE, seed=''):
         space = dataclasses.replace(space, replicates=count)
-        found = analysis.screen(space, tunes.carry_out(
-            space, speed, noise, seed)).design
-        return {choice: level for choice, level in enumerate(found.levels[0])
-                if choice not in found.columns}
+        return analysis.screen(space, tunes.carry_out(
+            space, speed, noise, seed)).fixed
 
     def test_a_large_effect_is_fixed_at_the_better_value(self):
         fixed = self.find_fixed(SPEED, 0.005)

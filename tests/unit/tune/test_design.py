@@ -123,15 +123,6 @@ class TestSizes(testtools.TestCase):
         self.assertEqual(4, len(design.make(
             tunes.space(4, 2, 2, whole={0})).plots))
 
-    def test_a_fixed_choice_keeps_its_level_and_frees_no_trials(self):
-        space = tunes.space(*[2] * 5)
-        found = design.make(space).fix({1: 1, 4: 0})
-        self.assertEqual({(1, 0)}, {(levels[1], levels[4])
-                                    for levels in found.levels})
-        counts = collections.Counter(found.levels)
-        self.assertEqual({2}, set(counts.values()))
-        self.assertEqual(8, len(counts))
-
     def test_the_third_value_shares_its_runs_with_todays(self):
         found = design.make(tunes.space(3, 2))
         counts = collections.Counter(levels[0] for levels in found.levels)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import itertools
 import math
 import random
 
@@ -110,14 +111,10 @@ class TestSmallestEffects(testtools.TestCase):
         self.assertGreater(shown[0], 215)
 
     def test_more_replicates_show_smaller_effects(self):
-        space = tunes.space(*[2] * 6, replicates=1)
-        self.assertEqual((math.inf,) * 6,
-                         effects.smallest_effects(space))
-        needed = effects.find_replicates(space)
-        for replicate_count, is_enough in ((needed - 1, False),
-                                           (needed, True)):
-            self.assertEqual(is_enough, max(effects.smallest_effects(
-                dataclasses.replace(space, replicates=replicate_count)))
-                <= space.matters)
-        self.assertIsNone(effects.find_replicates(
-            tunes.space(*[2] * 6, noise_percent=50)))
+        shown = [effects.smallest_effects(tunes.space(
+            *[2] * 6, replicates=number)) for number in (1, 2, 8, 32)]
+        self.assertEqual((math.inf,) * 6, shown[0])
+        for fewer, more in itertools.pairwise(map(max, shown)):
+            self.assertLess(more, fewer)
+        # Four times as many show about half the effect.
+        self.assertAlmostEqual(0.5, max(shown[3]) / max(shown[2]), 1)

@@ -372,7 +372,17 @@ class TuningTest(testtools.TestCase):
             seconds=3600.0),))
         self.process()
         self.assertEqual(1, len(self.run_()))
-        self.assertEqual(['The limit of 1 hours was reached.'], self.lines)
+        self.assertEqual([
+            'The limit of 1 hours or 20 reboots was reached.'], self.lines)
+
+    def test_the_reboots_are_limited(self):
+        space = self.space
+        self.tuning.space = dataclasses.replace(
+            space, experiment=dataclasses.replace(
+                space.experiment, limits=dataclasses.replace(
+                    space.experiment.limits, reboots=2)))
+        self.assertEqual(5, len(self.run_()))
+        self.assertIn('or 2 reboots was reached', self.lines[-2])
 
     def test_a_second_process_is_refused(self):
         self.bench.disturb = lambda: self.assertRaises(
