@@ -88,7 +88,7 @@ def next_steps(space: model.Space,
     else:
         sides = [*dict.fromkeys((model.Stage.CONFIRM, levels)
                                 for levels in (space.today, found.winner))]
-        if space.has_native:
+        if space.replicates and space.experiment.native is not None:
             sides.append((model.Stage.NATIVE, space.today))
         block, done = divmod(made, len(sides))
         if len(sides) < 2 or block >= space.experiment.confirm_boots:

@@ -131,7 +131,7 @@ def count(space: model.Space) -> dict[str, float]:
     experiment, design = space.experiment, designs.make(space)
     pairs = experiment.confirm_boots
     boots = space.replicates * len(design.levels) + 2 * pairs
-    trials = boots + space.has_native * pairs
+    trials = boots + (experiment.native is not None) * pairs
     reboots = any(choice.has_reboot for choice in space.choices) * (
         space.replicates * len(design.plots) + 2 * pairs + len(space.hosts))
     minutes = (

@@ -85,15 +85,15 @@ def measure(space: model.Space, found: model.Trial) -> float | None:
 
     :returns: None if all runs of a program failed
     """
-    total = 0.0
+    total, programs = 0.0, space.experiment.programs
     is_time = space.experiment.objective is experiments.Objective.TIME
-    for program, weight in space.weights.items():
-        known = [value for run in found.runs.get(program, ()) if (
+    for name, program in programs.items():
+        known = [value for run in found.runs.get(name, ()) if (
             value := find_time(run) if is_time else run.speed) is not None]
         if not known:
             return None
-        total += weight * statistics.median(known)
-    return total
+        total += program.weight * statistics.median(known)
+    return total / sum(program.weight for program in programs.values())
 
 
 def find_time(run: model.TrialRun) -> float | None:

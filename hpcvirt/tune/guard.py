@@ -39,7 +39,7 @@ class Guard:
         #: Each trial with its number of runs and of stragglers.
         self._counted = [(each, [0, 0]) for each in trials
                          if each.step.stage is not model.Stage.NATIVE]
-        for program in space.weights:
+        for program in space.experiment.programs:
             runs = [(row, effects.find_time(run)) for row in self._counted
                     for run in row[0].runs.get(program, ())]
             typical, most = effects.fit_typical(

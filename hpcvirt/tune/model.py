@@ -86,22 +86,9 @@ class Space:
         return (0,) * len(self.choices)
 
     @property
-    def weights(self) -> dict[str, float]:
-        """Program -> its part of the whole; they add up to 1."""
-        programs = self.experiment.programs
-        total = sum(program.weight for program in programs.values())
-        return {name: program.weight / total
-                for name, program in programs.items()}
-
-    @property
     def matters(self) -> float:
         """The smallest difference that matters, as a logarithm."""
         return math.log1p(self.experiment.matters_percent / 100)
-
-    @property
-    def has_native(self) -> bool:
-        """Whether the pairs of the confirmation have a native trial."""
-        return self.replicates > 0 and self.experiment.native is not None
 
 
 class Stage(enum.StrEnum):

@@ -185,9 +185,8 @@ def page(shown: TuneReport, minute: str) -> str:
         for end in (effect.low, effect.high)]))
 
     def draw(effect: model.Effect) -> str:
-        return charts.interval(judgement.Interval(*map(
-            math.exp, (effect.gain, effect.low, effect.high))), span, None,
-            None)
+        return charts.interval(judgement.Interval(*map(math.exp, effect)),
+                               span, None, None)
     html: str = templates.environment('hpcvirt.tune').get_template(
         'tune.html.j2').render(
             title=TITLE, marks=['PASS', 'FAIL', 'INCONCLUSIVE'],

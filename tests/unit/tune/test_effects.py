@@ -90,6 +90,16 @@ class TestFit(testtools.TestCase):
         self.assertAlmostEqual(math.log(2),
                                fit(space, trials).find_effect((0,), (1,)).loss)
 
+    def test_programs_count_by_their_weights(self):
+        space = dataclasses.replace(
+            tunes.space(2), experiment=tunes.make_experiment(programs={
+                name: experiment.TunedProgram(
+                    benchmark=name, minutes=1, weight=weight)
+                for name, weight in (('p', 3.0), ('q', 1.0))}))
+        made = model.Trial(model.Step(model.Stage.SCREEN, 0, (0,)), {
+            'p': (model.TrialRun(1.0),), 'q': (model.TrialRun(5.0),)})
+        self.assertEqual(2.0, effects.measure(space, made))
+
 
 class TestSmallestEffects(testtools.TestCase):
     def test_they_are_shown_in_four_of_five_cases(self):

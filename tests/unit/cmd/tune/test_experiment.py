@@ -107,9 +107,9 @@ class TestPlan(unittest.TestCase):
         self.refused('class: n1 and odd are not alike')
 
     def test_native_trials_are_planned(self):
-        found = [experiment.read(str(self.write(**more))) for more in (
-            {}, {'native': 'ssh://{host}'})]
-        self.assertEqual([False, True], [each.has_native for each in found])
+        for more, trials in (({}, 0), ({'native': 'ssh://{host}'}, 10)):
+            plan = json.loads(self.run_('-f', 'json', **more).out)
+            self.assertEqual(3 * (plan['boots'] + trials), plan['runs'])
 
     def test_a_given_profile_is_only_confirmed(self):
         path = self.folder / 'own.yaml'
