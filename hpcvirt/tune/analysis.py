@@ -116,16 +116,14 @@ def analyse(space: model.Space,
     today = (model.Stage.CONFIRM, space.today)
     confirmation = None
     if winner is not None and winner != space.today:
-        pairs, effect, is_gain = _compare(space, trials, today,
-                                          (model.Stage.CONFIRM, winner))
+        found = _compare(space, trials, today, (model.Stage.CONFIRM, winner))
         refused = guards.Guard(space, trials).refuse_winner(winner)
-        confirmation = model.Confirmation(
-            winner, pairs, effect, is_gain and refused is None, refused)
-    _, native, _ = _compare(space, trials, (model.Stage.NATIVE, space.today),
-                            today)
+        confirmation = found._replace(
+            is_gain=found.is_gain and refused is None, guard=refused)
+    native = _compare(space, trials, (model.Stage.NATIVE, space.today), today)
     return model.Findings(
         _list_values(screening, fit) if fit else (),
-        _list_interactions(fit) if fit else (), native, confirmation,
+        _list_interactions(fit) if fit else (), native.effect, confirmation,
         *_recommend(space, winner, confirmation))
 
 
@@ -133,6 +131,7 @@ def _recommend(space: model.Space, winner: model.Levels | None,
                confirmation: model.Confirmation | None,
                ) -> tuple[model.Levels, str]:
     """Return the recommended levels and the reason."""
+    boots = space.experiment.confirm_boots
     if winner is None:
         reason = 'until the screening has ended'
     elif confirmation is None:
@@ -141,11 +140,9 @@ def _recommend(space: model.Space, winner: model.Levels | None,
                   f'predicted to be better by more than {near:.1f} %')
     elif confirmation.guard is not None:
         reason = f'because of the other configuration {confirmation.guard}'
-    elif confirmation.effect is None or (
-            confirmation.pairs < space.experiment.confirm_boots):
-        reason = (f'until the confirmation has ended, with '
-                  f'{confirmation.pairs} of {space.experiment.confirm_boots} '
-                  'pairs of boots')
+    elif confirmation.pairs < boots or confirmation.effect is None:
+        reason = ('until the confirmation has ended, with '
+                  f'{confirmation.pairs} of {boots} pairs of boots')
     elif confirmation.is_gain:
         return winner, 'the confirmation showed a gain'
     elif confirmation.effect.high > space.matters:
@@ -157,13 +154,8 @@ def _recommend(space: model.Space, winner: model.Levels | None,
 
 
 def _compare(space: model.Space, trials: Sequence[model.Trial],
-             first: _Side, second: _Side,
-             ) -> tuple[int, model.Effect | None, bool]:
-    """Compare two sides, each in trials of the same blocks.
-
-    :returns: number of pairs, the effect of the second side, which is None
-        with too few pairs, and whether it is a gain beyond doubt
-    """
+             first: _Side, second: _Side) -> model.Confirmation:
+    """Compare two sides, each in trials of the same blocks."""
     sides = [{
         each.step.block: effects.measure(space, each) for each in trials
         if (each.step.stage, each.step.levels) == side}
@@ -173,14 +165,15 @@ def _compare(space: model.Space, trials: Sequence[model.Trial],
               if (value := side[block]) is not None] for block in blocks]
     pairs = [pair for pair in pairs if len(pair) == len(sides)]
     if len(pairs) < sample_pairs.MIN_PAIRS:
-        return len(blocks), None, False
+        return model.Confirmation(second[1], len(blocks), None)
     native, guest = zip(*pairs, strict=True)
     found = unit_losses.estimate(
         sample_pairs.MetricValues(native, guest, tuple(range(len(pairs)))),
         outcome.Direction.DOWN, (), losses.Caution(limit=0.0))
     low, high = found.ends(effects.LEVEL)
-    return (len(blocks), model.Effect(-found.loss, -high, -low),
-            not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
+    return model.Confirmation(
+        second[1], len(blocks), model.Effect(-found.loss, -high, -low),
+        not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
 
 
 def _list_values(screening: Screening,
