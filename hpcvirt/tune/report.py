@@ -200,8 +200,8 @@ def profile(shown: TuneReport) -> str:
     """Write the recommended profile as YAML for ``flavor plan --profile``.
 
     Each choice has a comment, with its effect and interval, the number of
-    trials, the dates and the class of hosts, and with what is no key of a
-    profile.
+    trials, the dates and the class of hosts. What a profile cannot have is a
+    comment only.
     """
     experiment, levels = shown.space.experiment, shown.findings.recommended
     comments = [*shown.summary()]

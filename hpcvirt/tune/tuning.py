@@ -175,8 +175,8 @@ class Tuning:
                     raise measurement.TimeUp
                 self._make(due[0], deadline)
         except measurement.TimeUp:
-            self.say(f'The limit of {limits.hours:g} hours or {limits.reboots} '
-                     'reboots was reached.')
+            self.say(f'The limit of {limits.hours:g} hours or '
+                     f'{limits.reboots} reboots was reached.')
 
     def _make(self, step: model.Step, deadline: float) -> None:
         host = self.hosts[step.block % len(self.hosts)]

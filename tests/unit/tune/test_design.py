@@ -33,7 +33,7 @@ def raw_levels(found, choice):
     columns = found.columns[choice]
     return [sum(((column & run).bit_count() % 2) << place
                 for place, column in enumerate(columns[:2]))
-            for run in range(found.count)]
+            for run in range(len(found.levels))]
 
 
 def are_alike(first, second):
@@ -109,7 +109,7 @@ class TestSizes(testtools.TestCase):
         for choices, runs in ((1, 4), (2, 4), (3, 8), (4, 8), (5, 16), (8, 16),
                               (9, 32), (10, 32)):
             found = design.make(tunes.space(*[2] * choices))
-            self.assertEqual(runs, found.count)
+            self.assertEqual(runs, len(found.levels))
 
     def test_five_choices_in_16_runs_confound_no_interactions(self):
         found = design.make(tunes.space(*[2] * 5))
