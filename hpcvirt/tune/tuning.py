@@ -137,7 +137,7 @@ class Tuning:
         """Make all trials that are missing, and restore the hosts.
 
         :param only_restore: make no trials
-        :returns: the trials at the end, or at the time limit
+        :returns: the trials at the end, or at a limit
         :raises HpcvirtError: if a trial cannot be made or a host could not be
             restored; the record is kept
         """

@@ -37,7 +37,7 @@ class RunExperiment(command.Command):
     """
 
     epilog = """\
-Exit status: 0 at the end or the time limit, or without --apply if the steps
+Exit status: 0 at the end or at a limit, or without --apply if the steps
 can be taken; 2 if a trial cannot be made, or a host could not be restored.
 """
 
