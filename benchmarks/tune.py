@@ -33,12 +33,11 @@ from hpcvirt import text_table
 from hpcvirt.tune import analysis
 from hpcvirt.tune import design
 from hpcvirt.tune import effects
-from hpcvirt.tune import findings
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import steps
-from hpcvirt.tune import trial
+from hpcvirt.tune import experiment as experiments
+from hpcvirt.tune import model
 
-MATTERS = math.log(1.01)
+MATTERS_PERCENT = 1.0
+MATTERS = math.log1p(MATTERS_PERCENT / 100)
 #: Effects of values, in percent.
 EFFECTS = (0.0, 0.5, 1.0, 3.0, 10.0)
 INTERACTION = 3.0
@@ -133,9 +132,9 @@ class World:
     pair: tuple[int, int]
     interaction: float
     noise: Noise
-    space: spaces.Space
+    space: model.Space
 
-    def speed(self, levels: trial.Levels) -> float:
+    def speed(self, levels: model.Levels) -> float:
         """Return the true logarithm of the throughput."""
         both = all(levels[choice] == len(self.gains[choice]) - 1
                    for choice in self.pair)
@@ -147,6 +146,20 @@ class World:
         """The largest speed."""
         return max(map(self.speed, itertools.product(
             *(range(len(gains)) for gains in self.gains))))
+
+
+def make_space(choices: Sequence[model.Choice], noise: Noise,
+               programs: Sequence[str] = ('program',),
+               **fields: object) -> model.Space:
+    """Make the space of an experiment with programs of equal weight."""
+    return model.Space(experiments.Experiment(**{
+        'schema_version': 1, 'name': '', 'fleet': '', 'host_class': '',
+        'programs': {name: experiments.TunedProgram(benchmark=name, minutes=1)
+                     for name in programs},
+        'choices': {}, 'limits': experiments.Limits(hours=1),
+        'matters_percent': MATTERS_PERCENT,
+        'noise_percent': 100 * math.expm1(noise.deviation), **fields}),
+        tuple(choices), {}, ())
 
 
 def make_world(dice: random.Random, noise: Noise,
@@ -166,13 +179,12 @@ def make_world(dice: random.Random, noise: Noise,
     pair = tuple(sorted(dice.sample(range(choices), 2)))
     interaction = 0.0 if is_worse else dice.choice((-1, 0, 1)) * math.log1p(
         INTERACTION / 100)
-    cost = spaces.HostCost(1, 32, 1024)
-    return World(gains, (pair[0], pair[1]), interaction, noise, spaces.Space(
-        tuple(spaces.Choice(
+    cost = model.HostCost(1, 32, 1024)
+    return World(gains, (pair[0], pair[1]), interaction, noise, make_space(
+        [model.Choice(
             str(number), tuple(map(str, range(len(each)))),
             (cost,) * len(each), noise.has_reboot and not number)
-            for number, each in enumerate(gains)),
-        {'program': 1.0}, MATTERS))
+            for number, each in enumerate(gains)], noise))
 
 
 class Machine:
@@ -184,7 +196,7 @@ class Machine:
         self._plot: tuple[int, ...] | None = None
         self._of_plot = 0.0
 
-    def measure(self, step: trial.Step) -> trial.Trial:
+    def measure(self, step: model.Step) -> model.Trial:
         """Make a trial."""
         plot = tuple(level for level, choice in zip(
             step.levels, self._world.space.choices, strict=True)
@@ -195,47 +207,53 @@ class Machine:
                 0, REBOOTS * self._world.noise.deviation) if plot else 0.0)
         level = (self._world.speed(step.levels) + next(self._boots)
                  + self._of_plot)
-        return trial.Trial(step, {'program': tuple(
+        return model.Trial(step, {'program': tuple(
             self._run(level) for _ in range(SAMPLES))})
 
-    def _run(self, level: float) -> trial.TrialRun:
+    def _run(self, level: float) -> model.TrialRun:
         speed = level + self._dice.gauss(0, RUN_SD)
         if self._dice.random() < self._world.noise.stragglers:
             speed -= math.log(3)
-        return trial.TrialRun(speed, math.exp(-speed))
+        return model.TrialRun(speed, math.exp(-speed))
 
 
-def plan(world: World, hours: int) -> spaces.Budget:
-    """Plan what the hours allow."""
+def plan(world: World, hours: int) -> model.Space:
+    """Return the space of a world with what the hours allow."""
     pairs = BUDGETS[hours]
     made = design.make(world.space)
     reboot = REBOOT_MINUTES * world.noise.has_reboot
     left = 60 * hours - 2 * pairs * (TRIAL_MINUTES + reboot)
-    return spaces.Budget(max(0, left) // (
-        made.count * TRIAL_MINUTES + len(made.plots) * reboot), pairs)
+    return dataclasses.replace(
+        world.space, experiment=dataclasses.replace(
+            world.space.experiment, confirm_boots=pairs),
+        replicates=max(0, left) // (len(made.levels) * TRIAL_MINUTES
+                                    + len(made.plots) * reboot))
 
 
-def carry_out(world: World, budget: spaces.Budget, dice: random.Random,
+def carry_out(world: World, space: model.Space, dice: random.Random,
               machine: Machine | None = None,
-              ) -> tuple[findings.Findings, int]:
+              ) -> tuple[model.Findings, int]:
     """Carry out an experiment.
 
+    :param space: that of the world, with its replicates
     :returns: its findings, and the number of trials
     """
     machine = machine or Machine(world, dice)
-    trials: list[trial.Trial] = []
-    budget = dataclasses.replace(budget, lot=str(dice.random()))
-    while found := steps.next_steps(world.space, budget, trials):
+    trials: list[model.Trial] = []
+    # The name is the seed of the order.
+    space = dataclasses.replace(space, experiment=dataclasses.replace(
+        space.experiment, name=str(dice.random())))
+    while found := analysis.next_steps(space, trials):
         trials.extend(map(machine.measure, found))
-    return analysis.analyse(world.space, budget, trials), len(trials)
+    return analysis.analyse(space, trials), len(trials)
 
 
-def change_one_by_one(world: World, dice: random.Random) -> trial.Levels:
+def change_one_by_one(world: World, dice: random.Random) -> model.Levels:
     """Do what people do: three boots for each value, and keep the best."""
     machine = Machine(world, dice)
 
-    def measure(levels: trial.Levels) -> float:
-        made = [machine.measure(trial.Step(trial.Stage.SCREEN, 0, 0, levels))
+    def measure(levels: model.Levels) -> float:
+        made = [machine.measure(model.Step(model.Stage.SCREEN, 0, levels))
                 for _ in range(3)]
         return statistics.fmean(statistics.median(
             run.speed for run in each.runs['program']) for each in made)
@@ -275,22 +293,22 @@ def simulate(name: str, hours: int, number: int) -> Outcome:
     dice = random.Random(f'{name} {hours} {number}')
     world = make_world(dice, NOISE[name])
     by_hand = world.best - world.speed(change_one_by_one(world, dice))
-    budget = plan(world, hours)
-    is_refused = max(effects.smallest_effects(
-        world.space, budget, world.noise.deviation)) > MATTERS
-    if budget.replicates < effects.MIN_REPLICATES:
+    space = plan(world, hours)
+    is_refused = max(effects.smallest_effects(space)) > MATTERS
+    if space.replicates < effects.MIN_REPLICATES:
         return Outcome(is_refused, None, by_hand)
-    found, trials = carry_out(world, budget, dice)
+    found, trials = carry_out(world, space, dice)
     none = make_world(dice, world.noise, is_worse=True)
+    planned = plan(none, hours)
     return Outcome(
         is_refused, world.best - world.speed(found.recommended), by_hand,
         _is_wrong(world, found), _is_wrong(none, carry_out(
-            none, dataclasses.replace(budget, replicates=max(
-                effects.MIN_REPLICATES, plan(none, hours).replicates)),
-            dice)[0]), trials)
+            none, dataclasses.replace(planned, replicates=max(
+                effects.MIN_REPLICATES, planned.replicates)), dice)[0]),
+        trials)
 
 
-def _is_wrong(world: World, found: findings.Findings) -> bool:
+def _is_wrong(world: World, found: model.Findings) -> bool:
     return (found.confirmation is not None and found.confirmation.is_gain
             and world.speed(found.recommended) <= ROUNDING)
 
@@ -302,7 +320,7 @@ def _is_wrong(world: World, found: findings.Findings) -> bool:
 HS06, HS06_ERROR, UNTUNED, PAGING_OFF, TUNED = 357, 16, 284, 311, 339
 S4_JOBS = 32
 S4_SLOW = 0.01
-S4_MATTERS = math.log(1.03)
+S4_MATTERS_PERCENT = 3.0
 S4_CHOICES = ('cells', 'pages', 'nested-paging', 'ksm', 'services', 'pinning')
 S4_DECISION = (1, 1, 0)
 S4_REPLICATES = (2, 3, 4, 6)
@@ -318,20 +336,21 @@ def make_s4() -> World:
     """
     tuned, off = math.log(TUNED / UNTUNED), math.log(PAGING_OFF / UNTUNED)
     gains = (tuned * 2 / 3, tuned / 3, off, 0.005, 0.015, 0.0)
-    cost = spaces.HostCost(1, 32, 62 * 1024)
+    cost = model.HostCost(1, 32, 62 * 1024)
     noise = Noise(_normal(HS06_ERROR / HS06), HS06_ERROR / HS06)
     return World(
         tuple((0.0, gain) for gain in gains), (1, 2), 0.01 - off, noise,
-        spaces.Space(tuple(
-            spaces.Choice(name, ('today', 'new'), (cost, cost),
-                          name == 'nested-paging') for name in S4_CHOICES),
-            {'hs06': 0.5, 'jobs': 0.5}, S4_MATTERS))
+        make_space([
+            model.Choice(name, ('today', 'new'), (cost, cost),
+                         name == 'nested-paging') for name in S4_CHOICES],
+            noise, ('hs06', 'jobs'), matters_percent=S4_MATTERS_PERCENT,
+            confirm_boots=5))
 
 
 class S4Machine(Machine):
     """The host of the study: jobs are slow where nested paging is off."""
 
-    def measure(self, step: trial.Step) -> trial.Trial:
+    def measure(self, step: model.Step) -> model.Trial:
         """Make a trial of the benchmark and of jobs, one on each core."""
         made = super().measure(step)
         runs = made.runs['program']
@@ -339,7 +358,7 @@ class S4Machine(Machine):
         for run in runs:
             slow = sum(self._dice.random() < S4_SLOW * step.levels[2]
                        for _ in range(S4_JOBS))
-            jobs.append(trial.TrialRun(
+            jobs.append(model.TrialRun(
                 run.speed + math.log(1 - 0.9 * slow / S4_JOBS),
                 run.time_s * (10 if slow else 1)))
         return dataclasses.replace(made, runs={'hs06': runs,
@@ -354,8 +373,9 @@ def replay_s4(replicates: int, number: int) -> tuple[bool, bool, int, int]:
     """
     dice = random.Random(f's4 {replicates} {number}')
     world = make_s4()
-    found, made = carry_out(world, spaces.Budget(replicates, 5), dice,
-                            S4Machine(world, dice))
+    found, made = carry_out(
+        world, dataclasses.replace(world.space, replicates=replicates), dice,
+        S4Machine(world, dice))
     off = next(each for each in found.values
                if each.choice == 'nested-paging')
     return (found.recommended[:3] == S4_DECISION, off.guard is not None, made,

@@ -60,10 +60,10 @@ COMMANDS = {
     'study scale': 'hpcvirt.cmd.study.show:ScaleStudy',
     'study run': 'hpcvirt.cmd.study.run:RunStudy',
     'study compare': 'hpcvirt.cmd.study.show:CompareStudy',
-    'tune plan': 'hpcvirt.cmd.tune.plan:PlanTuning',
+    'tune plan': 'hpcvirt.cmd.tune.experiment:PlanTuning',
     'tune run': 'hpcvirt.cmd.tune.run:RunExperiment',
-    'tune show': 'hpcvirt.cmd.tune.show:ShowExperiment',
-    'tune export': 'hpcvirt.cmd.tune.show:ExportProfile',
+    'tune show': 'hpcvirt.cmd.tune.experiment:ShowExperiment',
+    'tune export': 'hpcvirt.cmd.tune.experiment:ExportProfile',
     'tune check': 'hpcvirt.cmd.tune.run:CheckProfile',
     'complete': 'hpcvirt.cmd.command:PrintCompletion',
 }

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Analyse the trials of an experiment.
+"""Analyse the trials of an experiment, and choose the next ones.
+
+After each replicate from the second on, choices that are decided beyond doubt
+are dropped. The screening ends early if all choices are decided.
 
 The prediction for a configuration is the sum of the effects of its values and
 of the interactions that are beyond doubt. If several interactions are
@@ -12,11 +15,14 @@ gain, by the rules of verdicts (:mod:`hpcvirt.bench.analysis.losses`).
 """
 
 import dataclasses
+import hashlib
 import itertools
 import math
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
+from typing import TypeVar
 
 from hpcvirt.bench.analysis import losses
 from hpcvirt.bench.analysis import sample_pairs
@@ -25,11 +31,9 @@ from hpcvirt.bench.analysis import unit_losses
 from hpcvirt.bench.model import outcome
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
-from hpcvirt.tune import experiment
-from hpcvirt.tune import findings
+from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import guard as guards
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 
 #: The predicted objective of the recommended configuration is lower than that
 #: of the best one by at most this part of the difference that matters.
@@ -41,57 +45,93 @@ _SAME = 0.5
 
 #: One or two choices -> what their values add to the prediction.
 _Terms = dict[tuple[int, ...], dict[tuple[int, ...], float]]
-_Side = tuple[trial.Stage, trial.Levels]
+_Side = tuple[model.Stage, model.Levels]
+_Item = TypeVar('_Item')
 
 
 class Screening(NamedTuple):
     """What the complete replicates tell.
 
     :ivar fit: None with fewer than two replicates
-    :ivar design: that of the next replicate, in which choices that are decided
-        beyond doubt are fixed
+    :ivar fixed: choice that is decided beyond doubt -> its level
     :ivar winner: the best configuration; None before the end
     """
 
     fit: effects.Fit | None
     guard: guards.Guard
-    design: designs.Design
-    winner: trial.Levels | None
+    fixed: dict[int, int]
+    winner: model.Levels | None
 
 
-def analyse(space: spaces.Space, budget: spaces.Budget,
-            trials: Sequence[trial.Trial]) -> findings.Findings:
+def next_steps(space: model.Space,
+               trials: Sequence[model.Trial]) -> tuple[model.Step, ...]:
+    """Return the rest of the current block, in the order of measurement.
+
+    The block is a replicate of the design or a pair of boots. It depends on
+    nothing but the arguments, so that an experiment can be continued.
+
+    :param trials: those made so far, in their order
+    :returns: no steps at the end
+    """
+    found = screen(space, trials)
+    made = sum((each.step.stage is model.Stage.SCREEN)
+               == (found.winner is None) for each in trials)
+    if found.winner is None:
+        design = designs.make(space)
+        block, done = divmod(made, len(design.levels))
+        lot = f'{space.experiment.name} block {block}'
+        sides = [(model.Stage.SCREEN, tuple(
+            found.fixed.get(choice, level)
+            for choice, level in enumerate(levels)))
+            for number, plot in enumerate(_shuffle(lot, design.plots))
+            for levels in _shuffle(f'{lot} plot {number}', plot)]
+    else:
+        sides = [*dict.fromkeys((model.Stage.CONFIRM, levels)
+                                for levels in (space.today, found.winner))]
+        if space.replicates and space.experiment.native is not None:
+            sides.append((model.Stage.NATIVE, space.today))
+        block, done = divmod(made, len(sides))
+        if len(sides) < 2 or block >= space.experiment.confirm_boots:
+            return ()
+        sides = _shuffle(f'{space.experiment.name} pair {block}', sides)
+    return tuple(model.Step(stage, block, levels)
+                 for stage, levels in sides[done:])
+
+
+def _shuffle(lot: str, items: Iterable[_Item]) -> list[_Item]:
+    return [item for _, _, item in sorted(
+        (hashlib.sha256(f'{lot} {place}'.encode()).digest(), place, item)
+        for place, item in enumerate(items))]
+
+
+def analyse(space: model.Space,
+            trials: Sequence[model.Trial]) -> model.Findings:
     """Analyse the trials so far.
 
     The recommended configuration is the one that the screening found, unless
     the guard refuses it or the confirmation excludes a gain that matters.
     """
-    screening = screen(space, budget, trials)
+    screening = screen(space, trials)
     fit, winner = screening.fit, screening.winner
-    today = (trial.Stage.CONFIRM, space.today)
+    today = (model.Stage.CONFIRM, space.today)
     confirmation = None
     if winner is not None and winner != space.today:
-        side = (trial.Stage.CONFIRM, winner)
-        guard = guards.Guard(space, [
-            each for each in trials
-            if each.step.stage is not trial.Stage.NATIVE])
-        refused = guard.refuse_winner(winner)
-        pairs, effect, is_gain = _compare(space, trials, today, side)
-        confirmation = findings.Confirmation(
-            winner, pairs, effect, is_gain and refused is None, refused)
-    _, native, _ = _compare(space, trials, (trial.Stage.NATIVE, space.today),
-                            today)
-    return findings.Findings(
+        found = _compare(space, trials, today, (model.Stage.CONFIRM, winner))
+        refused = guards.Guard(space, trials).refuse_winner(winner)
+        confirmation = found._replace(
+            is_gain=found.is_gain and refused is None, guard=refused)
+    native = _compare(space, trials, (model.Stage.NATIVE, space.today), today)
+    return model.Findings(
         _list_values(screening, fit) if fit else (),
-        _list_interactions(fit) if fit else (), native, winner, confirmation,
-        *_recommend(space, budget, winner, confirmation))
+        _list_interactions(fit) if fit else (), native.effect, confirmation,
+        *_recommend(space, winner, confirmation))
 
 
-def _recommend(space: spaces.Space, budget: spaces.Budget,
-               winner: trial.Levels | None,
-               confirmation: findings.Confirmation | None,
-               ) -> tuple[trial.Levels, str]:
+def _recommend(space: model.Space, winner: model.Levels | None,
+               confirmation: model.Confirmation | None,
+               ) -> tuple[model.Levels, str]:
     """Return the recommended levels and the reason."""
+    boots = space.experiment.confirm_boots
     if winner is None:
         reason = 'until the screening has ended'
     elif confirmation is None:
@@ -100,9 +140,9 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
                   f'predicted to be better by more than {near:.1f} %')
     elif confirmation.guard is not None:
         reason = f'because of the other configuration {confirmation.guard}'
-    elif confirmation.pairs < budget.pairs or confirmation.effect is None:
-        reason = (f'until the confirmation has ended, with '
-                  f'{confirmation.pairs} of {budget.pairs} pairs of boots')
+    elif confirmation.pairs < boots or confirmation.effect is None:
+        reason = ('until the confirmation has ended, with '
+                  f'{confirmation.pairs} of {boots} pairs of boots')
     elif confirmation.is_gain:
         return winner, 'the confirmation showed a gain'
     elif confirmation.effect.high > space.matters:
@@ -113,14 +153,9 @@ def _recommend(space: spaces.Space, budget: spaces.Budget,
     return space.today, f"today's profile is kept, {reason}"
 
 
-def _compare(space: spaces.Space, trials: Sequence[trial.Trial],
-             first: _Side, second: _Side,
-             ) -> tuple[int, findings.Effect | None, bool]:
-    """Compare two sides, each in trials of the same blocks.
-
-    :returns: number of pairs, the effect of the second side, which is None
-        with too few pairs, and whether it is a gain beyond doubt
-    """
+def _compare(space: model.Space, trials: Sequence[model.Trial],
+             first: _Side, second: _Side) -> model.Confirmation:
+    """Compare two sides, each in trials of the same blocks."""
     sides = [{
         each.step.block: effects.measure(space, each) for each in trials
         if (each.step.stage, each.step.levels) == side}
@@ -130,33 +165,35 @@ def _compare(space: spaces.Space, trials: Sequence[trial.Trial],
               if (value := side[block]) is not None] for block in blocks]
     pairs = [pair for pair in pairs if len(pair) == len(sides)]
     if len(pairs) < sample_pairs.MIN_PAIRS:
-        return len(blocks), None, False
+        return model.Confirmation(second[1], len(blocks), None)
     native, guest = zip(*pairs, strict=True)
     found = unit_losses.estimate(
         sample_pairs.MetricValues(native, guest, tuple(range(len(pairs)))),
         outcome.Direction.DOWN, (), losses.Caution(limit=0.0))
     low, high = found.ends(effects.LEVEL)
-    return (len(blocks), findings.Effect(-found.loss, -high, -low),
-            not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
+    return model.Confirmation(
+        second[1], len(blocks), model.Effect(-found.loss, -high, -low),
+        not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
 
 
 def _list_values(screening: Screening,
-                 fit: effects.Fit) -> tuple[findings.ValueFinding, ...]:
+                 fit: effects.Fit) -> tuple[model.ValueFinding, ...]:
     space, guard = fit.space, screening.guard
 
     def refit(**changes: Any) -> effects.Fit:
-        return effects.fit(dataclasses.replace(space, **changes),
-                           fit.replicates) or fit
-    time = refit(objective=experiment.Objective.TIME)
-    programs = {program: refit(weights={program: 1.0})
-                for program in space.weights}
+        return effects.fit(dataclasses.replace(
+            space, experiment=dataclasses.replace(
+                space.experiment, **changes)), fit.replicates) or fit
+    time = refit(objective=experiments.Objective.TIME)
+    programs = {name: refit(programs={name: program})
+                for name, program in space.experiment.programs.items()}
     listed = []
     for index, choice in enumerate(space.choices):
         for level in range(1, len(choice.values)):
             effect, of_time, *others = (
                 effects.describe(each.find_effect((index,), (level,)))
                 for each in (fit, time, *programs.values()))
-            listed.append(findings.ValueFinding(
+            listed.append(model.ValueFinding(
                 choice.name, choice.values[level], choice.costs[level], effect,
                 dict(zip(programs, others, strict=True)), of_time,
                 _decide(effect, space.matters), *guard.count(index, level),
@@ -164,19 +201,18 @@ def _list_values(screening: Screening,
     return tuple(listed)
 
 
-def _decide(effect: findings.Effect, matters: float) -> findings.Decision:
+def _decide(effect: model.Effect, matters: float) -> model.Decision:
     if -matters <= effect.low and effect.high <= matters:
-        return findings.Decision.SAME
+        return model.Decision.SAME
     if effect.low > 0:
-        return findings.Decision.BETTER
-    return (findings.Decision.WORSE if effect.high < 0
-            else findings.Decision.OPEN)
+        return model.Decision.BETTER
+    return model.Decision.WORSE if effect.high < 0 else model.Decision.OPEN
 
 
-def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
+def _list_interactions(fit: effects.Fit) -> tuple[model.Interaction, ...]:
     """List the interactions that are beyond doubt."""
     choices, design = fit.space.choices, designs.make(fit.space)
-    return tuple(findings.Interaction(
+    return tuple(model.Interaction(
         tuple(f'{choices[choice].name}={choices[choice].values[level]}'
               for choice, level in zip(pair, cell, strict=True)),
         effects.describe(estimate),
@@ -186,20 +222,19 @@ def _list_interactions(fit: effects.Fit) -> tuple[findings.Interaction, ...]:
         for cell, estimate in cells.items())
 
 
-def screen(space: spaces.Space, budget: spaces.Budget,
-           trials: Sequence[trial.Trial]) -> Screening:
+def screen(space: model.Space, trials: Sequence[model.Trial]) -> Screening:
     """Judge the complete replicates among trials.
 
-    Without replicates in the budget, the last values of all choices win.
+    Without replicates in the space, the last values of all choices win.
     """
     found = effects.find_complete(space, trials)
     fit = effects.fit(space, found)
     guard = guards.Guard(space, [
         each for replicate in found for each in replicate.trials])
     fixed: dict[int, int] = {}
-    is_end = len(found) >= budget.replicates
+    is_end = len(found) >= space.replicates
     winner = space.today if is_end else None
-    if not budget.replicates:
+    if not space.replicates:
         winner = tuple(len(choice.values) - 1 for choice in space.choices)
     elif fit is not None:
         allowed = [[
@@ -210,10 +245,10 @@ def screen(space: spaces.Space, budget: spaces.Budget,
         fixed = _find_fixed(fit, allowed, terms)
         if is_end or len(fixed) == len(allowed):
             winner = _find_winner(space, allowed, terms)
-    return Screening(fit, guard, designs.make(space).fix(fixed), winner)
+    return Screening(fit, guard, fixed, winner)
 
 
-def _rank(costs: Sequence[spaces.HostCost]) -> list[int]:
+def _rank(costs: Sequence[model.HostCost]) -> list[int]:
     """Rank levels: today's, then by guests, by their cores and memory."""
     return [0, *sorted(range(1, len(costs)), reverse=True, key=lambda level: (
         costs[level].guests, costs[level].cores, costs[level].memory_mib,
@@ -244,10 +279,11 @@ def _find_fixed(fit: effects.Fit, allowed: Sequence[list[int]],
     The simplest of several levels is, if they are the same and all others are
     worse. A choice whose effect depends on another one is not decided.
     """
-    last = fit.replicates[-1].design
-    fixed = dict(enumerate(last.levels[0]))
-    for choice in last.columns:
-        del fixed[choice]
+    last = fit.replicates[-1]
+    fixed = {choice: level for choice, level
+             in enumerate(last.trials[0].step.levels)
+             if choice not in last.varied}
+    for choice in last.varied:
         if any(choice in pair for pair in terms if len(pair) == 2):
             continue
         levels = allowed[choice]
@@ -262,8 +298,8 @@ def _find_fixed(fit: effects.Fit, allowed: Sequence[list[int]],
     return fixed
 
 
-def _find_winner(space: spaces.Space, allowed: Sequence[list[int]],
-                 terms: _Terms) -> trial.Levels:
+def _find_winner(space: model.Space, allowed: Sequence[list[int]],
+                 terms: _Terms) -> model.Levels:
     """Return the simplest configuration near the best predicted one."""
     gains = {levels: sum(
         own[tuple(levels[choice] for choice in choices)]

@@ -22,51 +22,29 @@ from hpcvirt import exception
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings as host_settings
-from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
-from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 
 
-@dataclasses.dataclass(frozen=True)
-class Configuration:
-    """A configuration of a host and its guests.
-
-    :ivar content: the profile, as ``flavor plan`` takes it from a file
-    :ivar host_values: the names and values of ``host``, for ``apply``
-    :ivar flavor: without the extra spec that marks flavors of a plan, so that
-        "hpcvirt flavor apply" ignores it
-    :ivar guests: how many instances of the flavor fill a host
-    """
-
-    content: Mapping[str, Any]
-    settings: host_settings.HostSettings
-    host_values: Mapping[str, str]
-    flavor: flavor_model.Flavor
-    guest: shape_model.Shape
-    guests: int
-
-
-def plan(experiment: experiments.Experiment, host: host_model.Host,
-         profile: Mapping[str, Any], where: str,
-         ) -> tuple[dict[trial.Levels, Configuration], spaces.Space]:
-    """Plan all configurations of an experiment, and make its space.
+def plan(experiment: experiments.Experiment,
+         hosts: tuple[host_model.Host, ...], profile: Mapping[str, Any],
+         where: str) -> model.Space:
+    """Plan all configurations of an experiment.
 
     A choice has a reboot if its value changes the settings of the host in any
     configuration.
 
+    :param hosts: differ only in their names
     :param profile: the content of today's profile
     :raises InvalidInput: if one cannot be planned, naming its values, or a
         reboot needs the key ``apply``
     """
     choices = experiment.choices
-    find_plan = functools.cache(lambda profile: planner.plan([host], profile))
+    find_plan = functools.cache(lambda own: planner.plan(hosts[:1], own))
     planned = {}
     for levels in itertools.product(*(
             range(len(own) + 1) for own in choices.values())):
@@ -87,23 +65,18 @@ def plan(experiment: experiments.Experiment, host: host_model.Host,
             f'{where}: choices[{min(rebooting)!r}]', 'changes the settings of '
             'hosts, which needs the key apply, the command that brings them '
             'to a host')
-    weights = sum(each.weight for each in experiment.programs.values())
-    return planned, spaces.Space(
-        tuple(spaces.Choice(name, (experiments.TODAY, *own), tuple(
+    return model.Space(experiment, tuple(
+        model.Choice(name, (experiments.TODAY, *own), tuple(
             _find_cost(planned[tuple(level * (other == name)
                                      for other in choices)])
             for level in range(len(own) + 1)), name in rebooting)
-            for name, own in choices.items()),
-        {name: each.weight / weights
-         for name, each in experiment.programs.items()},
-        math.log1p(experiment.matters_percent / 100),
-        experiment.never.slower_than, experiment.objective)
+        for name, own in choices.items()), planned, hosts)
 
 
-def _plan(experiment: experiments.Experiment, levels: trial.Levels,
+def _plan(experiment: experiments.Experiment, levels: model.Levels,
           today: Mapping[str, Any],
           find_plan: Callable[[profiles.Profile], plans.Plan],
-          ) -> Configuration:
+          ) -> model.Configuration:
     changes = [list(own.values())[level - 1] for own, level in zip(
         experiment.choices.values(), levels, strict=True) if level]
     content = _merge(change.profile for change in changes)
@@ -129,7 +102,7 @@ def _plan(experiment: experiments.Experiment, levels: trial.Levels,
     row = rows[guests]
     extra_specs = dict(row.flavor.extra_specs)
     del extra_specs[vocabulary.GENERATED_BY.name]
-    return Configuration(
+    return model.Configuration(
         content, host.settings, _merge(change.host for change in changes),
         dataclasses.replace(row.flavor, extra_specs=extra_specs), row.guest,
         guests)
@@ -139,16 +112,15 @@ def _merge(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {key: item for part in parts for key, item in part.items()}
 
 
-def _find_cost(planned: Configuration) -> spaces.HostCost:
+def _find_cost(planned: model.Configuration) -> model.HostCost:
     guest, guests = planned.guest, planned.guests
     threads = guest.topology.threads if guest.topology else 1
-    return spaces.HostCost(guests, guests * (guest.cpus // threads),
+    return model.HostCost(guests, guests * (guest.cpus // threads),
                            guests * guest.memory_mib)
 
 
-def count(experiment: experiments.Experiment, space: spaces.Space,
-          budget: spaces.Budget) -> dict[str, float]:
-    """Count what a budget takes at most, of one host after the other.
+def count(space: model.Space) -> dict[str, float]:
+    """Count what an experiment takes at most, of one host after the other.
 
     A choice that is decided early takes less, and so do two boots in turn that
     need the same settings of the host.
@@ -156,12 +128,12 @@ def count(experiment: experiments.Experiment, space: spaces.Space,
     :returns: the numbers of ``runs`` besides the warm-ups, ``boots``,
         ``reboots`` and ``hours``
     """
-    design = designs.make(space)
-    boots = budget.replicates * design.count + 2 * budget.pairs
-    trials = boots + budget.has_native * budget.pairs
+    experiment, design = space.experiment, designs.make(space)
+    pairs = experiment.confirm_boots
+    boots = space.replicates * len(design.levels) + 2 * pairs
+    trials = boots + (experiment.native is not None) * pairs
     reboots = any(choice.has_reboot for choice in space.choices) * (
-        budget.replicates * len(design.plots) + 2 * budget.pairs
-        + budget.hosts)
+        space.replicates * len(design.plots) + 2 * pairs + len(space.hosts))
     minutes = (
         trials * (experiment.samples + 1)
         * sum(program.minutes for program in experiment.programs.values())
@@ -171,37 +143,33 @@ def count(experiment: experiments.Experiment, space: spaces.Space,
             'boots': boots, 'reboots': reboots, 'hours': minutes / 60}
 
 
-def make_budget(experiment: experiments.Experiment, space: spaces.Space,
-                hosts: int, where: str) -> spaces.Budget:
-    """Make the largest budget within the limits.
+def plan_replicates(space: model.Space, where: str) -> model.Space:
+    """Return the space with as many replicates as its limits allow.
 
-    :param hosts: number of hosts
-    :raises InvalidInput: if it does not show a difference that matters, with
+    :raises InvalidInput: if they do not show a difference that matters, with
         what would be needed
     """
-    budget = spaces.Budget(
-        0, experiment.confirm_boots, hosts, experiment.name,
-        experiment.native is not None)
+    experiment = space.experiment
 
-    def repeat(replicates: int) -> dict[str, float]:
-        return count(experiment, space, dataclasses.replace(
-            budget, replicates=replicates))
-    most = bisect.bisect_left(
-        range(1, effects.MAX_REPLICATES + 1), True,
-        key=lambda replicates: any(
-            repeat(replicates)[key] > limit + 1e-9
-            for key, limit in vars(experiment.limits).items()))
-    wanted = effects.find_replicates(
-        space, budget, math.log1p(experiment.noise_percent / 100))
-    if wanted is not None and wanted <= most:
-        return dataclasses.replace(budget, replicates=most)
+    def repeat(replicates: int) -> model.Space:
+        return dataclasses.replace(space, replicates=replicates)
+    one, two = count(repeat(1)), count(repeat(2))
+    most = min(effects.MAX_REPLICATES, *(
+        1 + int((limit - one[key] + 1e-9) // (two[key] - one[key]))
+        for key, limit in vars(experiment.limits).items()
+        if two[key] > one[key]))
+    wanted = bisect.bisect_left(
+        range(effects.MAX_REPLICATES + 1), True, key=lambda number: max(
+            effects.smallest_effects(repeat(number))) <= space.matters)
+    if wanted <= most:
+        return repeat(most)
     fault = ('are too tight for differences of '
              f'{experiment.matters_percent:g} %; ')
-    if wanted is None:
+    if wanted > effects.MAX_REPLICATES:
         fault += (f'even {effects.MAX_REPLICATES} replicates are too few, so '
                   'let matters_percent be larger')
     else:
-        needed = repeat(wanted)
+        needed = count(repeat(wanted))
         fault += (f'needed are hours: {math.ceil(10 * needed["hours"]) / 10:g}'
                   f' and reboots: {needed["reboots"]:g}')
     raise exception.InvalidInput(f'{where}: limits', fault)

@@ -21,8 +21,7 @@ import itertools
 from collections.abc import Mapping
 
 from hpcvirt import exception
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 
 #: Logarithms to base 2 of the smallest and largest number of trials.
 _MIN_BITS, _MAX_BITS = 2, 6
@@ -35,22 +34,17 @@ _Pair = tuple[int, int]
 class Design:
     """The configurations of one replicate.
 
-    :ivar columns: choice that is varied -> its one or three columns
+    :ivar columns: choice -> its one or three columns
     :ivar plot_bits: logarithm to base 2 of the number of whole plots
     :ivar levels: the configuration of each run
     """
 
     columns: Mapping[int, _Columns]
     plot_bits: int
-    levels: tuple[trial.Levels, ...]
+    levels: tuple[model.Levels, ...]
 
     @property
-    def count(self) -> int:
-        """Number of trials."""
-        return len(self.levels)
-
-    @property
-    def plots(self) -> tuple[tuple[trial.Levels, ...], ...]:
+    def plots(self) -> tuple[tuple[model.Levels, ...], ...]:
         """The whole plots, each with its configurations."""
         size = 1 << self.plot_bits
         return tuple(self.levels[plot::size] for plot in range(size))
@@ -70,27 +64,15 @@ class Design:
     def aliases(self, pair: _Pair) -> tuple[_Pair, ...]:
         """Return the pairs of choices whose interaction looks like this one.
 
-        :param pair: the indices of two choices that are varied, ascending
+        :param pair: the indices of two choices, ascending
         """
         own = _add(self.columns, *pair)
         return tuple(
             other for other in itertools.combinations(sorted(self.columns), 2)
             if other != pair and own & _add(self.columns, *other))
 
-    def fix(self, fixed: Mapping[int, int]) -> 'Design':
-        """Return the same design with choices that are not varied any more.
 
-        :param fixed: choice -> its level
-        """
-        return dataclasses.replace(
-            self, columns={choice: columns for choice, columns
-                           in self.columns.items() if choice not in fixed},
-            levels=tuple(tuple(fixed.get(choice, level) for choice, level
-                               in enumerate(levels))
-                         for levels in self.levels))
-
-
-def make(space: spaces.Space) -> Design:
+def make(space: model.Space) -> Design:
     """Make the smallest design that confounds no value with an interaction.
 
     :raises InvalidInput: if that needs more than 64 trials

@@ -8,7 +8,6 @@ trials of the same configuration differ between replicates. Whole plots have an
 error of their own, because reboots differ too.
 """
 
-import bisect
 import collections
 import dataclasses
 import itertools
@@ -26,10 +25,8 @@ from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import stragglers
 from hpcvirt.tune import design as designs
-from hpcvirt.tune import experiment
-from hpcvirt.tune import findings
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import experiment as experiments
+from hpcvirt.tune import model
 
 #: Confidence of each end of an interval.
 LEVEL = 0.95
@@ -52,49 +49,54 @@ _Pair = tuple[int, int]
 
 
 class Replicate(NamedTuple):
-    """A complete replicate, with a trial for each run of its design."""
+    """A complete replicate.
 
-    design: designs.Design
-    trials: tuple[trial.Trial, ...]
+    :ivar varied: the choices that were not decided before
+    :ivar trials: one for each run of the design
+    """
+
+    varied: frozenset[int]
+    trials: tuple[model.Trial, ...]
 
 
-def find_complete(space: spaces.Space, trials: Sequence[trial.Trial],
+def find_complete(space: model.Space, trials: Sequence[model.Trial],
                   ) -> tuple[Replicate, ...]:
     """Find the complete replicates among trials."""
     design = designs.make(space)
-    made = [each for each in trials if each.step.stage is trial.Stage.SCREEN]
-    return tuple(_sort(design, made[end - design.count:end]) for end in range(
-        design.count, len(made) + 1, design.count))
+    size = len(design.levels)
+    screened = [each for each in trials
+                if each.step.stage is model.Stage.SCREEN]
+    found = []
+    for end in range(size, len(screened) + 1, size):
+        made = sorted(screened[end - size:end],
+                      key=lambda each: each.step.levels)
+        varied = frozenset(
+            choice for choice in range(len(space.choices))
+            if len({each.step.levels[choice] for each in made}) > 1)
+        order = sorted(range(size), key=lambda run: [
+            design.levels[run][choice] for choice in sorted(varied)])
+        found.append(Replicate(varied, tuple(
+            made[order.index(run)] for run in range(size))))
+    return tuple(found)
 
 
-def _sort(design: designs.Design, trials: Sequence[trial.Trial]) -> Replicate:
-    made = sorted(trials, key=lambda each: each.step.levels)
-    design = design.fix({
-        choice: levels[0] for choice, levels in enumerate(zip(
-            *(each.step.levels for each in made), strict=True))
-        if len(set(levels)) == 1})
-    order = sorted(range(design.count), key=design.levels.__getitem__)
-    return Replicate(design, tuple(made[order.index(run)]
-                                   for run in range(design.count)))
-
-
-def measure(space: spaces.Space, found: trial.Trial) -> float | None:
+def measure(space: model.Space, found: model.Trial) -> float | None:
     """Return the objective of a trial as a logarithm, higher if better.
 
     :returns: None if all runs of a program failed
     """
-    total = 0.0
-    for program, weight in space.weights.items():
-        known = [value for run in found.runs.get(program, ()) if (value := (
-            find_time(run) if space.objective is experiment.Objective.TIME
-            else run.speed)) is not None]
+    total, programs = 0.0, space.experiment.programs
+    is_time = space.experiment.objective is experiments.Objective.TIME
+    for name, program in programs.items():
+        known = [value for run in found.runs.get(name, ()) if (
+            value := find_time(run) if is_time else run.speed) is not None]
         if not known:
             return None
-        total += weight * statistics.median(known)
-    return total
+        total += program.weight * statistics.median(known)
+    return total / sum(program.weight for program in programs.values())
 
 
-def find_time(run: trial.TrialRun) -> float | None:
+def find_time(run: model.TrialRun) -> float | None:
     """Return minus the logarithm of the time of the slowest guest.
 
     :returns: the speed if the time is unknown; None if the run failed
@@ -103,7 +105,7 @@ def find_time(run: trial.TrialRun) -> float | None:
             else run.speed)
 
 
-def _find_values(space: spaces.Space, replicates: Sequence[Replicate],
+def _find_values(space: model.Space, replicates: Sequence[Replicate],
                 ) -> list[list[float]] | None:
     """Return the objective of each trial of each replicate, None without any.
 
@@ -168,7 +170,7 @@ class Fit:
         and degrees of freedom
     """
 
-    space: spaces.Space
+    space: model.Space
     replicates: tuple[Replicate, ...]
     values: list[list[float]]
     noise: Mapping[bool, tuple[float, int]]
@@ -181,7 +183,7 @@ class Fit:
 
         :param others: the values with which they are compared
         """
-        design, means = self.replicates[0].design, self.find_means(*choices)
+        design, means = designs.make(self.space), self.find_means(*choices)
         cells = [*itertools.product(*zip(values, others, strict=False))]
         runs = design.split(*choices)
         variance, freedom = self.noise[design.is_of_plots(*choices)]
@@ -193,10 +195,10 @@ class Fit:
 
     def find_means(self, *choices: int) -> dict[_Cell, float]:
         """Return the mean of all trials with the same values of choices."""
-        rows = zip(*self._find_varied(choices), strict=True)
-        usual = [statistics.fmean(column) for column in rows]
+        usual = [statistics.fmean(column) for column in zip(
+            *self._find_varied(choices), strict=True)]
         return {cell: statistics.fmean([usual[run] for run in runs])
-                for cell, runs in self.replicates[0].design.split(
+                for cell, runs in designs.make(self.space).split(
                     *choices).items()}
 
     def find_counting(self) -> dict[_Pair, dict[_Pair, stats.Normal]]:
@@ -219,28 +221,28 @@ class Fit:
         """Return the values of the replicates that vary choices."""
         return [values for each, values in zip(
             self.replicates, self.values, strict=True)
-            if each.design.columns.keys() >= {*choices}]
+            if each.varied.issuperset(choices)]
 
 
-def fit(space: spaces.Space, found: tuple[Replicate, ...]) -> Fit | None:
+def fit(space: model.Space, found: tuple[Replicate, ...]) -> Fit | None:
     """Estimate the effects on the objective.
 
     :returns: None with fewer than two replicates, or without any value
     """
     values = _find_values(space, found)
-    return (Fit(space, found, values, _find_noise(found, values))
+    return (Fit(space, found, values, _find_noise(space, found, values))
             if values and len(found) >= MIN_REPLICATES else None)
 
 
-def _find_noise(found: Sequence[Replicate],
+def _find_noise(space: model.Space, found: Sequence[Replicate],
                 values: Sequence[Sequence[float]],
                 ) -> dict[bool, tuple[float, int]]:
     """Find how much whole plots and trials differ between replicates."""
-    count, plots = found[0].design.count, len(found[0].design.plots)
+    count, plots = len(values[0]), len(designs.make(space).plots)
     squares, freedom = {False: 0.0, True: 0.0}, {False: 0, True: 0}
     for _, alike in itertools.groupby(
             zip(found, values, strict=True),
-            lambda replicate: replicate[0].design.levels):
+            lambda replicate: replicate[0].varied):
         rows = [row for _, row in alike]
         usual = [statistics.fmean(each) for each in zip(*rows, strict=True)]
         for row in rows:
@@ -256,42 +258,28 @@ def _find_noise(found: Sequence[Replicate],
             for is_whole, number in freedom.items() if number}
 
 
-def describe(estimate: stats.Normal) -> findings.Effect:
+def describe(estimate: stats.Normal) -> model.Effect:
     """Return an estimate of a gain as a finding."""
-    return findings.Effect(estimate.loss, *estimate.ends(LEVEL))
+    return model.Effect(estimate.loss, *estimate.ends(LEVEL))
 
 
-def smallest_effects(space: spaces.Space, budget: spaces.Budget,
-                     noise: float) -> tuple[float, ...]:
+def smallest_effects(space: model.Space) -> tuple[float, ...]:
     """Return the smallest effect of each choice that is shown 4 of 5 times.
 
-    :param noise: standard deviation between boots, as a logarithm
     :returns: logarithms; infinite with fewer than two replicates
     """
-    count = budget.replicates
+    count = space.replicates
     if count < MIN_REPLICATES:
         return (math.inf,) * len(space.choices)
     design = designs.make(space)
-    plots = len(design.plots)
-    reboots = REBOOTS ** 2 * design.count / plots
-    found = Fit(space, (Replicate(design, ()),) * count,
-                [[0.0] * design.count] * count, {
+    size, plots = len(design.levels), len(design.plots)
+    noise = math.log1p(space.experiment.noise_percent / 100)
+    reboots = REBOOTS ** 2 * size / plots
+    whole = Replicate(frozenset(range(len(space.choices))), ())
+    found = Fit(space, (whole,) * count, [[0.0] * size] * count, {
         True: (noise ** 2 * (1 + reboots), (count - 1) * (plots - 1)),
-        False: (noise ** 2, (count - 1) * (design.count - plots))})
+        False: (noise ** 2, (count - 1) * (size - plots))})
     units = [found.find_effect((index,), (len(choice.values) - 1,))
              for index, choice in enumerate(space.choices)]
     return tuple(sum(unit.ends(level)[1] for level in (
         LEVEL, interim_analyses.POWER)) for unit in units)
-
-
-def find_replicates(space: spaces.Space, budget: spaces.Budget,
-                    noise: float) -> int | None:
-    """Return the smallest number of replicates that shows what matters.
-
-    :returns: None if 1000 are too few
-    """
-    numbers = range(MAX_REPLICATES + 1)
-    number = bisect.bisect_left(numbers, True, key=lambda replicates: max(
-        smallest_effects(space, dataclasses.replace(
-            budget, replicates=replicates), noise)) <= space.matters)
-    return number if number in numbers else None

@@ -19,8 +19,7 @@ from hpcvirt.bench.analysis import stragglers
 from hpcvirt.health import host_sample
 from hpcvirt.health import signature
 from hpcvirt.tune import effects
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 
 #: The chance that a value is refused whose trials are like the others.
 LEVEL = 0.005
@@ -29,59 +28,51 @@ MAX_SHOOTDOWNS = next(
     sign.limits[host_sample.Quantity.SHOOTDOWNS]
     for sign in signature.SIGNS if sign.name == 'cpu-shootdowns')
 
-_Test = Callable[[trial.Step], bool]
-_Row = tuple[trial.Trial, list[int]]
+_Row = tuple[model.Trial, list[int]]
 
 
 class Guard:
-    """The slow runs of trials."""
+    """The slow runs of trials in guests."""
 
-    def __init__(self, space: spaces.Space,
-                 trials: Sequence[trial.Trial]) -> None:
+    def __init__(self, space: model.Space,
+                 trials: Sequence[model.Trial]) -> None:
         #: Each trial with its number of runs and of stragglers.
-        self._counted = [(each, [0, 0]) for each in trials]
-        for program in space.weights:
+        self._counted = [(each, [0, 0]) for each in trials
+                         if each.step.stage is not model.Stage.NATIVE]
+        for program in space.experiment.programs:
             runs = [(row, effects.find_time(run)) for row in self._counted
                     for run in row[0].runs.get(program, ())]
             typical, most = effects.fit_typical(
                 [each.step.levels for (each, _), _ in runs],
                 [speed for _, speed in runs])
-            most = min(most, math.log(space.slower_than))
+            most = min(most, math.log(space.experiment.never.slower_than))
             for ((_, counts), speed), usual in zip(runs, typical, strict=True):
                 counts[0] += 1
                 counts[1] += speed is None or usual - speed > most
 
-    def count(self, choice: int,
-              level: int) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
-        """Return the number of trials with a value, of runs and of stragglers.
-
-        :returns: the latter with the value, and with the others of its choice
-        """
-        sides = self._split(lambda step: step.levels[choice] == level)
-        runs, slow = (tuple(
-            sum(counts[place] for _, counts in side) for side in sides)
-            for place in range(2))
-        return len(sides[0]), runs, slow
+    def count(self, choice: int, level: int) -> tuple[int, int, int]:
+        """Count the trials with a value, their runs, and the stragglers."""
+        own = [counts for each, counts in self._counted
+               if each.step.levels[choice] == level]
+        runs, slow = map(sum, zip(*own, strict=True))
+        return len(own), runs, slow
 
     def refuse_value(self, choice: int, level: int) -> str | None:
         """Return why a value must not be recommended, None if it may."""
         return self._refuse(lambda step: step.levels[choice] == level)
 
-    def refuse_winner(self, levels: trial.Levels) -> str | None:
+    def refuse_winner(self, levels: model.Levels) -> str | None:
         """Likewise, compare a confirmed configuration with all others."""
         return self._refuse(lambda step: step.levels == levels
-                            and step.stage is trial.Stage.CONFIRM)
+                            and step.stage is model.Stage.CONFIRM)
 
-    def _split(self, is_own: _Test) -> tuple[list[_Row], list[_Row]]:
+    def _refuse(self, is_own: Callable[[model.Step], bool]) -> str | None:
         sides: tuple[list[_Row], list[_Row]] = [], []
         for row in self._counted:
             sides[not is_own(row[0].step)].append(row)
-        return sides
-
-    def _refuse(self, is_own: _Test) -> str | None:
-        own, others = self._split(is_own)
+        own, others = sides
         struck, other = (sum(slow > 0 for _, (_, slow) in side)
-                         for side in (own, others))
+                         for side in sides)
         if stragglers.find_chance(other, struck, len(others),
                                   len(own)) <= LEVEL:
             return ('runs failed or were much slower than usual in '
@@ -89,7 +80,7 @@ class Guard:
                     f'{len(others)} others')
         rate, other_rate = (statistics.median(
             [each.shootdowns or 0.0 for each, _ in side] or [0.0])
-            for side in (own, others))
+            for side in sides)
         if rate > MAX_SHOOTDOWNS >= other_rate:
             return (f'{rate:.0f} TLB shoot-downs in a second for each CPU, and'
                     f' more than {MAX_SHOOTDOWNS:.0f} make jobs slow')

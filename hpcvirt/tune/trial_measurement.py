@@ -20,7 +20,7 @@ from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target as targets
 from hpcvirt.model import host as host_model
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 
 #: Prints the TLB shoot-downs since the boot, for each CPU.
 _SHOOTDOWNS = ('NR == 1 { cpus = NF } $1 == "TLB:" { '
@@ -31,13 +31,13 @@ def measure(experiment: experiments.Experiment, store: stores.Store,
             guests: Sequence[targets.Target], shape: str,
             shown: measurement.TimeLimit, key_file: str,
             shares: Sequence[frozenset[int]] = (),
-            ) -> tuple[str, dict[str, tuple[trial.TrialRun, ...]]]:
+            ) -> dict[str, tuple[model.TrialRun, ...]]:
     """Measure all programs, or continue to measure.
 
     :param shape: identifies these guests among those of all trials
     :param key_file: file of the private key of the guests
     :param shares: for native copies, the CPUs that each is confined to
-    :returns: the id of the result; and program -> its runs
+    :returns: program -> its runs
     :raises TimeUp: at the time limit
     :raises Unreachable: if a guest does not answer
     """
@@ -55,7 +55,7 @@ def measure(experiment: experiments.Experiment, store: stores.Store,
                 shape=shape).runs))
     entry = measurement.Measurement(make_plan, store, not shares and any(
         request.spans for request in wanted)).run(guests, (), shown, key_file)
-    return entry, {
+    return {
         name: find_runs(run, program.metric,
                         1 if request.spans else len(guests))
         for (name, program), request, run in zip(
@@ -81,7 +81,7 @@ def make_request(program: experiments.TunedProgram,
 
 
 def find_runs(run: record.Run, metric: str | None,
-              copies: int) -> tuple[trial.TrialRun, ...]:
+              copies: int) -> tuple[model.TrialRun, ...]:
     """Find the speed and the time of each run of a program.
 
     :param metric: the figure that counts; None for the only primary one
@@ -91,7 +91,7 @@ def find_runs(run: record.Run, metric: str | None,
         figure.name for figure in catalogue.get(run.benchmark).metrics
         if figure.primary)
     return tuple(
-        trial.TrialRun(None) if figure is None else trial.TrialRun(math.log(
+        model.TrialRun(None) if figure is None else model.TrialRun(math.log(
             figure.value if figure.direction is outcome.Direction.UP
             else copies / figure.value), sample.elapsed_s)
         for sample in run.samples if not sample.warm_up

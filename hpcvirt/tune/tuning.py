@@ -7,9 +7,15 @@ the same command finds the record, the instances and the samples, and
 continues. In all other cases the instances, flavors and key pairs are removed
 at the end, hosts with other settings get today's, and all are released from
 quarantine. A host that could not be restored stays in quarantine.
+
+The record of an experiment is a file in ``tunes``, which is replaced
+atomically after each trial. Beside it are two files for each host: the private
+key of its guests, and its settings, null for those of today.
 """
 
 import dataclasses
+import hashlib
+import json
 import math
 import os
 import pathlib
@@ -17,10 +23,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
-from collections.abc import Mapping
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Protocol
 
 import yaml
 
@@ -34,13 +37,11 @@ from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import target as targets
-from hpcvirt.model import flavor as flavor_model
-from hpcvirt.model import host as host_model
+from hpcvirt.cloud import benchmark_instances
+from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.model import quarantine
-from hpcvirt.tune import configurations
-from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import records as tune_records
-from hpcvirt.tune import trial
+from hpcvirt.tune import analysis
+from hpcvirt.tune import model
 from hpcvirt.tune import trial_measurement
 
 #: How often a trial is tried whose guests do not start or answer.
@@ -48,26 +49,62 @@ ATTEMPTS = 3
 #: The command ``apply`` may take this many times as long as a reboot.
 _PATIENCE = 10
 
+_Host = benchmark_instances.BenchmarkInstances
 
-class TrialHost(Protocol):
-    """The operations of an experiment on a host in its cloud."""
 
-    @property
-    def owner(self) -> str:
-        """The name of the host."""
+@dataclasses.dataclass(frozen=True)
+class TuneRecord:
+    """What an experiment has measured so far.
 
-    def check_host(self, name: str) -> None:
-        """Raise InvalidInput if the host is down or has other instances."""
+    :ivar digest: digest of the document and the names of its hosts
+    :ivar options: the options of the command that the figures depend on
+    """
 
-    def add_flavor(self, flavor: flavor_model.Flavor) -> str:
-        """Create a flavor, unless it exists, and return its id."""
+    name: str
+    digest: str
+    options: str = ''
+    trials: tuple[model.Trial, ...] = ()
+    reboots: int = 0
+    schema_version: int = 1
 
-    def boot(self, label: str, flavor_id: str, hosts: Sequence[str],
-             public_key: str) -> Sequence[str]:
-        """Start instances, unless they exist, and return their ids."""
 
-    def clear(self) -> None:
-        """Remove everything that was created."""
+def locate(data: str, name: str, kind: str = 'json') -> str:
+    """Return the file of an experiment, or of a host.
+
+    :param data: directory of raw outputs
+    :param kind: ``json`` for an experiment; ``key`` or ``settings`` for a host
+    """
+    return os.path.join(data, 'tunes', f'{name}.{kind}')
+
+
+def find_record(data: str, wanted: TuneRecord) -> TuneRecord:
+    """Read the record of an experiment.
+
+    :param wanted: returned if there is none; empty options stand for any
+    :raises InvalidInput: if it is damaged, or was begun with another document
+        or other options
+    """
+    where = locate(data, wanted.name)
+    if not os.path.exists(where):
+        return wanted
+    found = records.read_record(TuneRecord, wanted.schema_version, where)
+    if found.digest != wanted.digest:
+        raise exception.InvalidInput(
+            where, 'is the record of another document of the name '
+            f'{wanted.name}; give the document another name')
+    if wanted.options not in ('', found.options):
+        raise exception.InvalidInput(where, f'was begun with {found.options}')
+    return found
+
+
+def make_record(space: model.Space, name: str,
+                options: str = '') -> TuneRecord:
+    """Make the record of an experiment that has no trial yet."""
+    today = space.configurations[space.today]
+    text = json.dumps(serialization.dump([
+        space.experiment, today.content, today.flavor, today.guests,
+        [host.name for host in space.hosts]]), sort_keys=True)
+    return TuneRecord(name, hashlib.sha256(text.encode()).hexdigest(), options)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -75,48 +112,41 @@ class Tuning:
     """An experiment, ready to be carried out.
 
     :ivar folder: the folder of the document, where ``apply`` is run
-    :ivar topology: one of the hosts, which differ only in their names
-    :ivar hosts: in the order of the experiment
-    :ivar next_steps: returns the next steps after the trials so far
+    :ivar hosts: those of the space, in its order
     :ivar data: directory of raw outputs
     :ivar connect: makes a target from the id of an instance, its flavor and
         the file of its private key
     :ivar connect_native: makes the native target of a host
-    :ivar hold: puts a host in quarantine, which ``release`` ends
     :ivar show: makes the progress display of a measurement
     :ivar say: called with a line on each step
     """
 
-    experiment: experiments.Experiment
+    space: model.Space
     folder: str
-    topology: host_model.Host
-    hosts: Sequence[TrialHost]
-    planned: Mapping[trial.Levels, configurations.Configuration]
-    next_steps: Callable[[Sequence[trial.Trial]], Sequence[trial.Step]]
+    cloud: cloud_quarantine.Quarantine
+    hosts: Sequence[_Host]
     store: stores.Store
     data: str
-    record: tune_records.TuneRecord
+    record: TuneRecord
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[str], targets.Target]
-    hold: Callable[[str, quarantine.Hold], None]
-    release: Callable[[str, str], None]
     show: Callable[[], runner.Progress]
     say: Callable[[str], None]
 
-    def run(self, only_restore: bool = False) -> tuple[trial.Trial, ...]:
+    def run(self, only_restore: bool = False) -> tuple[model.Trial, ...]:
         """Make all trials that are missing, and restore the hosts.
 
         :param only_restore: make no trials
-        :returns: the trials at the end, or at the time limit
+        :returns: the trials at the end, or at a limit
         :raises HpcvirtError: if a trial cannot be made or a host could not be
             restored; the record is kept
         """
-        path = tune_records.path(self.data, self.record.name)
+        path = locate(self.data, self.record.name)
         folder = os.path.dirname(path)
         location.make_directory(folder)
         with location.measure(folder, self.record.name):
             # Another process may have continued meanwhile.
-            self.record = tune_records.find(self.data, self.record)
+            self.record = find_record(self.data, self.record)
             records.write_record(path, self.record)
             try:
                 if not only_restore:
@@ -129,34 +159,35 @@ class Tuning:
             return self.record.trials
 
     def _make_trials(self) -> None:
-        read = datetime.fromisoformat
-        hours = self.experiment.limits.hours
-        deadline = time.monotonic() + 3600 * hours - sum(
-            (read(made.ended_at) - read(made.began_at)).total_seconds()
-            for made in self.record.trials)
+        limits = self.space.experiment.limits
+        deadline = time.monotonic() + 3600 * limits.hours - sum(
+            made.seconds for made in self.record.trials)
         for host in self.hosts:
-            self.hold(host.owner, quarantine.Hold(
+            self.cloud.hold(host.owner, quarantine.Hold(
                 quarantine.TUNE, f'runs the experiment {self.record.name}',
                 sampler.read_clock(), f'hpcvirt@{os.uname().nodename}'))
             # An instance may have started before the quarantine.
             host.check_host(host.owner)
         try:
-            while due := self.next_steps(self.record.trials):
-                if time.monotonic() > deadline:
+            while due := analysis.next_steps(self.space, self.record.trials):
+                if (time.monotonic() > deadline
+                        or self.record.reboots > limits.reboots):
                     raise measurement.TimeUp
                 self._make(due[0], deadline)
         except measurement.TimeUp:
-            self.say(f'The limit of {hours:g} hours was reached.')
+            self.say(f'The limit of {limits.hours:g} hours or '
+                     f'{limits.reboots} reboots was reached.')
 
-    def _make(self, step: trial.Step, deadline: float) -> None:
-        host, began_at = self.hosts[step.host], sampler.read_clock()
+    def _make(self, step: model.Step, deadline: float) -> None:
+        host = self.hosts[step.block % len(self.hosts)]
+        values = self.space.experiment.format_levels(step.levels)
+        began = time.monotonic()
         self._set(host, step.levels)
         for left in reversed(range(ATTEMPTS)):
             self.say(f'trial {len(self.record.trials) + 1}, {step.stage}, '
-                     f'{host.owner}, '
-                     + self.experiment.format_levels(step.levels))
+                     f'{host.owner}, {values}')
             try:
-                made = self._measure(step, began_at, deadline)
+                made = self._measure(host, step, began, deadline)
                 break
             except exception.HpcvirtError as exc:
                 host.clear()
@@ -166,20 +197,20 @@ class Tuning:
                     raise
         self.record = dataclasses.replace(self.record, trials=(
             *self.record.trials, made))
-        records.write_record(tune_records.path(self.data, self.record.name),
-                             self.record)
+        records.write_record(locate(self.data, self.record.name), self.record)
         host.clear()
 
-    def _measure(self, step: trial.Step, began_at: str,
-                 deadline: float) -> trial.Trial:
+    def _measure(self, host: _Host, step: model.Step, began: float,
+                 deadline: float) -> model.Trial:
         """Start the guests or native copies of a trial, and measure."""
-        host, wanted = self.hosts[step.host], self.planned[step.levels]
+        wanted = self.space.configurations[step.levels]
         name = f'{self.record.name}-{len(self.record.trials)}'
         shape, shares = f'tune:{name}', tuple[frozenset[int], ...]()
-        key_file = tune_records.path(self.data, host.owner, 'key')
-        if step.stage is trial.Stage.NATIVE:
+        key_file = locate(self.data, host.owner, 'key')
+        if step.stage is model.Stage.NATIVE:
             host.clear()
-            shares = trial_measurement.split_cpus(self.topology, wanted.guests)
+            shares = trial_measurement.split_cpus(self.space.hosts[0],
+                                                  wanted.guests)
             places = [self.connect_native(host.owner) for _ in shares]
         else:
             ids = host.boot(
@@ -190,35 +221,34 @@ class Tuning:
             # Guests that were booted again are measured anew.
             shape = f'{shape}:{ids[0]}'
         before, begin = self._count_tlb(host), time.monotonic()
-        result, runs = trial_measurement.measure(
-            self.experiment, self.store, places, shape,
+        runs = trial_measurement.measure(
+            self.space.experiment, self.store, places, shape,
             measurement.TimeLimit(self.show(), deadline), key_file, shares)
         rate = (self._count_tlb(host) - before) / (time.monotonic() - begin)
-        return trial.Trial(step, runs, wanted.guests, result,
-                           rate if rate >= 0 and not shares else None,
-                           began_at, sampler.read_clock())
+        return model.Trial(step, runs, rate if rate >= 0 else None,
+                           sampler.read_clock(), time.monotonic() - began)
 
-    def _count_tlb(self, host: TrialHost) -> float:
-        return (math.nan if self.experiment.native is None else
+    def _count_tlb(self, host: _Host) -> float:
+        return (math.nan if self.space.experiment.native is None else
                 trial_measurement.count_shootdowns(
                     self.connect_native(host.owner)))
 
-    def _set(self, host: TrialHost, levels: trial.Levels) -> None:
+    def _set(self, host: _Host, levels: model.Levels) -> None:
         """Bring the settings of a configuration to a host, if it lacks them.
 
         :raises InvalidInput: if the file of its settings is damaged
         :raises Unreachable: if that fails
         """
         today, settings = (
-            serialization.dump([each.settings, each.host_values]) for each in (
-                self.planned[(0,) * len(levels)], self.planned[levels]))
-        path = pathlib.Path(tune_records.path(
-            self.data, host.owner, 'settings'))
+            serialization.dump([planned.settings, planned.host_values])
+            for each in (self.space.today, levels)
+            for planned in [self.space.configurations[each]])
+        path = pathlib.Path(locate(self.data, host.owner, 'settings'))
         before = (serialization.json_value(path.read_bytes(), str(path))
                   if path.exists() else None)
         if (before or today) == settings:
             return
-        if not self.experiment.apply:
+        if not self.space.experiment.apply:
             raise exception.Unreachable(
                 f'{host.owner} has settings that another experiment must '
                 'restore, since this one has no key apply')
@@ -226,7 +256,7 @@ class Tuning:
         host.clear()
         records.write_record(str(path), 'changing')
         self.say(f'The settings of {host.owner} are changed')
-        self._apply(host.owner, self.planned[levels])
+        self._apply(host.owner, self.space.configurations[levels])
         waiting.retry(lambda: host.check_host(host.owner),
                       exception.InvalidInput, measurement.SSH_S,
                       measurement.PAUSE_S)
@@ -234,11 +264,13 @@ class Tuning:
             path.unlink()
         else:
             records.write_record(str(path), settings)
+        self.record = dataclasses.replace(
+            self.record, reboots=self.record.reboots + 1)
 
-    def _apply(self, host: str, wanted: configurations.Configuration) -> None:
+    def _apply(self, host: str, wanted: model.Configuration) -> None:
         """Run the command ``apply``; its output goes to standard error."""
         words = [word.replace('{host}', host)
-                 for word in self.experiment.apply]
+                 for word in self.space.experiment.apply]
         with tempfile.TemporaryDirectory(prefix='hpcvirt-') as scratch:
             for name, plain in (('profile', wanted.content),
                                 ('settings', wanted.host_values)):
@@ -251,22 +283,22 @@ class Tuning:
                 subprocess.run(
                     words, cwd=self.folder or None, check=True,
                     stdin=subprocess.DEVNULL, stdout=2, timeout=60 * _PATIENCE
-                    * self.experiment.reboot_minutes)
+                    * self.space.experiment.reboot_minutes)
             except (OSError, subprocess.SubprocessError) as exc:
                 raise exception.Unreachable(
                     f'apply: the settings of {host} are not changed: {exc}',
                 ) from exc
 
-    def _restore(self, host: TrialHost) -> bool:
+    def _restore(self, host: _Host) -> bool:
         """Restore a host, or say why that failed."""
         try:
             host.clear()
-            self._set(host, (0,) * len(self.experiment.choices))
-            self.release(host.owner, quarantine.TUNE)
+            self._set(host, self.space.today)
+            self.cloud.release(host.owner, quarantine.TUNE)
         except exception.HpcvirtError as exc:
             self.say(f'{host.owner} could not be restored: {exc}; repeat the '
                      'command with --restore')
             return False
-        pathlib.Path(tune_records.path(self.data, host.owner, 'key')).unlink(
+        pathlib.Path(locate(self.data, host.owner, 'key')).unlink(
             missing_ok=True)
         return True

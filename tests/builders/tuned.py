@@ -5,10 +5,8 @@
 import math
 
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import findings
+from hpcvirt.tune import model
 from hpcvirt.tune import report
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
 
 DOCUMENT = {
     'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml', 'class': 'n1',
@@ -21,30 +19,30 @@ DOCUMENT = {
         'guests': {'four': {'guests_per_host': 4}}},
     'apply': ['./apply.sh'], 'limits': {'hours': 8}}
 
-_COST = spaces.HostCost(2, 64, 480 * 1024)
+_COST = model.HostCost(2, 64, 480 * 1024)
 
 
 def effect(percent, reach=0.8):
     """Return an effect of so many percent, with an interval around it."""
     gain = math.log1p(percent / 100)
-    return findings.Effect(gain, gain - reach / 100, gain + reach / 100)
+    return model.Effect(gain, gain - reach / 100, gain + reach / 100)
 
 
 def value(choice, name, percent, decision, guard=None, slow=0):
     """Return what was found about a value."""
-    return findings.ValueFinding(
+    return model.ValueFinding(
         choice, name,
-        spaces.HostCost(4 if choice == 'guests' else 2, 64, 480 * 1024),
+        model.HostCost(4 if choice == 'guests' else 2, 64, 480 * 1024),
         effect(percent),
         {'npb-ep': effect(percent), 'stream': effect(percent + 1)},
-        effect(percent), decision, 48, (144, 144), (slow, 0), guard)
+        effect(percent), decision, 48, 144, slow, guard)
 
 
-def make_report(recommended=(1, 1, 0, 1), **more):
+def make_report(recommended=(1, 1, 0, 1), content=None, **more):
     """Return a report of an experiment with one value of each kind."""
-    decisions = findings.Decision
+    decisions = model.Decision
     choices = tuple(
-        spaces.Choice(name, (experiments.TODAY, *values), (_COST, _COST),
+        model.Choice(name, (experiments.TODAY, *values), (_COST, _COST),
                       name == 'ept')
         for name, values in DOCUMENT['choices'].items())
     found = {
@@ -54,18 +52,18 @@ def make_report(recommended=(1, 1, 0, 1), **more):
             value('ept', 'off', 3, decisions.BETTER,
                   'its runs have 9 stragglers', 9),
             value('guests', 'four', 0.1, decisions.OPEN)),
-        'interactions': (findings.Interaction(
+        'interactions': (model.Interaction(
             ('pages=1G', 'guests=four'), effect(2), ('quota x ept',)),),
-        'native': effect(-5), 'screened': recommended,
-        'confirmation': findings.Confirmation(
+        'native': effect(-5),
+        'confirmation': model.Confirmation(
             recommended, 10, effect(1.9, 1.5), is_gain=True),
         'recommended': recommended, 'reason': 'fresh boots showed a gain',
         **more}
+    planned = model.Configuration(content or {}, None, {}, None, None, 2)
     return report.TuneReport(
-        experiments.read(DOCUMENT, 'e.yaml'),
-        spaces.Space(choices, {'npb-ep': 0.5, 'stream': 0.5},
-                     math.log1p(0.01)),
-        findings.Findings(**found), [trial.Trial(
-            trial.Step(trial.Stage.SCREEN, 0, 0, (0, 0, 0, 0)), {},
-            began_at='2026-11-27T10:00:00+00:00',
-            ended_at='2026-11-28T10:00:00+00:00')])
+        model.Space(experiments.read(DOCUMENT, 'e.yaml'), choices,
+                    {recommended: planned}, (), 4),
+        model.Findings(**found), [
+            model.Trial(model.Step(model.Stage.SCREEN, 0, (0, 0, 0, 0)), {},
+                        ended_at=f'2026-11-{day}T10:00:00+00:00')
+            for day in (27, 28)])

@@ -6,24 +6,34 @@ import itertools
 import math
 import random
 
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import steps
-from hpcvirt.tune import trial
+from hpcvirt.tune import analysis
+from hpcvirt.tune import experiment as experiments
+from hpcvirt.tune import model
 
-COST = spaces.HostCost(2, 32, 65536)
+COST = model.HostCost(2, 32, 65536)
 
 
-def space(*sizes, whole=(), matters=0.01, **fields):
+def make_experiment(*programs, **fields):
+    """An experiment with some programs of equal weight, and no choices yet."""
+    return experiments.Experiment(**{
+        'schema_version': 1, 'name': '', 'fleet': '', 'host_class': '',
+        'programs': {name: experiments.TunedProgram(benchmark=name, minutes=1)
+                     for name in programs},
+        'choices': {}, 'limits': experiments.Limits(hours=1), **fields})
+
+
+def space(*sizes, whole=(), matters=0.01, replicates=4, programs=('p',),
+          **fields):
     """A space of choices with so many values each, named a, b and so on.
 
     :param whole: indices of the choices that need a reboot
     """
-    return spaces.Space(tuple(
-        spaces.Choice(chr(ord('a') + index),
-                      ('today', *map(str, range(1, size))), (COST,) * size,
-                      index in whole)
-        for index, size in enumerate(sizes)),
-        matters=matters, **{'weights': {'p': 1.0}, **fields})
+    return model.Space(make_experiment(
+        *programs, matters_percent=100 * math.expm1(matters), **fields), tuple(
+        model.Choice(chr(ord('a') + index),
+                     ('today', *map(str, range(1, size))), (COST,) * size,
+                     index in whole)
+        for index, size in enumerate(sizes)), {}, (), replicates)
 
 
 def sum_gains(gains, interactions=None):
@@ -50,15 +60,15 @@ def measure(step, speed, noise=0.0, dice=None, samples=3, programs=('p',),
             **fields):
     """Make a trial; the runs of a trial are alike."""
     value = speed(step.levels) + (dice.gauss(0, noise) if noise else 0.0)
-    return trial.Trial(step, {program: (trial.TrialRun(
+    return model.Trial(step, {program: (model.TrialRun(
         value, math.exp(-value)),) * samples for program in programs},
         **fields)
 
 
-def carry_out(found, budget, speed, noise=0.0, seed='', make=measure):
+def carry_out(found, speed, noise=0.0, seed='', make=measure):
     """Carry out an experiment and return its trials."""
     dice = random.Random(seed)
     trials = []
-    while rest := steps.next_steps(found, budget, trials):
+    while rest := analysis.next_steps(found, trials):
         trials += [make(step, speed, noise, dice) for step in rest]
     return trials

@@ -184,8 +184,6 @@ class TuneRunTest(base.HPCNova):
         self.assertEqual(10, len(confirmed))
         self.assertEqual(5, confirmed.count([1, 0, 0]))
         for made in trials:
-            self.assertEqual((1, 2)[made['step']['levels'][0]],
-                             made['guests'])
             self.assertEqual(2, len(made['runs']['own']))
         # Nothing is left to do.
         count = len(self.settings.with_suffix('.log').read_text().split())

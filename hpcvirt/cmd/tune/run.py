@@ -16,10 +16,8 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
-from hpcvirt.cmd.tune import documents
-from hpcvirt.tune import findings
-from hpcvirt.tune import report
-from hpcvirt.tune import trial
+from hpcvirt.cmd.tune import experiment as experiments
+from hpcvirt.tune import model
 
 Word = judgement.VerdictResult
 
@@ -39,12 +37,12 @@ class RunExperiment(command.Command):
     """
 
     epilog = """\
-Exit status: 0 at the end or the time limit, or without --apply if the steps
+Exit status: 0 at the end or at a limit, or without --apply if the steps
 can be taken; 2 if a trial cannot be made, or a host could not be restored.
 """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        documents.add_experiment(parser)
+        experiments.add_experiment(parser)
         parser.add_argument('--image', required=True, metavar='NAME|UUID',
                             help='an image with the programs')
         parser.add_argument('--network', required=True, metavar='NAME',
@@ -57,8 +55,8 @@ can be taken; 2 if a trial cannot be made, or a host could not be restored.
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
-        document = documents.read(args.experiment)
-        _carry_out(args, document, document.experiment.name)
+        space = experiments.read(args.experiment)
+        _carry_out(args, space, space.experiment.name)
         return 0
 
 
@@ -84,25 +82,25 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them and judge."""
-        document = documents.read(args.experiment, args.profile)
-        trials = _carry_out(args, document, time.strftime(
-            f'{document.experiment.name}-check-%Y%m%dT%H%M%S', time.gmtime()))
+        space = experiments.read(args.experiment, args.profile)
+        trials = _carry_out(args, space, time.strftime(
+            f'{space.experiment.name}-check-%Y%m%dT%H%M%S', time.gmtime()))
         if trials is None or args.restore:
             return 0
         from hpcvirt.tune import analysis
-        word, reason = judge(analysis.analyse(
-            document.space, document.budget, trials).confirmation,
-            document.space.matters)
+        word, reason = judge(analysis.analyse(space, trials).confirmation,
+                             space.matters)
         print(f'{word}: {reason}')
         return int(word is not Word.PASS)
 
 
-def judge(confirmed: findings.Confirmation | None,
+def judge(confirmed: model.Confirmation | None,
           matters: float) -> tuple[Word, str]:
     """Judge whether a profile is not worse than today's, and say why.
 
     :param matters: the smallest difference that matters, as a logarithm
     """
+    from hpcvirt.tune import report
     if confirmed is None or confirmed.effect is None:
         return Word.INCONCLUSIVE, 'too few pairs of boots were measured'
     if confirmed.guard is not None:
@@ -114,8 +112,8 @@ def judge(confirmed: findings.Confirmation | None,
                   f'{confirmed.pairs} pairs of boots')
 
 
-def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
-               name: str) -> tuple[trial.Trial, ...] | None:
+def _carry_out(args: argparse.Namespace, space: model.Space, name: str,
+               ) -> tuple[model.Trial, ...] | None:
     """Print the steps, and with --apply take them.
 
     :param name: that of the record
@@ -125,17 +123,12 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
     with extras.bench():
         from hpcvirt.cloud import benchmark_instances
         from hpcvirt.cmd.bench import progress
-        from hpcvirt.tune import records
-        from hpcvirt.tune import steps
+        from hpcvirt.tune import analysis
         from hpcvirt.tune import tuning
-    experiment, planned = document.experiment, document.configurations
-    names = [host.name for host in document.hosts]
-    record = records.find(args.data, records.TuneRecord(
-        name, records.make_digest(
-            experiment, planned[document.space.today], names),
-        f'--image {args.image} --network {args.network} --user {args.user}'))
-    next_steps = functools.partial(steps.next_steps, document.space,
-                                   document.budget)
+    experiment = space.experiment
+    names = [host.name for host in space.hosts]
+    record = tuning.find_record(args.data, tuning.make_record(space, name, (
+        f'--image {args.image} --network {args.network} --user {args.user}')))
     cloud = cloud_arguments.connect_quarantine(args)
     hosts = [benchmark_instances.BenchmarkInstances(
         cloud.nova, MARK, host).use(args.image, [args.network])
@@ -147,9 +140,9 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
             host.check_host(host.owner)
         lines += [f'Hold {", ".join(names)} in quarantine',
                   f'Continue after {len(record.trials)} trials:', *(
-                      f'  {step.stage} on {names[step.host]}: '
+                      f'  {step.stage} on {names[step.block % len(names)]}: '
                       + experiment.format_levels(step.levels)
-                      for step in next_steps(record.trials))]
+                      for step in analysis.next_steps(space, record.trials))]
     lines.append('At the end, remove what was created, restore the settings '
                  f'of {", ".join(names)}, and release from quarantine')
     if not args.apply:
@@ -160,11 +153,11 @@ def _carry_out(args: argparse.Namespace, document: documents.TuneDocument,
     with (command.interrupting_sigterm(),
           contextlib.closing(store_arguments.open_store(args)) as store):
         return tuning.Tuning(
-            experiment=experiment, folder=os.path.dirname(args.experiment),
-            topology=document.hosts[0], hosts=hosts, planned=planned,
-            next_steps=next_steps, store=store, data=args.data, record=record,
+            space=space, folder=os.path.dirname(args.experiment),
+            cloud=cloud, hosts=hosts, store=store, data=args.data,
+            record=record,
             connect=functools.partial(targets.find_server, args),
             connect_native=lambda host: targets.find_named(
                 args, str(experiment.native).replace('{host}', host)),
-            hold=cloud.hold, release=cloud.release, say=output.complain,
-            show=lambda: progress.Terminal(args.data)).run(args.restore)
+            show=lambda: progress.Terminal(args.data),
+            say=output.complain).run(args.restore)

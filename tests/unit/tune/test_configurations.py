@@ -10,21 +10,18 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.tune import configurations
 from hpcvirt.tune import effects
 from hpcvirt.tune import experiment
-from hpcvirt.tune import space as spaces
+from hpcvirt.tune import model
 from tests.builders import hosts
 
 EPYC = hosts.named('epyc-2s-64c-nps4')
 PAGES = {'1G': {'profile': {'page_size': '1G'}}}
 SHARES = {'half': {'extra_specs': {'quota:cpu_shares': '512'}}}
 GUESTS = {'four': {'guests_per_host': 4}}
-COST = spaces.HostCost(2, 120, 1024)
-SPACE = spaces.Space(
-    tuple(spaces.Choice(name, ('today', 'other'), (COST, COST))
-          for name in 'abc'), {'hpcc': 1.0}, math.log(1.02))
+COST = model.HostCost(2, 120, 1024)
+CHOICES = tuple(model.Choice(name, ('today', 'other'), (COST, COST))
+                for name in 'abc')
 #: The same, and one of the choices needs a reboot.
-REBOOTED = spaces.Space((
-    spaces.Choice('a', ('today', 'other'), (COST, COST), True),
-    *SPACE.choices[1:]), {'hpcc': 1.0}, math.log(1.02))
+REBOOTED = (CHOICES[0]._replace(has_reboot=True), *CHOICES[1:])
 
 
 def read(choices, **more):
@@ -38,8 +35,9 @@ def read(choices, **more):
 
 
 def plan(choices, profile=None, **more):
-    return configurations.plan(read(choices, **more), EPYC,
-                               profile or {'base': 'default'}, 'e.yaml')[0]
+    return configurations.plan(
+        read(choices, **more), (EPYC,), profile or {'base': 'default'},
+        'e.yaml').configurations
 
 
 class TestConfiguration(unittest.TestCase):
@@ -127,8 +125,8 @@ class TestConfiguration(unittest.TestCase):
 
 class TestSpace(unittest.TestCase):
     def make(self, choices, **more):
-        return configurations.plan(read(choices, **more), EPYC,
-                                   {'base': 'default'}, 'e.yaml')[1]
+        return configurations.plan(read(choices, **more), (EPYC,),
+                                   {'base': 'default'}, 'e.yaml')
 
     def choose(self, choices):
         return self.make(choices).choices
@@ -170,15 +168,9 @@ class TestSpace(unittest.TestCase):
             'needs the key apply, the command that brings them to a host',
             str(caught.exception))
 
-    def test_weights_and_limits_are_those_of_the_document(self):
-        found = self.make(
-            {'pages': PAGES, 'shares': SHARES, 'guests': GUESTS},
-            matters_percent=2, objective='time', never={'slower_than': 4})
-        self.assertEqual({'hpl': 0.75, 'stream': 0.25}, found.weights)
-        self.assertAlmostEqual(math.log(1.02), found.matters)
-        self.assertEqual(
-            (4.0, experiment.Objective.TIME),
-            (found.slower_than, found.objective))
+    def test_what_matters_is_that_of_the_document(self):
+        self.assertAlmostEqual(math.log(1.02), self.make(
+            {'shares': SHARES}, matters_percent=2).matters)
 
 
 def limit(hours, reboots=0, **more):
@@ -193,80 +185,83 @@ def limit(hours, reboots=0, **more):
         'limits': {'hours': hours, 'reboots': reboots}, **more}, 'e.yaml')
 
 
+def make(choices, hours=8, reboots=0, replicates=0, hosts=1, **more):
+    return model.Space(limit(hours, reboots, **more), choices, {},
+                       (EPYC,) * hosts, replicates)
+
+
+def count(*args, **more):
+    return configurations.count(make(*args, **more))
+
+
 class TestCounts(unittest.TestCase):
     def test_a_trial_is_a_boot_and_the_runs_of_all_programs(self):
         # Two samples and a warm-up of five minutes, and the boot: 20 minutes.
         # Three choices take four trials or eight.
-        found = configurations.count(limit(8), SPACE, spaces.Budget(2, 6))
+        found = count(CHOICES, replicates=2)
         self.assertIn(found['boots'], (2 * 4 + 12, 2 * 8 + 12))
         self.assertEqual((found['boots'] * 4, 0),
                          (found['runs'], found['reboots']))
         self.assertAlmostEqual(found['boots'] / 3, found['hours'])
 
     def test_a_native_trial_has_no_boot(self):
-        guests = configurations.count(limit(8), SPACE, spaces.Budget(2, 6))
-        found = configurations.count(
-            limit(8), SPACE, spaces.Budget(2, 6, has_native=True))
+        guests = count(CHOICES, replicates=2)
+        found = count(CHOICES, replicates=2, native='ssh://{host}')
         self.assertEqual((guests['runs'] + 6 * 4, guests['boots']),
                          (found['runs'], found['boots']))
         self.assertAlmostEqual(guests['hours'] + 6 * 15 / 60, found['hours'])
 
     def test_whole_plots_and_the_confirmation_need_reboots(self):
         # Both boots of a pair, and each host back to today's settings.
-        none, two = (configurations.count(limit(8), REBOOTED, spaces.Budget(
-            replicates, 6, hosts=3)) for replicates in (0, 2))
+        none, two = (count(REBOOTED, replicates=number, hosts=3)
+                     for number in (0, 2))
         self.assertEqual(2 * 6 + 3, none['reboots'])
         self.assertLess(none['reboots'] + 2, two['reboots'])
-        plain = configurations.count(limit(8), SPACE,
-                                     spaces.Budget(0, 6, hosts=3))
+        plain = count(CHOICES, hosts=3)
         self.assertAlmostEqual(plain['hours'] + 15 * 30 / 60, none['hours'])
 
 
 class TestLimits(unittest.TestCase):
-    def refused(self, document, space):
+    def plan(self, *args, **more):
+        return configurations.plan_replicates(make(*args, **more), 'e.yaml')
+
+    def refused(self, *args, **more):
         with self.assertRaises(exception.InvalidInput) as caught:
-            configurations.make_budget(document, space, 1, 'e.yaml')
+            self.plan(*args, **more)
         return str(caught.exception)
 
     def test_the_limits_are_used(self):
         for hours in (20, 30, 55.5):
-            document = limit(hours)
-            found = configurations.make_budget(document, SPACE, 1, 'e.yaml')
-            self.assertEqual(6, found.pairs)
-            self.assertLessEqual(
-                configurations.count(document, SPACE, found)['hours'], hours)
-            self.assertGreater(configurations.count(
-                document, SPACE, spaces.Budget(found.replicates + 1, 6),
+            found = self.plan(CHOICES, hours)
+            self.assertLessEqual(configurations.count(found)['hours'], hours)
+            self.assertGreater(count(
+                CHOICES, hours, replicates=found.replicates + 1,
             )['hours'], hours)
 
     def test_reboots_limit_the_replicates(self):
-        free, tight = (configurations.make_budget(
-            limit(1000, reboots), REBOOTED, 1, 'e.yaml')
-            for reboots in (10_000, 100))
+        free, tight = (self.plan(REBOOTED, 1000, reboots)
+                       for reboots in (10_000, 100))
         self.assertLess(tight.replicates, free.replicates)
-        self.assertGreaterEqual(100, configurations.count(
-            limit(1000, 100), REBOOTED, tight)['reboots'])
+        self.assertGreaterEqual(100, configurations.count(tight)['reboots'])
 
     def test_an_accepted_experiment_shows_what_matters(self):
-        found = configurations.make_budget(limit(30), SPACE, 1, 'e.yaml')
-        self.assertGreaterEqual(SPACE.matters, max(
-            effects.smallest_effects(SPACE, found, math.log(1.01))))
+        space = self.plan(CHOICES, 30)
+        self.assertGreaterEqual(space.matters,
+                                max(effects.smallest_effects(space)))
 
     def test_what_is_needed_suffices_and_less_does_not(self):
-        for space, said in ((SPACE, self.refused(limit(1), SPACE)),
-                            (REBOOTED, self.refused(limit(1, 5), REBOOTED))):
+        for choices, said in ((CHOICES, self.refused(CHOICES, 1)),
+                              (REBOOTED, self.refused(REBOOTED, 1, 5))):
             match = re.fullmatch(
                 r'e.yaml: limits: are too tight for differences of 2 %; '
                 r'needed are hours: ([0-9.]+) and reboots: ([0-9]+)', said)
             hours, reboots = float(match[1]), int(match[2])
-            configurations.make_budget(limit(hours, reboots), space, 1,
-                                       'e.yaml')
-            self.refused(limit(hours - 0.2, reboots), space)
+            self.plan(choices, hours, reboots)
+            self.refused(choices, hours - 0.2, reboots)
             if reboots:
-                self.refused(limit(hours, reboots - 1), space)
+                self.refused(choices, hours, reboots - 1)
 
     def test_a_difference_that_no_experiment_shows_is_refused(self):
         self.assertIn(
             'even 1000 replicates are too few, so let matters_percent be '
-            'larger', self.refused(limit(10_000, noise_percent=50),
-                                   SPACE))
+            'larger', self.refused(CHOICES, 10_000, noise_percent=50))

@@ -33,7 +33,7 @@ def raw_levels(found, choice):
     columns = found.columns[choice]
     return [sum(((column & run).bit_count() % 2) << place
                 for place, column in enumerate(columns[:2]))
-            for run in range(found.count)]
+            for run in range(len(found.levels))]
 
 
 def are_alike(first, second):
@@ -109,7 +109,7 @@ class TestSizes(testtools.TestCase):
         for choices, runs in ((1, 4), (2, 4), (3, 8), (4, 8), (5, 16), (8, 16),
                               (9, 32), (10, 32)):
             found = design.make(tunes.space(*[2] * choices))
-            self.assertEqual(runs, found.count)
+            self.assertEqual(runs, len(found.levels))
 
     def test_five_choices_in_16_runs_confound_no_interactions(self):
         found = design.make(tunes.space(*[2] * 5))
@@ -122,15 +122,6 @@ class TestSizes(testtools.TestCase):
             tunes.space(*[2] * 6, whole={3})).plots))
         self.assertEqual(4, len(design.make(
             tunes.space(4, 2, 2, whole={0})).plots))
-
-    def test_a_fixed_choice_keeps_its_level_and_frees_no_trials(self):
-        space = tunes.space(*[2] * 5)
-        found = design.make(space).fix({1: 1, 4: 0})
-        self.assertEqual({(1, 0)}, {(levels[1], levels[4])
-                                    for levels in found.levels})
-        counts = collections.Counter(found.levels)
-        self.assertEqual({2}, set(counts.values()))
-        self.assertEqual(8, len(counts))
 
     def test_the_third_value_shares_its_runs_with_todays(self):
         found = design.make(tunes.space(3, 2))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import itertools
 import math
 import random
 
@@ -9,8 +10,7 @@ import testtools
 from hpcvirt.tune import design
 from hpcvirt.tune import effects
 from hpcvirt.tune import experiment
-from hpcvirt.tune import space as spaces
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 from tests.builders import tunes
 
 
@@ -22,7 +22,7 @@ def screen(space, count, speed, noise=0.0, seed='', plots=0.0):
         for plot in design.make(space).plots:
             of_plot = dice.gauss(0, plots)
             made += [tunes.measure(
-                trial.Step(trial.Stage.SCREEN, block, 0, levels),
+                model.Step(model.Stage.SCREEN, block, levels),
                 lambda levels, more=of_plot: speed(levels) + more, noise,
                 dice) for levels in plot]
     return made
@@ -73,9 +73,9 @@ class TestFit(testtools.TestCase):
         space = tunes.space(*[2] * 4)
         trials = screen(space, 3, tunes.sum_gains(
             [(0.1,), (0.01,), (0.0,), (-0.1,)]))
-        failed = trial.TrialRun(None)
+        failed = model.TrialRun(None)
         trials[3] = dataclasses.replace(trials[3], runs={'p': (failed,) * 3})
-        slow = trial.TrialRun(trials[9].runs['p'][0].speed - math.log(10))
+        slow = model.TrialRun(trials[9].runs['p'][0].speed - math.log(10))
         trials[9] = dataclasses.replace(trials[9], runs={'p': (slow,) * 3})
         found = fit(space, trials)
         for choice, gain in enumerate((0.1, 0.01, 0.0, -0.1)):
@@ -84,19 +84,28 @@ class TestFit(testtools.TestCase):
 
     def test_the_time_is_the_objective_if_asked_for(self):
         space = tunes.space(2, 2, objective=experiment.Objective.TIME)
-        trials = [dataclasses.replace(each, runs={'p': (trial.TrialRun(
+        trials = [dataclasses.replace(each, runs={'p': (model.TrialRun(
             0.0, 10.0 if each.step.levels[0] else 20.0),)})
             for each in screen(space, 2, lambda _: 0.0)]
         self.assertAlmostEqual(math.log(2),
                                fit(space, trials).find_effect((0,), (1,)).loss)
 
+    def test_programs_count_by_their_weights(self):
+        space = dataclasses.replace(
+            tunes.space(2), experiment=tunes.make_experiment(programs={
+                name: experiment.TunedProgram(
+                    benchmark=name, minutes=1, weight=weight)
+                for name, weight in (('p', 3.0), ('q', 1.0))}))
+        made = model.Trial(model.Step(model.Stage.SCREEN, 0, (0,)), {
+            'p': (model.TrialRun(1.0),), 'q': (model.TrialRun(5.0),)})
+        self.assertEqual(2.0, effects.measure(space, made))
+
 
 class TestSmallestEffects(testtools.TestCase):
     def test_they_are_shown_in_four_of_five_cases(self):
-        space = tunes.space(2, 2, 2, 3, whole={0})
-        budget = spaces.Budget(3, 5)
-        noise = 0.02
-        smallest = effects.smallest_effects(space, budget, noise)
+        space = tunes.space(2, 2, 2, 3, whole={0}, replicates=3)
+        noise = math.log1p(space.experiment.noise_percent / 100)
+        smallest = effects.smallest_effects(space)
         gains = [(each,) for each in smallest[:3]] + [(smallest[3], 0.0)]
         shown = [0] * 4
         for number in range(300):
@@ -112,15 +121,10 @@ class TestSmallestEffects(testtools.TestCase):
         self.assertGreater(shown[0], 215)
 
     def test_more_replicates_show_smaller_effects(self):
-        space = tunes.space(*[2] * 6)
-        budget = spaces.Budget(1, 5)
-        self.assertEqual((math.inf,) * 6,
-                         effects.smallest_effects(space, budget, 0.02))
-        needed = effects.find_replicates(space, budget, 0.02)
-        for replicate_count, is_enough in ((needed - 1, False),
-                                           (needed, True)):
-            self.assertEqual(is_enough, max(effects.smallest_effects(
-                space, dataclasses.replace(
-                    budget, replicates=replicate_count), 0.02))
-                <= space.matters)
-        self.assertIsNone(effects.find_replicates(space, budget, 0.5))
+        shown = [effects.smallest_effects(tunes.space(
+            *[2] * 6, replicates=number)) for number in (1, 2, 8, 32)]
+        self.assertEqual((math.inf,) * 6, shown[0])
+        for fewer, more in itertools.pairwise(map(max, shown)):
+            self.assertLess(more, fewer)
+        # Four times as many show about half the effect.
+        self.assertAlmostEqual(0.5, max(shown[3]) / max(shown[2]), 1)

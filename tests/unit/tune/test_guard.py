@@ -9,7 +9,7 @@ import testtools
 from hpcvirt.bench.analysis import stragglers
 from hpcvirt.tune import design
 from hpcvirt.tune import guard
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 from tests.builders import tunes
 
 SPACE = tunes.space(*[2] * 4)
@@ -29,9 +29,9 @@ def make_trials(chance=lambda _: 0.0, count=4, seed='', slow=2.3,
             if whole_boots:
                 is_slow = is_slow[:1] * 3
             speeds = [dice.gauss(0, 0.01) - slow * each for each in is_slow]
-            made.append(trial.Trial(
-                trial.Step(trial.Stage.SCREEN, block, 0, levels),
-                {'p': tuple(trial.TrialRun(each) for each in speeds)}))
+            made.append(model.Trial(
+                model.Step(model.Stage.SCREEN, block, levels),
+                {'p': tuple(model.TrialRun(each) for each in speeds)}))
     return made
 
 
@@ -47,9 +47,8 @@ class TestGuard(testtools.TestCase):
             lambda levels: 0.3 * levels[1]))
         self.assertEqual({1}, find_refused(found))
         trials, runs, slow = found.count(1, 1)
-        self.assertEqual((16, (48, 48)), (trials, runs))
-        self.assertEqual(0, slow[1])
-        self.assertGreater(slow[0], 7)
+        self.assertEqual((16, 48), (trials, runs))
+        self.assertGreater(slow, 7)
         self.assertRegex(
             found.refuse_value(1, 1), 'runs failed or were much slower than '
             r'usual in \d+ of 16 boots, but in 0 of 16 others')
@@ -75,26 +74,26 @@ class TestGuard(testtools.TestCase):
             struck = [each for each in trials if each.step.levels[2]][:count]
             self.assertEqual(is_refused, bool(guard.Guard(SPACE, [
                 dataclasses.replace(each, runs={'p': (
-                    trial.TrialRun(None), *each.runs['p'][1:])})
+                    model.TrialRun(None), *each.runs['p'][1:])})
                 if each in struck else each
                 for each in trials]).refuse_value(2, 1)))
 
     def test_a_value_that_never_runs_is_refused(self):
         trials = [dataclasses.replace(each, runs={'p': (
-            trial.TrialRun(None),) * 3}) if each.step.levels[0] else each
+            model.TrialRun(None),) * 3}) if each.step.levels[0] else each
             for each in make_trials()]
         self.assertIn(0, find_refused(guard.Guard(SPACE, trials)))
 
     def test_a_slower_value_has_no_stragglers(self):
-        trials = [tunes.measure(trial.Step(
-            trial.Stage.SCREEN, 0, 0, levels), tunes.sum_gains(
+        trials = [tunes.measure(model.Step(
+            model.Stage.SCREEN, 0, levels), tunes.sum_gains(
                 [(-2.0,), (0.1,), (0.0,), (-0.5,)]))
             for levels in design.make(SPACE).levels * 3]
         found = guard.Guard(SPACE, trials)
-        self.assertEqual((0, 0), found.count(0, 1)[2])
+        self.assertEqual(0, found.count(0, 1)[2])
 
     def test_the_slowest_guest_of_a_host_counts(self):
-        trials = [dataclasses.replace(each, runs={'p': (trial.TrialRun(
+        trials = [dataclasses.replace(each, runs={'p': (model.TrialRun(
             0.0, 100.0 if each.step.levels[3] and not number % 3
             else 10.0),) * 3})
             for number, each in enumerate(make_trials(count=8))]

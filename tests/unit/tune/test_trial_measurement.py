@@ -11,8 +11,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.cmd.tune import run
 from hpcvirt.model import cpuset
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import findings
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 from hpcvirt.tune import trial_measurement
 from tests.builders import hosts
 from tests.builders import runs
@@ -31,7 +30,7 @@ class RunsTest(testtools.TestCase):
     def test_rates_of_guests_are_already_added_up(self):
         (found,) = self.find(sample(0, runs.good(20.0, 'rate')),
                              metric='rate')
-        self.assertEqual(trial.TrialRun(math.log(20), 7.0), found)
+        self.assertEqual(model.TrialRun(math.log(20), 7.0), found)
 
     def test_a_time_is_that_of_all_copies(self):
         (found,) = self.find(
@@ -39,7 +38,7 @@ class RunsTest(testtools.TestCase):
         self.assertAlmostEqual(math.log(4 / 8), found.speed)
 
     def test_failed_runs_count_and_warm_ups_do_not(self):
-        self.assertEqual((trial.TrialRun(None),), self.find(
+        self.assertEqual((model.TrialRun(None),), self.find(
             sample(0, runs.good(8.0, 'time'), warm_up=True),
             sample(1, runs.bad())))
 
@@ -81,8 +80,8 @@ class SplitTest(testtools.TestCase):
 
 class JudgeTest(testtools.TestCase):
     def judge(self, low, high, guard=None):
-        word, reason = run.judge(findings.Confirmation(
-            (1,), 9, findings.Effect((low + high) / 2, low, high),
+        word, reason = run.judge(model.Confirmation(
+            (1,), 9, model.Effect((low + high) / 2, low, high),
             guard=guard), 0.01)
         self.assertIn(guard or '9 pairs of boots', reason)
         return word.value

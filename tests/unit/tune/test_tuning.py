@@ -21,8 +21,7 @@ from hpcvirt.cmd import command
 from hpcvirt.model import quarantine
 from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
-from hpcvirt.tune import records
-from hpcvirt.tune import trial
+from hpcvirt.tune import model
 from hpcvirt.tune import tuning
 from tests.builders import hosts
 
@@ -38,12 +37,12 @@ DOCUMENT = {
     'apply': ['./apply.sh', '{host}', '{profile}', '{settings}']}
 #: Both stages on both hosts, whole plots together, and a native trial.
 STEPS = (
-    trial.Step(trial.Stage.NATIVE, 0, 0, (0, 0)),
-    trial.Step(trial.Stage.SCREEN, 0, 0, (0, 1)),
-    trial.Step(trial.Stage.SCREEN, 0, 0, (1, 1)),
-    trial.Step(trial.Stage.SCREEN, 0, 0, (1, 0)),
-    trial.Step(trial.Stage.SCREEN, 1, 1, (1, 1)),
-    trial.Step(trial.Stage.CONFIRM, 0, 0, (0, 1)))
+    model.Step(model.Stage.NATIVE, 0, (0, 0)),
+    model.Step(model.Stage.SCREEN, 0, (0, 1)),
+    model.Step(model.Stage.SCREEN, 0, (1, 1)),
+    model.Step(model.Stage.SCREEN, 0, (1, 0)),
+    model.Step(model.Stage.SCREEN, 1, (1, 1)),
+    model.Step(model.Stage.CONFIRM, 0, (0, 1)))
 APPLY = """\
 #!/bin/sh
 echo "$1 $(cat "$3")" >> applied
@@ -164,7 +163,7 @@ class Bench:
         self.measured.append(shape)
         if shares:
             assert not any(self._world.instances.values())
-            return 'native', {'npb-ep': (trial.TrialRun(1.0, 9.0),)}
+            return {'npb-ep': (model.TrialRun(1.0, 9.0),)}
         (host,) = {name for name in NAMES
                    for number, _ in self._world.instances[name].values()
                    if number in guests}
@@ -174,8 +173,8 @@ class Bench:
             'quota:cpu_shares' in specs[0]) - 0.25 * (
             'ept' in self._world.settings(host))
         self._world.act('measured')
-        return shape, {'npb-ep': (trial.TrialRun(speed, 9.0),
-                                  trial.TrialRun(None))}
+        return {'npb-ep': (model.TrialRun(speed, 9.0),
+                           model.TrialRun(None))}
 
 
 class Shown:
@@ -211,11 +210,10 @@ class TuningTest(testtools.TestCase):
         script.chmod(0o755)
         self.world, self.lines = World(folder), []
         self.data = str(pathlib.Path(folder, 'data'))
-        self.experiment = experiments.read(DOCUMENT, 'demo.yaml')
-        self.topology = hosts.build(cores=4)
-        self.planned, _ = configurations.plan(
-            self.experiment, self.topology, {'base': 'default'}, 'demo.yaml')
-        self.found = records.TuneRecord('demo', 'd')
+        self.space = configurations.plan(
+            experiments.read(DOCUMENT, 'demo.yaml'),
+            (hosts.build(cores=4),) * 2, {'base': 'default'}, 'demo.yaml')
+        self.found = tuning.TuneRecord('demo', 'd')
         self.process()
 
     def process(self, killed_at=None):
@@ -226,17 +224,17 @@ class TuningTest(testtools.TestCase):
         for name, new in (('acceptance.records.write_record',
                            self.world.write),
                           ('tune.trial_measurement.measure',
-                           self.bench.measure)):
+                           self.bench.measure),
+                          ('tune.analysis.next_steps',
+                           lambda _, trials: STEPS[len(trials):])):
             self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
         self.tuning = tuning.Tuning(
-            experiment=self.experiment, folder=str(self.world.folder),
-            topology=self.topology, hosts=self.clients, planned=self.planned,
-            next_steps=lambda trials: STEPS[len(trials):], store=None,
+            space=self.space, folder=str(self.world.folder),
+            cloud=self.world, hosts=self.clients, store=None,
             data=self.data, record=self.found,
             connect=lambda server_id, *_: server_id,
             connect_native=lambda host: targets.Target(Place(), host),
-            hold=self.world.hold, release=self.world.release, show=Shown,
-            say=self.lines.append)
+            show=Shown, say=self.lines.append)
 
     def run_(self):
         trials = self.tuning.run()
@@ -246,11 +244,11 @@ class TuningTest(testtools.TestCase):
         return trials
 
     def recorded(self):
-        return records.find(
-            self.data, records.TuneRecord('demo', 'd')).trials
+        return tuning.find_record(
+            self.data, tuning.TuneRecord('demo', 'd')).trials
 
     def figures(self, trials):
-        return [(made.step, made.runs, made.guests) for made in trials]
+        return [(made.step, made.runs) for made in trials]
 
     def applied(self):
         path = self.world.folder / 'applied'
@@ -258,7 +256,7 @@ class TuningTest(testtools.TestCase):
 
     def test_damaged_settings_of_a_host_leave_it_in_quarantine(self):
         self.run_()
-        path = pathlib.Path(records.path(self.data, 'n1', 'settings'))
+        path = pathlib.Path(tuning.locate(self.data, 'n1', 'settings'))
         path.write_text('{')
         self.assertRaisesRegex(exception.Unreachable, 'not restored: n1$',
                                self.tuning.run, only_restore=True)
@@ -274,11 +272,10 @@ class TuningTest(testtools.TestCase):
             quota, paging = made.step.levels
             speed, failed = made.runs['npb-ep']
             self.assertAlmostEqual(
-                math.log(made.guests) - 0.5 * quota - 0.25 * paging,
+                -0.5 * quota - 0.25 * paging,
                 speed.speed)
             self.assertIsNone(failed.speed)
             self.assertGreater(made.shootdowns, 0)
-        self.assertIsNone(found[0].shootdowns)
         # Once for each whole plot, and at the end.
         self.assertEqual(
             ["n1 ept: '0'", 'n1 {}', "n2 ept: '0'", "n1 ept: '0'", 'n1 {}',
@@ -333,7 +330,7 @@ class TuningTest(testtools.TestCase):
         # A host with unknown settings must not take work.
         self.assertEqual([quarantine.TUNE], self.world.left())
         self.assertEqual('changing', json.loads(pathlib.Path(
-            records.path(self.data, 'n1', 'settings')).read_text()))
+            tuning.locate(self.data, 'n1', 'settings')).read_text()))
         self.assertIn('n1 could not be restored', self.lines[-1])
         self.process()
         error = self.assertRaises(exception.Unreachable, self.tuning.run,
@@ -341,7 +338,9 @@ class TuningTest(testtools.TestCase):
         self.assertEqual('not restored: n1', str(error))
         broken.unlink()
         # Another experiment cannot restore it without a command.
-        self.tuning.experiment = dataclasses.replace(self.experiment, apply=())
+        self.tuning.space = dataclasses.replace(
+            self.space, experiment=dataclasses.replace(
+                self.space.experiment, apply=()))
         self.assertRaises(exception.Unreachable, self.tuning.run,
                           only_restore=True)
         self.assertIn('n1 has settings that another experiment must restore',
@@ -370,13 +369,22 @@ class TuningTest(testtools.TestCase):
             self.assertNotEqual('2', self.bench.measured[0][-1:])
 
     def test_the_time_is_limited_over_all_invocations(self):
-        self.found = dataclasses.replace(self.found, trials=(trial.Trial(
-            STEPS[0], {'npb-ep': (trial.TrialRun(1.0),)},
-            began_at='2026-11-27T10:00:00+00:00',
-            ended_at='2026-11-27T11:00:00+00:00'),))
+        self.found = dataclasses.replace(self.found, trials=(model.Trial(
+            STEPS[0], {'npb-ep': (model.TrialRun(1.0),)},
+            seconds=3600.0),))
         self.process()
         self.assertEqual(1, len(self.run_()))
-        self.assertEqual(['The limit of 1 hours was reached.'], self.lines)
+        self.assertEqual([
+            'The limit of 1 hours or 20 reboots was reached.'], self.lines)
+
+    def test_the_reboots_are_limited(self):
+        space = self.space
+        self.tuning.space = dataclasses.replace(
+            space, experiment=dataclasses.replace(
+                space.experiment, limits=dataclasses.replace(
+                    space.experiment.limits, reboots=2)))
+        self.assertEqual(5, len(self.run_()))
+        self.assertIn('or 2 reboots was reached', self.lines[-2])
 
     def test_a_second_process_is_refused(self):
         self.bench.disturb = lambda: self.assertRaises(
@@ -388,16 +396,17 @@ class TuneRecordTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
         self.data = self.useFixture(fixtures.TempDir()).path
-        self.found = records.TuneRecord(
-            'demo', 'd', '--user root', (trial.Trial(
-                STEPS[1], {'npb-ep': (trial.TrialRun(1.5, 2.0),
-                                      trial.TrialRun(None))}, 2, 'r', 0.5,
-                'then', 'now'),))
-        self.path = pathlib.Path(records.path(self.data, 'demo'))
+        self.found = tuning.TuneRecord(
+            'demo', 'd', '--user root', (model.Trial(
+                STEPS[1], {'npb-ep': (model.TrialRun(1.5, 2.0),
+                                      model.TrialRun(None))},
+                0.5, 'now', 60.0),))
+        self.path = pathlib.Path(tuning.locate(self.data, 'demo'))
         self.path.parent.mkdir()
 
     def find(self, *wanted):
-        return records.find(self.data, records.TuneRecord('demo', *wanted))
+        return tuning.find_record(
+            self.data, tuning.TuneRecord('demo', *wanted))
 
     def test_what_is_written_is_read(self):
         self.assertEqual((), self.find('d').trials)

@@ -8,7 +8,7 @@ import unittest
 
 import yaml
 
-from hpcvirt.cmd.tune import documents
+from hpcvirt.cmd.tune import experiment
 from tests.builders import commands
 from tests.builders import folders
 from tests.builders import hosts
@@ -94,7 +94,7 @@ class TestPlan(unittest.TestCase):
 
     def test_the_hosts_of_a_class_have_its_profile(self):
         self.write_class(['n=host.json*2'])
-        found = documents.read(str(self.write()))
+        found = experiment.read(str(self.write()))
         self.assertEqual(['n-1', 'n-2'], [host.name for host in found.hosts])
         self.assertEqual({'base': 'dense', 'name_prefix': 'own'},
                          found.configurations[0,].content)
@@ -107,17 +107,16 @@ class TestPlan(unittest.TestCase):
         self.refused('class: n1 and odd are not alike')
 
     def test_native_trials_are_planned(self):
-        found = [documents.read(str(self.write(**more))).budget for more in (
-            {}, {'native': 'ssh://{host}'})]
-        self.assertEqual([False, True], [each.has_native for each in found])
+        for more, trials in (({}, 0), ({'native': 'ssh://{host}'}, 10)):
+            plan = json.loads(self.run_('-f', 'json', **more).out)
+            self.assertEqual(3 * (plan['boots'] + trials), plan['runs'])
 
     def test_a_given_profile_is_only_confirmed(self):
         path = self.folder / 'own.yaml'
         path.write_text('memory_step_mib: 2048\n')
-        found = documents.read(str(self.write(apply=['true'])), str(path))
-        self.assertEqual((0, 10), (found.budget.replicates,
-                                   found.budget.pairs))
-        self.assertEqual(('today', 'given'), found.space.choices[0].values)
+        found = experiment.read(str(self.write(apply=['true'])), str(path))
+        self.assertEqual(0, found.replicates)
+        self.assertEqual(('today', 'given'), found.choices[0].values)
         self.assertEqual({'base': 'default', 'memory_step_mib': 2048},
                          found.configurations[1,].content)
 

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read an experiment and plan it; show and export what it has found."""
+
+import argparse
+import dataclasses
+import datetime
+import itertools
+import math
+import os
+import re
+import sys
+import textwrap
+import typing
+from typing import Any
+
+from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import serialization
+from hpcvirt import text_table
+from hpcvirt import words
+from hpcvirt.bench.catalogue import catalogue
+from hpcvirt.bench.catalogue import sizing
+from hpcvirt.bench.results import location
+from hpcvirt.bench.run import run_spec
+from hpcvirt.cmd import command
+from hpcvirt.cmd import extras
+from hpcvirt.cmd import hosts
+from hpcvirt.cmd import html_file
+from hpcvirt.cmd import terminal
+from hpcvirt.cmd import yaml_file
+from hpcvirt.model import host as host_model
+from hpcvirt.model import shape as shape_model
+from hpcvirt.tune import configurations
+from hpcvirt.tune import design as designs
+from hpcvirt.tune import effects
+from hpcvirt.tune import experiment as experiments
+from hpcvirt.tune import model
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.tune import report
+
+
+class PlanTuning(command.Report):
+    """Plan an experiment that compares choices of a profile.
+
+    Print how many configurations "hpcvirt tune run" would measure, the boots,
+    reboots and hours that this takes at most, the smallest effect of each
+    choice that it can show, and the guests, cores and memory of a host with
+    each value. An experiment that cannot show the differences that matter
+    within its limits is refused.
+    """
+
+    rows = 'values'
+    fields = ('choice', 'value', 'guests', 'cores', 'memory_mib', 'reboot',
+              'smallest_percent')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        add_experiment(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Plan the experiment."""
+        document = _make_document(read(args.experiment))
+        return command.CommandResult(
+            document, lambda: _draw(document, terminal.width()))
+
+
+def _make_document(space: model.Space) -> dict[str, Any]:
+    experiment, design = space.experiment, designs.make(space)
+    names = [choice.name for choice in space.choices]
+    smallest = effects.smallest_effects(space)
+    alike = sorted({
+        tuple(sorted([pair, *others])) for pair in itertools.combinations(
+            range(len(names)), 2) if (others := design.aliases(pair))})
+    return {
+        'schema_version': 1, 'name': experiment.name,
+        'hosts': [host.name for host in space.hosts],
+        'configurations': [{
+            'values': experiment.format_levels(levels), 'guests': own.guests,
+            'flavor': serialization.dump(own.flavor)}
+            for levels in design.levels
+            for own in [space.configurations[levels]]],
+        'replicates': space.replicates, 'pairs': experiment.confirm_boots,
+        **configurations.count(space),
+        'noise_percent': experiment.noise_percent,
+        'values': [{
+            'choice': choice.name, 'value': value,
+            **serialization.dump(cost), 'reboot': choice.has_reboot,
+            'smallest_percent': round(100 * math.expm1(least), 2)}
+            for choice, least in zip(space.choices, smallest, strict=True)
+            for value, cost in zip(choice.values, choice.costs, strict=True)],
+        'confounded': [[[names[place] for place in each] for each in pairs]
+                       for pairs in alike]}
+
+
+def _draw(plan: dict[str, Any], width: int | None) -> str:
+    text = text_table.draw(
+        ('Choice', 'Value', 'Guests', 'Cores', 'GiB', 'Reboot', 'Shows'),
+        [(row['choice'], row['value'], str(row['guests']), str(row['cores']),
+          f'{row["memory_mib"] / 1024:.0f}', 'yes' if row['reboot'] else 'no',
+          f'{row["smallest_percent"]:.1f} %') for row in plan['values']],
+        {'Guests', 'Cores', 'GiB', 'Shows'}, width)
+    lines = [(
+        'Guests, Cores, GiB: what a host gives to guests with this value. '
+        'Shows: the smallest effect of the choice that 4 of 5 such '
+        'experiments show, if boots of the same configuration differ by '
+        f'{plan["noise_percent"]:g} %.'), (
+        f'On {words.join_names(plan["hosts"], "hosts")}: '
+        f'{len(plan["configurations"])} configurations are measured '
+        f'{plan["replicates"]} times, and the best in {plan["pairs"]} pairs '
+        f'of boots with that of today. That takes at most {plan["runs"]} runs '
+        f'of programs, {plan["boots"]} boots, {plan["reboots"]} reboots and '
+        f'{plan["hours"]:.1f} hours.')]
+    lines += ['These interactions cannot be told from each other: '
+              + ', '.join(' x '.join(pair) for pair in pairs) + '.'
+              for pairs in plan['confounded']]
+    return '\n'.join([text, *(textwrap.fill(
+        line, width or text_table.WIDTH) for line in lines), ''])
+
+
+class ShowExperiment(command.Report):
+    """Show what an experiment has found so far.
+
+    Show the recommended profile with its gain, the effect of each value
+    compared with today's, its cost, and what was published about it.
+    """
+
+    rows = 'values'
+    fields = ('choice', 'value', 'decision', 'trials', 'guard')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add(parser)
+        parser.add_argument(
+            '--html', metavar='FILE', help='write a self-contained page; an '
+            'existing file is replaced only if it is such a page')
+
+    def answer(self,
+               args: argparse.Namespace) -> command.CommandResult | None:
+        """Show the findings, or write the page."""
+        shown = _read(args)
+        if args.html is None:
+            return command.CommandResult(
+                shown.document(), lambda: shown.text(terminal.width()))
+        if args.formatter != 'table':
+            raise exception.InvalidInput('--format', 'is not for --html')
+        from hpcvirt.tune import report
+        now = datetime.datetime.now(datetime.UTC)
+        html_file.write(args.html, report.page(
+            shown, f'{now:%Y-%m-%d %H:%M} UTC'), report.TITLE)
+        print(args.html)
+        return None
+
+
+class ExportProfile(command.Command):
+    """Print the recommended profile of an experiment.
+
+    The profile is for "hpcvirt flavor plan --profile". The comment of each
+    choice has its effect with the interval, the number of trials, the dates
+    and the class of hosts.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        _add(parser)
+
+    def take_action(self, args: argparse.Namespace) -> int:
+        """Print the profile."""
+        shown = _read(args)
+        from hpcvirt.tune import report
+        sys.stdout.write(report.profile(shown))
+        return 0
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """Add the argument EXPERIMENT."""
+    parser.add_argument('experiment', metavar='EXPERIMENT',
+                        help='the file of the experiment, as YAML or JSON')
+
+
+def read(path: str, profile: str | None = None) -> model.Space:
+    """Read an experiment and all files that it names, and plan it.
+
+    :param path: the file; the fleet is relative to its folder
+    :param profile: a profile to confirm instead of the screening
+    :raises InvalidInput: for an invalid file, a configuration that cannot be
+        planned, or limits within which nothing can be decided
+    """
+    where = input_file.name(path)
+    experiment = experiments.read(
+        yaml_file.read(path, hosts.MAX_PROFILE_BYTES), where)
+    fleet = hosts.read_fleet(
+        os.path.join(os.path.dirname(where), experiment.fleet))
+    own = fleet.classes.get(experiment.host_class)
+    if own is None:
+        raise exception.InvalidInput(
+            f'{where}: class', f'{experiment.host_class[:64]!r} is not in '
+            f'{fleet.where}'
+            + words.suggest(experiment.host_class, fleet.classes))
+    if profile is not None:
+        given = hosts.read_profile_content(profile)
+        experiment = dataclasses.replace(experiment, choices={
+            'profile': {'given': experiments.ValueChange(profile=(
+                {'base': given} if isinstance(given, str)
+                else {'base': 'default', **given}))}})
+    found = own.list_topologies()
+    first, *other = host_model.group_twins(found)
+    if other:
+        raise exception.InvalidInput(
+            f'{where}: class', f'{first[0].name} and {other[0][0].name} are '
+            'not alike; an experiment needs hosts with the same topology')
+    space = configurations.plan(experiment, found, own.profile_content, where)
+    guest = space.configurations[space.today].guest
+    for name, program in experiment.programs.items():
+        _check_program(program, guest, f'{where}: programs[{name!r}]')
+    return (configurations.plan_replicates(space, where)
+            if profile is None else space)
+
+
+def _check_program(program: experiments.TunedProgram,
+                   guest: shape_model.Shape, where: str) -> None:
+    try:
+        definition, variant = catalogue.find(program.benchmark)
+        run_spec.make(definition, variant, sizing.Machine(
+            guest.cpus, guest.memory_mib, len(guest.cells)), program.settings)
+    except exception.InvalidInput as exc:
+        raise exception.InvalidInput(where, str(exc)) from exc
+    known = [each.name + '[BYTES]' * each.per_size
+             for each in definition.metrics]
+    metric = program.metric or ', '.join(
+        each.name for each in definition.metrics if each.primary)
+    if re.sub(r'\[\d+\]$', '[BYTES]', metric) not in known:
+        raise exception.InvalidInput(
+            f'{where}.metric', f'must be one of {", ".join(known)}')
+
+
+def _add(parser: argparse.ArgumentParser) -> None:
+    add_experiment(parser)
+    parser.add_argument(
+        '--data', metavar='DIR', default=location.default_directory(),
+        help='directory of raw outputs (default: %(default)s)')
+
+
+def _read(args: argparse.Namespace) -> 'report.TuneReport':
+    with extras.bench():
+        from hpcvirt.tune import analysis
+        from hpcvirt.tune import report
+        from hpcvirt.tune import tuning
+    space = read(args.experiment)
+    name = space.experiment.name
+    trials = tuning.find_record(
+        args.data, tuning.make_record(space, name)).trials
+    if not trials:
+        raise exception.InvalidInput(
+            tuning.locate(args.data, name), 'has no trial: "hpcvirt tune run '
+            '--apply" has made none of this experiment here')
+    return report.TuneReport(space, analysis.analyse(space, trials), trials)
