@@ -35,8 +35,7 @@ from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import guard as guards
 from hpcvirt.tune import model
 
-#: The predicted objective of the recommended configuration is lower than that
-#: of the best one by at most this part of the difference that matters.
+#: The part of what matters by which the best prediction may be better.
 NEAR = 0.25
 #: Confidence that a dropped value is worse than another.
 SURE = 0.999
@@ -116,8 +115,10 @@ def analyse(space: model.Space,
     today = (model.Stage.CONFIRM, space.today)
     confirmation = None
     if winner is not None and winner != space.today:
-        found = _compare(space, trials, today, (model.Stage.CONFIRM, winner))
-        refused = guards.Guard(space, trials).refuse_winner(winner)
+        fresh = (model.Stage.CONFIRM, winner)
+        found = _compare(space, trials, today, fresh)
+        refused = guards.Guard(space, trials).refuse(
+            lambda step: (step.stage, step.levels) == fresh)
         confirmation = found._replace(
             is_gain=found.is_gain and refused is None, guard=refused)
     native = _compare(space, trials, (model.Stage.NATIVE, space.today), today)
@@ -130,7 +131,6 @@ def analyse(space: model.Space,
 def _recommend(space: model.Space, winner: model.Levels | None,
                confirmation: model.Confirmation | None,
                ) -> tuple[model.Levels, str]:
-    """Return the recommended levels and the reason."""
     boots = space.experiment.confirm_boots
     if winner is None:
         reason = 'until the screening has ended'
@@ -256,7 +256,6 @@ def _rank(costs: Sequence[model.HostCost]) -> list[int]:
 
 
 def _find_terms(fit: effects.Fit) -> _Terms:
-    """Find the terms of the prediction."""
     space, design = fit.space, designs.make(fit.space)
     terms: _Terms = {(choice,): fit.find_means(choice)
                      for choice in range(len(space.choices))}

@@ -27,6 +27,7 @@ from hpcvirt.tune import model
 _MIN_BITS, _MAX_BITS = 2, 6
 
 _Columns = tuple[int, ...]
+#: Two choices, in ascending order.
 _Pair = tuple[int, int]
 
 
@@ -62,10 +63,7 @@ class Design:
                    for vector in _add(self.columns, *choices))
 
     def aliases(self, pair: _Pair) -> tuple[_Pair, ...]:
-        """Return the pairs of choices whose interaction looks like this one.
-
-        :param pair: the indices of two choices, ascending
-        """
+        """Return the other pairs whose interaction looks like this one."""
         own = _add(self.columns, *pair)
         return tuple(
             other for other in itertools.combinations(sorted(self.columns), 2)

@@ -14,7 +14,6 @@ import itertools
 import math
 import operator
 import statistics
-import sys
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Mapping
@@ -30,8 +29,7 @@ from hpcvirt.tune import model
 
 #: Confidence of each end of an interval.
 LEVEL = 0.95
-#: For a plan, reboots are assumed to differ by this part of the deviation of
-#: boots.
+#: The deviation of reboots / that of boots, as a plan assumes it.
 REBOOTS = 0.5
 #: Two replicates show noise.
 MIN_REPLICATES = 2
@@ -120,7 +118,7 @@ def _find_values(space: model.Space, replicates: Sequence[Replicate],
              for value, usual in zip(values, typical, strict=True)]
     count = len(apart) - apart.count(math.inf)
     if sum(most < each < math.inf for each in apart) > _FEW * count:
-        most = sys.float_info.max
+        most = math.inf
     kept = [value if each <= most else None
             for value, each in zip(values, apart, strict=True)]
     typical, _ = fit_typical(keys, kept, statistics.fmean)

@@ -18,8 +18,6 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 
-SCHEMA_VERSION = 1
-
 #: The value that every choice has: the profile as it is.
 TODAY = 'today'
 
@@ -119,7 +117,7 @@ def read(plain: object, where: str) -> Experiment:
     :param where: the file, for errors
     :raises InvalidInput: naming the place of the fault
     """
-    serialization.require_version(plain, SCHEMA_VERSION, where)
+    serialization.require_version(plain, 1, where)
     experiment = serialization.load(Experiment, plain, where)
     for place, fault in _faults(experiment):
         raise exception.InvalidInput(f'{where}: {place}', fault)

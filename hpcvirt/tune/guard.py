@@ -59,14 +59,10 @@ class Guard:
 
     def refuse_value(self, choice: int, level: int) -> str | None:
         """Return why a value must not be recommended, None if it may."""
-        return self._refuse(lambda step: step.levels[choice] == level)
+        return self.refuse(lambda step: step.levels[choice] == level)
 
-    def refuse_winner(self, levels: model.Levels) -> str | None:
-        """Likewise, compare a confirmed configuration with all others."""
-        return self._refuse(lambda step: step.levels == levels
-                            and step.stage is model.Stage.CONFIRM)
-
-    def _refuse(self, is_own: Callable[[model.Step], bool]) -> str | None:
+    def refuse(self, is_own: Callable[[model.Step], bool]) -> str | None:
+        """Likewise, compare some trials with all others."""
         sides: tuple[list[_Row], list[_Row]] = [], []
         for row in self._counted:
             sides[not is_own(row[0].step)].append(row)

@@ -166,9 +166,8 @@ class ValueFinding(NamedTuple):
     :ivar cost: what a host gives to guests with this value
     :ivar effect: on the objective, over all programs by their weights
     :ivar time: the effect on the time of one guest
-    :ivar trials: number of trials with this value
-    :ivar runs: number of runs with this value
-    :ivar slow: number of those that were stragglers
+    :ivar trials: number of trials with this value, which had ``runs``, of
+        which ``slow`` ones were stragglers
     :ivar guard: why the value must not be recommended; None if it may
     """
 

@@ -30,9 +30,6 @@ Time: the same for one guest. Guests, Cores, GiB: what a host gives to guests.
 """
 TITLE = 'What pays on these hosts'
 
-#: The drawings cover at least this gain and loss, as logarithms.
-_MIN_SCALE = 0.02
-
 #: Key of a profile or setting of the host -> what was published about it.
 _PUBLISHED = {
     'page_size': f'{costs.SMALL_PAGES}; 1 GiB pages were slightly better than '
@@ -52,10 +49,7 @@ _PUBLISHED = {
 
 @dataclasses.dataclass(frozen=True)
 class TuneReport:
-    """An experiment with its findings so far.
-
-    :ivar trials: at least one
-    """
+    """An experiment with its findings so far, from at least one trial."""
 
     space: model.Space
     findings: model.Findings
@@ -83,10 +77,7 @@ class TuneReport:
                 for row in self.findings.values]}
 
     def text(self, width: int | None) -> str:
-        """Return the report as text.
-
-        :param width: columns of the terminal, None for no limit
-        """
+        """Return the report as text of so many columns, None for no limit."""
         rows, programs = self.findings.values, self.space.experiment.programs
         blocks = [''.join(f'{line}\n' for line in self.summary())]
         if rows:
@@ -175,14 +166,12 @@ def _name(row: model.ValueFinding) -> str:
 
 
 def page(shown: TuneReport, minute: str) -> str:
-    """Return the report as one self-contained HTML page.
-
-    :param minute: time at which it is written
-    """
-    span = math.exp(1.1 * max([_MIN_SCALE] + [
+    """Return the report as an HTML page that is written at this minute."""
+    # The drawings cover at least a gain and a loss of 2 %.
+    span = math.exp(1.1 * max([0.02, *(
         abs(end) for row in shown.findings.values
         for effect in (row.effect, row.time, *row.programs.values())
-        for end in (effect.low, effect.high)]))
+        for end in (effect.low, effect.high))]))
 
     def draw(effect: model.Effect) -> str:
         return charts.interval(judgement.Interval(*map(math.exp, effect)),
@@ -199,9 +188,8 @@ def page(shown: TuneReport, minute: str) -> str:
 def profile(shown: TuneReport) -> str:
     """Write the recommended profile as YAML for ``flavor plan --profile``.
 
-    Each choice has a comment, with its effect and interval, the number of
-    trials, the dates and the class of hosts. What a profile cannot have is a
-    comment only.
+    The comments say what was found. What a profile cannot have is a comment
+    only.
     """
     experiment, levels = shown.space.experiment, shown.findings.recommended
     comments = [*shown.summary()]

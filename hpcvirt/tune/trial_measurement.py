@@ -35,7 +35,6 @@ def measure(experiment: experiments.Experiment, store: stores.Store,
     """Measure all programs, or continue to measure.
 
     :param shape: identifies these guests among those of all trials
-    :param key_file: file of the private key of the guests
     :param shares: for native copies, the CPUs that each is confined to
     :returns: program -> its runs
     :raises TimeUp: at the time limit
@@ -65,11 +64,7 @@ def measure(experiment: experiments.Experiment, store: stores.Store,
 
 def make_request(program: experiments.TunedProgram,
                  slower_than: float) -> requests.RunRequest:
-    """Request the runs of a program.
-
-    :param slower_than: a run that takes this many times as long as a typical
-        one must not happen; such a run is not stopped
-    """
+    """Request the runs of a program, and stop those that hang."""
     definition, variant = catalogue.find(program.benchmark)
     # A run hangs that takes ten times as long as the document says, or twice
     # as long as must never happen, and at least a minute.
@@ -109,10 +104,7 @@ def split_cpus(host: host_model.Host,
 
 
 def count_shootdowns(host: targets.Target) -> float:
-    """Count the TLB shoot-downs of a host since its boot, for each CPU.
-
-    :returns: NaN if the host does not answer or does not count them
-    """
+    """Count the TLB shoot-downs for each CPU since boot, NaN if unknown."""
     with (contextlib.closing(host.place) as place,
           contextlib.suppress(exception.Unreachable, ValueError)):
         return float(place.run(

@@ -9,8 +9,8 @@ at the end, hosts with other settings get today's, and all are released from
 quarantine. A host that could not be restored stays in quarantine.
 
 The record of an experiment is a file in ``tunes``, which is replaced
-atomically after each trial. Beside it are two files for each host: the private
-key of its guests, and its settings, null for those of today.
+atomically at each reboot and after each trial. Beside it are files for each
+host: the private key of its guests, and its settings if they are not today's.
 """
 
 import dataclasses
@@ -24,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Sequence
+from typing import Any
 
 import yaml
 
@@ -69,11 +70,7 @@ class TuneRecord:
 
 
 def locate(data: str, name: str, kind: str = 'json') -> str:
-    """Return the file of an experiment, or of a host.
-
-    :param data: directory of raw outputs
-    :param kind: ``json`` for an experiment; ``key`` or ``settings`` for a host
-    """
+    """Return the file of an experiment; ``key`` or ``settings`` of a host."""
     return os.path.join(data, 'tunes', f'{name}.{kind}')
 
 
@@ -141,13 +138,12 @@ class Tuning:
         :raises HpcvirtError: if a trial cannot be made or a host could not be
             restored; the record is kept
         """
-        path = locate(self.data, self.record.name)
-        folder = os.path.dirname(path)
+        folder = os.path.dirname(locate(self.data, self.record.name))
         location.make_directory(folder)
         with location.measure(folder, self.record.name):
             # Another process may have continued meanwhile.
             self.record = find_record(self.data, self.record)
-            records.write_record(path, self.record)
+            self._write()
             try:
                 if not only_restore:
                     self._make_trials()
@@ -157,6 +153,11 @@ class Tuning:
             if left:
                 raise exception.Unreachable(f'not restored: {", ".join(left)}')
             return self.record.trials
+
+    def _write(self, **changes: Any) -> None:
+        """Write the record with these changes."""
+        self.record = dataclasses.replace(self.record, **changes)
+        records.write_record(locate(self.data, self.record.name), self.record)
 
     def _make_trials(self) -> None:
         limits = self.space.experiment.limits
@@ -195,9 +196,7 @@ class Tuning:
                         exception.InvalidInput, exception.NotInstalled,
                         measurement.TimeUp)):
                     raise
-        self.record = dataclasses.replace(self.record, trials=(
-            *self.record.trials, made))
-        records.write_record(locate(self.data, self.record.name), self.record)
+        self._write(trials=(*self.record.trials, made))
         host.clear()
 
     def _measure(self, host: _Host, step: model.Step, began: float,
@@ -234,11 +233,7 @@ class Tuning:
                     self.connect_native(host.owner)))
 
     def _set(self, host: _Host, levels: model.Levels) -> None:
-        """Bring the settings of a configuration to a host, if it lacks them.
-
-        :raises InvalidInput: if the file of its settings is damaged
-        :raises Unreachable: if that fails
-        """
+        """Give a host the settings of a configuration, if it lacks them."""
         today, settings = (
             serialization.dump([planned.settings, planned.host_values])
             for each in (self.space.today, levels)
@@ -255,6 +250,7 @@ class Tuning:
         # Guests do not survive a change of their host.
         host.clear()
         records.write_record(str(path), 'changing')
+        self._write(reboots=self.record.reboots + 1)
         self.say(f'The settings of {host.owner} are changed')
         self._apply(host.owner, self.space.configurations[levels])
         waiting.retry(lambda: host.check_host(host.owner),
@@ -264,8 +260,6 @@ class Tuning:
             path.unlink()
         else:
             records.write_record(str(path), settings)
-        self.record = dataclasses.replace(
-            self.record, reboots=self.record.reboots + 1)
 
     def _apply(self, host: str, wanted: model.Configuration) -> None:
         """Run the command ``apply``; its output goes to standard error."""

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 import textwrap
-import typing
 from typing import Any
 
 from hpcvirt import exception
@@ -36,9 +35,6 @@ from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
-
-if typing.TYPE_CHECKING:
-    from hpcvirt.tune import report
 
 
 class PlanTuning(command.Report):
@@ -68,7 +64,6 @@ class PlanTuning(command.Report):
 def _make_document(space: model.Space) -> dict[str, Any]:
     experiment, design = space.experiment, designs.make(space)
     names = [choice.name for choice in space.choices]
-    smallest = effects.smallest_effects(space)
     alike = sorted({
         tuple(sorted([pair, *others])) for pair in itertools.combinations(
             range(len(names)), 2) if (others := design.aliases(pair))})
@@ -87,7 +82,8 @@ def _make_document(space: model.Space) -> dict[str, Any]:
             'choice': choice.name, 'value': value,
             **serialization.dump(cost), 'reboot': choice.has_reboot,
             'smallest_percent': round(100 * math.expm1(least), 2)}
-            for choice, least in zip(space.choices, smallest, strict=True)
+            for choice, least in zip(
+                space.choices, effects.smallest_effects(space), strict=True)
             for value, cost in zip(choice.values, choice.costs, strict=True)],
         'confounded': [[[names[place] for place in each] for each in pairs]
                        for pairs in alike]}
@@ -137,13 +133,14 @@ class ShowExperiment(command.Report):
     def answer(self,
                args: argparse.Namespace) -> command.CommandResult | None:
         """Show the findings, or write the page."""
-        shown = _read(args)
+        found = _read(args)
+        from hpcvirt.tune import report
+        shown = report.TuneReport(*found)
         if args.html is None:
             return command.CommandResult(
                 shown.document(), lambda: shown.text(terminal.width()))
         if args.formatter != 'table':
             raise exception.InvalidInput('--format', 'is not for --html')
-        from hpcvirt.tune import report
         now = datetime.datetime.now(datetime.UTC)
         html_file.write(args.html, report.page(
             shown, f'{now:%Y-%m-%d %H:%M} UTC'), report.TITLE)
@@ -164,9 +161,9 @@ class ExportProfile(command.Command):
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the profile."""
-        shown = _read(args)
+        found = _read(args)
         from hpcvirt.tune import report
-        sys.stdout.write(report.profile(shown))
+        sys.stdout.write(report.profile(report.TuneReport(*found)))
         return 0
 
 
@@ -239,10 +236,10 @@ def _add(parser: argparse.ArgumentParser) -> None:
         help='directory of raw outputs (default: %(default)s)')
 
 
-def _read(args: argparse.Namespace) -> 'report.TuneReport':
+def _read(args: argparse.Namespace) -> tuple[
+        model.Space, model.Findings, tuple[model.Trial, ...]]:
     with extras.bench():
         from hpcvirt.tune import analysis
-        from hpcvirt.tune import report
         from hpcvirt.tune import tuning
     space = read(args.experiment)
     name = space.experiment.name
@@ -252,4 +249,4 @@ def _read(args: argparse.Namespace) -> 'report.TuneReport':
         raise exception.InvalidInput(
             tuning.locate(args.data, name), 'has no trial: "hpcvirt tune run '
             '--apply" has made none of this experiment here')
-    return report.TuneReport(space, analysis.analyse(space, trials), trials)
+    return space, analysis.analyse(space, trials), trials
