@@ -69,7 +69,6 @@ def next_steps(space: model.Space,
     The block is a replicate of the design or a pair of boots. It depends on
     nothing but the arguments, so that an experiment can be continued.
 
-    :param trials: those made so far, in their order
     :returns: no steps at the end
     """
     found = screen(space, trials)
@@ -210,7 +209,6 @@ def _decide(effect: model.Effect, matters: float) -> model.Decision:
 
 
 def _list_interactions(fit: effects.Fit) -> tuple[model.Interaction, ...]:
-    """List the interactions that are beyond doubt."""
     choices, design = fit.space.choices, designs.make(fit.space)
     return tuple(model.Interaction(
         tuple(f'{choices[choice].name}={choices[choice].values[level]}'

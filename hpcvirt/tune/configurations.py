@@ -35,9 +35,6 @@ def plan(experiment: experiments.Experiment,
          where: str) -> model.Space:
     """Plan all configurations of an experiment.
 
-    A choice has a reboot if its value changes the settings of the host in any
-    configuration.
-
     :param hosts: differ only in their names
     :param profile: the content of today's profile
     :raises InvalidInput: if one cannot be planned, naming its values, or a

@@ -95,10 +95,7 @@ def measure(space: model.Space, found: model.Trial) -> float | None:
 
 
 def find_time(run: model.TrialRun) -> float | None:
-    """Return minus the logarithm of the time of the slowest guest.
-
-    :returns: the speed if the time is unknown; None if the run failed
-    """
+    """Return minus the logarithm of the time, the speed if it is unknown."""
     return (-math.log(run.time_s) if run.time_s and run.speed is not None
             else run.speed)
 

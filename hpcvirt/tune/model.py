@@ -163,7 +163,6 @@ class Effect(NamedTuple):
 class ValueFinding(NamedTuple):
     """What was found about a value of a choice, compared with today's.
 
-    :ivar cost: what a host gives to guests with this value
     :ivar effect: on the objective, over all programs by their weights
     :ivar time: the effect on the time of one guest
     :ivar trials: number of trials with this value, which had ``runs``, of
@@ -201,7 +200,6 @@ class Interaction(NamedTuple):
 class Confirmation(NamedTuple):
     """The winner of the screening against today's, in fresh boots.
 
-    :ivar pairs: pairs of boots so far
     :ivar effect: None with too few pairs
     :ivar is_gain: whether the effect may be called a gain
     """

@@ -47,8 +47,6 @@ from hpcvirt.tune import trial_measurement
 
 #: How often a trial is tried whose guests do not start or answer.
 ATTEMPTS = 3
-#: The command ``apply`` may take this many times as long as a reboot.
-_PATIENCE = 10
 
 _Host = benchmark_instances.BenchmarkInstances
 
@@ -262,7 +260,7 @@ class Tuning:
             records.write_record(str(path), settings)
 
     def _apply(self, host: str, wanted: model.Configuration) -> None:
-        """Run the command ``apply``; its output goes to standard error."""
+        """Run ``apply``, which may take ten times as long as a reboot."""
         words = [word.replace('{host}', host)
                  for word in self.space.experiment.apply]
         with tempfile.TemporaryDirectory(prefix='hpcvirt-') as scratch:
@@ -276,8 +274,9 @@ class Tuning:
             try:
                 subprocess.run(
                     words, cwd=self.folder or None, check=True,
-                    stdin=subprocess.DEVNULL, stdout=2, timeout=60 * _PATIENCE
-                    * self.space.experiment.reboot_minutes)
+                    # Its output goes to standard error.
+                    stdin=subprocess.DEVNULL, stdout=2,
+                    timeout=600 * self.space.experiment.reboot_minutes)
             except (OSError, subprocess.SubprocessError) as exc:
                 raise exception.Unreachable(
                     f'apply: the settings of {host} are not changed: {exc}',

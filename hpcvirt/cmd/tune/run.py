@@ -96,10 +96,7 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
 
 def judge(confirmed: model.Confirmation | None,
           matters: float) -> tuple[Word, str]:
-    """Judge whether a profile is not worse than today's, and say why.
-
-    :param matters: the smallest difference that matters, as a logarithm
-    """
+    """Judge whether a profile is worse than today's by what matters."""
     from hpcvirt.tune import report
     if confirmed is None or confirmed.effect is None:
         return Word.INCONCLUSIVE, 'too few pairs of boots were measured'
@@ -116,7 +113,6 @@ def _carry_out(args: argparse.Namespace, space: model.Space, name: str,
                ) -> tuple[model.Trial, ...] | None:
     """Print the steps, and with --apply take them.
 
-    :param name: that of the record
     :returns: all trials; None without --apply
     """
     # The client libraries take half a second to load.

@@ -247,6 +247,9 @@ class TuningTest(testtools.TestCase):
         return tuning.find_record(
             self.data, tuning.TuneRecord('demo', 'd')).trials
 
+    def count_reboots(self):
+        return tuning.find_record(self.data, self.found).reboots
+
     def figures(self, trials):
         return [(made.step, made.runs) for made in trials]
 
@@ -281,6 +284,7 @@ class TuningTest(testtools.TestCase):
             ["n1 ept: '0'", 'n1 {}', "n2 ept: '0'", "n1 ept: '0'", 'n1 {}',
              'n2 {}'], self.applied())
         self.assertEqual(len(STEPS), len(set(self.bench.measured)))
+        self.assertEqual(len(self.applied()), self.count_reboots())
         # Nothing is left to do.
         self.process()
         self.assertEqual(self.figures(found), self.figures(self.run_()))
@@ -293,6 +297,7 @@ class TuningTest(testtools.TestCase):
             self.process(killed_at)
             self.assertRaises(KilledError, self.tuning.run)
             self.process()
+            self.assertGreaterEqual(self.count_reboots(), len(self.applied()))
             if killed_at % 2:
                 self.assertEqual(whole, self.figures(self.run_()), killed_at)
                 continue
@@ -430,3 +435,12 @@ class TuneRecordTest(testtools.TestCase):
         self.path.write_text(self.path.read_text().replace(
             '"screen"', '"other"'))
         self.assertRaises(exception.InvalidInput, self.find, 'd')
+
+    def test_the_record_of_an_earlier_version_is_refused_in_one_line(self):
+        write_record(str(self.path), self.found)
+        self.path.write_text(self.path.read_text().replace(
+            '"block"', '"host": "n1", "block"'))
+        error = self.assertRaises(exception.InvalidInput, self.find, 'd')
+        self.assertEqual(
+            f"{self.path}: trials[0].step: unknown key 'host'; known: stage, "
+            'block, levels', str(error))
