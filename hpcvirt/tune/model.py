@@ -165,8 +165,8 @@ class ValueFinding(NamedTuple):
 
     :ivar effect: on the objective, over all programs by their weights
     :ivar time: the effect on the time of one guest
-    :ivar trials: number of trials with this value, which had ``runs``, of
-        which ``slow`` ones were stragglers
+    :ivar trials: number of trials with this value
+    :ivar slow: number of stragglers among their ``runs``
     :ivar guard: why the value must not be recommended; None if it may
     """
 

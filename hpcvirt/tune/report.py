@@ -77,7 +77,7 @@ class TuneReport:
                 for row in self.findings.values]}
 
     def text(self, width: int | None) -> str:
-        """Return the report as text of so many columns, None for no limit."""
+        """Return the report as text; None is no limit of its width."""
         rows, programs = self.findings.values, self.space.experiment.programs
         blocks = [''.join(f'{line}\n' for line in self.summary())]
         if rows:
