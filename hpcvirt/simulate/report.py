@@ -245,17 +245,19 @@ def describe_input(found: Mapping[str, Any]) -> Iterator[str]:
         name = f'{choice["name"]}: ' * bool(choice['name'])
         yield (f'{name}{hosts}: {words.count_noun(fleet["cpus"], "CPU")} for '
                f'guests, {there}{load}')
-        yield f'{name}Flavors and their requests: ' + ', '.join(
-            f'{each["name"]} {each["requests"]}'
-            for each in choice['flavors'])
+        if choice is found['choices'][0] or (
+                choice['flavors'] != found['flavors']):
+            yield f'{name}Flavors and their requests: ' + ', '.join(
+                f'{each["name"]} {each["requests"]}'
+                for each in choice['flavors'])
 
 
 def list_notes(found: Mapping[str, Any]) -> Iterator[str]:
-    """Return the notes of the reader, and the rules of the mappings."""
-    yield from found['workload']['notes']
+    """Yield the notes of the reader, and what is new in each mapping."""
+    yield from (*found['workload']['notes'], *found['workload']['rule'])
     for choice in found['choices']:
-        for line in choice['rule']:
-            yield f'{choice["name"]}: {line}' if choice['name'] else line
+        yield from (f'{choice["name"]}: {line}' for line in choice['rule']
+                    if line not in found['workload']['rule'])
 
 
 def _paragraphs(lines: Iterable[str], width: int) -> str:

@@ -33,6 +33,10 @@ class Row(typing.NamedTuple):
                              self.result.windows, in_requests=in_requests)
 
     @property
+    def subject(self) -> str:
+        return f'"{self.name}"' if self.choice else self.name
+
+    @property
     def hosts(self) -> str:
         return ' on ' + words.count_noun(
             len(self.result.scenario.fleet.hosts), 'host')
@@ -69,7 +73,7 @@ def describe(rows: Sequence[Row]) -> str:
         + f' {noun}' for lost, total, noun in _compare(first, None))
     return (f'In {describe_span(first.result.scenario)}'
             + ('' if load is None else f' at a load of {load:.2g}')
-            + f', {first.name} accepts {accepted}{first.hosts}'
+            + f', {first.subject} accepts {accepted}{first.hosts}'
             + ''.join(f'; {_describe_change(row, first)}' for row in others)
             + '.')
 
@@ -102,8 +106,8 @@ def _describe_change(row: Row, first: Row) -> str:
             if host and noun == 'core-hours':
                 on += (', the work of '
                        f'{format_amount(amount / host, reach / host)} hosts '
-                       f'of {first.name}')
-    return f'{row.name} accepts ' + (
+                       f'of {first.subject}')
+    return f'{row.subject} accepts ' + (
         ' and '.join(found) or 'as much within chance') + on
 
 

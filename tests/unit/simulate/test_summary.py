@@ -63,8 +63,8 @@ class DescribeTest(unittest.TestCase):
         found = summary.describe(summary.list_rows({
             'now': result(5, ASKED, hpcvirt=[NO, NO, None, None] * 5),
             'two more': result(7, ASKED, hpcvirt=[None] * 20)}))
-        self.assertIn('now accepts 400', found)
-        self.assertIn('two more accepts 400', found)
+        self.assertIn('"now" accepts 400', found)
+        self.assertIn('"two more" accepts 400', found)
         self.assertIn('on 7 hosts, the work of 5', found)
 
     def test_a_difference_within_its_uncertainty_is_none(self):
