@@ -58,7 +58,8 @@ def merge(paths: Sequence[str], keys: Collection[simulation.Key],
         if outcome is None or len(outcome.fates) != len(
                 choices[key[0]].requests[key[2]].arrivals):
             raise exception.InvalidInput(
-                '--merge', f'no file has the replay {key}')
+                '--merge', 'no file has all of the replay of '
+                + ' '.join(filter(None, key[:2])))
     return {key: known[str(key)] for key in keys}
 
 

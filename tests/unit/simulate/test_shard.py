@@ -61,7 +61,7 @@ class ShardTest(unittest.TestCase):
     def test_a_missing_shard_is_told(self):
         path = self.write('1', self.part(1))
         with self.assertRaisesRegex(
-                exception.InvalidInput, 'no file has .*hpcvirt'):
+                exception.InvalidInput, 'all of the replay of hpcvirt'):
             self.merge(path)
 
     def test_shards_of_other_input_are_refused(self):
