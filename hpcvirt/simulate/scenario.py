@@ -38,7 +38,7 @@ def find_kind(fleet: state.Fleet, kind: str | None,
         if name == kind or (kind is None and len(groups) == 1):
             return name, group
     raise exception.InvalidInput(
-        kind or 'hosts', 'must be a kind of hosts' + words.suggest(
+        kind or '--grow', 'must be a kind of hosts' + words.suggest(
             kind or '', (name for name, _ in groups)))
 
 
