@@ -17,8 +17,6 @@ from hpcvirt.simulate import totals
 
 #: The most hosts that are tried, in multiples of those of the fleet.
 _MAX_GROWTH = 32
-#: More replays are unlikely.
-_MANY_REPLAYS = 40
 
 
 def search(scenario: scenarios.Scenario, engine: simulation.Engine, name: str,
@@ -39,10 +37,9 @@ def search(scenario: scenarios.Scenario, engine: simulation.Engine, name: str,
             fleet = scenarios.grow(scenario.fleet, kind, hosts - len(own))
             supplies = [host.state.supply for host in fleet.hosts]
             loss = totals.difference('', totals.shares([
-                totals.Replay(each, engine(supplies, each, lambda *_: None))
+                totals.Replay(each, engine(supplies, each, on_progress))
                 for each in scenario.requests], windows))
             known[hosts] = loss.percent, *(loss.ends or (loss.percent,) * 2)
-            on_progress(min(len(known), _MANY_REPLAYS - 1), _MANY_REPLAYS)
         return known[hosts]
 
     def suffices(end: int, hosts: int) -> bool:
@@ -50,7 +47,7 @@ def search(scenario: scenarios.Scenario, engine: simulation.Engine, name: str,
 
     fewest = (len(own) if scenario.requests[0].residents
               else 0 if len(scenario.fleet.hosts) > len(own) else 1)
-    limit = _MAX_GROWTH * len(own)
+    limit = _MAX_GROWTH * len(scenario.fleet.hosts)
     least, hosts, most = (find(
         functools.partial(suffices, end), fewest, len(own), limit)
         for end in (1, 0, 2))
