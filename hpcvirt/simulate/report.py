@@ -6,6 +6,7 @@ There is a row for each choice of a what-if and each strategy.
 """
 
 import collections
+import itertools
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -120,13 +121,13 @@ def _describe_choice(name: str, result: scenarios.ScenarioResult,
 
 def differences(rows: Sequence[summary.Row]) -> Iterator[
         totals.LossDifference]:
-    """Compare choices with each other, or the strategies of a single one."""
-    groups: dict[str, dict[str, Sequence[totals.CoreHours]]] = {}
-    for row in rows:
-        groups.setdefault(row.strategy if row.choice else '', {})[
-            row.name] = row.shares()
-    for shares in groups.values():
-        yield from totals.differences(shares)
+    """Compare the choices with each strategy, and the strategies of each."""
+    shares = {row.name: row.shares() for row in rows}
+    for reference, row in itertools.combinations(rows, 2):
+        if reference.choice == row.choice or (
+                reference.strategy == row.strategy):
+            yield totals.difference(row.name, shares[row.name],
+                                    reference.name, shares[reference.name])
 
 
 def _tallied(found: totals.Totals) -> dict[str, Any]:

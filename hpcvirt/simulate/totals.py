@@ -15,7 +15,6 @@ replays of several seeds, by Student's t distribution.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -207,17 +206,6 @@ class LossDifference:
         """The ends of the interval, None if there is none."""
         return (None if self.reach is None else
                 (self.percent - self.reach, self.percent + self.reach))
-
-
-def differences(shares: Mapping[str, Sequence[CoreHours]],
-                ) -> Iterator[LossDifference]:
-    """Compare each strategy with each of the previous ones.
-
-    :param shares: the parts of each strategy, with the same requests for all
-    """
-    for reference, strategy in itertools.combinations(shares, 2):
-        yield difference(strategy, shares[strategy],
-                         reference, shares[reference])
 
 
 def difference(strategy: str, shares: Sequence[CoreHours],

@@ -171,11 +171,6 @@ class DifferenceTest(unittest.TestCase):
             self.assertIsNone(found.ends)
             self.assertIn(why, found.why_none)
 
-    def test_each_is_compared_with_those_before_it(self):
-        found = totals.differences(dict.fromkeys('abc', shares([1] * 3)))
-        self.assertEqual([('b', 'a'), ('c', 'a'), ('c', 'b')],
-                         [(each.strategy, each.reference) for each in found])
-
 
 def sample(time, busy, guests=0, across=0):
     return outcome.FleetSample(time, busy, 2 * busy, 3 * busy, guests, across)

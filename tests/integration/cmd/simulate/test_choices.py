@@ -170,6 +170,23 @@ class WhatIfTest(unittest.TestCase):
         self.assertIn('as given: best-fit: {hosts} ('.format(**given),
                       ' '.join(found['summary']))
 
+    def test_choices_and_strategies_are_compared_in_pairs(self):
+        found = self.document(*self.given(), '--compare', 'nova,best-fit',
+                              '--what-if', 'more: --add n*2')
+        lost = {row['name']: row['lost_percent']
+                for row in found['strategies']}
+        self.assertEqual(
+            {('as given: best-fit', 'as given: nova'),
+             ('more: nova', 'as given: nova'),
+             ('more: best-fit', 'as given: best-fit'),
+             ('more: best-fit', 'more: nova')},
+            {(each['strategy'], each['reference'])
+             for each in found['paired']})
+        for each in found['paired']:
+            self.assertAlmostEqual(
+                lost[each['strategy']] - lost[each['reference']],
+                each['difference_percent'], 3)
+
     def test_shards_print_what_a_single_run_prints(self):
         words = (*self.given(), '--what-if', 'more: --add n*2', '--compare',
                  'nova,best-fit')
