@@ -18,6 +18,10 @@ from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
 
+#: What to do after a move failed.
+ADVICE = ('Nothing further was moved. Remove the cause, and run this again for '
+          'a new plan.\n')
+
 
 @dataclasses.dataclass(frozen=True)
 class MoveRequest:
@@ -137,9 +141,7 @@ def progress(move: moving.Move, why: str | None) -> str:
     """
     if why is None:
         return f'{move.id} is on {_where(move.target, move.cells)}.\n'
-    return (f'{move.id} did not move as planned: {why}\n'
-            'Nothing further was moved. Remove the cause, and run this again '
-            'for a new plan.\n')
+    return f'{move.id} did not move as planned: {why}\n'
 
 
 def format_move(move: moving.Move) -> str:

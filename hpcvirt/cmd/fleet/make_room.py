@@ -12,6 +12,7 @@ from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.cmd.fleet import execution
 from hpcvirt.fleet import guest
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
@@ -77,7 +78,13 @@ ones were not begun.
                 sys.stdout.write(text)
                 sys.stdout.flush()
                 text = ''
-            done = _apply(moves, document['moves'], parsed_args, shown)
+            carrier = execution.Execution(parsed_args, shown)
+            done = carrier.carry_out(moves)
+            for row, attempt in zip(document['moves'], carrier.attempts,
+                                    strict=False):
+                row |= attempt.document
+            if shown and not done:
+                text = move_report.ADVICE
         return command.CommandResult(
             document, lambda: text,
             3 if not done else 0 if document['fits'] else 1)
@@ -129,27 +136,3 @@ def _wanted(word: str, args: argparse.Namespace,
     return make_room.Wanted(
         arguments.find_flavor(name, flavors, args.fleet, '--standing'),
         count)
-
-
-def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
-           args: argparse.Namespace, shown: bool) -> bool:
-    """Carry out moves until one fails; print their progress if shown.
-
-    :param documents: documents of the moves, which get their outcome
-    :returns: whether all moves succeeded
-    """
-    # The client libraries take half a second to load.
-    from hpcvirt.cloud import migrations
-    migrator = migrations.Migrator(cloud_arguments.connect(args))
-    for move, document in zip(moves, documents, strict=True):
-        try:
-            why = migrator.carry_out(move)
-        except exception.Unreachable as exc:
-            why = str(exc)
-        document |= {'done': why is None, 'failure': why}
-        if shown:
-            sys.stdout.write(move_report.progress(move, why))
-            sys.stdout.flush()
-        if why is not None:
-            return False
-    return True
