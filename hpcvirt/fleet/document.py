@@ -210,8 +210,9 @@ def replace_names(document: FleetDocument) -> FleetDocument:
     ids = {item.id: f'instance-{number}'
            for number, item in enumerate(document.instances, 1)}
     projects: dict[str, str] = {}
-    for flavor in document.flavors:
-        for project in flavor.projects or ():
+    for owners in (*(flavor.projects for flavor in document.flavors),
+                   *((item.project,) for item in document.instances)):
+        for project in filter(None, owners or ()):
             projects.setdefault(project, f'project-{len(projects) + 1}')
     groups = {item.group: dataclasses.replace(
         item.group, members=frozenset(
@@ -228,6 +229,7 @@ def replace_names(document: FleetDocument) -> FleetDocument:
             for flavor in document.flavors),
         instances=tuple(dataclasses.replace(
             item, id=ids[item.id], where='',
+            project=item.project and projects[item.project],
             group=item.group and groups[item.group])
             for item in document.instances))
 

@@ -12,8 +12,8 @@ from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import capacity_report
-from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
+from hpcvirt.fleet import standing
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
@@ -39,7 +39,7 @@ def document(fleet: state.Fleet,
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': plan is not None,
-        'moves': _moves_of(plan),
+        'moves': _moves_of(plan.moves if plan else ()),
         'then': places[0] if places else None,
         'places': places,
         'broken': capacity_report.list_broken(fleet),
@@ -47,25 +47,27 @@ def document(fleet: state.Fleet,
 
 
 def standing_document(fleet: state.Fleet,
-                      found: Sequence[make_room.Kept]) -> dict[str, Any]:
+                      plan: standing.StandingPlan) -> dict[str, Any]:
     """Write the moves for several kinds, as :func:`document` does."""
     return {
         'schema_version': SCHEMA_VERSION,
-        'fits': all(kept.plan is not None for kept in found),
-        'moves': [move for kept in found for move in _moves_of(kept.plan)],
+        'fits': not plan.waiting and all(
+            kept.plan is not None for kept in plan.found),
+        'moves': _moves_of(plan.moves),
+        'waiting': plan.waiting, 'why_waiting': plan.why,
         'standing': [{
             'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
             'fits': kept.plan is not None, 'places': _places_of(kept.plan)}
-            for kept in found],
+            for kept in plan.found],
         'broken': capacity_report.list_broken(fleet),
     }
 
 
-def _moves_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
+def _moves_of(moves: Sequence[moving.Move]) -> list[dict[str, Any]]:
     return [{'id': move.id, 'from': move.source, 'to': move.target,
              'cells': list(move.cells),
              'kind': 'cold' if move.cold else 'live'}
-            for move in (plan.moves if plan else ())]
+            for move in moves]
 
 
 def _places_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
@@ -83,14 +85,17 @@ def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
     return _with_broken(fleet, _lines(fleet, name, plan, asked), width)
 
 
-def standing_text(fleet: state.Fleet, found: Sequence[make_room.Kept],
+def standing_text(fleet: state.Fleet, plan: standing.StandingPlan,
                   asked: MoveRequest, width: int | None = None) -> str:
     """Describe the moves for several kinds; see :func:`text`."""
     lines = ['Room for all of these at once, each beside those above it:']
-    for kept in found:
+    for kept in plan.found:
         lines += ['', *_lines(fleet, kept.wanted.flavor.name, kept.plan,
                               dataclasses.replace(
                                   asked, count=kept.wanted.count))]
+    if plan.waiting:
+        lines += ['', f'{words.count_noun(plan.waiting, "move")} must wait: '
+                  f'{plan.why}.']
     return _with_broken(fleet, lines, width)
 
 

@@ -48,6 +48,7 @@ class Instance:
         and its image allow; None for all
     :ivar group: its server group
     :ivar only_cold: why it cannot be live-migrated; None if it can
+    :ivar project: the id of its project; None if unknown
     """
 
     id: str
@@ -61,6 +62,7 @@ class Instance:
     hosts: frozenset[str] | None = None
     group: ServerGroup | None = None
     only_cold: str | None = None
+    project: str | None = None
 
     @property
     def cells(self) -> tuple[int, ...]:

@@ -152,7 +152,7 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
             raise exception.InvalidInput(
                 f'--{option}', 'is not for --scheduler-log, whose log has the '
                 'request and the hosts')
-    found = log_reading.read(_lines(args.scheduler_log), args.request_id)
+    found = log_reading.read(lines(args.scheduler_log), args.request_id)
     if not found.refusals and not found.shadow:
         raise exception.InvalidInput(input_file.name(args.scheduler_log),
                                      _explain_empty(found, args.request_id))
@@ -162,7 +162,7 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
         status=1 if found.refusals else 0)
 
 
-def _lines(path: str) -> Iterator[bytes]:
+def lines(path: str) -> Iterator[bytes]:
     """Yield the lines of a log up to a damaged place.
 
     Long lines are cut, and their rest is dropped, so that text which a user

@@ -23,7 +23,8 @@ ETC = ROOT / 'etc' / 'hpcvirt'
 LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
 SHADOW_PAGE = pages.read('admin/shadow-mode')
 PAGE = pages.read('admin/capacity', 'admin/explain', 'admin/make-room',
-                  'admin/read-refusals', 'reference/fleet-json')
+                  'admin/read-refusals', 'admin/standing-room',
+                  'reference/fleet-json')
 
 
 def run(*words):
