@@ -49,10 +49,14 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """The number of instances of a flavor for which room is kept."""
+    """The number of instances of a flavor for which room is kept.
+
+    :ivar guest: the compiled flavor, if it is at hand
+    """
 
     flavor: flavor_model.Flavor
     count: int
+    guest: guests.Guest | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +78,7 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
     by_name = {host.name: host for host in hosts}
     for one in sorted(wanted, key=lambda one: (
             one.flavor.vcpus, one.flavor.ram_mib), reverse=True):
-        guest = guests.compile_flavor(one.flavor)
+        guest = one.guest or guests.compile_flavor(one.flavor)
         plan = search(guest, tuple(by_name.values()), most,
                       one.count, cold)
         found.append(Kept(one, plan))

@@ -149,7 +149,8 @@ class StandingRoom(Mover):
         hosts, names = self._describe_hosts()
         self._steps = self._begin_moves([
             move for kept in make_room.keep_room(
-                [make_room.Wanted(self._flavors[number].flavor, 1)
+                [make_room.Wanted(self._flavors[number].flavor, 1,
+                                  self._flavors[number].guest)
                  for number in usual], hosts, self._most)
             if kept.plan for move in kept.plan.moves], names)
         self.end_move(arrival.time)
