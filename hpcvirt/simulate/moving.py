@@ -156,7 +156,7 @@ class StandingRoom(Mover):
         self.end_move(arrival.time)
 
     def end_move(self, now: float) -> None:
-        """End the present move, as when its guest ends, begin the next."""
+        """End the present move, if there is one, and begin the next."""
         self.moved = next(self._steps, None)
         self.next_end = math.inf if self.moved is None else now + (
             self._flavors[self.moved.flavor].flavor.ram_mib
