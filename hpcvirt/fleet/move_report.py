@@ -5,6 +5,7 @@
 import collections
 import dataclasses
 import textwrap
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def document(fleet: state.Fleet,
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': plan is not None,
-        'moves': _moves_of(plan),
+        'moves': list_moves(plan.moves if plan else ()),
         'then': places[0] if places else None,
         'places': places,
         'broken': capacity_report.list_broken(fleet),
@@ -52,7 +53,8 @@ def standing_document(fleet: state.Fleet,
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': all(kept.plan is not None for kept in found),
-        'moves': [move for kept in found for move in _moves_of(kept.plan)],
+        'moves': [move for kept in found for move in list_moves(
+            kept.plan.moves if kept.plan else ())],
         'standing': [{
             'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
             'fits': kept.plan is not None, 'places': _places_of(kept.plan)}
@@ -61,11 +63,12 @@ def standing_document(fleet: state.Fleet,
     }
 
 
-def _moves_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
+def list_moves(moves: Iterable[moving.Move]) -> list[dict[str, Any]]:
+    """Write moves as dicts."""
     return [{'id': move.id, 'from': move.source, 'to': move.target,
              'cells': list(move.cells),
              'kind': 'cold' if move.cold else 'live'}
-            for move in (plan.moves if plan else ())]
+            for move in moves]
 
 
 def _places_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
@@ -80,7 +83,7 @@ def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
     :param name: the name of the flavor
     :param width: the columns of the terminal; None without a terminal
     """
-    return _with_broken(fleet, _lines(fleet, name, plan, asked), width)
+    return format_lines(fleet, _lines(fleet, name, plan, asked), width)
 
 
 def standing_text(fleet: state.Fleet, found: Sequence[make_room.Kept],
@@ -91,11 +94,12 @@ def standing_text(fleet: state.Fleet, found: Sequence[make_room.Kept],
         lines += ['', *_lines(fleet, kept.wanted.flavor.name, kept.plan,
                               dataclasses.replace(
                                   asked, count=kept.wanted.count))]
-    return _with_broken(fleet, lines, width)
+    return format_lines(fleet, lines, width)
 
 
-def _with_broken(fleet: state.Fleet, lines: list[str],
+def format_lines(fleet: state.Fleet, lines: Sequence[str],
                  width: int | None) -> str:
+    """Wrap lines, and add the broken hosts; see :func:`text`."""
     width = width or text_table.WIDTH
     lines = [part for line in lines for part in textwrap.wrap(
         line, width, subsequent_indent='  ', break_long_words=False,
