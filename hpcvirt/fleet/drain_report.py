@@ -2,12 +2,15 @@
 
 """Write the moves that empty hosts, as a document and as text."""
 
+import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import words
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import drain
 from hpcvirt.fleet import move_report
+from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
@@ -61,3 +64,14 @@ def text(fleet: state.Fleet, plan: drain.DrainPlan,
         lines.append('There are too many plans to try all of them; there may '
                      'be a better one.')
     return move_report.format_lines(fleet, lines, width)
+
+
+def text_of_end(fleet: state.Fleet, plan: drain.DrainPlan,
+                left: Sequence[moving.Move], width: int | None = None) -> str:
+    """Say what is left after moves were made; see :func:`text`."""
+    if not left:
+        return text(fleet, dataclasses.replace(plan, waves=(
+            dataclasses.replace(plan.waves[0], moves=()),)), width)
+    return move_report.format_lines(fleet, [
+        'Not all moves were made. Left:',
+        *(f'     {move_report.format_move(move)}' for move in left)], width)

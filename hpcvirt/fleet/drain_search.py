@@ -4,10 +4,10 @@
 
 The best moves leave the fewest instances, then have the fewest cold
 migrations, then are the fewest. First, the largest instances move to the
-targets that fit them best; those that found no room are placed first in the
-next round. Instances of other hosts move only if that is not enough. Then all
-orders and targets are tried, as long as there are few of them. Each plan is
-proven by carrying it out.
+targets that fit them best; those without room are placed first in the next
+round. Instances of other hosts move only if that is not enough. Then all
+orders and targets are tried, if there are few of them. Each plan is proven by
+carrying it out.
 """
 
 import collections
@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
+from typing import TypeVar
 
 from hpcvirt.fleet import freed_bound
 from hpcvirt.fleet import moving
@@ -37,6 +38,9 @@ _MAX_INSTANCES = 40
 
 _Hosts = Mapping[str, state.FleetHost]
 _Moves = tuple[moving.Move, ...]
+_Ways = Iterator[tuple[_Moves, _Hosts]]
+_Set = tuple[state.Instance, ...]
+T = TypeVar('T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +79,7 @@ class DrainSearch:
         self._memo: dict[tuple[object, int], tuple[state.FleetHost, Any]] = {}
         self._numbers: dict[object, int] = {}
         self._seen: dict[object, int] = {}
-        self._tries = self._limit = self._fixed = self._least = 0
-        self._last: Collection[str] = ()
+        self._tries = self._limit = 0
 
     def find(self, hosts: Mapping[str, state.FleetHost],
              drained: Collection[str], last: Collection[str] = (),
@@ -88,21 +91,22 @@ class DrainSearch:
         :param last: hosts that take instances only if no others do
         :param tries: the most moves that are tried when all plans are tried
         """
-        self._drained, self._last = drained, last
+        self._last = last
         known = set(map(id, hosts.values()))
         self._memo = {key: found for key, found in self._memo.items()
                       if key[1] in known}
+        self._drained = [hosts[name] for name in drained]
         self._takers = [name for name in hosts if name not in drained]
         self._best = self._judge((), hosts)
-        order = sorted(
-            (one for one in self._best.left
-             if moving.stays(one, self._cold) is None),
+        order = sorted((
+            one for one in self._best.left
+            if moving.stays(one, self._cold) is None), reverse=True,
             key=lambda one: (not moving.only_cold(one), *one.guest.sums[:3],
-                             len(one.cells)), reverse=True)
+                             len(one.cells)))
         self._fixed = len(self._best.left) - len(order)
         for others in range(MAX_OTHERS + 1):
             for _ in range(_MAX_ROUNDS):
-                needy = self._place_all(order, hosts, others)
+                needy = self._move_each(order, hosts, others)
                 if not needy:
                     return dataclasses.replace(self._best, proven=True)
                 first = {one.id for one in needy}
@@ -111,22 +115,23 @@ class DrainSearch:
                 order = needy + [one for one in order if one.id not in first]
             if len(self._best.left) == self._fixed:
                 break
-        order = [one for one in order if self._is_possible(one, hosts)]
-        self._fixed = sum(len(hosts[name].instances)
-                          for name in drained) - len(order)
-        self._least = self._count_excess(order, hosts)
-        return dataclasses.replace(self._best, proven=self._try_all(
-            order, hosts, tries))
+        possible = [one for one in order if self._is_possible(one, hosts)]
+        self._fixed += len(order) - len(possible)
+        self._least = self._count_excess(possible, hosts)
+        self._limit = self._tries + tries
+        return dataclasses.replace(self._best, proven=len(
+            possible) <= _MAX_INSTANCES and self._try_all(possible, hosts))
 
     def _judge(self, moves: _Moves, hosts: _Hosts) -> Drain:
-        return Drain(moves, tuple(one for name in self._drained
-                                  for one in hosts[name].instances), hosts)
+        return Drain(moves, tuple(one for host in self._drained
+                                  for one in hosts[host.name].instances),
+                     hosts)
 
     def _keep_best(self, moves: _Moves, hosts: _Hosts) -> None:
         self._best = min(self._best, self._judge(moves, hosts),
                          key=lambda found: found.cost)
 
-    def _place_all(self, order: Sequence[state.Instance], hosts: _Hosts,
+    def _move_each(self, order: Sequence[state.Instance], hosts: _Hosts,
                    others: int) -> list[state.Instance]:
         """Move one instance after the other to the first good target.
 
@@ -137,27 +142,25 @@ class DrainSearch:
         full = set()
         for one in order:
             self._limit = self._tries + _MAX_TRIES_EACH
-            found = None if self._kind(one) in full else next(
-                self._moves_of(one, hosts, others), None)
-            if found is None:
+            way = None if self._kind(one) in full else next(
+                self._ways(one, hosts, others), None)
+            if way is None:
                 full.add(self._kind(one))
             else:
-                moves, hosts = (*moves, *found[0]), found[1]
-            if found is None or len(found[0]) > 1:
+                moves, hosts = (*moves, *way[0]), way[1]
+            if way is None or len(way[0]) > 1:
                 needy.append(one)
         self._keep_best(moves, hosts)
         return needy
 
     def _is_possible(self, instance: state.Instance, hosts: _Hosts) -> bool:
         """Whether a host has room if all other instances leave it."""
-        for name in self._takers:
-            movable = self._movable(hosts[name])
-            bare = self._remember('bare', hosts[name], lambda host: (
-                moving.leave_all(self._movable(host), host)))
-            if moving.may_join(instance, hosts[name], movable) and (
-                    self._rank(instance, bare) is not None):
-                return True
-        return False
+        return any(
+            moving.may_join(instance, host, self._movable(host))
+            and self._rank(instance, self._remember(
+                'bare', host, lambda host: moving.leave_all(
+                    self._movable(host), host))) is not None
+            for host in map(hosts.__getitem__, self._takers))
 
     def _count_excess(self, order: Sequence[state.Instance],
                       hosts: _Hosts) -> int:
@@ -168,18 +171,15 @@ class DrainSearch:
             sorted(one.guest.sums[place] for one in order)))
             for place in range(4))
 
-    def _try_all(self, order: Sequence[state.Instance], hosts: _Hosts,
-                 tries: int) -> bool:
+    def _try_all(self, order: Sequence[state.Instance],
+                 hosts: _Hosts) -> bool:
         """Try all plans; False if there are too many."""
-        self._limit = self._tries + tries
+        cold = self._count_cold(order)
         for others in range(MAX_OTHERS + 1):
-            if (len(self._best.left) == self._fixed and [
-                    self._count_cold(order), len(order) + others - 1]
-                    >= [*self._best.cost[1:]]):
+            if self._best.cost < (self._fixed, cold, len(order) + others):
                 break
             self._seen.clear()
-            if len(order) > _MAX_INSTANCES or not self._explore(
-                    order, hosts, (), others):
+            if not self._explore(order, hosts, (), others):
                 return False
         return True
 
@@ -195,67 +195,64 @@ class DrainSearch:
         """
         self._keep_best(moves, hosts)
         self._tries += len(self._takers) // 10
-        kinds = {self._kind(one): one for one in left}
         cold = sum(move.cold for move in moves)
         key = (others, tuple(sorted(map(self._kind, left))), tuple(sorted(
-            self._describe(hosts[name]) for name in self._takers)))
+            self._number(hosts[name]) for name in self._takers)))
         if self._seen.get(key, cold + 1) <= cold:
             return True
         self._seen[key] = cold
-        stuck = 0 if others else sum(
-            not self._find_targets(one, hosts) for one in left)
-        stay, *least = self._best.cost
-        may_stay = stay - self._fixed
-        if may_stay < max(stuck, self._least) or (
-                may_stay == max(stuck, self._least)
-                and [cold + max(0, self._count_cold(left) - may_stay),
-                     len(moves) + len(left) - may_stay] >= least):
+        # The least that can be reached from here.
+        stay = self._fixed + max(self._least, 0 if others else sum(
+            not self._targets(one, hosts) for one in left))
+        may_stay = len(self._best.left) - self._fixed
+        if self._best.cost <= (
+                stay, cold + max(0, self._count_cold(left) - may_stay),
+                len(moves) + len(left) - may_stay):
             return True
-        for one in kinds.values():
+        for one in {self._kind(one): one for one in left}.values():
             rest = [other for other in left if other.id != one.id]
-            for more, after in self._moves_of(one, hosts, others):
+            for more, after in self._ways(one, hosts, others):
                 if self._tries > self._limit or not self._explore(
                         rest, after, (*moves, *more),
                         others + 1 - len(more)):
                     return False
         return self._tries <= self._limit
 
-    def _moves_of(self, instance: state.Instance, hosts: _Hosts, others: int,
-                  ) -> Iterator[tuple[_Moves, _Hosts]]:
-        """Yield the ways to move an instance.
+    def _ways(self, instance: state.Instance, hosts: _Hosts,
+              others: int) -> _Ways:
+        """Yield the ways to move an instance: moves, and the hosts after them.
 
         :param others: the most moves of others that may precede its own
-        :returns: the moves, and the hosts after them
         """
         known = set()
-        for name in self._find_targets(instance, hosts):
-            if self._describe(hosts[name]) not in known:
-                known.add(self._describe(hosts[name]))
+        for name in self._targets(instance, hosts):
+            number = self._number(hosts[name])
+            if number not in known:
+                known.add(number)
                 yield from self._finish((), instance, name, hosts)
         for name in self._takers if others else ():
-            kind = self._describe(hosts[name])
-            if name == instance.host or kind in known:
+            number = self._number(hosts[name])
+            if name == instance.host or number in known:
                 continue
-            known.add(kind)
+            known.add(number)
             for leavers in self._openings(instance, hosts[name], others):
                 for ordered in itertools.permutations(leavers):
-                    for moves, after in self._move_all(ordered, hosts, others):
+                    for moves, after in self._ways_of_all(
+                            ordered, hosts, others):
                         yield from self._finish(moves, instance, name, after)
 
-    def _move_all(self, leavers: Sequence[state.Instance], hosts: _Hosts,
-                  most: int) -> Iterator[tuple[_Moves, _Hosts]]:
+    def _ways_of_all(self, leavers: _Set, hosts: _Hosts, most: int) -> _Ways:
         """Yield the ways to move several instances, with a number of moves."""
         if not leavers:
             yield (), hosts
             return
-        for moves, after in self._moves_of(leavers[0], hosts,
-                                           most - len(leavers)):
-            for more, then in self._move_all(leavers[1:], after,
-                                             most - len(moves)):
+        for moves, after in self._ways(leavers[0], hosts, most - len(leavers)):
+            for more, then in self._ways_of_all(leavers[1:], after,
+                                                most - len(moves)):
                 yield (*moves, *more), then
 
     def _finish(self, moves: _Moves, instance: state.Instance, target: str,
-                hosts: _Hosts) -> Iterator[tuple[_Moves, _Hosts]]:
+                hosts: _Hosts) -> _Ways:
         self._tries += 1
         after = dict(hosts)
         move = (moving.try_move(after, instance, target)
@@ -263,8 +260,7 @@ class DrainSearch:
         if move is not None:
             yield (*moves, move), after
 
-    def _find_targets(self, instance: state.Instance,
-                      hosts: _Hosts) -> list[str]:
+    def _targets(self, instance: state.Instance, hosts: _Hosts) -> list[str]:
         """Find the hosts with room, the one that fits best first."""
         ranks = [(name in self._last, self._rank(instance, hosts[name]), name)
                  for name in self._takers if name != instance.host
@@ -274,7 +270,7 @@ class DrainSearch:
 
     def _rank(self, instance: state.Instance,
               host: state.FleetHost) -> tuple[int, ...] | None:
-        """Count what the cells of an instance would have free before it."""
+        """Count what its cells have free; None if there is no room."""
         def count(host: state.FleetHost) -> tuple[int, ...] | None:
             placed = moving.place(instance, host)
             return None if placed is None else (
@@ -283,28 +279,28 @@ class DrainSearch:
         return self._remember(('rank', self._kind(instance)), host, count)
 
     def _openings(self, instance: state.Instance, host: state.FleetHost,
-                  most: int) -> list[tuple[state.Instance, ...]]:
+                  most: int) -> list[_Set]:
         """Find the sets of instances without which a host has room."""
-        def find(host: state.FleetHost) -> list[tuple[state.Instance, ...]]:
-            count = collections.Counter[object]()
+        def find(host: state.FleetHost) -> list[_Set]:
+            counts = collections.Counter[object]()
             leavers = []
             for one in self._movable(host):
-                count[self._kind(one), one.cells] += 1
+                counts[self._kind(one), one.cells] += 1
                 # More instances that are alike give no other sets.
-                if count[self._kind(one), one.cells] <= most:
+                if counts[self._kind(one), one.cells] <= most:
                     leavers.append(one)
             freed = freed_bound.FreedHost(instance.guest, host, 0, 1, leavers)
-            found: list[tuple[state.Instance, ...]] = []
+            found: dict[frozenset[str], _Set] = {}
             for size in range(1, most + 1):
                 for chosen in itertools.combinations(leavers, size):
+                    ids = frozenset(one.id for one in chosen)
                     if (freed.bound(chosen)
-                            and not any(set(map(id, fewer)) <= set(map(
-                                id, chosen)) for fewer in found)
+                            and not any(fewer <= ids for fewer in found)
                             and moving.may_join(instance, host, chosen)
                             and moving.place(instance, moving.leave_all(
                                 chosen, host)) is not None):
-                        found.append(chosen)
-            return found
+                        found[ids] = chosen
+            return list(found.values())
         if instance.hosts is not None and host.name not in instance.hosts:
             return []
         return self._remember(('open', self._kind(instance), most), host, find)
@@ -314,7 +310,7 @@ class DrainSearch:
             one for one in host.instances
             if moving.stays(one, self._cold) is None])
 
-    def _describe(self, host: state.FleetHost) -> int:
+    def _number(self, host: state.FleetHost) -> int:
         """Number a host, so that interchangeable hosts have one number."""
         return self._remember('number', host, lambda host: (
             self._numbers.setdefault((
@@ -326,10 +322,11 @@ class DrainSearch:
                 len(self._numbers))))
 
     def _remember(self, what: object, host: state.FleetHost,
-                  make: Callable[[state.FleetHost], Any]) -> Any:
+                  make: Callable[[state.FleetHost], T]) -> T:
         """Return what was found out about a host."""
         key = what, id(host)
         if key not in self._memo:
             # The host is kept, so that no other gets its id.
             self._memo[key] = host, make(host)
-        return self._memo[key][1]
+        found: T = self._memo[key][1]
+        return found

@@ -4,7 +4,6 @@
 
 import argparse
 import collections
-import dataclasses
 import datetime
 import math
 import sys
@@ -12,7 +11,6 @@ import time
 from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import words
@@ -82,28 +80,104 @@ the cloud cannot be used; 3 if moves were not begun.
         args = parsed_args
         if args.deadline and not args.apply:
             raise exception.InvalidInput('--deadline', 'needs --apply')
+        end = time.monotonic() + 60 * (args.deadline or math.inf)
         fleet, members = _read(args)
-        names = _find_hosts(args, fleet, members)
+        names = list(dict.fromkeys((*args.host, *(
+            name for name, own in members.items()
+            if args.aggregate and args.aggregate in own))))
+        if not names:
+            raise exception.InvalidInput('drain', 'no host is named' + (
+                f', and the aggregate {args.aggregate[:64]!r} has none'
+                if args.aggregate else ''))
+        _check_hosts(fleet, names)
         plan = (drain.plan_waves(fleet.hosts, names, args.rolling, args.cold)
                 if args.rolling else
                 drain.plan(fleet.hosts, names, args.cold))
-        done = True
-        rows = None
-        if args.apply and plan.waves:
-            # The format table prints the plan before its progress.
-            shown = args.formatter == 'table' and not args.columns
-            _show(fleet, plan, shown)
-            drained = plan.waves[0].hosts if args.rolling else names
-            fleet, plan, done, rows = _apply(args, fleet, plan, drained,
-                                             names, shown)
-        document = drain_report.document(fleet, plan)
-        if rows is not None:
-            document['moves'] = rows
+        if not args.apply or not plan.waves:
+            return command.CommandResult(
+                drain_report.document(fleet, plan),
+                lambda: drain_report.text(fleet, plan, terminal.width()),
+                1 if plan.obstacles else 0)
+        drained = plan.waves[0].hosts if args.rolling else names
+        return _Drainage(args, drained, names, fleet, plan).carry_out(end)
+
+
+class _Drainage:
+    """Carries out a plan, and plans again when the cloud changes."""
+
+    def __init__(self, args: argparse.Namespace, drained: Sequence[str],
+                 names: Sequence[str], fleet: state.Fleet,
+                 plan: drain.DrainPlan) -> None:
+        """Remember what was planned.
+
+        :param drained: the hosts to empty now
+        :param names: all hosts to empty, now or later
+        """
+        self._args, self._drained, self._names = args, drained, names
+        self._fleet, self._plan = fleet, plan
+        self._left = plan.waves[0].moves
+        # The format table prints the plan before its progress.
+        self._shown = args.formatter == 'table' and not args.columns
+
+    def carry_out(self, end: float) -> command.CommandResult:
+        """Keep new instances away, and move the others.
+
+        :param end: the time after which no move begins
+        """
+        args = self._args
+        self._show()
+        self._carrier = execution.Execution(
+            args, self._shown, lambda: time.monotonic() < end)
+        self._hold([host.name for host in self._fleet.hosts
+                    if host.name in self._drained and not host.state.closed])
+        done = (self._carrier.carry_out_plans(self._plan_again, MAX_PLANS)
+                if args.fleet is None else self._carrier.carry_out(self._left))
+        made = self._carrier.attempts
+        if args.fleet is not None:
+            self._left = self._left[len(made):]
+        document = drain_report.document(self._fleet, self._plan) | {
+            'moves': [*({**row, **attempt.document} for row, attempt in zip(
+                move_report.list_moves(each.move for each in made), made,
+                strict=True)), *move_report.list_moves(self._left)]}
         return command.CommandResult(
-            document, lambda: (
-                '' if done else 'Not all moves were made. What is left:\n'
-            ) + drain_report.text(fleet, plan, terminal.width()),
-            3 if not done else 1 if plan.obstacles else 0)
+            document, lambda: drain_report.text_of_end(
+                self._fleet, self._plan, self._left, terminal.width()),
+            3 if not done else 1 if self._plan.obstacles else 0)
+
+    def _plan_again(self) -> Sequence[moving.Move]:
+        """Read the cloud, and plan what is left to do."""
+        self._fleet, _ = _read(self._args)
+        _check_hosts(self._fleet, self._drained, closed=True)
+        failed = collections.defaultdict(list)
+        for each in self._carrier.attempts:
+            if each.failure is not None:
+                failed[each.move.id].append((each.move, each.failure))
+        self._plan = drain.plan(
+            drain.leave_out(self._fleet.hosts, self._args.cold, failed),
+            self._drained, self._args.cold, self._names)
+        begun = {each.move for each in self._carrier.attempts}
+        expected = tuple(move for move in self._left if move not in begun)
+        self._left = self._plan.moves
+        if expected != self._left:
+            self._show('The cloud has changed.\n')
+        return self._left
+
+    def _hold(self, names: Sequence[str]) -> None:
+        """Put hosts in quarantine."""
+        if names:
+            cloud = cloud_arguments.connect_quarantine(self._args)
+            since = datetime.datetime.now(datetime.UTC).strftime(
+                '%Y-%m-%dT%H:%M:%SZ')
+            for name in names:
+                cloud.hold(name, quarantine.Hold(
+                    quarantine.DRAIN, 'is drained', since,
+                    host_quarantine.name_user()))
+
+    def _show(self, heading: str = '') -> None:
+        if self._shown:
+            sys.stdout.write(heading + drain_report.text(
+                self._fleet, self._plan, terminal.width()))
+            sys.stdout.flush()
 
 
 def _read(args: argparse.Namespace,
@@ -124,95 +198,20 @@ def _read(args: argparse.Namespace,
                    for own in document.classes.values() for name in own.names}
 
 
-def _find_hosts(args: argparse.Namespace, fleet: state.Fleet,
-                members: Mapping[str, Collection[str]]) -> list[str]:
-    """List the hosts to empty.
+def _check_hosts(fleet: state.Fleet, names: Sequence[str],
+                 closed: bool = False) -> None:
+    """Check that hosts can be emptied.
 
-    :raises InvalidInput: if there are none, or if one is unknown or broken
+    :param closed: whether they must take no new instances
+    :raises InvalidInput: naming a host that is unknown, broken or not closed
     """
-    found = [*args.host, *(name for name, own in members.items()
-                           if args.aggregate and args.aggregate in own)]
-    if not found:
-        raise exception.InvalidInput('drain', 'no host is named' + (
-            f', and the aggregate {args.aggregate[:64]!r} has none'
-            if args.aggregate else ''))
-    known = {host.name for host in fleet.hosts}
-    for name in found:
+    known = {host.name: host for host in fleet.hosts}
+    for name in names:
         if name not in known:
             raise exception.InvalidInput(
                 f'host {name[:64]}', fleet.broken.get(name) or (
                     'is not in the fleet' + words.nearest(name, known)))
-    return list(dict.fromkeys(found))
-
-
-def _apply(args: argparse.Namespace, fleet: state.Fleet,
-           plan: drain.DrainPlan, drained: Sequence[str],
-           last: Sequence[str], shown: bool,
-           ) -> tuple[state.Fleet, drain.DrainPlan, bool,
-                      list[dict[str, Any]]]:
-    """Carry out a plan, and plan again when the cloud changes.
-
-    :param drained: the hosts to empty now
-    :param last: all hosts to empty, now or later
-    :returns: the fleet and the plan that were read last; whether no moves are
-        left; and all moves, with the outcome of those that were begun
-    """
-    end = time.monotonic() + 60 * args.deadline if args.deadline else math.inf
-    carrier = execution.Execution(args, shown, lambda: time.monotonic() < end)
-    _hold(args, [host.name for host in fleet.hosts if host.name in drained
-                 and host.state.closed is None])
-    expected = list(plan.waves[0].moves)
-
-    def plan_again() -> Sequence[moving.Move]:
-        nonlocal fleet, plan
-        fleet, _ = _read(args)
-        for host in fleet.hosts:
-            if host.name in drained and host.state.closed is None:
-                raise exception.InvalidInput(
-                    f'host {host.name}', 'is in quarantine, but may get new '
-                    'instances: enable HPCTopologyFilter, or disable its '
-                    'nova-compute')
-        failed = collections.defaultdict(list)
-        for attempt in carrier.attempts:
-            if attempt.failure is not None:
-                failed[attempt.move.id].append((attempt.move, attempt.failure))
-        plan = drain.plan(drain.leave_out(fleet.hosts, args.cold, failed),
-                          drained, args.cold, last)
-        made = {attempt.move for attempt in carrier.attempts}
-        if [move for move in expected if move not in made] != [*plan.moves]:
-            _show(fleet, plan, shown, 'The cloud has changed.\n')
-        expected[:] = plan.moves
-        return plan.moves
-    if args.fleet is None:
-        done = carrier.carry_out_plans(plan_again, MAX_PLANS)
-        left = plan.moves
-    else:
-        done = carrier.carry_out(expected)
-        left = tuple(expected[len(carrier.attempts):])
-        plan = dataclasses.replace(plan, waves=(drain.Wave(
-            plan.waves[0].hosts, tuple(expected[sum(
-                each.failure is None for each in carrier.attempts):])),))
-    return fleet, plan, done, [
-        *({**row, **attempt.document} for row, attempt in zip(
-            move_report.list_moves(each.move for each in carrier.attempts),
-            carrier.attempts, strict=True)), *move_report.list_moves(left)]
-
-
-def _hold(args: argparse.Namespace, names: Sequence[str]) -> None:
-    """Put hosts in quarantine."""
-    if names:
-        cloud = cloud_arguments.connect_quarantine(args)
-        since = datetime.datetime.now(datetime.UTC).strftime(
-            '%Y-%m-%dT%H:%M:%SZ')
-        for name in names:
-            cloud.hold(name, quarantine.Hold(
-                quarantine.DRAIN, 'is drained', since,
-                host_quarantine.name_user()))
-
-
-def _show(fleet: state.Fleet, plan: drain.DrainPlan, shown: bool,
-          heading: str = '') -> None:
-    if shown:
-        sys.stdout.write(heading + drain_report.text(fleet, plan,
-                                                     terminal.width()))
-        sys.stdout.flush()
+        if closed and known[name].state.closed is None:
+            raise exception.InvalidInput(
+                f'host {name}', 'is in quarantine, but may get new instances: '
+                'enable HPCTopologyFilter, or disable its nova-compute')

@@ -158,22 +158,20 @@ class ObstaclesTest(unittest.TestCase):
         self.assertIn('server group', reason)
         self.assertEqual((f'an empty host like {host.name}',), helps)
 
-    def test_each_help_helps(self):
+    def test_an_empty_host_helps_if_it_is_proposed(self):
         dice = random.Random(9)
-        found = {'empty': 0, 'fewer': 0}
+        tried = 0
         for _ in range(40):
             hosts = some_fleet(dice, (2, 3), 12)
             plan = drain.plan(hosts, ('h0',))
             for one in plan.obstacles:
                 for text in one.helps:
                     if text == 'an empty host like h0':
-                        found['empty'] += 1
+                        tried += 1
                         extra = dataclasses.replace(fleets.rebuilt(
                             hosts[0], ()), name='extra')
                         self.assertIsNotNone(moving.land(one.instance, extra))
-                    elif 'fewer' in text:
-                        found['fewer'] += 1
-        self.assertGreater(min(found.values()), 2)
+        self.assertGreater(tried, 2)
 
 
 class WavesTest(PlanTestCase):
