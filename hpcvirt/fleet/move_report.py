@@ -5,6 +5,7 @@
 import collections
 import dataclasses
 import textwrap
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ def document(fleet: state.Fleet,
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': plan is not None,
-        'moves': _moves_of(plan.moves if plan else ()),
+        'moves': list_moves(plan.moves if plan else ()),
         'then': places[0] if places else None,
         'places': places,
         'broken': capacity_report.list_broken(fleet),
@@ -53,7 +54,7 @@ def standing_document(fleet: state.Fleet,
         'schema_version': SCHEMA_VERSION,
         'fits': not plan.waiting and all(
             kept.plan is not None for kept in plan.found),
-        'moves': _moves_of(plan.moves),
+        'moves': list_moves(plan.moves),
         'waiting': plan.waiting, 'why_waiting': plan.why,
         'standing': [{
             'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
@@ -63,7 +64,8 @@ def standing_document(fleet: state.Fleet,
     }
 
 
-def _moves_of(moves: Sequence[moving.Move]) -> list[dict[str, Any]]:
+def list_moves(moves: Iterable[moving.Move]) -> list[dict[str, Any]]:
+    """Write moves as dicts."""
     return [{'id': move.id, 'from': move.source, 'to': move.target,
              'cells': list(move.cells),
              'kind': 'cold' if move.cold else 'live'}
@@ -82,7 +84,7 @@ def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
     :param name: the name of the flavor
     :param width: the columns of the terminal; None without a terminal
     """
-    return _with_broken(fleet, _lines(fleet, name, plan, asked), width)
+    return format_lines(fleet, _lines(fleet, name, plan, asked), width)
 
 
 def standing_text(fleet: state.Fleet, plan: standing.StandingPlan,
@@ -96,11 +98,12 @@ def standing_text(fleet: state.Fleet, plan: standing.StandingPlan,
     if plan.waiting:
         lines += ['', f'{words.count_noun(plan.waiting, "move")} must wait: '
                   f'{plan.why}.']
-    return _with_broken(fleet, lines, width)
+    return format_lines(fleet, lines, width)
 
 
-def _with_broken(fleet: state.Fleet, lines: list[str],
+def format_lines(fleet: state.Fleet, lines: Sequence[str],
                  width: int | None) -> str:
+    """Wrap lines, and add the broken hosts; see :func:`text`."""
     width = width or text_table.WIDTH
     lines = [part for line in lines for part in textwrap.wrap(
         line, width, subsequent_indent='  ', break_long_words=False,

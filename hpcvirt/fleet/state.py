@@ -118,11 +118,13 @@ def group_alike(hosts: Iterable[FleetHost],
     """Group hosts with equal states, in the order of the first of each."""
     found: dict[object, list[FleetHost]] = {}
     for host in hosts:
-        supply = host.state.supply
-        pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
-                      for pool in supply.pools or ())
-        found.setdefault((supply.cells, pools, host.state.free,
-                          host.state.closed, host.state.quarantined,
-                          host.state.traits,
-                          supply.packing), []).append(host)
+        found.setdefault(describe(host.state), []).append(host)
     return tuple(map(tuple, found.values()))
+
+
+def describe(own: FleetHostState) -> object:
+    """Return a key that only equal states share."""
+    pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
+                  for pool in own.supply.pools or ())
+    return (own.supply.cells, pools, own.free, own.closed, own.quarantined,
+            own.traits, own.supply.packing)

@@ -77,7 +77,7 @@ class _HostCommand(command.Command):
             since = (own and own[0].since) or datetime.datetime.now(
                 datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ')
             cloud.hold(args.host, quarantine.Hold(
-                args.holder, args.reason, since, _who()))
+                args.holder, args.reason, since, name_user()))
         sys.stdout.write(printable.lines([
             f'Done. {_state(args.host, cloud.holds(args.host))}']))
 
@@ -130,7 +130,7 @@ def _state(host: str, holds: Iterable[quarantine.Hold]) -> str:
             else f'{host} is not in quarantine.')
 
 
-def _who() -> str:
+def name_user() -> str:
     """Name the user and the machine."""
     try:
         user = getpass.getuser()
