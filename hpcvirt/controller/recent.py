@@ -17,8 +17,8 @@ from hpcvirt import words
 from hpcvirt.controller import cell_hosts
 from hpcvirt.controller import masking
 
-#: Requests are read for this time, at most so many of each Nova cell: the
-#: newest ones.
+#: The newest requests of this time are read, up to a number for each Nova
+#: cell.
 REQUESTS = datetime.timedelta(days=28)
 MAX_REQUESTS = 10_000
 
@@ -43,8 +43,8 @@ def count_requests() -> Mapping[str, int]:
 def find_budget(most: int) -> tuple[int, str]:
     """Find how many migrations may begin now.
 
-    :param most: the most live and cold migrations in an hour, whoever begins
-        them
+    :param most: the most live and cold migrations in an hour, including those
+        that others begin
     :returns: the number, which is 0 if one failed in the last hour, and why
     :raises Unreachable: if a database cannot be read
     """
@@ -61,13 +61,13 @@ def find_budget(most: int) -> tuple[int, str]:
 def _read(age: datetime.timedelta, get: Callable[..., Iterable[typing.Any]],
           ) -> list[typing.Any]:
     """Read objects of this age of all Nova cells, also of cell0."""
-    since = datetime.datetime.now(datetime.timezone.utc) - age
+    since = datetime.datetime.now(datetime.UTC) - age
     found: list[typing.Any] = []
     try:
         context = nova_context.get_admin_context()
         for cell in objects.CellMappingList.get_all(context):
             with nova_context.target_cell(context, cell) as targeted:
-                found += get(targeted, {'changes-since': since})
+                found.extend(get(targeted, {'changes-since': since}))
     except cell_hosts.UNREADABLE as exc:
         raise exception.Unreachable(
             f'Nova cannot be read: {masking.mask(exc)}') from None

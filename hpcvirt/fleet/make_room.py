@@ -68,10 +68,12 @@ class Kept:
 
 
 def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
-              most: int, cold: bool = False) -> list[Kept]:
+              most: int, cold: bool = False,
+              together: bool = True) -> list[Kept]:
     """Find the moves for each kind, in the order in which to make them.
 
     :param most: the most moves for one kind
+    :param together: whether the guests of all kinds must fit at the same time
     :raises InvalidInput: for a flavor that Nova would refuse
     """
     found = []
@@ -88,7 +90,7 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
                     instance for instance in by_name[move.source].instances
                     if instance.id == move.id)
                 moving.try_move(by_name, instance, move.target)
-            for name, _ in plan.places:
+            for name, _ in plan.places if together else ():
                 by_name[name] = _held(guest, one.flavor, by_name[name])
     return found
 

@@ -88,16 +88,18 @@ def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
 
 
 def standing_text(fleet: state.Fleet, plan: standing.StandingPlan,
-                  asked: MoveRequest, width: int | None = None) -> str:
+                  asked: MoveRequest, together: bool,
+                  width: int | None = None) -> str:
     """Describe the moves for several kinds; see :func:`text`."""
-    lines = ['Room for all of these at once, each beside those above it:']
+    lines = ['Room for all of these at once, each beside those above it:'
+             if together else 'Room for any one of these:']
     for kept in plan.found:
         lines += ['', *_lines(fleet, kept.wanted.flavor.name, kept.plan,
                               dataclasses.replace(
                                   asked, count=kept.wanted.count))]
     if plan.waiting:
-        lines += ['', f'{words.count_noun(plan.waiting, "move")} must wait: '
-                  f'{plan.why}.']
+        moves = words.count_noun(plan.waiting, 'move')
+        lines += ['', f'{moves} must wait: {plan.why}.']
     return format_lines(fleet, lines, width)
 
 

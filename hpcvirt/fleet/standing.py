@@ -17,7 +17,7 @@ from hpcvirt.model import flavor as flavor_model
 
 #: A kind is usual if its requests have at least this share of the CPUs of all
 #: requests.
-USUAL_SHARE = 0.05
+USUAL_SHARE = 0.02
 #: The number of kinds for which room is kept.
 MAX_KINDS = 3
 

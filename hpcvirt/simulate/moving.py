@@ -144,14 +144,14 @@ class StandingRoom(Mover):
             return
         usual = standing.find_usual(
             [each.flavor for each in self._flavors], self._requested)
-        if self._fit_now(usual):
+        if all(map(self._fits, usual)):
             return
         hosts, names = self._describe_hosts()
         self._steps = self._begin_moves([
             move for kept in make_room.keep_room(
                 [make_room.Wanted(self._flavors[number].flavor, 1,
                                   self._flavors[number].guest)
-                 for number in usual], hosts, self._most)
+                 for number in usual], hosts, self._most, together=False)
             if kept.plan for move in kept.plan.moves], names)
         self.end_move(arrival.time)
 
@@ -177,10 +177,7 @@ class StandingRoom(Mover):
             yield new
             self._table.remove(old)
 
-    def _fit_now(self, kinds: Sequence[int]) -> bool:
-        """Whether a guest of each kind fits, all at the same time."""
-        placed: list[host_table.Running] = []
-        for number in kinds:
-            placed += self._packer.place(number, 1)
+    def _fits(self, number: int) -> bool:
+        placed = self._packer.place(number, 1)
         self._packer.remove(placed)
-        return len(placed) == len(kinds)
+        return bool(placed)

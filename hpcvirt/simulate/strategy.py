@@ -41,7 +41,7 @@ class Strategy:
     :ivar fullest: ``packing_host_numa_cells_allocation_strategy``
     :ivar moves: maximum number of moves of other guests that may make room
         for a refused request
-    :ivar standing: after every so many requests, room is made for usual
+    :ivar standing: the number of requests after which room is made for usual
         kinds; 0 for never
     :ivar most_moves: maximum number of these moves for one kind
     :ivar copy_mib_per_s: the memory that one of these moves copies in a second

@@ -77,7 +77,7 @@ ones were not begun.
             document['fits'] &= done
             attempts = carrier.attempts
             for row, attempt in zip(document['moves'], attempts, strict=False):
-                row |= attempt.document
+                row.update(attempt.document)
             if shown and not done:
                 text = move_report.ADVICE
         failed = any(attempt.failure for attempt in attempts)
@@ -101,8 +101,8 @@ def _search(args: argparse.Namespace) -> tuple[
     if args.standing:
         kept = standing.search(args, fleet, flavors)
         return (kept, move_report.standing_document(fleet, kept),
-                move_report.standing_text(fleet, kept, asked,
-                                          terminal.width()))
+                move_report.standing_text(
+                    fleet, kept, asked, all(args.standing), terminal.width()))
     flavor = arguments.find_flavor(args.flavor, flavors, args.fleet)
     plan = make_room.search(guest.compile_flavor(flavor), fleet.hosts,
                             args.moves, args.count, args.cold)

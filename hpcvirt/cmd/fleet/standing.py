@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs='?', const='', help='instead of --flavor: keep room for N '
         'instances of this flavor, at the same time as for those of other '
         '--standing options; may be given several times; without NAME=N, for '
-        'one instance of each of the three largest flavors that are usually '
+        'an instance of any of the three largest flavors that are usually '
         'requested')
     group.add_argument(
         '--log', metavar='FILE', help='what is requested: a table of '
@@ -121,7 +121,7 @@ def search(args: argparse.Namespace, fleet: state.Fleet,
         most, why = recent.find_budget(args.budget)
     return standing.limit(make_room.keep_room(
         wanted, standing.exclude_projects(fleet.hosts, args.exclude_project),
-        args.moves, args.cold), most, why)
+        args.moves, args.cold, all(args.standing)), most, why)
 
 
 def _read_wanted(word: str, args: argparse.Namespace,
@@ -178,8 +178,8 @@ def write_metrics(path: str, plan: standing.StandingPlan,
     room, moves, last = (prometheus_client.Gauge(
         f'hpcvirt_standing_{name}', text, labels, registry=registry)
         for name, text, labels in (
-            ('room', 'Whether there was room for the instances of this flavor '
-             'at the end of the last pass', ('flavor_name',)),
+            ('room', 'Whether the last pass left room for this flavor',
+             ('flavor_name',)),
             ('moves', 'Moves of the last pass', ('state',)),
             ('last_pass_timestamp_seconds', 'When the last pass ended', ())))
     for kept in plan.found:

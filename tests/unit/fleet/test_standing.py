@@ -34,10 +34,10 @@ class UsualTest(unittest.TestCase):
 
     def test_what_has_few_of_the_cpus_is_not_usual(self):
         flavors = [a_flavor(vcpus) for vcpus in (4, 8, 64)]
-        # One request for 64 CPUs among 1,280.
-        self.assertEqual([2, 1], standing.find_usual(flavors, [4, 150, 1]))
-        # And among 1,344.
-        self.assertEqual([1], standing.find_usual(flavors, [4, 158, 1]))
+        # One request for 64 CPUs among 3,200.
+        self.assertEqual([2, 1], standing.find_usual(flavors, [4, 390, 1]))
+        # And among 3,208.
+        self.assertEqual([1], standing.find_usual(flavors, [4, 391, 1]))
 
     def test_memory_decides_between_equal_cpus(self):
         flavors = [a_flavor(8, 512), a_flavor(8, 2048), a_flavor(8)]
