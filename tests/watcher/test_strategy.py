@@ -3,6 +3,7 @@
 """Audits with Watcher's own model, loaders and planner."""
 
 import json
+import logging
 import pathlib
 import shlex
 import sys
@@ -189,7 +190,7 @@ class StandingRoomTest(StrategyTestCase):
 
     def setUp(self):
         super().setUp()
-        self.log = self.useFixture(fixtures.FakeLogger())
+        self.log = self.useFixture(fixtures.FakeLogger(level=logging.WARNING))
         folder = folders.make(self)
         path = folder / 'boots.csv'
         path.write_text(
