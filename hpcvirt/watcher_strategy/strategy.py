@@ -225,10 +225,6 @@ class StandingRoomStrategy(MigrationStrategy):
     def get_name(cls) -> str:
         return 'hpcvirt_standing_room'
 
-    @classmethod
-    def get_schema(cls) -> dict[str, Any]:
-        return {'properties': {'cold': _cold()}}
-
     def list_words(self) -> list[str]:
         return []
 

@@ -70,10 +70,7 @@ def _part_of_day(word: str) -> str:
 
 
 def check(args: argparse.Namespace) -> None:
-    """Check that the options belong together.
-
-    :raises InvalidInput: if one would have no effect
-    """
+    """Raise InvalidInput if an option would have no effect."""
     if bool(args.flavor) == bool(args.standing):
         raise exception.InvalidInput(
             'make-room', 'needs either --flavor or --standing')
