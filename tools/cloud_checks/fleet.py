@@ -15,7 +15,7 @@ from tools.cloud_checks import load
 from tools.cloud_checks import tempest_run
 
 #: Seconds that all requests may take.
-LIMIT_S = 400
+LIMIT_S = 500
 
 
 def check(cloud: clouds.Cloud) -> None:
