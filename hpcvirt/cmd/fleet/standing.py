@@ -58,8 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         '--exclude-project', metavar='ID', action='append', default=[],
         help='move no instance of this project; may be given several times')
     group.add_argument(
-        '--textfile', metavar='FILE', help='write metrics to this file, which '
-        'ends with .prom, for the textfile collector of node_exporter')
+        '--textfile', metavar='FILE', help='write the metrics to this file, '
+        'which ends with .prom, for the textfile collector of node_exporter')
 
 
 def _part_of_day(word: str) -> str:
