@@ -91,8 +91,8 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
         self.boot(self.flavor, host='node1')
 
     def test_an_instance_that_was_deleted_is_no_failure_of_the_drain(self):
-        first, second = (self.boot(self.flavor, host='node1')
-                         for _ in range(2))
+        for _ in range(2):
+            self.boot(self.flavor, host='node1')
         self.change_before(1, lambda move: self.delete({'id': move.id}))
         status, document = self.drain('node1', '--apply')
         self.assertEqual((0, True), (status, document['empty']), document)

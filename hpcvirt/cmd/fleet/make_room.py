@@ -82,7 +82,7 @@ ones were not begun.
             done = carrier.carry_out(moves)
             for row, attempt in zip(document['moves'], carrier.attempts,
                                     strict=False):
-                row |= attempt.document
+                row.update(attempt.document)
             if shown and not done:
                 text = move_report.ADVICE
         return command.CommandResult(
