@@ -65,8 +65,7 @@ def connect_quarantine(args: argparse.Namespace) -> 'quarantine.Quarantine':
 
 def make_hold(holder: str, reason: str,
               since: str | None = None) -> quarantine_model.Hold:
-    """Describe a hold by this user, which begins now unless a time is given.
-    """
+    """Describe a hold by this user, since now or an earlier time."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):
