@@ -30,17 +30,17 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
         self.assertTrue(text.startswith('{'), text)
         return status, json.loads(text)
 
-    def fail_first_migration(self):
-        """Let the first live migration fail on its host."""
-        failed = []
+    def fail_first_instance(self):
+        """Let the live migrations of the first instance fail."""
+        failed = {}
         migrate = libvirt.Domain.migrateToURI3
 
         def fail(domain, *args, **kwargs):
-            if failed:
-                return migrate(domain, *args, **kwargs)
-            failed.append(domain.UUIDString())
-            domain.fail_job()
-            return None
+            if domain.UUIDString() != failed.setdefault(
+                    'id', domain.UUIDString()):
+                migrate(domain, *args, **kwargs)
+            else:
+                domain.fail_job()
         self.stub_out('nova.tests.fixtures.libvirt.Domain.migrateToURI3', fail)
         return failed
 
@@ -60,20 +60,22 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
 
     def test_periodic_a_drain_continues_after_failures_and_changes(self):
         servers = [self.boot(self.flavor, host='node1') for _ in range(4)]
-        failed = self.fail_first_migration()
+        failed = self.fail_first_instance()
         arrived = []
         self.change_before(3, lambda move: arrived.append(
             self.boot(self.flavor, host=move.target)))
         status, document = self.drain('node1', '--apply')
-        self.assertEqual(0, status, document)
-        self.assertEqual((True, []), (document['empty'], document['left']))
-        (first,) = failed
+        self.assertEqual(1, status, document)
+        first = failed['id']
+        self.assertEqual([(first, 'did not move: it is ACTIVE on node1')], [
+            (one['id'], one['reason']) for one in document['left']])
         outcomes = [(move['id'], move['done']) for move in document['moves']]
-        self.assertEqual((first, False), outcomes[0])
-        self.assertIn((first, True), outcomes)
+        self.assertEqual(2, outcomes.count((first, False)))
         (newcomer,) = arrived
         self.assertNotIn(newcomer['id'], [each for each, _ in outcomes])
-        self.assertNotIn('node1', map(self.host_of, (*servers, newcomer)))
+        self.assertEqual([first], [
+            each['id'] for each in (*servers, newcomer)
+            if self.host_of(each) == 'node1'])
         self.assertEqual([quarantine.DRAIN], self.holders('node1'))
         self.assertEqual([], self.faults())
         # Nothing new starts on the host until it is released.
