@@ -42,9 +42,9 @@ def compare(dice, number):
         fleet = (found[0] if dice.random() < 0.5 else
                  fleets.constrained(dice, found[0], cold))
         names = [host.name for host in fleet.hosts[:dice.choice((1, 1, 2))]]
-        begin = time.perf_counter()
+        begin = time.process_time()
         plan = drain.plan(fleet.hosts, names, cold)
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
         best = drains.AllMoves(fleet.hosts, names, cold).fewest(
             drain_search.MAX_OTHERS)
         own = (len(plan.obstacles), sum(move.cold for move in plan.moves),
@@ -56,7 +56,7 @@ def compare(dice, number):
         results['with instances left'] += bool(plan.obstacles)
     print(f'{number} fleets of up to 6 hosts: ' + ', '.join(
         f'{key}: {count}' for key, count in results.items())
-        + f'; longest {max(times):.2f} s')
+        + f'; longest {max(times, default=0):.2f} s')
 
 
 def measure(dice, number, load):
@@ -68,20 +68,20 @@ def measure(dice, number, load):
     names = [host.name for host in fleet]
     for count in (1, 3, 10):
         chosen = dice.sample(names, count)
-        begin = time.perf_counter()
+        begin = time.process_time()
         plan = drain.plan(fleet, chosen)
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         own = sum(len(host.instances) for host in fleet
                   if host.name in chosen)
         print(f'  {count:3} hosts with {own} instances: {len(plan.moves)} '
               f'moves, {len(plan.obstacles)} left, '
               f'{"proven" if plan.proven else "not proven"}, {seconds:.2f} s',
               flush=True)
-    begin = time.perf_counter()
+    begin = time.process_time()
     plan = drain.plan_waves(fleet, names, 10)
     print(f'  rolling, 10 at a time: {len(plan.waves)} waves, '
           f'{sum(len(wave.hosts) for wave in plan.waves)} hosts emptied by '
-          f'{len(plan.moves)} moves, {time.perf_counter() - begin:.2f} s',
+          f'{len(plan.moves)} moves, {time.process_time() - begin:.2f} s',
           flush=True)
 
 

@@ -7,6 +7,7 @@ empty host is named with the reason, and with changes that would help. Each
 change was tried.
 """
 
+import collections
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from hpcvirt.fleet import drain_search
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 
-#: For each host of a wave, fewer plans are tried.
-_WAVE_TRIES = drain_search.MAX_TRIES // 10
+#: How often it is tried to empty a host in a wave.
+_MAX_MISSES = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +73,8 @@ def plan(hosts: Sequence[state.FleetHost], names: Sequence[str],
     return DrainPlan(
         (Wave(tuple(name for name in names if name not in stay),
               found.moves),),
-        _explain_all(found, by_name, names, cold), found.proven)
+        _explain_all(found, by_name, names, None if cold else
+                     drain_search.DrainSearch(hosts, True)), found.proven)
 
 
 def plan_waves(hosts: Sequence[state.FleetHost], names: Sequence[str],
@@ -87,28 +89,32 @@ def plan_waves(hosts: Sequence[state.FleetHost], names: Sequence[str],
     now: Mapping[str, state.FleetHost] = {host.name: host for host in hosts}
     search = drain_search.DrainSearch(hosts, cold)
     pending = set(names)
+    misses = collections.Counter[str]()
     waves: list[Wave] = []
     while True:
         done: tuple[str, ...] = ()
         moves: tuple[moving.Move, ...] = ()
         for name in sorted(pending, key=lambda name: (
-                len(now[name].instances), names.index(name))):
-            if len(done) == size:
+                misses[name], len(now[name].instances), names.index(name))):
+            if len(done) == size or misses[name] == _MAX_MISSES:
                 break
             if any(moving.stays(one, cold) for one in now[name].instances):
                 continue
-            found = search.find(now, (*done, name), pending, _WAVE_TRIES)
-            if not found.left:
+            found = search.find(now, (*done, name), pending, 0)
+            if found.left:
+                misses[name] += 1
+            else:
                 done, now = (*done, name), found.hosts
                 moves += found.moves
         if not done:
             break
         pending.difference_update(done)
         waves.append(Wave(done, moves))
+    with_cold = None if cold else drain_search.DrainSearch(hosts, True)
     left: list[Obstacle] = []
     for name in sorted(pending, key=names.index):
-        left += _explain_all(search.find(now, (name,), (), _WAVE_TRIES), now,
-                             (name,), cold)
+        left += _explain_all(search.find(now, (name,), (), 0), now,
+                             (name,), with_cold)
     return DrainPlan(tuple(waves), tuple(left), False)
 
 
@@ -141,16 +147,19 @@ def leave_out(hosts: Sequence[state.FleetHost], cold: bool,
 
 def _explain_all(found: drain_search.Drain,
                  before: Mapping[str, state.FleetHost], names: Sequence[str],
-                 cold: bool) -> tuple[Obstacle, ...]:
-    """Explain each instance that is left."""
+                 with_cold: drain_search.DrainSearch | None,
+                 ) -> tuple[Obstacle, ...]:
+    """Explain each instance that is left.
+
+    :param with_cold: a search that allows cold migrations, if they were not
+    """
     if not found.left:
         return ()
     takers = [host for name, host in found.hosts.items() if name not in names]
-    moves_cold = set() if cold else {
+    moves_cold = set() if with_cold is None else {
         one.id for one in found.left} - {
-        one.id for one in drain_search.DrainSearch(
-            tuple(before.values()), True).find(before, names).left}
-    return tuple(_explain(one, takers, before[one.host], cold,
+        one.id for one in with_cold.find(before, names, (), 0).left}
+    return tuple(_explain(one, takers, before[one.host], with_cold is None,
                           one.id in moves_cold) for one in found.left)
 
 

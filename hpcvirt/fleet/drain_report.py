@@ -53,8 +53,8 @@ def text(fleet: state.Fleet, plan: drain.DrainPlan,
         lines += [f'{place:3}. {move_report.format_move(move)}'
                   for place, move in enumerate(wave.moves, 1)]
     if plan.obstacles:
-        lines += [f'{words.count_noun(len(plan.obstacles), "instance")} '
-                  'cannot leave:']
+        lines.append(f'{words.count_noun(len(plan.obstacles), "instance")} '
+                     'cannot leave:')
     for one in plan.obstacles:
         lines.append(
             f'  {one.instance.id} on {one.instance.host}: {one.reason}.'

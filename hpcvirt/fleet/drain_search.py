@@ -4,10 +4,9 @@
 
 The best moves leave the fewest instances, then have the fewest cold
 migrations, then are the fewest. First, the largest instances move to the
-targets that fit them best; those without room are placed first in the next
-round. Instances of other hosts move only if that is not enough. Then all
-orders and targets are tried, if there are few of them. Each plan is proven by
-carrying it out.
+targets that fit them best. Instances of other hosts move only if that is not
+enough. Then all orders and targets are tried, if there are few of them. Each
+plan is proven by carrying it out.
 """
 
 import collections
@@ -30,9 +29,10 @@ from hpcvirt.fleet import state
 MAX_OTHERS = 2
 #: The most moves that are tried when all plans are tried.
 MAX_TRIES = 20_000
-#: The most moves that are tried for one instance, and the most rounds.
-_MAX_TRIES_EACH = 2_000
-_MAX_ROUNDS = 5
+#: The most moves that are tried for one instance.
+_MAX_TRIES_EACH = 5_000
+#: The most lists of targets that are remembered.
+_MAX_LISTS = 500
 #: The most instances for which all plans are tried.
 _MAX_INSTANCES = 40
 
@@ -79,6 +79,7 @@ class DrainSearch:
         self._memo: dict[tuple[object, int], tuple[state.FleetHost, Any]] = {}
         self._numbers: dict[object, int] = {}
         self._seen: dict[object, int] = {}
+        self._lists: dict[object, tuple[_Hosts, list[str]]] = {}
         self._tries = self._limit = 0
 
     def find(self, hosts: Mapping[str, state.FleetHost],
@@ -105,22 +106,17 @@ class DrainSearch:
                              len(one.cells)))
         self._fixed = len(self._best.left) - len(order)
         for others in range(MAX_OTHERS + 1):
-            for _ in range(_MAX_ROUNDS):
-                needy = self._move_each(order, hosts, others)
-                if not needy:
-                    return dataclasses.replace(self._best, proven=True)
-                first = {one.id for one in needy}
-                if first == {one.id for one in order[:len(first)]}:
-                    break
-                order = needy + [one for one in order if one.id not in first]
+            if not self._move_each(order, hosts, others):
+                return dataclasses.replace(self._best, proven=True)
             if len(self._best.left) == self._fixed:
                 break
         possible = [one for one in order if self._is_possible(one, hosts)]
         self._fixed += len(order) - len(possible)
         self._least = self._count_excess(possible, hosts)
         self._limit = self._tries + tries
-        return dataclasses.replace(self._best, proven=len(
-            possible) <= _MAX_INSTANCES and self._try_all(possible, hosts))
+        proven = (len(possible) <= _MAX_INSTANCES
+                  and self._try_all(possible, hosts))
+        return dataclasses.replace(self._best, proven=proven)
 
     def _judge(self, moves: _Moves, hosts: _Hosts) -> Drain:
         return Drain(moves, tuple(one for host in self._drained
@@ -132,26 +128,25 @@ class DrainSearch:
                          key=lambda found: found.cost)
 
     def _move_each(self, order: Sequence[state.Instance], hosts: _Hosts,
-                   others: int) -> list[state.Instance]:
+                   others: int) -> bool:
         """Move one instance after the other to the first good target.
 
-        :returns: those that need moves of others, or have no room
+        :returns: whether some had no room, or needed moves of others
         """
         moves: _Moves = ()
-        needy = []
         full = set()
         for one in order:
             self._limit = self._tries + _MAX_TRIES_EACH
             way = None if self._kind(one) in full else next(
-                self._ways(one, hosts, others), None)
+                itertools.chain.from_iterable(
+                    self._ways(one, hosts, most)
+                    for most in range(others + 1)), None)
             if way is None:
                 full.add(self._kind(one))
             else:
                 moves, hosts = (*moves, *way[0]), way[1]
-            if way is None or len(way[0]) > 1:
-                needy.append(one)
         self._keep_best(moves, hosts)
-        return needy
+        return bool(full) or len(moves) > len(order)
 
     def _is_possible(self, instance: state.Instance, hosts: _Hosts) -> bool:
         """Whether a host has room if all other instances leave it."""
@@ -227,10 +222,13 @@ class DrainSearch:
         known = set()
         for name in self._targets(instance, hosts):
             number = self._number(hosts[name])
-            if number not in known:
+            if name != instance.host and number not in known:
                 known.add(number)
                 yield from self._finish((), instance, name, hosts)
-        for name in self._takers if others else ():
+        if not others:
+            return
+        self._tries += len(self._takers) // 10
+        for name in self._takers:
             number = self._number(hosts[name])
             if name == instance.host or number in known:
                 continue
@@ -262,11 +260,16 @@ class DrainSearch:
 
     def _targets(self, instance: state.Instance, hosts: _Hosts) -> list[str]:
         """Find the hosts with room, the one that fits best first."""
-        ranks = [(name in self._last, self._rank(instance, hosts[name]), name)
-                 for name in self._takers if name != instance.host
-                 and moving.may_join(instance, hosts[name])]
-        return [name for *_, name in sorted(
-            found for found in ranks if found[1] is not None)]
+        key = self._kind(instance), id(hosts)
+        if key not in self._lists:
+            ranks = [(name in self._last, self._rank(instance, hosts[name]),
+                      name) for name in self._takers
+                     if moving.may_join(instance, hosts[name])]
+            if len(self._lists) > _MAX_LISTS:
+                self._lists.clear()
+            self._lists[key] = hosts, [name for *_, name in sorted(
+                found for found in ranks if found[1] is not None)]
+        return self._lists[key][1]
 
     def _rank(self, instance: state.Instance,
               host: state.FleetHost) -> tuple[int, ...] | None:

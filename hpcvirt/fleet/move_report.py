@@ -20,8 +20,8 @@ from hpcvirt.fleet import state
 SCHEMA_VERSION = 1
 
 #: What to do after a move failed.
-ADVICE = ('Nothing further was moved. Remove the cause, and run this again for '
-          'a new plan.\n')
+ADVICE = ('Nothing further was moved. Remove the cause, and run this again '
+          'for a new plan.\n')
 
 
 @dataclasses.dataclass(frozen=True)

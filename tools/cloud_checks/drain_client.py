@@ -60,8 +60,8 @@ def empty_host(client, fails):
     print(text)
     if process.wait(fleet_client.LIMIT_S):
         sys.exit(f'drain ended with {process.returncode}: {text[-1500:]}')
-    for words in ('did not move as planned: it is ACTIVE on '
-                  f'{EMPTIED}', 'it does not converge',
+    for words in (f'did not move as planned: it is ACTIVE on {EMPTIED}',
+                  'it does not converge',
                   'The cloud has changed.', f'{EMPTIED} is empty'):
         if words not in text:
             sys.exit(f'drain does not say {words!r}: {text[-2500:]}')

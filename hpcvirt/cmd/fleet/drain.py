@@ -4,7 +4,6 @@
 
 import argparse
 import collections
-import datetime
 import math
 import sys
 import time
@@ -20,7 +19,6 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.cmd.fleet import execution
-from hpcvirt.cmd.host import quarantine as host_quarantine
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import drain
 from hpcvirt.fleet import drain_report
@@ -166,12 +164,9 @@ class _Drainage:
         """Put hosts in quarantine."""
         if names:
             cloud = cloud_arguments.connect_quarantine(self._args)
-            since = datetime.datetime.now(datetime.UTC).strftime(
-                '%Y-%m-%dT%H:%M:%SZ')
             for name in names:
-                cloud.hold(name, quarantine.Hold(
-                    quarantine.DRAIN, 'is drained', since,
-                    host_quarantine.name_user()))
+                cloud.hold(name, cloud_arguments.make_hold(
+                    quarantine.DRAIN, 'is drained'))
 
     def _show(self, heading: str = '') -> None:
         if self._shown:

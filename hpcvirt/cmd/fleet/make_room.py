@@ -79,7 +79,9 @@ ones were not begun.
             for row, attempt in zip(document['moves'], attempts, strict=False):
                 row.update(attempt.document)
             if shown and not done:
-                text = move_report.ADVICE
+                text = move_report.ADVICE if carrier.attempts and (
+                    carrier.attempts[-1].failure) else (
+                    'The other moves must wait: these are quiet hours.\n')
         failed = any(attempt.failure for attempt in attempts)
         if parsed_args.textfile and isinstance(plan, standings.StandingPlan):
             standing.write_metrics(

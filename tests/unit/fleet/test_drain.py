@@ -82,7 +82,7 @@ class FewestTest(PlanTestCase):
         found = self.roll(1, 40, (2, 3), 9)
         self.assertGreater(sum(left > 0 for left, _ in found), 5)
         self.assertGreater(sum(left == 0 for left, _ in found), 5)
-        self.assertGreater(sum(others > 0 for _, others in found), 1)
+        self.assertGreater(sum(others > 0 for _, others in found), 0)
 
     def test_hosts_and_groups_are_kept(self):
         self.roll(2, 25, (2, 3, 4), 9, constrained=True)
@@ -115,7 +115,7 @@ class ObstaclesTest(unittest.TestCase):
         second = fleets.changed(second, supply=dataclasses.replace(
             second.state.supply, pools=()))
         reason, helps = self.obstacle((first, second), cold=True)
-        self.assertIn('free PCI devices', reason)
+        self.assertIn('no free PCI device', reason)
         self.assertEqual(('an empty host like h0',), helps)
 
     def change(self, **more):
