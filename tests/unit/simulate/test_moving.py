@@ -4,6 +4,7 @@ import math
 import random
 import unittest
 
+from hpcvirt import exception
 from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
@@ -113,6 +114,17 @@ class StandingRoomTest(unittest.TestCase):
         for every, moves in ((1, 1), (3, 1), (4, 1), (5, 0)):
             self.assertEqual(moves, self.play(
                 (3, 1, 1), name=f'nova+standing:{every}')[1])
+
+    def test_a_strategy_says_after_how_many_requests(self):
+        for name, every, moves in (
+                ('nova', 0, 0), ('nova+standing', 1, 0),
+                ('nova+moves', 0, 2), ('nova+standing:25+moves', 25, 2)):
+            (found,) = strategy.parse(name, 2)
+            self.assertEqual((every, moves), (found.standing, found.moves))
+        for name in ('nova+standing:0', 'nova+standing:x', 'nova+moves:2',
+                     'nova+standing+standing:2', 'nova+standing:'):
+            with self.assertRaisesRegex(exception.InvalidInput, r'\+standing:N'):
+                strategy.parse(name, 2)
 
     def test_a_guest_that_ends_frees_both_hosts(self):
         fleet = self.FLEET
