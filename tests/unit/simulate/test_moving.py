@@ -123,7 +123,7 @@ class StandingRoomTest(unittest.TestCase):
             self.assertEqual((every, moves), (found.standing, found.moves))
         for name in ('nova+standing:0', 'nova+standing:x', 'nova+moves:2',
                      'nova+standing+standing:2', 'nova+standing:'):
-            with self.assertRaisesRegex(exception.InvalidInput, r'\+standing:N'):
+            with self.assertRaisesRegex(exception.InvalidInput, 'standing:N'):
                 strategy.parse(name, 2)
 
     def test_a_guest_that_ends_frees_both_hosts(self):
