@@ -57,7 +57,7 @@ class Residents:
                 frozenset(cpus)),
             tuple(device.address for device in instance.pci_devices or ()),
             _stays(instance), hosts, self._groups.get(instance.uuid),
-            _only_cold(instance))
+            _only_cold(instance), instance.project_id)
 
     def _guest(self, instance: typing.Any,
                ) -> tuple[flavor_model.Flavor, guests.Guest]:

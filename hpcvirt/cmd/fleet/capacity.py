@@ -4,6 +4,7 @@
 
 import argparse
 import datetime
+import sys
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -18,8 +19,7 @@ from hpcvirt.fleet import count
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 
-#: The largest value of --max-age: a day.
-MAX_AGE_S = 24 * 60 * 60
+_LONGEST_INTERVAL_S = 24 * 60 * 60
 
 
 class CountCapacity(command.Report):
@@ -32,6 +32,7 @@ class CountCapacity(command.Report):
     epilog = arguments.EPILOG
     rows = 'flavors'
     fields = ('name', 'total', 'by_sums', 'lost', 'pcpus_left', 'per_host')
+    more_formats = ('prometheus',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -49,10 +50,10 @@ class CountCapacity(command.Report):
             help='serve the counts as metrics on this host and port (default: '
             '%(const)s), without encryption or authentication')
         serve.add_argument(
-            '--max-age', metavar='SECONDS', default=60,
-            type=command.whole_number(0, MAX_AGE_S),
-            help='read the fleet again at a scrape if the last reading is '
-            'older (default: %(default)s)')
+            '--interval', metavar='SECONDS', default=60,
+            type=command.whole_number(1, _LONGEST_INTERVAL_S),
+            help='read the fleet so often, regardless of scrapes (default: '
+            '%(default)s)')
 
     def answer(self, parsed_args: argparse.Namespace,
                ) -> command.CommandResult | None:
@@ -79,7 +80,8 @@ class CountCapacity(command.Report):
             return None
         return command.CommandResult(
             capacity_report.document(fleet, found),
-            lambda: capacity_report.text(fleet, found, terminal.width()))
+            lambda: capacity_report.text(fleet, found, terminal.width()),
+            others={'prometheus': lambda: _write_metrics(fleet, found)})
 
 
 def _serve(args: argparse.Namespace) -> None:
@@ -92,13 +94,27 @@ def _serve(args: argparse.Namespace) -> None:
             '--serve', 'reads the fleet repeatedly, so that --fleet must be a '
             'file')
 
-    def read() -> Sequence[metrics.Family]:
-        return [*metrics.families(*_count(args))]
-
     where = exporter.address(args.serve)
-    with (command.sigterm_event() as stop, exporter.run_server(
-            exporter.FleetCollector(read, args.max_age), where)):
-        stop.wait()
+    # -P: no module is imported from the current directory.
+    reader = exporter.FleetReader([
+        sys.executable, '-Pm', 'hpcvirt.cmd.main', 'capacity',
+        '--format=prometheus', *(
+            f'--{name.replace("_", "-")}={value}'
+            for name in ('flavor', 'config_file', 'config_dir')
+            for value in getattr(args, name)),
+        *([f'--fleet={args.fleet}'] if args.fleet is not None else ())],
+        args.interval)
+    with command.sigterm_event() as stop:
+        reader.read(stop)
+        with exporter.run_server(reader, where):
+            reader.read_again(stop)
+
+
+def _write_metrics(fleet: state.Fleet,
+                   found: Sequence[count.InstanceCount]) -> str:
+    with extras.require('exporter'):
+        from hpcvirt.cmd.fleet import exporter
+    return exporter.write(metrics.families(fleet, found))
 
 
 def _count(args: argparse.Namespace,

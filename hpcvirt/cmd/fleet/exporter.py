@@ -2,20 +2,24 @@
 
 """Serve the capacity of a fleet to Prometheus.
 
-A scrape reads the fleet again if the last reading is too old; simultaneous
-scrapes share a reading. After a failed reading no figures of the fleet are
-served until a reading succeeds, since outdated figures would mislead.
+Another process reads the fleet, again and again, and prints its metrics. A
+scrape gets what the last reading that succeeded has printed, and its age: it
+never waits for a reading, nor causes one. If there are too many connections,
+the oldest is closed, so that nobody can keep Prometheus out.
 """
 
 import contextlib
+import dataclasses
+import gzip
 import ipaddress
 import re
 import signal
 import socket
 import socketserver
+import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
@@ -27,12 +31,20 @@ from prometheus_client import core
 from prometheus_client import registry
 
 from hpcvirt import exception
+from hpcvirt import printable
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
 
-#: Limit of simultaneous connections, and time limit of receiving a request.
-MAX_CONNECTIONS = 8
-REQUEST_S = 5.0
+#: Limits of simultaneous connections, of the time of each, and of a request.
+MAX_CONNECTIONS = 32
+CONNECTION_S = 5.0
+MAX_REQUEST_BYTES = 64 * 1024
+
+#: Time limit of a reading. Fleets of 10,000 hosts take minutes.
+MAX_READING_S = 1800
+
+#: How often SIGTERM and the time limits are looked at.
+_POLL_S = 0.2
 
 HOST, PORT = '127.0.0.1', 9834
 
@@ -40,73 +52,139 @@ HOST, PORT = '127.0.0.1', 9834
 _ADDRESS = re.compile(r'(?:\[(.+)\]|([^][:]*))(?::([0-9]{0,5}))?')
 
 
-class FleetCollector(registry.Collector):
-    """A collector that reads the fleet at a scrape."""
+@dataclasses.dataclass(frozen=True)
+class _Answer:
+    """What a reading has printed.
 
-    def __init__(self, read: Callable[[], Sequence[metrics.Family]],
-                 max_age_s: float,
-                 clock: Callable[[], float] = time.monotonic) -> None:
-        """Read the fleet for the first time.
+    :ivar begin: when it began, by the monotonic clock
+    :ivar end: when it ended, in seconds since the epoch
+    """
 
-        :raises InvalidInput: for an invalid file or argument
-        :raises NotInstalled: if Nova is needed, but missing
-        """
-        self._read = read
-        self._max_age_s = max_age_s
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._families: Sequence[metrics.Family] = ()
+    text: bytes
+    packed: bytes
+    begin: float
+    end: float
+
+
+class FleetReader(registry.Collector):
+    """Lets another process read a fleet, and answers scrapes by WSGI.
+
+    :param command: the program that reads the fleet, and prints its metrics
+    :param interval_s: seconds from the begin of a reading to the next
+    """
+
+    def __init__(self, command: Sequence[str], interval_s: float) -> None:
+        self._command = command
+        self._interval_s = interval_s
+        self._answer = _Answer(b'', b'', 0, 0)
         self._up = False
         self._failures = 0
-        self._last_success = 0.0
-        self._seconds = 0.0
-        self._due = clock()
-        self._refresh(first=True)
+        self._seconds = self._due = 0.0
+
+    def read_again(self, stop: threading.Event) -> None:
+        """Read the fleet at each interval until an event is set."""
+        while not stop.wait(max(0, self._due - time.monotonic())):
+            try:
+                self.read(stop)
+            except exception.Unreachable as exc:
+                # The metrics report the failure.
+                self._failures += 1
+                output.complain(f'hpcvirt capacity: {exc}')
+
+    def read(self, stop: threading.Event) -> None:
+        """Read the fleet once, unless an event ends it.
+
+        :raises Unreachable: if that fails, with what the program has said
+        """
+        begin = time.monotonic()
+        self._due = begin + self._interval_s
+        status, text, said = self._run(stop, begin)
+        self._seconds = time.monotonic() - begin
+        if stop.is_set():
+            return
+        *warnings, last = said.splitlines() or [
+            f'the program that reads the fleet ended with {status}']
+        self._up = not status
+        for line in said.splitlines() if self._up else warnings:
+            output.warn(line)
+        if not self._up:
+            raise exception.Unreachable(last.removeprefix('hpcvirt: '))
+        self._answer = _Answer(text, gzip.compress(text, 6), begin,
+                               time.time())
+
+    def _run(self, stop: threading.Event,
+             begin: float) -> tuple[int, bytes, str]:
+        """Run the program; return its status, output and errors."""
+        with subprocess.Popen(
+                self._command, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            while True:
+                try:
+                    text, said = process.communicate(timeout=_POLL_S)
+                    return process.returncode, text, said.decode(
+                        errors='replace')
+                except subprocess.TimeoutExpired:
+                    if stop.is_set():
+                        process.kill()
+                    elif time.monotonic() > begin + MAX_READING_S:
+                        process.kill()
+                        return 2, b'', ('the fleet could not be read in '
+                                        f'{MAX_READING_S} s')
 
     def collect(self) -> Iterator[core.Metric]:
-        """Yield the metrics, and read the fleet again if they are too old."""
-        # A second scrape waits for the reading of the first one.
-        with self._lock:
-            if self._clock() >= self._due:
-                self._refresh()
-            found = [*self._own(), *map(metric, self._families)]
-        yield from found
-
-    def _refresh(self, first: bool = False) -> None:
-        begin = self._clock()
-        self._up, self._families = False, ()
-        try:
-            self._families = self._read()
-            self._up = True
-            self._last_success = time.time()
-        except Exception as exc:
-            if first and isinstance(exc, exception.InvalidInput
-                                    | exception.NotInstalled):
-                raise
-            # The metrics report the failure, and the next scrape tries again.
-            self._failures += 1
-            output.complain('hpcvirt capacity: ' + (
-                str(exc) if isinstance(exc, exception.HpcvirtError)
-                else f'internal error: {type(exc).__name__}: {exc}'))
-        end = self._clock()
-        self._seconds = end - begin
-        self._due = end + self._max_age_s
-
-    def _own(self) -> Iterator[core.Metric]:
-        yield core.GaugeMetricFamily(
-            'hpcvirt_up', 'Whether the last reading of the fleet succeeded',
-            value=int(self._up))
-        yield core.GaugeMetricFamily(
-            'hpcvirt_last_success_timestamp_seconds',
-            'When a reading of the fleet last succeeded, 0 if never',
-            value=self._last_success)
-        yield core.GaugeMetricFamily(
-            'hpcvirt_read_duration_seconds',
-            'How long the last reading of the fleet took, including counting',
-            value=self._seconds)
+        """Yield what the readings themselves were like."""
+        for name, words, value in (
+                ('up', 'Whether the last reading of the fleet succeeded',
+                 self._up),
+                ('last_success_timestamp_seconds',
+                 'When a reading of the fleet last succeeded',
+                 self._answer.end),
+                ('answer_age_seconds', 'How long ago the reading began that '
+                 'the other metrics are from',
+                 time.monotonic() - self._answer.begin),
+                ('read_duration_seconds', 'How long the last reading of the '
+                 'fleet took, including counting', self._seconds)):
+            yield core.GaugeMetricFamily(f'hpcvirt_{name}', words, value=value)
         yield core.CounterMetricFamily(
             'hpcvirt_read_failures', 'Readings of the fleet that failed',
             value=self._failures)
+
+    def __call__(self, environ: wsgi.WSGIEnvironment,
+                 start_response: wsgi.StartResponse) -> Iterable[bytes]:
+        """Answer a scrape."""
+        answer = self._answer
+        own = prometheus_client.generate_latest(self)
+        headers = [('Content-Type', prometheus_client.CONTENT_TYPE_LATEST)]
+        body = [own, answer.text]
+        if 'gzip' in environ.get('HTTP_ACCEPT_ENCODING', ''):
+            headers.append(('Content-Encoding', 'gzip'))
+            # Members of gzip that follow each other are one stream.
+            body = [gzip.compress(own), answer.packed]
+        headers.append(('Content-Length', str(sum(map(len, body)))))
+        start_response('200 OK', headers)
+        return body
+
+
+class _Families(registry.Collector):
+    """Metrics that do not change."""
+
+    def __init__(self, families: Iterable[metrics.Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[core.Metric]:
+        return map(metric, self._families)
+
+
+def write(families: Iterable[metrics.Family]) -> str:
+    """Write metrics in the text format of Prometheus."""
+    return prometheus_client.generate_latest(_Families(families)).decode()
+
+
+def make_app(collector: registry.Collector) -> wsgi.WSGIApplication:
+    """Return a WSGI application that collects the metrics at each scrape."""
+    collectors = registry.CollectorRegistry()
+    collectors.register(collector)
+    return prometheus_client.make_wsgi_app(collectors)
 
 
 def metric(family: metrics.Family) -> core.Metric:
@@ -114,7 +192,7 @@ def metric(family: metrics.Family) -> core.Metric:
     found = core.GaugeMetricFamily(family.name, family.help,
                                     labels=family.labels)
     for labels, value in family.samples.items():
-        found.add_metric(labels, value)
+        found.add_metric([*map(printable.escape, labels)], value)
     return found
 
 
@@ -137,23 +215,22 @@ def address(words: str, usual_port: int = PORT) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def run_server(collector: registry.Collector,
+def run_server(app: wsgi.WSGIApplication,
                where: tuple[str, int]) -> Iterator[None]:
-    """Serve the metrics of a collector in another thread.
+    """Serve metrics in another thread.
 
     :raises InvalidInput: if the address cannot be used
     """
-    collectors = registry.CollectorRegistry()
-    collectors.register(collector)
     try:
-        server = _Server(where, prometheus_client.make_wsgi_app(collectors))
+        server = _Server(where, app)
     except (OSError, UnicodeError) as exc:
         raise exception.InvalidInput(
             '--serve', f'{_shown(*where)} cannot be used '
             f'({getattr(exc, "strerror", None) or exc})') from exc
     print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
           flush=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(_POLL_S,),
+                              daemon=True)
     # Signals must reach the main thread, or they would not wake it.
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -184,18 +261,24 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         self.address_family, *_, found = socket.getaddrinfo(
             *where, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
+        #: Connection -> when it is closed, the oldest first.
+        self._limits: dict[Any, float] = {}
         super().__init__(found[:2], _Handler)  # type: ignore[arg-type]
         self.set_app(app)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+            # Its thread ends at once, unless it computes an answer.
+            _hang_up(*list(self._limits)[:1])
+            if not self._free.acquire(timeout=1):
+                self.shutdown_request(request)
+                return
+        self._limits[request] = time.monotonic() + CONNECTION_S
         try:
             super().process_request(request, client_address)
         except RuntimeError:
             # The system allows no further thread.
-            self._free.release()
+            self._end(request)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any,
@@ -203,37 +286,49 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._end(request)
+
+    def _end(self, request: Any) -> None:
+        self._limits.pop(request, None)
+        self._free.release()
+
+    def service_actions(self) -> None:
+        """Close the connections that have reached their limit."""
+        now = time.monotonic()
+        _hang_up(*(request for request, limit in list(self._limits.items())
+                   if limit < now))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore errors, such as broken connections."""
 
 
 class _Handler(simple_server.WSGIRequestHandler):
-    #: Time limit of a single send or receive.
-    timeout = REQUEST_S
-
     def setup(self) -> None:
         super().setup()
-        self._timer = threading.Timer(REQUEST_S, self._hang_up)
-        self._timer.daemon = True
-        self._timer.start()
-
-    def get_environ(self) -> dict[str, Any]:
-        # The request is complete, and reading the fleet may take long.
-        self._timer.cancel()
-        return super().get_environ()
-
-    def finish(self) -> None:
-        self._timer.cancel()
-        super().finish()
+        self.rfile = _Beginning(self.rfile)  # type: ignore[assignment]
 
     def log_message(self, *_: Any) -> None:
         """Log nothing."""
 
-    def _hang_up(self) -> None:
+
+class _Beginning:
+    """The beginning of a request, so that none fills the memory."""
+
+    def __init__(self, stream: Any) -> None:
+        self._left = MAX_REQUEST_BYTES
+        self._stream = stream
+        self.close = stream.close
+
+    def readline(self, most: int) -> bytes:
+        line: bytes = self._stream.readline(min(most, self._left))
+        self._left -= len(line)
+        return line
+
+
+def _hang_up(*requests: Any) -> None:
+    for request in requests:
         with contextlib.suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
+            request.shutdown(socket.SHUT_RDWR)
 
 
 def _is_ipv6(words: str) -> bool:
