@@ -18,6 +18,7 @@ from hpcvirt.fleet import admission
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
@@ -100,6 +101,15 @@ def families(fleet: state.Fleet,
     yield from _room({
         (name, *places[name]): room for name, room
         in free_resources.describe_hosts(fleet, found).items()})
+
+
+def count_refusals(found: log_reading.Found) -> Family:
+    """Return the metric of a history of refusals of the last day."""
+    return Family(
+        'hpcvirt_refused_requests_last_day', 'Requests and builds of the last '
+        '24 hours that failed, by the step of Nova and its main reason',
+        ('flavor_name', 'step', 'reason'),
+        {kind: number for kind, (number, _) in found.kinds.items()})
 
 
 def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],

@@ -14,12 +14,14 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.cmd.fleet import history_file
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count
+from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 
-_LONGEST_INTERVAL_S = 24 * 60 * 60
+_DAY = datetime.timedelta(days=1)
 
 
 class CountCapacity(command.Report):
@@ -51,9 +53,12 @@ class CountCapacity(command.Report):
             '%(const)s), without encryption or authentication')
         serve.add_argument(
             '--interval', metavar='SECONDS', default=60,
-            type=command.whole_number(1, _LONGEST_INTERVAL_S),
+            type=command.whole_number(1, _DAY // datetime.timedelta(seconds=1)),
             help='read the fleet so often, regardless of scrapes (default: '
             '%(default)s)')
+        serve.add_argument(
+            '--history', metavar='FILE', help='count the refusals of the last '
+            'day that "hpcvirt explain --history" has kept in this file')
 
     def answer(self, parsed_args: argparse.Namespace,
                ) -> command.CommandResult | None:
@@ -81,7 +86,8 @@ class CountCapacity(command.Report):
         return command.CommandResult(
             capacity_report.document(fleet, found),
             lambda: capacity_report.text(fleet, found, terminal.width()),
-            others={'prometheus': lambda: _write_metrics(fleet, found)})
+            others={'prometheus': lambda: _write_metrics(
+                parsed_args.history, fleet, found)})
 
 
 def _serve(args: argparse.Namespace) -> None:
@@ -102,7 +108,8 @@ def _serve(args: argparse.Namespace) -> None:
             f'--{name.replace("_", "-")}={value}'
             for name in ('flavor', 'config_file', 'config_dir')
             for value in getattr(args, name)),
-        *([f'--fleet={args.fleet}'] if args.fleet is not None else ())],
+        *(f'--{name}={getattr(args, name)}' for name in ('fleet', 'history')
+          if getattr(args, name) is not None)],
         args.interval)
     with command.sigterm_event() as stop:
         reader.read(stop)
@@ -110,11 +117,16 @@ def _serve(args: argparse.Namespace) -> None:
             reader.read_again(stop)
 
 
-def _write_metrics(fleet: state.Fleet,
+def _write_metrics(history: str | None, fleet: state.Fleet,
                    found: Sequence[count.InstanceCount]) -> str:
     with extras.require('exporter'):
         from hpcvirt.cmd.fleet import exporter
-    return exporter.write(metrics.families(fleet, found))
+    families = [*metrics.families(fleet, found)]
+    if history is not None:
+        since = datetime.datetime.now(datetime.UTC) - _DAY
+        families.append(metrics.count_refusals(log_reading.read(
+            history_file.lines(history), None, since.isoformat())))
+    return exporter.write(families)
 
 
 def _count(args: argparse.Namespace,

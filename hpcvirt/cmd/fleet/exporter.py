@@ -9,7 +9,6 @@ the oldest is closed, so that nobody can keep Prometheus out.
 """
 
 import contextlib
-import dataclasses
 import gzip
 import ipaddress
 import re
@@ -19,6 +18,7 @@ import socketserver
 import subprocess
 import threading
 import time
+import types
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -52,20 +52,6 @@ HOST, PORT = '127.0.0.1', 9834
 _ADDRESS = re.compile(r'(?:\[(.+)\]|([^][:]*))(?::([0-9]{0,5}))?')
 
 
-@dataclasses.dataclass(frozen=True)
-class _Answer:
-    """What a reading has printed.
-
-    :ivar begin: when it began, by the monotonic clock
-    :ivar end: when it ended, in seconds since the epoch
-    """
-
-    text: bytes
-    packed: bytes
-    begin: float
-    end: float
-
-
 class FleetReader(registry.Collector):
     """Lets another process read a fleet, and answers scrapes by WSGI.
 
@@ -76,10 +62,11 @@ class FleetReader(registry.Collector):
     def __init__(self, command: Sequence[str], interval_s: float) -> None:
         self._command = command
         self._interval_s = interval_s
-        self._answer = _Answer(b'', b'', 0, 0)
+        # What the last reading that succeeded has printed, and packed.
+        self._answer = b'', b''
         self._up = False
         self._failures = 0
-        self._seconds = self._due = 0.0
+        self._begin = self._end = self._seconds = self._due = 0.0
 
     def read_again(self, stop: threading.Event) -> None:
         """Read the fleet at each interval until an event is set."""
@@ -109,8 +96,8 @@ class FleetReader(registry.Collector):
             output.warn(line)
         if not self._up:
             raise exception.Unreachable(last.removeprefix('hpcvirt: '))
-        self._answer = _Answer(text, gzip.compress(text, 6), begin,
-                               time.time())
+        self._answer = text, gzip.compress(text, 6)
+        self._begin, self._end = begin, time.time()
 
     def _run(self, stop: threading.Event,
              begin: float) -> tuple[int, bytes, str]:
@@ -138,10 +125,10 @@ class FleetReader(registry.Collector):
                  self._up),
                 ('last_success_timestamp_seconds',
                  'When a reading of the fleet last succeeded',
-                 self._answer.end),
+                 self._end),
                 ('answer_age_seconds', 'How long ago the reading began that '
                  'the other metrics are from',
-                 time.monotonic() - self._answer.begin),
+                 time.monotonic() - self._begin),
                 ('read_duration_seconds', 'How long the last reading of the '
                  'fleet took, including counting', self._seconds)):
             yield core.GaugeMetricFamily(f'hpcvirt_{name}', words, value=value)
@@ -152,32 +139,24 @@ class FleetReader(registry.Collector):
     def __call__(self, environ: wsgi.WSGIEnvironment,
                  start_response: wsgi.StartResponse) -> Iterable[bytes]:
         """Answer a scrape."""
-        answer = self._answer
+        text, packed = self._answer
         own = prometheus_client.generate_latest(self)
         headers = [('Content-Type', prometheus_client.CONTENT_TYPE_LATEST)]
-        body = [own, answer.text]
+        body = [own, text]
         if 'gzip' in environ.get('HTTP_ACCEPT_ENCODING', ''):
             headers.append(('Content-Encoding', 'gzip'))
             # Members of gzip that follow each other are one stream.
-            body = [gzip.compress(own), answer.packed]
+            body = [gzip.compress(own), packed]
         headers.append(('Content-Length', str(sum(map(len, body)))))
         start_response('200 OK', headers)
         return body
 
 
-class _Families(registry.Collector):
-    """Metrics that do not change."""
-
-    def __init__(self, families: Iterable[metrics.Family]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterator[core.Metric]:
-        return map(metric, self._families)
-
-
 def write(families: Iterable[metrics.Family]) -> str:
     """Write metrics in the text format of Prometheus."""
-    return prometheus_client.generate_latest(_Families(families)).decode()
+    collector: Any = types.SimpleNamespace(
+        collect=lambda: map(metric, families))
+    return prometheus_client.generate_latest(collector).decode()
 
 
 def make_app(collector: registry.Collector) -> wsgi.WSGIApplication:

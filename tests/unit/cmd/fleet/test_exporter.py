@@ -8,15 +8,18 @@ import re
 import unittest
 
 import prometheus_client
+import yaml
 from prometheus_client import parser
 
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import count
+from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import metrics
 from tests.builders import commands
 from tests.builders import fleets
 from tests.builders import folders
+from tests.unit.fleet import test_log_reading
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt'
 
@@ -92,17 +95,42 @@ class WriteTest(unittest.TestCase):
         self.assertIn(b'f 3.0\n', b''.join(answer))
 
 
+def served():
+    """Return the labels of each metric that is served."""
+    fleet, flavors = fleets.a_fleet(random.Random(9), 2)
+    labels = {}
+    refused = log_reading.read([test_log_reading.LINE], None)
+    for family in (*read(exporter.write([*metrics.families(
+            in_projects(fleet), count.count(fleet, flavors)),
+            metrics.count_refusals(refused)])),
+            *exporter.FleetReader((), 60).collect()):
+        for sample in family.samples:
+            # Prometheus itself adds the job.
+            labels.setdefault(sample.name, {'job'}).update(sample.labels)
+    return labels
+
+
 class DashboardTest(unittest.TestCase):
 
+    def test_each_rule_asks_for_metrics_and_labels_that_are_served(self):
+        labels = served()
+        groups = yaml.safe_load(
+            (ETC / 'prometheus/hpcvirt.rules.yml').read_text())['groups']
+        rules = [rule for group in groups for rule in group['rules']]
+        recorded = {rule['record'] for rule in rules if 'record' in rule}
+        self.assertGreater(len(recorded), 5)
+        for rule in rules:
+            names = set(re.findall(
+                r'\w+:[\w:]+|\b(?:hpcvirt|openstack)_\w+', rule['expr']))
+            self.assertLessEqual(names, recorded | set(labels), rule)
+            for name in names - recorded:
+                for group in re.findall(r'by \((.*?)\)', rule['expr']):
+                    # Prometheus itself adds the instance.
+                    self.assertLessEqual({*group.split(', ')},
+                                         labels[name] | {'instance'}, rule)
+
     def test_each_query_asks_for_metrics_and_labels_that_are_served(self):
-        fleet, flavors = fleets.a_fleet(random.Random(9), 2)
-        labels = {}
-        for family in (*read(exporter.write(metrics.families(
-                in_projects(fleet), count.count(fleet, flavors)))),
-                *exporter.FleetReader((), 60).collect()):
-            for sample in family.samples:
-                # Prometheus itself adds the job.
-                labels.setdefault(sample.name, {'job'}).update(sample.labels)
+        labels = served()
         dashboard = json.loads(
             (ETC / 'grafana/capacity.json').read_text())
         queries = [target['expr'] for panel in dashboard['panels']
