@@ -56,7 +56,7 @@ _TIME = (r'(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15}'
 _LINE = re.compile(
     r'(?:[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
     r'(?:\[[\w./-]{1,255}\] |[\w.-]{1,255} {0,99}\| )?'  # kubectl, compose
-    rf'(?:{_TIME} '
+    rf'(?:(?P<prefix>{_TIME}) '
     r'(?:[\w.-]{1,255} [\w.@/-]{1,255}(?:\[\d{1,9}\])?: '  # host program[7]:
     r'|std(?:out|err) [FP] )?)?'  # a container
     r'(?:(?:(?P<time>[\d-]{10} [\d:.,]{8,15}) )?(?:\d{1,20} )?'
@@ -162,7 +162,7 @@ class _Line:
     :ivar context: the ids of the request and its user; None in a JSON object,
         which escapes line breaks
     :ivar quotes: whether it may quote text of users
-    :ivar time: as oslo.log has written it; empty if it has not
+    :ivar time: as oslo.log or a prefix has it; empty if none has
     :ivar request_id: empty if there is none
     """
 
@@ -235,8 +235,8 @@ def _follow(quoting: dict[str, int], line: _Line | None,
             quoting[line.context] = number
 
 
-def _require_own_line(record: decision_log.Record, context: str | None,
-                      quoting: Iterable[str]) -> None:
+def _require_own_line(record: decision_log.LoggedRequest,
+                      context: str | None, quoting: Iterable[str]) -> None:
     if (not record.request_id or any(other != context for other in quoting)
             or record.request_id not in (context or '')):
         raise ValueError('another request may quote the line')
@@ -276,7 +276,7 @@ def _find_line(line: str, level: int = 0) -> _Line | None:
         return _Line(
             match['logger'], match['message'], match['context'] or '',
             match['level'] == 'DEBUG' and _QUOTING in match['logger'],
-            match['time'] or '', ids[-1] if ids else '')
+            match['time'] or match['prefix'] or '', ids[-1] if ids else '')
     if level == _MAX_LEVELS:
         return None
     try:

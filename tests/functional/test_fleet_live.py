@@ -194,14 +194,15 @@ class FleetOfACloudTest(base.HPCNova):
         self.assertEqual(0, status)
         self.assertEqual((0, text), commands.run(
             'capacity', '--format', 'prometheus', '--fleet', path)[:2])
-        for line in (
-                'hpcvirt_hypervisor_pcpus_free{hypervisor="node1",'
-                'az_aggregate="az1",project_aggregate="of bio"} 8.0',
-                'hpcvirt_hypervisor_pcpus_free{hypervisor="node2",'
-                'az_aggregate="",project_aggregate="multiple"} 5.0',
-                f'hpcvirt_project_pcpus{{project_id="{server["tenant_id"]}"}}'
-                ' 3.0'):
-            self.assertIn(f'\n{line}\n', text)
+        for host, zone, aggregate, free in (
+                ('node1', 'az1', 'of bio', 8.0),
+                ('node2', '', 'multiple', 5.0)):
+            self.assertIn(
+                f'\nhpcvirt_hypervisor_pcpus_free{{az_aggregate="{zone}",'
+                f'hypervisor="{host}",project_aggregate="{aggregate}"}} '
+                f'{free}\n', text)
+        self.assertIn('\nhpcvirt_project_pcpus{project_id="'
+                      f'{server["tenant_id"]}"}} 3.0\n', text)
 
     def test_a_dump_gives_the_answers_of_the_cloud(self):
         self.add_machines(

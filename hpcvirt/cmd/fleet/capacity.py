@@ -21,7 +21,7 @@ from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 
-_DAY = datetime.timedelta(days=1)
+_DAY_S = 24 * 60 * 60
 
 
 class CountCapacity(command.Report):
@@ -53,7 +53,7 @@ class CountCapacity(command.Report):
             '%(const)s), without encryption or authentication')
         serve.add_argument(
             '--interval', metavar='SECONDS', default=60,
-            type=command.whole_number(1, _DAY // datetime.timedelta(seconds=1)),
+            type=command.whole_number(1, _DAY_S),
             help='read the fleet so often, regardless of scrapes (default: '
             '%(default)s)')
         serve.add_argument(
@@ -123,7 +123,8 @@ def _write_metrics(history: str | None, fleet: state.Fleet,
         from hpcvirt.cmd.fleet import exporter
     families = [*metrics.families(fleet, found)]
     if history is not None:
-        since = datetime.datetime.now(datetime.UTC) - _DAY
+        since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(
+            seconds=_DAY_S)
         families.append(metrics.count_refusals(log_reading.read(
             history_file.lines(history), None, since.isoformat())))
     return exporter.write(families)

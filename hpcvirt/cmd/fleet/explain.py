@@ -74,10 +74,10 @@ class ExplainRefusal(command.Report):
             '--history', metavar='FILE',
             help='add the refusals of --scheduler-log to this file, unless it '
             'has them, and explain those that it has')
-        for name, words in (('since', 'from'), ('until', 'before')):
+        for name, when in (('since', 'from'), ('until', 'before')):
             parser.add_argument(
                 f'--{name}', metavar='TIME', type=_time,
-                help=f'only what a log or history has {words} this time, such '
+                help=f'only what a log or history has {when} this time, such '
                 'as 2026-11-24 or 2026-11-24T09:30')
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:

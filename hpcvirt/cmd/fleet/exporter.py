@@ -93,7 +93,9 @@ class FleetReader(registry.Collector):
             f'the program that reads the fleet ended with {status}']
         self._up = not status
         for line in said.splitlines() if self._up else warnings:
-            output.warn(line)
+            # Lines of libraries may have a time, and differ each time.
+            (output.warn if line.startswith(('Warning: ', 'hpcvirt: '))
+             else output.complain)(line)
         if not self._up:
             raise exception.Unreachable(last.removeprefix('hpcvirt: '))
         self._answer = text, gzip.compress(text, 6)
@@ -126,11 +128,12 @@ class FleetReader(registry.Collector):
                 ('last_success_timestamp_seconds',
                  'When a reading of the fleet last succeeded',
                  self._end),
-                ('answer_age_seconds', 'How long ago the reading began that '
-                 'the other metrics are from',
+                ('answer_age_seconds',
+                 'How long ago the reading began that all figures are from',
                  time.monotonic() - self._begin),
-                ('read_duration_seconds', 'How long the last reading of the '
-                 'fleet took, including counting', self._seconds)):
+                ('read_duration_seconds',
+                 'How long the last reading took, including counting',
+                 self._seconds)):
             yield core.GaugeMetricFamily(f'hpcvirt_{name}', words, value=value)
         yield core.CounterMetricFamily(
             'hpcvirt_read_failures', 'Readings of the fleet that failed',

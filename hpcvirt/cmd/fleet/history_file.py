@@ -48,7 +48,7 @@ def add(path: str, logs: Iterable[bytes]) -> int:
     :raises InvalidInput: if a log cannot be read, or the file is no history of
         the caller, or cannot be written; nothing is added then
     """
-    fresh = []
+    fresh: list[bytes] = []
 
     def keep(line: bytes) -> None:
         line = line.rstrip(b'\n')

@@ -130,14 +130,14 @@ class CrowdedPortTest(unittest.TestCase):
                 time.sleep(0.05)
 
     def test_a_long_request_does_not_fill_the_memory(self):
+        request = b'GET / HTTP/1.0\r\n' + (
+            b'x: ' + b'y' * 60_000 + b'\r\n') * 99
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        line = b'x: ' + b'y' * 60_000 + b'\r\n'
         for _ in range(5):
-            with socket.create_connection(('127.0.0.1', self.used),
-                                          5) as long:
-                with contextlib.suppress(OSError):
-                    long.sendall(b'GET / HTTP/1.0\r\n' + line * 99)
-                    long.recv(100)
+            with (contextlib.suppress(OSError), socket.create_connection(
+                    ('127.0.0.1', self.used), 5) as long):
+                long.sendall(request)
+                long.recv(100)
         after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         self.assertLess(after - before, 4 * 1024)
 

@@ -3,6 +3,7 @@
 """What the metrics say about a fleet."""
 
 import dataclasses
+import itertools
 import random
 import unittest
 
@@ -37,7 +38,7 @@ class FamiliesTest(unittest.TestCase):
         self.assertGreater(checked, 5)
 
     def test_devices_of_instances_that_are_unknown_count_nowhere(self):
-        fleet, guest = fleets.with_devices()
+        fleet, _ = fleets.with_devices()
         flavors = [fleet.hosts[0].instances[0].flavor, dataclasses.replace(
             fleet.hosts[0].instances[0].flavor, name='plain', extra_specs={
                 'hw:cpu_policy': 'dedicated'})]
@@ -73,12 +74,11 @@ class FamiliesTest(unittest.TestCase):
         self.assertGreater(seen, 20)
 
     def test_the_instances_of_a_project_are_added_up(self):
-        fleet, flavors = fleets.a_fleet(random.Random(9), 2)
-        owners = ('bio', 'chem', None)
+        fleet, flavors = fleets.a_fleet(random.Random(9), 8)
+        owners = itertools.cycle(('bio', 'chem', None))
         hosts = tuple(dataclasses.replace(host, instances=tuple(
-            dataclasses.replace(item, project=owners[number % 3])
-            for number, item in enumerate(host.instances)))
-            for host in fleet.hosts)
+            dataclasses.replace(item, project=next(owners))
+            for item in host.instances)) for host in fleet.hosts)
         found = families(state.Fleet(hosts, {}), flavors)
         for project in ('bio', 'chem'):
             own = [item for host in hosts for item in host.instances

@@ -33,7 +33,7 @@ BUILD = (
     " Claim pci failed.\\n']")
 RESIZE = (
     f'[instance: {INSTANCE}] Error from last host: node1 (node node1): '
-    '["nova.exception.ResizeError: Instance can\'t be resized\\n"]')
+    '["nova.exception.ResizeError: It can\'t be resized\\n"]')
 
 
 def line(logger, message, level='INFO', context='None req-1 u p - - -'):
@@ -62,8 +62,7 @@ class ReadTest(unittest.TestCase):
                     'Insufficient compute resources: Claim pci failed.')),
                 ('nova.scheduler.utils', RESIZE, (
                     INSTANCE, 'build', 'build', 1, 'node1',
-                    "nova.exception.ResizeError: Instance can't be "
-                    'resized'))):
+                    "nova.exception.ResizeError: It can't be resized"))):
             record, = self.read(line(logger, message))
             self.assertEqual(expected, (
                 record.instance, record.step, record.kind, record.hosts,

@@ -57,9 +57,9 @@ class FleetReaderTest(unittest.TestCase):
 
     def read(self, reader):
         """Read the fleet; return what is said on standard error."""
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            with contextlib.suppress(exception.Unreachable):
-                reader.read(self.stop)
+        with (contextlib.redirect_stderr(io.StringIO()) as said,
+              contextlib.suppress(exception.Unreachable)):
+            reader.read(self.stop)
         return said.getvalue()
 
     def test_a_scrape_gets_the_last_good_answer_and_its_age(self):
@@ -139,8 +139,7 @@ class FleetReaderTest(unittest.TestCase):
         self.prepare('', 'Warning: x\nhpcvirt: --flavor: is no flavor\n', 2)
         for script, reason in (
                 (PRINT, '^--flavor: is no flavor$'),
-                ('kill -9 $$', 'the program that reads the fleet ended with '
-                 '-9')):
+                ('kill -9 $$', 'that reads the fleet ended with -9$')):
             with (contextlib.redirect_stderr(io.StringIO()),
                   self.assertRaisesRegex(exception.Unreachable, reason)):
                 self.reader(script).read(self.stop)
@@ -195,6 +194,6 @@ class CommandTest(test_serve.ServedFleet):
             [*test_serve.HPCVIRT, 'capacity', f'--fleet={self.fleet}',
              '--format=prometheus'], stdout=subprocess.PIPE, text=True,
             stderr=subprocess.DEVNULL, check=True)
-        self.assertIn('\nhpcvirt_hypervisor_pcpus{hypervisor="n1",'
-                      'az_aggregate="",project_aggregate=""} 32.0\n',
+        self.assertIn('\nhpcvirt_hypervisor_pcpus{az_aggregate="",'
+                      'hypervisor="n1",project_aggregate=""} 32.0\n',
                       done.stdout)
