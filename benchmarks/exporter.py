@@ -98,8 +98,10 @@ def measure(what, url, seconds):
             failed += 1
         else:
             times.append(taken)
-            readings.add(re.search(r'_timestamp_seconds (\S+)', text)[1])
-            age = max(age, float(re.search(r'age_seconds (\S+)', text)[1]))
+            readings.add(re.search(
+                r'\nhpcvirt_last_\w+ (\S+)', text)[1])
+            age = max(age, float(re.search(
+                r'\nhpcvirt_answer_age_seconds (\S+)', text)[1]))
         time.sleep(PAUSE_S)
     times.sort()
     print(f'{what:16}{len(times):8}{failed:8}{len(readings):9}'

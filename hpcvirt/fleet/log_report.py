@@ -109,10 +109,10 @@ def _draw_refusal(groups: Sequence[log_reading.Refusal],
     first = groups[0]
     if not isinstance(first, decision_log.RefusedHosts):
         return [_fill(
-            f'At {_time(first)} the step {first.step} of Nova failed for the '
-            f'request {first.request_id or "(without id)"} and the instance '
-            f'{first.instance or "(without id)"}'
-            + f' on {first.examples}' * bool(first.examples)
+            f'At {_time(first)} the request '
+            f'{first.request_id or "(without id)"} for the instance '
+            f'{first.instance or "(without id)"} failed at the step '
+            + f'{first.step} on {first.examples}'.removesuffix(' on ')
             + f': {first.reason}.', room)]
     blocks = [
         _fill(f'At {_time(first)} nova-scheduler refused the request '

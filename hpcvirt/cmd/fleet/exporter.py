@@ -35,9 +35,11 @@ from hpcvirt import printable
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
 
-#: Limits of simultaneous connections, of the time of each, and of a request.
-MAX_CONNECTIONS = 32
+#: Limits of simultaneous connections, of the time of each, and of a request;
+#: and the time that each has even if there are too many.
+MAX_CONNECTIONS = 64
 CONNECTION_S = 5.0
+LEAST_S = 0.1
 MAX_REQUEST_BYTES = 64 * 1024
 
 #: Time limit of a reading. Fleets of 10,000 hosts take minutes.
@@ -230,7 +232,7 @@ def run_server(app: wsgi.WSGIApplication,
 class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
     """A server that limits its connections, which clients may hold open."""
 
-    request_queue_size = 128
+    request_queue_size = 4096
     daemon_threads = True
     block_on_close = False
 
@@ -246,12 +248,26 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         #: Connection -> when it is closed, the oldest first.
         self._limits: dict[Any, float] = {}
         super().__init__(found[:2], _Handler)  # type: ignore[arg-type]
+        # The kernel keeps connections for so long on which nothing is sent.
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT,
+                               int(CONNECTION_S) or 1)
         self.set_app(app)
+
+    def verify_request(self, request: Any, client_address: Any) -> bool:
+        """Return whether anything has been sent on a connection."""
+        try:
+            return bool(request.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except OSError:
+            return False
 
     def process_request(self, request: Any, client_address: Any) -> None:
         if not self._free.acquire(blocking=False):
-            # Its thread ends at once, unless it computes an answer.
-            _hang_up(*list(self._limits)[:1])
+            oldest = list(self._limits.items())[:1]
+            for connection, limit in oldest:
+                time.sleep(max(0, limit - CONNECTION_S + LEAST_S
+                               - time.monotonic()))
+                # Its thread ends at once, unless it computes an answer.
+                _hang_up(connection)
             if not self._free.acquire(timeout=1):
                 self.shutdown_request(request)
                 return

@@ -147,6 +147,7 @@ class CrowdedPortTest(unittest.TestCase):
                     for _ in range(exporter.MAX_CONNECTIONS)]
             for each in held:
                 self.addCleanup(each.close)
+                each.send(b'G')
             self.assertIn('figure 3.0', self.scrape())
             self.assertEqual(b'', held[0].recv(1))
             held[1].settimeout(0.2)
