@@ -39,7 +39,7 @@ from hpcvirt.fleet import metrics
 #: and the time that each has even if there are too many.
 MAX_CONNECTIONS = 64
 CONNECTION_S = 5.0
-LEAST_S = 0.1
+MIN_S = 0.1
 MAX_REQUEST_BYTES = 64 * 1024
 
 #: Time limit of a reading. Fleets of 10,000 hosts take minutes.
@@ -253,7 +253,7 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
                                int(CONNECTION_S) or 1)
         self.set_app(app)
 
-    def verify_request(self, request: Any, client_address: Any) -> bool:
+    def verify_request(self, request: Any, *_: Any) -> bool:
         """Return whether anything has been sent on a connection."""
         try:
             return bool(request.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
@@ -264,7 +264,7 @@ class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
         if not self._free.acquire(blocking=False):
             oldest = list(self._limits.items())[:1]
             for connection, limit in oldest:
-                time.sleep(max(0, limit - CONNECTION_S + LEAST_S
+                time.sleep(max(0, limit - CONNECTION_S + MIN_S
                                - time.monotonic()))
                 # Its thread ends at once, unless it computes an answer.
                 _hang_up(connection)
