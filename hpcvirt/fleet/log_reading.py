@@ -130,8 +130,9 @@ class Found:
         kind = classify(item)
         if kind not in map(classify, groups) and (
                 kind in self.kinds or len(self.kinds) < MAX_DIFFERENCES):
-            number, _ = self.kinds.get(kind, (0, item))
-            self.kinds[kind] = number + 1, item
+            number, last = self.kinds.get(kind, (0, item))
+            self.kinds[kind] = number + 1, (
+                item if item.time >= last.time else last)
         if len(groups) < decision_log.MAX_KINDS:
             groups.append(item)
         else:

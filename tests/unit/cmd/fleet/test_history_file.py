@@ -93,10 +93,11 @@ class HistoryFileTest(unittest.TestCase):
         logs = [self.log(line(a_refusal(
             f'req-{day}', time=f'2026-11-{day}T10:00:00+00:00')),
             name=f'{day}.log') for day in (23, 21, 22)]
-        self.assertEqual(
-            ['req-21', 'req-22', 'req-23'],
-            [records[0]['request_id']
-             for records in self.document(*logs)['refusals']])
+        document = self.document(*logs)
+        self.assertEqual(['req-21', 'req-22', 'req-23'], [
+            records[0]['request_id'] for records in document['refusals']])
+        kind, = document['kinds']
+        self.assertEqual('req-23', kind['last']['request_id'])
 
     def test_a_line_that_was_cut_as_the_disk_was_full_is_added_again(self):
         log = self.log(line(a_refusal('req-1')), line(a_refusal('req-2')))
