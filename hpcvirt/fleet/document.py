@@ -48,6 +48,7 @@ The names of projects and instances can be replaced in a dump.
 """
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -210,10 +211,10 @@ def replace_names(document: FleetDocument) -> FleetDocument:
     ids = {item.id: f'instance-{number}'
            for number, item in enumerate(document.instances, 1)}
     projects: dict[str, str] = {}
-    for owners in (*(flavor.projects for flavor in document.flavors),
-                   *((item.project,) for item in document.instances)):
-        for project in filter(None, owners or ()):
-            projects.setdefault(project, f'project-{len(projects) + 1}')
+    for project in itertools.chain(*(
+            flavor.projects or () for flavor in document.flavors), (
+                item.project for item in document.instances if item.project)):
+        projects.setdefault(project, f'project-{len(projects) + 1}')
     groups = {item.group: dataclasses.replace(
         item.group, members=frozenset(
             ids[member] for member in item.group.members if member in ids))

@@ -48,7 +48,7 @@ class Instance:
         and its image allow; None for all
     :ivar group: its server group
     :ivar only_cold: why it cannot be live-migrated; None if it can
-    :ivar project: the id of its project; None if unknown
+    :ivar project: the project to which it belongs; None if unknown
     """
 
     id: str
@@ -91,11 +91,18 @@ class FleetHostState:
 
 @dataclasses.dataclass(frozen=True)
 class FleetHost:
-    """A host and its instances."""
+    """A host and its instances.
+
+    :ivar zone: its availability zone; empty if no aggregate names one
+    :ivar project_aggregate: the aggregate that keeps it for projects; empty
+        if none does, "multiple" if several do
+    """
 
     name: str
     state: FleetHostState
     instances: tuple[Instance, ...] = ()
+    zone: str = ''
+    project_aggregate: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

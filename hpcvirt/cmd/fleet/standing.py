@@ -16,7 +16,7 @@ from hpcvirt import output_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd.fleet import arguments
-from hpcvirt.cmd.fleet import explain
+from hpcvirt.cmd.fleet import history_file
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
@@ -155,7 +155,7 @@ def _count_requests(args: argparse.Namespace) -> Mapping[str, int]:
         return found
     # Standard input cannot be read again; in a file, long lines are cut.
     lines = ((line.encode() for line in log)
-             if args.log == input_file.STDIN else explain.lines(args.log))
+             if args.log == input_file.STDIN else history_file.lines(args.log))
     for first, *_ in log_reading.read(lines, None).refusals.values():
         found[first.flavor] += 1
     return found
