@@ -140,9 +140,13 @@ def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
 
     :returns: the results of each strategy, and of the bound
     """
-    result = simulation.simulate(scenario(log, name, load),
-                                 strategies.parse(compared, 2), WINDOWS)
-    document = report.document(result)
+    choices = {'': scenario(log, name, load)}
+    tasks = simulation.list_tasks(choices, simulation.list_engines(
+        strategies.parse(compared, 2)))
+    result = simulation.gather(choices, WINDOWS, dict(zip(
+        tasks, simulation.run([*tasks.values()], lambda _part: None),
+        strict=True)))['']
+    document = report.document({'': result})
     found = {each['name']: each for each in document['strategies']}
     for each in found.values():
         del each['over_time']

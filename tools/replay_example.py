@@ -47,10 +47,10 @@ def page() -> str:
         0.9, (asked,))
     names = [base + ending for base, ending in itertools.product(
         ('nova', 'packing', 'best-fit', 'hpcvirt'), ('', '+fullest+moves'))]
-    return pages.page(scenario.ScenarioResult(
+    return pages.page(report.document({'': scenario.ScenarioResult(
         described, 10,
         {name: (_replay(asked, name, dice),) for name in names},
-        (_replay(asked, report.BOUND, dice),)))
+        (_replay(asked, report.BOUND, dice),))}))
 
 
 def _replay(asked: requests.Requests, name: str,

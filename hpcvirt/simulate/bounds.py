@@ -39,8 +39,17 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
     start = time.perf_counter()
     free, needs = _add_up(fleet, requests.flavors)
     leaving: list[tuple[float, int, Mapping[Hashable, float]]] = []
+    for order, resident in enumerate(requests.residents):
+        leaving.append((resident.end, order - len(requests.residents),
+                        needs[resident.flavor]))
+        for resource, amount in needs[resident.flavor].items():
+            free[resource] -= amount
+    heapq.heapify(leaving)
     fates: list[outcome.Cause | None] = []
     for order, arrival in enumerate(requests.arrivals):
+        if arrival.flavor == request_model.NO_FLAVOR:
+            fates.append(outcome.Cause.SIZE)
+            continue
         while leaving and leaving[0][0] <= arrival.time:
             for resource, amount in heapq.heappop(leaving)[2].items():
                 free[resource] += amount

@@ -70,8 +70,10 @@ class HostTable:
     """
 
     def __init__(self, fleet: Sequence[supplies.Supply],
-                 flavors: Sequence[requests.RequestedFlavor]) -> None:
-        self.supplies = _merge_pools(fleet)
+                 flavors: Sequence[requests.RequestedFlavor],
+                 residents: Sequence[requests.Resident] = ()) -> None:
+        # Residents have devices of the pools of their hosts.
+        self.supplies = [*fleet] if residents else _merge_pools(fleet)
         self._flavors = flavors
         self._cores_in_order = any(
             cell.emulator_pcpus for flavor in flavors
@@ -143,10 +145,17 @@ class HostTable:
         before = self.supplies[host]
         after, holding = allocation.charge(
             self._flavors[flavor].guest.demand, before, placement)
-        running = Running(host, flavor, holding, len({
-            cell.socket for cell in before.cells
-            if cell.id in placement.cells}) > 1)
+        running = _run(host, flavor, holding, after)
         self._set(running, after, 1)
+        return running
+
+    def settle(self, resident: requests.Resident) -> Running:
+        """Put a guest on the host on which it is at the start."""
+        supply = dataclasses.replace(
+            resident.supply, packing=self.supplies[resident.host].packing)
+        running = _run(resident.host, resident.flavor, resident.holding,
+                       supply)
+        self._set(running, supply, 1)
         return running
 
     def remove(self, running: Running) -> None:
@@ -202,6 +211,13 @@ class HostTable:
         return np.array(
             [sum(of_cell(cell, supply) for cell in supply.cells)
              for supply in self.supplies], dtype=np.float64)
+
+
+def _run(host: int, flavor: int, holding: allocation.Holding,
+         supply: supplies.Supply) -> Running:
+    return Running(host, flavor, holding, len({
+        cell.socket for cell in supply.cells
+        if cell.id in holding.placement.cells}) > 1)
 
 
 def _kind(supply: supplies.Supply) -> Hashable:

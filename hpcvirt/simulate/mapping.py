@@ -22,6 +22,9 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import workload as workloads
 
+#: Above these, in percent and as a share, a mapping decides what is lost.
+_MUCH_MORE, _MUCH_LEFT_OUT = 50, 0.05
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Need:
@@ -52,6 +55,7 @@ class Need:
 class FlavorChooser:
     """The flavors that can be chosen.
 
+    :param others: further flavors, whose kinds of devices are known as well
     :param wanted: the kind of devices whose name does not tell: ``vfs`` or
         ``gpus``
     :param splits: whether a job that is larger than every flavor becomes
@@ -61,9 +65,9 @@ class FlavorChooser:
     """
 
     def __init__(self, flavors: Sequence[requests.RequestedFlavor],
-                 wanted: str,
-                 splits: bool) -> None:
-        self.kinds = _kinds(flavors, wanted)
+                 wanted: str, splits: bool,
+                 others: Sequence[requests.RequestedFlavor] = ()) -> None:
+        self.kinds = _kinds((*flavors, *others), wanted)
         self._splits = splits
         self._flavors = [_need(flavor, self.kinds) for flavor in flavors]
         self._sizes = sorted(
@@ -132,6 +136,7 @@ class _Case(enum.StrEnum):
     SPLIT = ('were larger than every flavor, and became several instances of '
              'the largest')
     TOO_LARGE = 'were larger than every flavor, and left out'
+    LOST = 'have no flavor that is large enough, and are lost'
     NO_MEMORY = 'got a flavor by their CPUs alone, their memory being unknown'
     NO_DEVICE = 'lost devices of a kind that no flavor has'
     SPENT = 'got a flavor with devices that they do not need'
@@ -142,7 +147,9 @@ class _Case(enum.StrEnum):
 
 def map_jobs(workload: workloads.Workload,
              flavors: Sequence[flavor_model.Flavor], *, own: bool = True,
-             vf_share: float = 0.0, seed: int = 0) -> requests.Requests:
+             vf_share: float = 0.0, seed: int = 0,
+             others: Sequence[flavor_model.Flavor] | None = None,
+             ) -> requests.Requests:
     """Choose flavors for jobs.
 
     A job that is larger than every flavor becomes several instances of the
@@ -155,6 +162,9 @@ def map_jobs(workload: workloads.Workload,
     :param vf_share: share of the jobs that get a virtual function in addition,
         among those that request none and whose own flavor has no devices;
         the seed decides which
+    :param others: in a what-if, the flavors of all choices. There is then a
+        request for each job; it is lost if no flavor has room for the job, or
+        the devices that some choice has
     :raises InvalidInput: if a flavor is malformed, none has virtual
         functions to add, or no job has a flavor
     """
@@ -164,19 +174,24 @@ def map_jobs(workload: workloads.Workload,
             flavor for name, flavor in workload.flavors.items()
             if own and name in names)
         if flavor.guest.shape.cells or flavor.guest.shape.devices]
-    given = _compiled(flavors)
-    compiled = (*given, *(flavor for flavor in described
-                          if flavor not in given))
+    compiled = [*_compiled(flavors)]
+    places = {each.flavor.name: number for number, each in enumerate(compiled)}
+    for each in described:
+        place = places.get(each.flavor.name)
+        if place is None or compiled[place] != each:
+            places[each.flavor.name] = len(compiled)
+            compiled.append(each)
     mapper = _Mapper(
-        workload, compiled, len(flavors),
-        {flavor.flavor.name: compiled.index(flavor) for flavor in described},
-        vf_share, seed)
+        workload, tuple(compiled), len(flavors),
+        {each.flavor.name: places[each.flavor.name] for each in described},
+        vf_share, seed, None if others is None else _compiled(others))
     arrivals = tuple(mapper.arrivals())
     if not arrivals:
         raise exception.InvalidInput(
             workload.name, f'there is no flavor for any of its '
             f'{len(workload.jobs)} jobs')
-    return requests.Requests(compiled, arrivals, tuple(mapper.rule()))
+    return requests.Requests(tuple(compiled), arrivals, tuple(mapper.rule()),
+                             tuple(mapper.warnings()))
 
 
 def _compiled(flavors: Iterable[flavor_model.Flavor],
@@ -191,14 +206,16 @@ class _Mapper:
 
     def __init__(self, workload: workloads.Workload,
                  flavors: tuple[requests.RequestedFlavor, ...], given: int,
-                 own: Mapping[str, int], vf_share: float, seed: int) -> None:
+                 own: Mapping[str, int], vf_share: float, seed: int,
+                 others: Sequence[requests.RequestedFlavor] | None) -> None:
         self._workload = workload
         self._flavors = flavors
         self._own = own
         self._choose = FlavorChooser(
             flavors[:given],
             'gpus' if any(job.gpus for job in workload.jobs) else 'vfs',
-            workload.splits)
+            workload.splits, others or ())
+        self._keeps_all = others is not None
         if vf_share and not self._choose.has('vfs'):
             raise exception.InvalidInput(
                 'flavors', 'none has a virtual function, which --vf-share '
@@ -210,11 +227,15 @@ class _Mapper:
         self._asked = self._got = 0.0
 
     def arrivals(self) -> Iterator[requests.Arrival]:
-        """Yield the request of each job that has a flavor."""
+        """Yield the requests of the jobs."""
         for index, job in enumerate(self._workload.jobs):
             chosen = self._chosen(index, job)
+            cpus = job.cpus * job.count * self._keeps_all
             if chosen is None:
-                self._note(_Case.TOO_LARGE, job)
+                self._note(_Case.LOST if cpus else _Case.TOO_LARGE, job)
+                if cpus:
+                    yield requests.Arrival(job.time, job.duration,
+                                           requests.NO_FLAVOR, 1, cpus)
                 continue
             number, count = chosen
             if count > 1:
@@ -222,7 +243,8 @@ class _Mapper:
             count *= job.count
             self._asked += _work(job)
             self._got += self._flavors[number].cpus * count * job.duration
-            yield requests.Arrival(job.time, job.duration, number, count)
+            yield requests.Arrival(job.time, job.duration, number, count,
+                                   cpus)
 
     def _chosen(self, index: int,
                 job: workloads.WorkloadJob) -> tuple[int, int] | None:
@@ -255,7 +277,7 @@ class _Mapper:
         if not self._vf_share or job.vfs or (
                 own is not None and self._flavors[own].guest.shape.devices):
             return False
-        return _drawn(index, self._seed) < self._vf_share
+        return draw(index, self._seed) < self._vf_share
 
     def _note(self, case: _Case, job: workloads.WorkloadJob) -> None:
         self._jobs[case] += 1
@@ -279,16 +301,29 @@ class _Mapper:
                 yield (f'{self._jobs[case]:,} of {len(self._workload.jobs):,}'
                        f' jobs ({100 * self._work[case] / total:.1f} % of '
                        f'the CPU-hours) {case}.')
-        more = 100 * (self._got / self._asked - 1)
-        yield (f'The flavors have {more:.1f} % more CPU-hours than these '
-               'jobs ask for.')
+        yield (f'The flavors have {self._more:.1f} % more CPU-hours than '
+               'these jobs ask for.')
+
+    @property
+    def _more(self) -> float:
+        return 100 * (self._got / self._asked - 1) if self._asked else 0.0
+
+    def warnings(self) -> Iterator[str]:
+        """Yield what makes the loss one of the mapping, in sentences."""
+        if self._more > _MUCH_MORE:
+            yield (f'The flavors have {self._more:.0f} % more CPU-hours than '
+                   'the jobs ask for.')
+        left_out = self._work[_Case.TOO_LARGE]
+        if left_out > _MUCH_LEFT_OUT * (left_out + self._asked):
+            yield (f'{100 * left_out / (left_out + self._asked):.1f} % of the '
+                   'CPU-hours are larger than every flavor, and left out.')
 
 
 def _work(job: workloads.WorkloadJob) -> float:
     return job.cpus * job.count * job.duration
 
 
-def _drawn(index: int, seed: int) -> float:
-    """Return a reproducible random number from 0 to 1 for a job."""
+def draw(index: int, seed: int) -> float:
+    """Return a reproducible random number from 0 to 1."""
     digest = hashlib.blake2b(f'{seed} {index}'.encode(), digest_size=6)
     return int(digest.hexdigest(), 16) / (1 << 48)

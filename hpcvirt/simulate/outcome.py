@@ -13,13 +13,14 @@ class Cause(enum.StrEnum):
     """Why a request was refused.
 
     A request is refused for devices or pages if it would have been placed
-    without needing them.
+    without needing them, and for its size if no flavor is large enough.
     """
 
     CAPACITY = 'capacity'
     FRAGMENTATION = 'fragmentation'
     DEVICES = 'devices'
     PAGES = 'pages'
+    SIZE = 'size'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -39,9 +39,12 @@ def replay(fleet: Sequence[supplies.Supply], requests: request_model.Requests,
         requests and of all requests
     """
     start = time.perf_counter()
-    table = host_table.HostTable(fleet, causes.flavors(requests.flavors))
+    table = host_table.HostTable(fleet, causes.flavors(requests.flavors),
+                                 requests.residents)
     scheduler = schedulers.Scheduler(table, requests.flavors, strategy)
     running = host_table.Population(requests.flavors)
+    for resident in requests.residents:
+        running.start([table.settle(resident)], resident.end)
     mover = (moving.Mover(scheduler, running, requests.flavors,
                           strategy.moves)
              if strategy.moves else None)
@@ -85,6 +88,9 @@ def run_events(requests: request_model.Requests,
             if beforehand and beforehand.moved in ended:
                 beforehand.end_move(due)
         sampler.sample_until(arrival.time)
+        if arrival.flavor == request_model.NO_FLAVOR:
+            fates.append(outcome.Cause.SIZE)
+            continue
         cause = None
         guests = scheduler.place(arrival.flavor, arrival.count)
         if not guests:

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write the result of a scenario as a document and as tables."""
+"""Write the result of a simulation as a document and as tables.
+
+There is a row for each choice of a what-if and each strategy.
+"""
 
 import collections
+import itertools
 import textwrap
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -13,6 +18,7 @@ from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import scenario as scenarios
+from hpcvirt.simulate import summary
 from hpcvirt.simulate import totals
 
 SCHEMA_VERSION = 1
@@ -24,78 +30,104 @@ BOUND = 'one bin'
 _MAX_POINTS = 250
 _DIGITS = 4
 
-_HEADINGS = ('Strategy', 'Lost', *(cause.value.capitalize()
-                                   for cause in outcome.Cause),
-             'Largest', 'Used', 'Stranded', 'Across', 'Moves')
+_REFUSED = ('Lost', *(cause.value.capitalize() for cause in outcome.Cause))
+_USED = ('Largest', 'Used', 'Stranded', 'Across', 'Moves')
+#: Columns that are left out if nothing is in them.
+_RARE = frozenset({'Devices', 'Pages', 'Size', 'Moves'})
 _LEGEND = """\
 Lost: core-hours of refused requests, of those of all requests.
-Capacity, fragmentation, devices or pages: refused requests, by what they \
-lacked.
+Capacity, fragmentation, devices, pages or size: refused requests, by what \
+they lacked; size means that no flavor is large enough.
 Largest: accepted requests for the flavors with the most CPUs that are \
 requested.
 Used, stranded: CPUs of guests, and free CPUs that no guest of the smallest \
 flavor can use, of all CPUs for guests, averaged over time.
 Across: guests on more than one socket, of all guests.
 """
-_PAIRED_HEADINGS = ('Strategy', 'Compared with', 'Lost more',
-                    '95 % interval')
 
 
-def document(result: scenarios.ScenarioResult) -> dict[str, Any]:
+def document(results: Mapping[str, scenarios.ScenarioResult],
+             needed: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Return the result for JSON.
 
     It has no computing times, so that equal inputs give equal documents.
+
+    :param results: choice to result; the only one has the name ''
+    :param needed: what was found out about the numbers of hosts
     """
-    scenario = result.scenario
-    fleet = scenario.fleet
-    requested = _requested(scenario)
-    tallies = {name: totals.count_totals(replays)
-               for name, replays in result.replays.items()}
-    total = next(iter(tallies.values()))
+    rows = summary.list_rows(results)
+    scenario = rows[0].result.scenario
+    choices = [_describe_choice(name, each) for name, each in results.items()]
+    tallies = {row.name: totals.count_totals(
+        row.result.replays[row.strategy]) for row in rows}
+    total = tallies[rows[0].name]
     return {
         'schema_version': SCHEMA_VERSION,
+        'summary': [summary.describe(rows), *(
+            each['summary'] for each in needed)],
+        'warnings': [
+            f'{name}: {said}' if name else said
+            for name, each in results.items()
+            for said in each.scenario.requests[0].warnings],
         'workload': {
             'name': scenario.workload, 'notes': list(scenario.notes),
-            'rule': list(scenario.requests[0].rule),
-            'load': scenario.load, 'replays': len(scenario.requests),
+            'span': summary.describe_span(scenario),
+            'replays': len(scenario.requests),
             'requests': total.requests,
             'core_hours': _round(total.total.offered),
+            **{key: choices[0][key] for key in ('rule', 'load')},
         },
+        **{key: choices[0][key] for key in ('fleet', 'flavors', 'bound')},
+        'choices': choices,
+        'strategies': [{
+            'name': row.name, 'choice': row.choice, **_tallied(
+                tallies[row.name]), **_used(
+                    row.result.replays[row.strategy],
+                    row.result.scenario.cpus)} for row in rows],
+        'paired': [_difference(each) for each in differences(rows)],
+        'needed': [*needed],
+    }
+
+
+def _describe_choice(name: str, result: scenarios.ScenarioResult,
+                     ) -> dict[str, Any]:
+    scenario = result.scenario
+    requested = collections.Counter(
+        arrival.flavor for requests in scenario.requests
+        for arrival in requests.arrivals[requests.warm_up:])
+    return {
+        'name': name, 'rule': list(scenario.requests[0].rule),
+        'load': None if scenario.load is None else _round(scenario.load),
         'fleet': {
             'cpus': scenario.cpus,
-            'hosts': [{'name': name, 'count': len(group),
+            'instances': len(scenario.requests[0].residents),
+            'hosts': [{'name': kind, 'count': len(group),
                        'cpus': scenarios.count_cpus(group[0],
                                                     scenario.flavors)}
-                      for name, group in scenarios.group_hosts(fleet)],
+                      for kind, group in scenarios.group_hosts(
+                          scenario.fleet)],
         },
         'flavors': [{
             'name': each.flavor.name, 'vcpus': each.flavor.vcpus,
             'ram_mib': each.flavor.ram_mib,
             'requests': requested[number]}
             for number, each in enumerate(scenario.flavors)],
-        'strategies': [{
-            'name': name, **_tallied(tallies[name]),
-            **_used(replays, scenario.cpus)}
-            for name, replays in result.replays.items()],
-        'bound': {'lost_percent': _round(
-            totals.count_totals(result.bound).total.lost_percent)},
-        'paired': [_difference(each) for each in differences(result)],
+        'bound': {
+            'name': f'{name}: {BOUND}' if name else BOUND,
+            'lost_percent': _round(
+                totals.count_totals(result.bound).total.lost_percent)},
     }
 
 
-def _requested(scenario: scenarios.Scenario) -> Mapping[int, int]:
-    """Count the requests for each flavor, by its number."""
-    return collections.Counter(
-        arrival.flavor for requests in scenario.requests
-        for arrival in requests.arrivals)
-
-
-def differences(result: scenarios.ScenarioResult) -> list[
+def differences(rows: Sequence[summary.Row]) -> Iterator[
         totals.LossDifference]:
-    """Compare the strategies with each other."""
-    return list(totals.differences({
-        name: totals.shares(replays, result.windows)
-        for name, replays in result.replays.items()}))
+    """Compare the choices with each strategy, and the strategies of each."""
+    shares = {row.name: row.shares() for row in rows}
+    for reference, row in itertools.combinations(rows, 2):
+        if reference.choice == row.choice or (
+                reference.strategy == row.strategy):
+            yield totals.difference(row.name, shares[row.name],
+                                    reference.name, shares[reference.name])
 
 
 def _tallied(found: totals.Totals) -> dict[str, Any]:
@@ -121,6 +153,7 @@ def _used(replays: Sequence[totals.Replay], cpus: int) -> dict[str, Any]:
     """Describe the fleet over time; the points are of the first replay."""
     means = outcome.means([each.outcome.samples for each in replays])
     return {
+        'cpus': cpus,
         'utilisation_percent': _percent(means.busy_cpus, cpus),
         'stranded_cpus_percent': _percent(means.stranded_cpus, cpus),
         'stranded_pages_mib': _round(means.stranded_pages_mib),
@@ -157,84 +190,107 @@ def _percent(part: float, whole: float) -> float:
     return _round(100 * part / whole) if whole else 0.0
 
 
-def text(result: scenarios.ScenarioResult, width: int | None = None) -> str:
-    """Draw the result as text.
+def text(found: Mapping[str, Any], width: int | None = None) -> str:
+    """Draw a document as text.
 
     :param width: columns of the terminal, None for the default
     """
     room = width or text_table.WIDTH
-    found = document(result)
-    headings, rows = _columns(found)
+    rows = [*_rows(found)]
     blocks = [
+        _paragraphs(found['summary'], room),
         _paragraphs(describe_input(found), room),
-        _paragraphs((*found['workload']['notes'],
-                     *found['workload']['rule']), room),
-        text_table.draw(headings, rows, headings[1:], room),
+        _paragraphs(list_notes(found), room),
+        *(_table(found, headings, rows, room)
+          for headings in (_REFUSED, _USED)),
         _paragraphs(_LEGEND.splitlines(), room),
     ]
     if found['paired']:
         blocks += [
-            text_table.draw(_PAIRED_HEADINGS, [*_paired(found)],
-                            {'Lost more'}, room),
-            _paragraphs([intervals(result)], room)]
+            text_table.draw((first_heading(found), 'Compared with',
+                             'Lost more', '95 % interval'),
+                            [*_paired(found)], {'Lost more'}, room),
+            _paragraphs([describe_intervals(found)], room)]
     return '\n'.join(block for block in blocks if block)
 
 
+def first_heading(found: Mapping[str, Any]) -> str:
+    """Return the heading of the column that names a row."""
+    return 'Choice' if found['choices'][0]['name'] else 'Strategy'
+
+
 def describe_input(found: Mapping[str, Any]) -> Iterator[str]:
-    """Describe the workload, the fleet and the flavors, a line each."""
-    workload, fleet = found['workload'], found['fleet']
+    """Describe the workload, the fleets and the flavors, a line each."""
+    workload = found['workload']
     replays = ('' if workload['replays'] == 1
                else f' of {workload["replays"]} seeds')
-    load = ('' if workload['load'] is None
-            else f' at a load of {workload["load"]:g}')
     yield (f'{workload["name"]}: '
-           f'{words.count_noun(workload["requests"], "request")}{replays}, '
-           f'{workload["core_hours"]:.0f} core-hours{load}')
-    alike: dict[tuple[int, int], list[str]] = {}
-    for kind in fleet['hosts']:
-        alike.setdefault((kind['count'], kind['cpus']), []).append(
-            kind['name'])
-    hosts = ', '.join(
-        (f'{count} x ' if len(names) == 1 or count > 1 else '')
-        + f'{words.join_names(names, "hosts")} with '
-        f'{words.count_noun(cpus, "CPU")}'
-        for (count, cpus), names in alike.items())
-    yield f'{hosts}: {words.count_noun(fleet["cpus"], "CPU")} for guests'
-    yield 'Flavors and their requests: ' + ', '.join(
-        f'{each["name"]} {each["requests"]}' for each in found['flavors'])
+           f'{words.count_noun(workload["requests"], "request")}{replays} in '
+           f'{workload["span"]}, {workload["core_hours"]:.0f} core-hours')
+    for choice in found['choices']:
+        fleet = choice['fleet']
+        alike: dict[tuple[int, int], list[str]] = {}
+        for kind in fleet['hosts']:
+            alike.setdefault((kind['count'], kind['cpus']), []).append(
+                kind['name'])
+        hosts = ', '.join(
+            (f'{count} x ' if len(names) == 1 or count > 1 else '')
+            + f'{words.join_names(names, "hosts")} with '
+            f'{words.count_noun(cpus, "CPU")}'
+            for (count, cpus), names in alike.items())
+        load = ('no load, as all requests have the same time'
+                if choice['load'] is None
+                else f'a load of {choice["load"]:.3g}')
+        there = (f'{words.count_noun(fleet["instances"], "instance")} at '
+                 'first, ' if fleet['instances'] else '')
+        name = f'{choice["name"]}: ' * bool(choice['name'])
+        yield (f'{name}{hosts}: {words.count_noun(fleet["cpus"], "CPU")} for '
+               f'guests, {there}{load}')
+        if choice is found['choices'][0] or (
+                choice['flavors'] != found['flavors']):
+            yield f'{name}Flavors and their requests: ' + ', '.join(
+                f'{each["name"]} {each["requests"]}'
+                for each in choice['flavors'])
 
 
-def _paragraphs(lines: Iterator[str] | Sequence[str], width: int) -> str:
+def list_notes(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the notes of the reader, and what is new in each mapping."""
+    yield from (*found['workload']['notes'], *found['workload']['rule'])
+    for choice in found['choices']:
+        yield from (f'{choice["name"]}: {line}' for line in choice['rule']
+                    if line not in found['workload']['rule'])
+
+
+def _paragraphs(lines: Iterable[str], width: int) -> str:
     return ''.join(textwrap.fill(
         line, width, subsequent_indent='  ', break_on_hyphens=False) + '\n'
         for line in lines)
 
 
-def _columns(found: Mapping[str, Any],
-             ) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
-    """Return headings and rows, without causes and moves that never occur."""
-    rows = [*_rows(found)]
-    rare = {_HEADINGS.index(heading)
-            for heading in ('Devices', 'Pages', 'Moves')}
-    shown = [place for place in range(len(_HEADINGS))
-             if place not in rare or any(row[place] not in ('0', '')
-                                         for row in rows)]
-    return ([_HEADINGS[place] for place in shown],
-            [[row[place] for place in shown] for row in rows])
+def _table(found: Mapping[str, Any], headings: Sequence[str],
+           rows: Sequence[Mapping[str, str]], room: int) -> str:
+    """Draw columns, without rare ones in which there is nothing."""
+    shown = [heading for heading in headings
+             if heading not in _RARE or any(row.get(heading, '0') != '0'
+                                            for row in rows)]
+    return text_table.draw((first_heading(found), *shown), [
+        [row['name'], *(row.get(heading, '') for heading in shown)]
+        for row in rows if headings[0] in row], shown, room)
 
 
-def _rows(found: Mapping[str, Any]) -> Iterator[list[str]]:
+def _rows(found: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
     for each in found['strategies']:
-        yield [each['name'], f'{each["lost_percent"]:.1f} %',
-               *(str(each['refused'][cause.value])
-                 for cause in outcome.Cause),
-               f'{each["largest_accepted_percent"]:.0f} %',
-               f'{each["utilisation_percent"]:.1f} %',
-               f'{each["stranded_cpus_percent"]:.1f} %',
-               f'{each["across_sockets_percent"]:.1f} %',
-               str(each['moves'])]
-    yield [BOUND, f'{found["bound"]["lost_percent"]:.1f} %',
-           *[''] * (len(_HEADINGS) - 2)]
+        yield {'name': each['name'], 'Lost': f'{each["lost_percent"]:.1f} %',
+               **{cause.value.capitalize(): str(each['refused'][cause.value])
+                  for cause in outcome.Cause},
+               'Largest': f'{each["largest_accepted_percent"]:.0f} %',
+               'Used': f'{each["utilisation_percent"]:.1f} %',
+               'Stranded': f'{each["stranded_cpus_percent"]:.1f} %',
+               'Across': f'{each["across_sockets_percent"]:.1f} %',
+               'Moves': str(each['moves'])}
+    for choice in found['choices']:
+        yield {'name': choice['bound']['name'],
+               'Lost': f'{choice["bound"]["lost_percent"]:.1f} %'}
 
 
 def _paired(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -251,12 +307,12 @@ def format_interval(difference: Mapping[str, Any]) -> str:
             else f'none: {difference["why_no_interval"]}')
 
 
-def intervals(result: scenarios.ScenarioResult) -> str:
+def describe_intervals(found: Mapping[str, Any]) -> str:
     """Explain the intervals, in a paragraph."""
-    seeds = len(result.scenario.requests)
-    windows = min(result.windows, len(result.scenario.requests[0].arrivals))
-    over = (f'{words.count_noun(windows, "window")} with equal numbers of '
-            'requests' if seeds == 1 else words.count_noun(seeds, 'seed'))
+    parts = found['paired'][0]['parts']
+    over = (f'{words.count_noun(parts, "window")} with equal numbers of '
+            'requests' if found['workload']['replays'] == 1
+            else words.count_noun(parts, 'seed'))
     return ('Lost more: percentage points of core-hours; negative if the '
-            'first strategy loses less. An interval without 0 is a '
+            'first of the two loses less. An interval without 0 is a '
             f'difference beyond chance. The intervals are over {over}.')

@@ -21,7 +21,7 @@ MAX_SAMPLES = 500
 
 
 class FleetSampler:
-    """Takes samples of the fleet from the first arrival to the last.
+    """Takes samples from the first arrival that counts to the last.
 
     :ivar samples: the samples so far
     """
@@ -35,8 +35,9 @@ class FleetSampler:
         self._smallest = _smallest(requested.flavors)
         self.samples: list[outcome.FleetSample] = []
         arrivals = requested.arrivals
-        self._first = arrivals[0].time if arrivals else math.inf
-        self._span = arrivals[-1].time - self._first if arrivals else 0.0
+        self._first = (arrivals[requested.warm_up].time if arrivals
+                       else math.inf)
+        self._span = requested.span if arrivals else 0.0
 
     def sample_until(self, time: float) -> None:
         """Take the samples that are due before a change at this time."""

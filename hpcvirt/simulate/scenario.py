@@ -3,10 +3,12 @@
 """The input and the result of a simulation."""
 
 import dataclasses
-import itertools
+import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.fleet import state
 from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import totals
@@ -14,14 +16,44 @@ from hpcvirt.simulate import totals
 
 def group_hosts(fleet: state.Fleet,
                 ) -> list[tuple[str, list[state.FleetHost]]]:
-    """Group neighboring hosts that share their state.
+    """Group hosts that share their state.
 
     :returns: (name, hosts) of each group; NAME-1, NAME-2... become NAME
     """
-    groups = [list(group) for _, group in itertools.groupby(
-        fleet.hosts, lambda host: id(host.state))]
-    return [(group[0].name.rpartition('-')[0] if len(group) > 1
-             else group[0].name, group) for group in groups]
+    groups: dict[int, list[state.FleetHost]] = {}
+    for host in fleet.hosts:
+        groups.setdefault(id(host.state), []).append(host)
+    return [(re.sub('-[0-9]+$', '', group[0].name) if len(group) > 1
+             else group[0].name, group) for group in groups.values()]
+
+
+def find_kind(fleet: state.Fleet, kind: str | None,
+              ) -> tuple[str, list[state.FleetHost]]:
+    """Find a group of hosts by its name; the only one needs none.
+
+    :raises InvalidInput: if there is no such group, or several without a name
+    """
+    groups = group_hosts(fleet)
+    for name, group in groups:
+        if name == kind or (kind is None and len(groups) == 1):
+            return name, group
+    raise exception.InvalidInput(
+        kind or '--grow', 'must be a kind of hosts' + words.suggest(
+            kind or '', (name for name, _ in groups)))
+
+
+def grow(fleet: state.Fleet, kind: str, more: int) -> state.Fleet:
+    """Add hosts of a kind after all others, or remove the last of a kind.
+
+    :param more: the number of hosts to add; negative to remove
+    :raises InvalidInput: if there is no such kind
+    """
+    name, own = find_kind(fleet, kind)
+    gone = {id(host) for host in own[min(0, more) + len(own):]}
+    return dataclasses.replace(fleet, hosts=(
+        *(host for host in fleet.hosts if id(host) not in gone),
+        *(state.FleetHost(f'{name}-{len(own) + number}', own[0].state)
+          for number in range(1, more + 1))))
 
 
 def count_cpus(host: state.FleetHost,
@@ -49,8 +81,8 @@ class Scenario:
     :ivar workload: name of the workload
     :ivar notes: what the reader left out or assumed
     :ivar fleet: empty hosts; equal hosts share their state
-    :ivar load: requested CPUs / CPUs of the fleet; None if the times of the
-        log are kept
+    :ivar load: requested CPUs / CPUs of the fleet; None if all requests have
+        the same time
     :ivar requests: the requests of a log, or of each seed of a model
     """
 
@@ -68,6 +100,11 @@ class Scenario:
     def cpus(self) -> int:
         """The CPUs of the fleet that can be requested."""
         return count_all_cpus(self.fleet, self.flavors)
+
+    @property
+    def span(self) -> float:
+        """The seconds that all requests last, that of all seeds together."""
+        return sum(each.span for each in self.requests)
 
 
 @dataclasses.dataclass(frozen=True)

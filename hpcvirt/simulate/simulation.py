@@ -1,32 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run the replays of a scenario in parallel, each in its own process.
+"""Run the replays of scenarios in parallel processes.
 
 The results do not depend on the number of processes.
 """
 
 import contextlib
+import dataclasses
 import functools
 import multiprocessing
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from multiprocessing import connection
-from multiprocessing import context as contexts
+from concurrent import futures
+from concurrent.futures import process
 from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import bounds
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import outcome as outcomes
 from hpcvirt.simulate import replay
 from hpcvirt.simulate import report
 from hpcvirt.simulate import requests as request_model
+from hpcvirt.simulate import residents
 from hpcvirt.simulate import scenario as scenarios
 from hpcvirt.simulate import strategy as strategies
 from hpcvirt.simulate import totals
@@ -36,180 +40,155 @@ from hpcvirt.simulate import workload as workloads
 Report = Callable[[int, int], None]
 #: A task, which reports its progress and returns its result.
 Task = Callable[[Report], Any]
-#: Shows the progress of a task: its number, and the fraction that is done.
-Show = Callable[[int, float], None]
 
-#: Smaller steps of the progress are not sent.
-_STEP = 0.005
+#: Seconds between two looks at the progress, and at the first process.
+_PAUSE = 0.1
+
+#: In a process of the pool: the tasks, and the fraction of each that is done.
+_inherited: list[tuple[Sequence[Task], Any]] = []
 
 
-def run(tasks: Sequence[Task], show: Show) -> list[Any]:
+def run(tasks: Sequence[Task], show: Callable[[float], None]) -> list[Any]:
     """Run tasks, and return their results in the order of the tasks.
 
+    :param show: called now and then with the fraction that is done
     :raises Unreachable: if a process ended without a result
     :raises Exception: the exception of the first task that failed
     """
-    most = len(os.sched_getaffinity(0))
-    # A forked process inherits its task, so that it need not be pickled.
+    # A forked process inherits the tasks, so that they need not be pickled.
     context = multiprocessing.get_context('fork')
-    results: list[Any] = [None] * len(tasks)
-    waiting = list(range(len(tasks)))
-    running: dict[connection.Connection,
-                  tuple[int, contexts.ForkProcess]] = {}
-    with _ended(running):
-        while waiting or running:
-            while waiting and len(running) < most:
-                place = waiting.pop(0)
-                ours, theirs = context.Pipe(duplex=False)
-                child = context.Process(
-                    target=_work, args=(tasks[place], theirs), daemon=True)
-                with _uninterrupted():
-                    child.start()
-                    running[ours] = place, child
-                theirs.close()
-            for ready in connection.wait(list(running)):
-                if not isinstance(ready, connection.Connection):
-                    continue
-                place, child = running[ready]
-                done, result = _received(ready)
-                show(place, done)
-                if isinstance(result, Exception):
-                    raise result
-                if done == 1:
-                    results[place] = result
-                    child.join()
-                    ready.close()
-                    del running[ready]
-    return results
+    # The last number tells the processes to end.
+    parts = context.RawArray('d', len(tasks) + 1)
+    most = max(1, min(len(tasks), len(os.sched_getaffinity(0))))
+    with futures.ProcessPoolExecutor(
+            most, context, _begin, (tasks, parts, os.getpid())) as pool:
+        try:
+            # Python's callbacks after a fork drop exceptions, so that no
+            # interrupt must come then; the new processes get none at all.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            found = [pool.submit(_work, place) for place in range(len(tasks))]
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            while futures.wait(found, _PAUSE,
+                               futures.FIRST_EXCEPTION).not_done:
+                show(sum(parts) / len(tasks))
+                for each in found:
+                    if each.done():
+                        each.result()
+            return [each.result() for each in found]
+        except process.BrokenProcessPool:
+            raise exception.Unreachable(
+                'a process of the simulation was killed; the machine may not '
+                'have enough memory') from None
+        finally:
+            parts[len(tasks)] = 1
 
 
-def _work(task: Task, out: connection.Connection) -> None:
-    last = 0.0
-    first = os.getppid()
+def _begin(tasks: Sequence[Task], parts: Any, first: int) -> None:
+    """Begin a process of the pool, which ends when it is no longer needed."""
+    def watch() -> None:
+        while os.getppid() == first and not parts[len(tasks)]:
+            time.sleep(_PAUSE)
+        os._exit(1)
+
+    _inherited[:] = [(tasks, parts)]
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _work(place: int) -> Any:
+    ((tasks, parts),) = _inherited
 
     def report(done: int, total: int) -> None:
-        nonlocal last
-        if os.getppid() != first:
-            # The first process was killed, so that no result is needed.
-            raise SystemExit(1)
-        if last + _STEP <= done / total < 1:
-            last = done / total
-            out.send((last, None))
+        parts[place] = done / total
 
-    with contextlib.suppress(BrokenPipeError):
-        try:
-            result = task(report)
-        except Exception as exc:  # noqa: BLE001 - the first process raises it
-            result = exc
-        out.send((1.0, result))
-
-
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Defer interrupts while a process is forked.
-
-    Python's callbacks after a fork drop exceptions. The new process keeps
-    interrupts blocked, since the first process terminates it.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _received(ready: connection.Connection) -> tuple[float, Any]:
-    try:
-        done, result = ready.recv()
-    except EOFError:
-        raise exception.Unreachable(
-            'a process of the simulation was killed; the machine may not '
-            'have enough memory') from None
-    return done, result
-
-
-@contextlib.contextmanager
-def _ended(running: Mapping[connection.Connection,
-                            tuple[int, contexts.ForkProcess]],
-           ) -> Iterator[None]:
-    """Terminate all processes at the end, even after an error."""
-    try:
-        yield
-    finally:
-        for _, child in running.values():
-            child.terminate()
-        for _, child in running.values():
-            child.join()
+    result = tasks[place](report)
+    parts[place] = 1
+    return result
 
 
 #: A function that replays requests over a fleet.
 Engine = Callable[
     [Sequence[supplies.Supply], request_model.Requests, Report],
     outcomes.ReplayOutcome]
-#: Makes a display of the progress of replays with these names.
-ShowBars = Callable[[Sequence[str]],
-                    contextlib.AbstractContextManager[Show]]
+#: The choice, the strategy, and the number of the requests of a replay.
+Key = tuple[str, str, int]
 
 
 def make_scenario(name: str, found: Sequence[workloads.Workload],
                   fleet: state.Fleet, load: float | None, *,
-                  own: bool = True,
-                  vf_share: float = 0.0) -> scenarios.Scenario:
+                  own: bool = True, vf_share: float = 0.0,
+                  others: Sequence[flavor_model.Flavor] | None = None,
+                  like: scenarios.Scenario | None = None,
+                  in_use: state.Fleet | None = None,
+                  warm_up: float = 0.0) -> scenarios.Scenario:
     """Map workloads to the flavors of a fleet.
 
     :param found: the log, or the workload of each seed of a model
     :param load: requested CPUs / CPUs of the fleet; None to keep the times
-    :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`
-    :param vf_share: see the same function
+    :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`, as for
+        ``vf_share`` and ``others``
+    :param like: another choice, whose requests have the same times
+    :param in_use: the fleet with the instances before the first request
+    :param warm_up: the share of the requests that do not count
     :raises InvalidInput: if nothing can be requested
     """
     requested = []
     for seed, workload in enumerate(found):
         requests = mapping.map_jobs(workload, fleet.flavors, own=own,
-                                    vf_share=vf_share, seed=seed)
+                                    vf_share=vf_share, seed=seed,
+                                    others=others)
         totals.check(requests, workload.name)
-        if load is not None:
+        if like is not None:
+            requests = request_model.stretch(requests,
+                                             like.requests[seed].stretch)
+        elif load is not None:
             requests = request_model.scale_to_load(
                 requests,
                 scenarios.count_all_cpus(fleet, requests.flavors), load)
-        requested.append(requests)
+        requests = dataclasses.replace(
+            requests, warm_up=int(warm_up * len(requests.arrivals)))
+        requested.append(requests if in_use is None
+                         else residents.add(requests, in_use, seed))
+    with contextlib.suppress(exception.InvalidInput, ZeroDivisionError):
+        load = request_model.load(requested[0], scenarios.count_all_cpus(
+            fleet, requested[0].flavors))
     return scenarios.Scenario(name, found[0].notes, fleet, load,
                               tuple(requested))
 
 
-def simulate(scenario: scenarios.Scenario,
-             compared: Sequence[strategies.Strategy], windows: int,
-             show_bars: ShowBars | None = None,
-             others: Mapping[str, Engine] | None = None,
-             ) -> scenarios.ScenarioResult:
-    """Replay the requests with all strategies, and compute the bound.
+def list_tasks(choices: Mapping[str, scenarios.Scenario],
+               engines: Mapping[str, Engine]) -> dict[Key, Task]:
+    """List the replays of all choices with all strategies, and the bounds."""
+    return {
+        (choice, name, number): functools.partial(
+            engine, tuple(host.state.supply for host in scenario.fleet.hosts),
+            requests)
+        for choice, scenario in choices.items()
+        for name, engine in {
+            **engines, report.BOUND: bounds.replay_as_one_host}.items()
+        for number, requests in enumerate(scenario.requests)}
 
-    :param others: name to engine of strategies outside this package
-    """
-    engines: dict[str, Engine] = {
-        **{each.name: functools.partial(_replay, each) for each in compared},
-        **(others or {}), report.BOUND: bounds.replay_as_one_host}
-    fleet = tuple(host.state.supply for host in scenario.fleet.hosts)
-    pairs = [(name, requests) for name in engines
-             for requests in scenario.requests]
-    with (show_bars or _show_nothing)([name for name, _ in pairs]) as show:
-        found = run([
-            functools.partial(engines[name], fleet, requests)
-            for name, requests in pairs], show)
-    replays: dict[str, tuple[totals.Replay, ...]] = {}
-    for (name, requests), outcome in zip(pairs, found, strict=True):
-        replays[name] = (*replays.get(name, ()),
-                         totals.Replay(requests, outcome))
-    bound = replays.pop(report.BOUND)
-    return scenarios.ScenarioResult(scenario, windows, replays, bound)
+
+def gather(choices: Mapping[str, scenarios.Scenario], windows: int,
+           found: Mapping[Key, outcomes.ReplayOutcome],
+           ) -> dict[str, scenarios.ScenarioResult]:
+    """Put the outcomes of all replays in their places."""
+    replays: dict[str, dict[str, tuple[totals.Replay, ...]]] = {}
+    for (choice, name, number), outcome in found.items():
+        own = replays.setdefault(choice, {})
+        own[name] = (*own.get(name, ()), totals.Replay(
+            choices[choice].requests[number], outcome))
+    return {choice: scenarios.ScenarioResult(
+        choices[choice], windows, own, own.pop(report.BOUND))
+        for choice, own in replays.items()}
+
+
+def list_engines(compared: Sequence[strategies.Strategy],
+                 ) -> dict[str, Engine]:
+    """Return the engine of each strategy by its name."""
+    return {each.name: functools.partial(_replay, each) for each in compared}
 
 
 def _replay(strategy: strategies.Strategy, fleet: Sequence[supplies.Supply],
             requests: request_model.Requests,
             on_progress: Report) -> outcomes.ReplayOutcome:
     return replay.replay(fleet, requests, strategy, on_progress)
-
-
-@contextlib.contextmanager
-def _show_nothing(_names: Sequence[str]) -> Iterator[Show]:
-    yield lambda _place, _part: None

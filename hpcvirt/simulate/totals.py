@@ -3,8 +3,9 @@
 """Compute the losses of replays, and the differences between strategies.
 
 A request counts with its core-hours: the CPUs of its flavor, times its
-instances, times their life. All requests of a replay count, from the empty
-fleet on; a request that would outlive the log counts with its whole life.
+instances, times their life. In a what-if, the CPUs are those of the job. All
+requests count, from the empty fleet on, except those of a warm-up; a request
+that would outlive the log counts with its whole life.
 
 All strategies get the same requests, so that their losses are compared in
 pairs, and common losses cancel out. The difference of two strategies is that
@@ -14,7 +15,6 @@ replays of several seeds, by Student's t distribution.
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -35,6 +35,14 @@ class Replay:
 
     requests: request_model.Requests
     outcome: outcomes.ReplayOutcome
+
+    @property
+    def counted(self) -> list[tuple[
+            request_model.Arrival, outcomes.Cause | None, float]]:
+        """The requests that count, with their fates and core-hours."""
+        return [*zip(self.requests.arrivals, self.outcome.fates,
+                     work(self.requests), strict=True)][
+                         self.requests.warm_up:]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,14 +83,14 @@ class Totals:
     @property
     def largest_percent(self) -> float:
         requests, accepted = self.largest
-        return 100 * accepted / requests
+        return 100 * accepted / requests if requests else 0.0
 
 
 def work(requests: request_model.Requests) -> list[float]:
     """Return the core-hours of each request."""
     cpus = [flavor.cpus for flavor in requests.flavors]
-    return [cpus[each.flavor] * each.count * each.duration / _SECONDS
-            for each in requests.arrivals]
+    return [(each.cpus or cpus[each.flavor] * each.count) * each.duration
+            / _SECONDS for each in requests.arrivals]
 
 
 def check(requests: request_model.Requests, where: str) -> None:
@@ -106,13 +114,12 @@ def count_totals(replays: Sequence[Replay]) -> Totals:
     offered: list[float] = []
     largest = [0, 0]
     for replay in replays:
-        requests = replay.requests
-        top = _largest(requests)
-        for arrival, fate, hours in zip(
-                requests.arrivals, replay.outcome.fates, work(requests),
-                strict=True):
+        cpus = [flavor.cpus for flavor in replay.requests.flavors]
+        top = _largest(replay.requests)
+        for arrival, fate, hours in replay.counted:
             offered.append(hours)
-            if requests.flavors[arrival.flavor].cpus == top:
+            if (arrival.flavor != request_model.NO_FLAVOR
+                    and cpus[arrival.flavor] == top):
                 largest[0] += 1
                 largest[1] += fate is None
             if fate is not None:
@@ -130,34 +137,39 @@ def count_totals(replays: Sequence[Replay]) -> Totals:
 def _largest(requests: request_model.Requests) -> int:
     """Return the most CPUs of a flavor that is requested."""
     return max((requests.flavors[number].cpus for number
-                in {arrival.flavor for arrival in requests.arrivals}),
+                in {arrival.flavor for arrival in requests.arrivals}
+                if number != request_model.NO_FLAVOR),
                default=0)
 
 
-def shares(replays: Sequence[Replay], windows: int) -> list[CoreHours]:
+def shares(replays: Sequence[Replay], windows: int, *,
+           in_requests: bool = False) -> list[CoreHours]:
     """Divide replays into parts whose losses are nearly independent.
 
     Of several replays with different requests, each is a part. A single replay
     is divided into windows, which are consecutive parts with the same number
     of requests, give or take one: few requests are near the border of two
     windows (batch means [Law-2015]).
+
+    :param in_requests: whether each request counts 1, not its core-hours
     """
     found: list[CoreHours] = []
     for replay in replays:
-        hours = work(replay.requests)
+        counted = [(fate, 1.0 if in_requests else hours)
+                   for _, fate, hours in replay.counted]
         found += [
-            CoreHours(math.fsum(hours[part.start:part.stop]),
-                      math.fsum(hours[place] for place in part
-                                if replay.outcome.fates[place] is not None))
-            for part in _parts(len(hours),
+            CoreHours(math.fsum(hours for _, hours in counted[part]),
+                      math.fsum(hours for fate, hours in counted[part]
+                                if fate is not None))
+            for part in _parts(len(counted),
                                windows if len(replays) == 1 else 1)]
     return found
 
 
-def _parts(length: int, number: int) -> Iterator[range]:
+def _parts(length: int, number: int) -> Iterator[slice]:
     number = min(number, length)
     for part in range(number):
-        yield range(length * part // number, length * (part + 1) // number)
+        yield slice(length * part // number, length * (part + 1) // number)
 
 
 #: With fewer parts an interval is useless: for two parts it extends to 13
@@ -196,24 +208,14 @@ class LossDifference:
                 (self.percent - self.reach, self.percent + self.reach))
 
 
-def differences(shares: Mapping[str, Sequence[CoreHours]],
-                ) -> Iterator[LossDifference]:
-    """Compare each strategy with each of the previous ones.
-
-    :param shares: the parts of each strategy, with the same requests for all
-    """
-    for reference, strategy in itertools.combinations(shares, 2):
-        yield difference(strategy, shares[strategy],
-                         reference, shares[reference])
-
-
 def difference(strategy: str, shares: Sequence[CoreHours],
-               reference: str,
-               others: Sequence[CoreHours]) -> LossDifference:
-    """Compare a strategy with another one."""
+               reference: str = '',
+               others: Sequence[CoreHours] | None = None) -> LossDifference:
+    """Compare a strategy with another one, or with one that loses nothing."""
     offered = [share.offered for share in shares]
     more = [own.lost - other.lost
-            for own, other in zip(shares, others, strict=True)]
+            for own, other in zip(shares, others or [CoreHours(0.0, 0.0)]
+                                  * len(shares), strict=True)]
     total = math.fsum(offered)
     ratio = math.fsum(more) / total if total else 0.0
     parts = len(shares)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Make the empty fleet of a replay from the arguments."""
+"""Make the fleet of a replay from the arguments."""
 
 import argparse
 import dataclasses
@@ -16,10 +16,26 @@ from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 
 
-def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that a choice of a what-if can replace."""
+    hosts.add_hosts(parser)
+    hosts.add_fleet(parser)
+    hosts.add_division(parser)
+    parser.add_argument(
+        '--flavors', metavar='FILE', action='append', default=[],
+        help='the flavors that can be requested, as "openstack flavor '
+        'list --long -f json" or "hpcvirt flavor plan -f json" prints '
+        'them; may be given several times (default: the flavors that the '
+        'workload describes, and those of the fleet; if the fleet has '
+        'none, they are planned as by "hpcvirt flavor plan")')
+
+
+def read(args: argparse.Namespace,
+         ) -> tuple[state.Fleet, bool, state.Fleet | None]:
     """Read the hosts, and read or plan the flavors.
 
-    :returns: the fleet, and whether its flavors are given, not planned
+    :returns: the empty fleet; whether its flavors are given, not planned; and
+        the fleet with the instances of --fleet
     :raises InvalidInput: for an invalid file or argument
     """
     document = hosts.read(args)
@@ -41,7 +57,8 @@ def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
         hosts.warn(fleet.warnings)
         for name, why in fleet.broken.items():
             raise exception.InvalidInput(name, why)
-        return _empty(document, fleet, flavors), bool(document.flavors)
+        return _empty(document, fleet, flavors), bool(
+            document.flavors), fleet
     (own,) = document.classes.values()
     topologies = own.list_topologies()
     plan = planner.plan(topologies, own.read_profile(document.where),
@@ -51,7 +68,7 @@ def read(args: argparse.Namespace) -> tuple[state.Fleet, bool]:
         document, assemble.fleet(topologies, {
             host.name: host.settings for host in plan.hosts}, ()),
         tuple(given.values()) or tuple(
-            item.flavor for item in plan.flavors)), bool(given)
+            item.flavor for item in plan.flavors)), bool(given), None
 
 
 def _empty(document: documents.FleetDocument, fleet: state.Fleet,

@@ -10,30 +10,32 @@ from hpcvirt.cmd.simulate import drawings
 from hpcvirt.page import templates
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import report
-from hpcvirt.simulate import scenario as scenarios
 
 TITLE = 'A workload replayed over a fleet'
 
 _CAUSES = tuple(cause.value for cause in outcome.Cause)
 
 
-def page(result: scenarios.ScenarioResult) -> str:
-    """Return the page."""
-    found = report.document(result)
+def page(found: Mapping[str, Any]) -> str:
+    """Return the page of a document of :mod:`hpcvirt.simulate.report`."""
     environment = templates.environment('hpcvirt.cmd.simulate')
     html: str = environment.get_template('simulate.html.j2').render(
-        title=TITLE, marks={}, introduction=[*report.describe_input(found)],
-        notes=[*found['workload']['notes'], *found['workload']['rule']],
+        found=found, title=TITLE, marks={},
+        introduction=[*report.describe_input(found)],
+        notes=[*report.list_notes(found)],
+        heading=report.first_heading(found),
         causes=_CAUSES, lost=[*_lost(found)], refused=[*_refused(found)],
-        paired=[*_paired(found)], intervals=report.intervals(result),
-        time=[*_over_time(found)], flavors=found['flavors'],
+        paired=[*_paired(found)],
+        intervals=report.describe_intervals(found) if found['paired'] else '',
+        time=[*_over_time(found)],
         first='the first seed' if found['workload']['replays'] > 1 else '')
     return html + '\n'
 
 
 def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    bound = found['bound']['lost_percent']
-    most = max(bound, *(each['lost_percent'] for each in found['strategies']))
+    bounds = {each['name']: each['bound'] for each in found['choices']}
+    most = max(each['lost_percent']
+               for each in (*bounds.values(), *found['strategies']))
     for each in found['strategies']:
         hours = each['core_hours']
         # The core-hours of a few milliseconds are rounded to 0.
@@ -48,11 +50,14 @@ def _lost(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                 parts, most, f'{each["name"]} loses '
                 f'{each["lost_percent"]:.2f} % of the core-hours: '
                 + ', '.join(f'{size:.2f} to {cause}'
-                            for cause, size in parts.items()), bound)}
-    yield {'name': report.BOUND, 'lost': f'{bound:.2f} %', 'hours': '',
-           'largest': '', 'moves': '', 'drawing': drawings.draw_stack(
-               {'busy': bound}, most, f'{report.BOUND} loses {bound:.2f} % '
-               'of the core-hours')}
+                            for cause, size in parts.items()),
+                bounds[each['choice']]['lost_percent'])}
+    for each in bounds.values():
+        lost = f'{each["lost_percent"]:.2f} %'
+        yield {'name': each['name'], 'lost': lost, 'hours': '',
+               'largest': '', 'moves': '', 'drawing': drawings.draw_stack(
+                   {'busy': each['lost_percent']}, most,
+                   f'{each["name"]} loses {lost} of the core-hours')}
 
 
 def _refused(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -83,7 +88,6 @@ def _paired(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _over_time(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    total = found['fleet']['cpus']
     points = [point for each in found['strategies']
               for point in each['over_time']]
     pages_gib = max((point['stranded_pages_mib'] for point in points),
@@ -98,7 +102,7 @@ def _over_time(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                   'across sockets')
         yield {'name': name, 'charts': [
             {'caption': used, 'drawing': drawings.cpus(
-                own, total, f'{name} over time: {used}')},
+                own, each['cpus'], f'{name} over time: {used}')},
             {'caption': pages, 'drawing': drawings.curve(
                 own, lambda point: point['stranded_pages_mib'] / 1024,
                 pages_gib, f'{pages_gib:.0f}',

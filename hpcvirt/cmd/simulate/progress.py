@@ -3,35 +3,19 @@
 """Show the progress of replays on a terminal."""
 
 import contextlib
+import sys
+from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
-
-from rich import console as consoles
-from rich import progress as bars
-
-from hpcvirt.simulate import simulation
 
 
 @contextlib.contextmanager
-def show_bars(names: Sequence[str]) -> Iterator[simulation.Show]:
-    """Show a progress bar for each task, if standard error is a terminal."""
-    console = consoles.Console(stderr=True, highlight=False)
-    if not console.is_terminal:
-        yield _show_nothing
+def show_percent() -> Iterator[Callable[[float], None]]:
+    """Show the percentage of what is done, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _part: None
         return
-    # No refresh thread, since a process with threads must not be forked.
-    with bars.Progress(
-            bars.TextColumn('{task.description}', markup=False),
-            bars.BarColumn(), bars.TaskProgressColumn(),
-            bars.TimeRemainingColumn(), console=console, transient=True,
-            auto_refresh=False) as drawn:
-        tasks = [drawn.add_task(name, total=1.0) for name in names]
-
-        def show(place: int, part: float) -> None:
-            drawn.update(tasks[place], completed=part, refresh=True)
-
-        yield show
-
-
-def _show_nothing(_place: int, _part: float) -> None:
-    pass
+    try:
+        yield lambda part: print(f'\r{part:4.0%} ', end='', file=sys.stderr,
+                                 flush=True)
+    finally:
+        print('\r      \r', end='', file=sys.stderr, flush=True)

@@ -3,40 +3,43 @@
 """``hpcvirt simulate``: replay a workload over a fleet."""
 
 import argparse
+import functools
+import json
 import math
+import re
 import typing
 import warnings
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt import input_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
+from hpcvirt.cmd.simulate import empty_fleet
 
 if typing.TYPE_CHECKING:
-    from hpcvirt.simulate import scenario as scenarios
     from hpcvirt.simulate import simulation as simulations
     from hpcvirt.simulate import totals
+
+_STRATEGIES = 'nova,packing,hpcvirt'
 
 
 class SimulateWorkload(command.Report):
     """Replay a workload over a fleet.
 
-    Replay the requests of a workload over an initially empty fleet, once for
-    each strategy of choosing hosts. Print what each strategy loses: the
-    core-hours of the requests that it refuses, and the causes.
+    Replay the requests of a workload over a fleet, which is empty at first,
+    once for each strategy of choosing hosts. Print what each strategy loses:
+    the core-hours of the requests that it refuses, and the causes. --what-if
+    compares other hosts, profiles or flavors with the same requests.
     """
 
     epilog = hosts.EPILOG + """
-To answer a what-if question, run the command again with other hosts, another
-profile or other flavors: with a larger COUNT, or a smaller one for drained
-hosts; with a profile that sets smt: leave, page_size, smallest_cores or
-devices. --load is relative to the CPUs of the fleet. To send the same requests
-to other hosts, omit it, or divide it by the growth of the CPUs for guests.
+In a --what-if, all choices get the requests at the same times: --load is
+relative to the CPUs of the first fleet. Jobs that are too large for every
+flavor of a choice are lost in it, and core-hours are those of the jobs.
 
 The same files and arguments always print the same document. The speed in
 decisions per second is printed on standard error.
@@ -52,23 +55,22 @@ decisions per second is printed on standard error.
             help='the requests with their times: a log, whose format is '
             'detected, or a model, lublin or cloud, with its number of jobs, '
             'as in cloud:20000')
-        hosts.add_hosts(parser)
-        hosts.add_fleet(parser)
-        hosts.add_division(parser)
+        empty_fleet.add_arguments(parser)
         parser.add_argument(
-            '--flavors', metavar='FILE', action='append', default=[],
-            help='the flavors that can be requested, as "openstack flavor '
-            'list --long -f json" or "hpcvirt flavor plan -f json" prints '
-            'them; may be given several times (default: the flavors that the '
-            'workload describes, and those of the fleet; if the fleet has '
-            'none, they are planned as by "hpcvirt flavor plan")')
+            '--what-if', metavar='CHOICE', action='append', default=[],
+            help='also replay the requests with other hosts, --fleet, '
+            '--profile, --cpus, --pages or --flavors, or with --add '
+            'KIND*COUNT for more hosts of a kind; CHOICE is a name, a colon '
+            'and these arguments, as in "10 more: --add node*10"; may be '
+            'given several times')
         parser.add_argument(
-            '--compare', metavar='LIST', default='nova,packing,hpcvirt',
+            '--compare', metavar='LIST',
             help='the strategies, separated by commas: nova, packing, '
             'best-fit and hpcvirt; add +fullest to let the claim use the '
             'fullest host cells first, +moves to let other guests move for a '
             'refused request, and +standing or +standing:N to make room after '
-            'every request or every Nth (default: %(default)s)')
+            f'every request or every Nth (default: {_STRATEGIES}; with '
+            '--what-if, hpcvirt)')
         parser.add_argument(
             '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
             'with the filters, weighers and multipliers of this nova.conf, as '
@@ -81,6 +83,22 @@ decisions per second is printed on standard error.
             '--vf-share', metavar='X', type=_share, default=0.0,
             help='add a virtual function to this share, from 0 to 1, of the '
             'requests without one (default: 0)')
+        parser.add_argument(
+            '--in-use', action='store_true', help='begin with the instances '
+            'of --fleet, each of which ends after the rest of a life of the '
+            'workload (default: begin with an empty fleet)')
+        parser.add_argument(
+            '--warm-up', metavar='X', type=_part, default=0.0,
+            help='do not count this share, from 0 to 0.9, of the requests, '
+            'from the first one on, which fill the fleet (default: 0)')
+        parser.add_argument(
+            '--lost-below', metavar='PERCENT', type=_positive,
+            help='also search how many hosts it takes until less than this '
+            'part of the core-hours is lost')
+        parser.add_argument(
+            '--grow', metavar='KIND', help='the hosts whose number '
+            '--lost-below changes: NAME of NAME=PATH*COUNT, or the name of a '
+            'single host (default: the only kind)')
         parser.add_argument(
             '--moves', metavar='K', type=int, default=2, choices=(1, 2),
             help='how many other guests may move for a request in a strategy '
@@ -100,34 +118,73 @@ decisions per second is printed on standard error.
             help='number of replays of a model with different seeds, from '
             'which intervals are computed (default: %(default)s)')
         parser.add_argument(
+            '--shard', metavar='I/N', type=_read_shard, help='only compute '
+            'the I-th of N parts of the replays, and print it in JSON; the '
+            'same command with --merge instead prints the result of all')
+        parser.add_argument(
+            '--merge', metavar='FILE', nargs='+',
+            help='read the replays from what --shard has printed')
+        parser.add_argument(
             '--html', metavar='FILE', help='also write a self-contained page '
             'with drawings; an existing file is replaced only if it is such a '
             'page')
 
-    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+    def answer(self, args: argparse.Namespace,
+               ) -> command.CommandResult | None:
         """Replay the workload."""
         # NumPy and SciPy take half a second to load.
         with extras.require('simulate'):
+            from hpcvirt.cmd.simulate import choices as choice_arguments
             from hpcvirt.cmd.simulate import page
             from hpcvirt.cmd.simulate import progress
             from hpcvirt.simulate import report
+            from hpcvirt.simulate import scenario as scenarios
+            from hpcvirt.simulate import shard
             from hpcvirt.simulate import simulation
+            from hpcvirt.simulate import sizing
             from hpcvirt.simulate import strategy as strategies
+        if args.in_use and (args.fleet is None or args.nova_conf is not None):
+            raise exception.InvalidInput(
+                '--in-use', 'needs --fleet, and no --nova-conf')
         if args.html is not None:
             html_file.check(args.html, page.TITLE)
-        compared = strategies.parse(args.compare, args.moves, args.copy_rate)
-        scenario = _make_scenario(args)
-        others = ({} if args.nova_conf is None else {
-            strategies.NOVA_CONF: _load_nova(args.nova_conf)})
-        result = simulation.simulate(scenario, compared, args.windows,
-                                     progress.show_bars, others)
-        for name, replays in result.replays.items():
-            _print_speed(name, replays)
+        engines = simulation.list_engines(strategies.parse(args.compare or (
+            'hpcvirt' if args.what_if else _STRATEGIES), args.moves,
+            args.copy_rate))
+        choices = choice_arguments.read_choices(args)
+        if args.nova_conf is not None:
+            engines[strategies.NOVA_CONF] = _load_nova(args.nova_conf)
+        tasks = simulation.list_tasks(choices, engines)
+        searches = [] if args.lost_below is None else [
+            functools.partial(
+                sizing.search, scenario, engine,
+                ': '.join(filter(None, (choice, name))),
+                scenarios.find_kind(scenario.fleet, args.grow)[0],
+                args.lost_below, args.windows)
+            for choice, scenario in choices.items()
+            for name, engine in engines.items()]
+        if args.shard is not None:
+            number, shards = args.shard
+            tasks = dict([*tasks.items()][number - 1::shards])
+        with progress.show_percent() as show:
+            found = (shard.merge(args.merge, tasks, choices) if args.merge
+                     else dict(zip(tasks, simulation.run(
+                         [*tasks.values()], show), strict=True)))
+            needed = simulation.run(searches, show)
+        if args.shard is not None:
+            print(json.dumps(shard.dump(found, choices)))
+            return None
+        results = simulation.gather(choices, args.windows, found)
+        for name in engines:
+            _print_speed(name, [replay for result in results.values()
+                                for replay in result.replays[name]])
+        document = report.document(results, needed)
+        for warning in document['warnings']:
+            output.warn(f'Warning: {warning}')
         if args.html is not None:
-            html_file.write(args.html, page.page(result), page.TITLE)
+            html_file.write(args.html, page.page(document), page.TITLE)
         return command.CommandResult(
-            report.document(result),
-            lambda: report.text(result, terminal.width()))
+            document, lambda: report.text(document, terminal.width()))
 
 
 def _positive(word: str) -> float:
@@ -136,6 +193,19 @@ def _positive(word: str) -> float:
 
 def _share(word: str) -> float:
     return _number(word, 1, 'from 0 to 1')
+
+
+def _part(word: str) -> float:
+    return _number(word, 0.9, 'from 0 to 0.9')
+
+
+def _read_shard(word: str) -> tuple[int, int]:
+    match = re.fullmatch('([0-9]{1,4})/([0-9]{1,4})', word)
+    number, shards = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= shards:
+        raise argparse.ArgumentTypeError(
+            f'must be I/N, as in 2/8, not {word[:20]!r}')
+    return number, shards
 
 
 def _number(word: str, most: float, words: str,
@@ -148,27 +218,6 @@ def _number(word: str, most: float, words: str,
         raise argparse.ArgumentTypeError(
             f'must be a number {words}, not {word[:20]!r}')
     return value
-
-
-def _make_scenario(args: argparse.Namespace) -> 'scenarios.Scenario':
-    from hpcvirt.cmd.simulate import empty_fleet
-    from hpcvirt.simulate import read
-    from hpcvirt.simulate import simulation
-    from hpcvirt.simulate import synthetic
-    fleet, are_given = empty_fleet.read(args)
-    model = synthetic.parse(args.workload)
-    if model is not None:
-        found = [model.workload(seed, fleet.flavors)
-                 for seed in range(args.seeds)]
-    elif args.seeds == 1:
-        found = [read.workload(args.workload)]
-    else:
-        raise exception.InvalidInput(
-            '--seeds', 'is for models, which are '
-            f'{" and ".join(synthetic.MODELS)}; use --windows for a log')
-    return simulation.make_scenario(
-        input_file.name(args.workload), found, fleet, args.load,
-        own=model is not None or not are_given, vf_share=args.vf_share)
 
 
 def _load_nova(path: str) -> 'simulations.Engine':

@@ -27,6 +27,7 @@ are in UTC, or in seconds.
 """
 
 import json
+from collections.abc import Hashable
 from collections.abc import Mapping
 from typing import Any
 
@@ -115,6 +116,8 @@ class _Flavors:
         self._table = table
         self._known: dict[tuple[str, ...], tuple[int, int, str]] = {}
         self.described: dict[str, flavor_model.Flavor] = {}
+        self._names: dict[Hashable, str] = {}
+        self._last: dict[str, int] = {}
 
     def parse(self, *size: str) -> tuple[int, int, str]:
         """Parse CPUs, memory, and the name of the flavor if it is described.
@@ -152,13 +155,16 @@ class _Flavors:
     def _describe(self, name: str, cpus: int, mib: int,
                   specs: Mapping[str, str]) -> str:
         """Record a flavor, and return its name; changed ones get a number."""
-        number = 1
-        while True:
-            own = name if number == 1 else f'{name} ({number})'
-            flavor = flavor_model.Flavor(own, cpus, mib, 0, specs)
-            if self.described.setdefault(own, flavor) == flavor:
-                return own
-            number += 1
+        key = name, cpus, mib, tuple(sorted(specs.items()))
+        if key not in self._names:
+            own, number = name, self._last.get(name, 1)
+            while own in self.described:
+                number += 1
+                own = f'{name} ({number})'
+            self._names[key], self._last[name] = own, number
+            self.described[own] = flavor_model.Flavor(own, cpus, mib, 0,
+                                                      specs)
+        return self._names[key]
 
     def _in_json(self, text: str, name: str) -> Mapping[str, object]:
         try:

@@ -13,6 +13,7 @@ CAPACITY = outcome.Cause.CAPACITY
 FRAGMENTATION = outcome.Cause.FRAGMENTATION
 DEVICES = outcome.Cause.DEVICES
 PAGES = outcome.Cause.PAGES
+SIZE = outcome.Cause.SIZE
 
 
 def flavors(*vcpus):

@@ -6,7 +6,7 @@ from hpcvirt.simulate import bounds
 from hpcvirt.simulate import outcome
 from tests.unit.simulate import small
 
-CAPACITY, _, DEVICES, PAGES = outcome.Cause
+CAPACITY, _, DEVICES, PAGES, SIZE = outcome.Cause
 
 
 class BoundsOneBinTest(unittest.TestCase):
@@ -38,3 +38,8 @@ class BoundsOneBinTest(unittest.TestCase):
             small.asked((small.flavor(2),), (0, 1, 0), (0, 1, 0)),
             lambda *numbers: told.append(numbers))
         self.assertEqual([(1, 2), (2, 2)], told)
+
+    def test_what_no_flavor_holds_is_lost(self):
+        self.assertEqual((SIZE, None), self.fates(
+            [small.host(small.cell(0))], (small.flavor(8),), (0, 9, -1),
+            (1, 9, 0)))

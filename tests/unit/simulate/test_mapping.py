@@ -99,6 +99,35 @@ class MappingTest(unittest.TestCase):
         self.assertIn('1 of 2 jobs (80.0 % of the CPU-hours) were larger '
                       'than every flavor, and left out.', requests.rule)
 
+    def test_in_a_what_if_what_no_flavor_holds_is_requested_and_lost(self):
+        requests = mapping.map_jobs(
+            work(job(40, duration=2, count=2), job(3, duration=5)),
+            [SMALL, LARGE], others=[SMALL, LARGE])
+        self.assertEqual(
+            [(mapping.requests.NO_FLAVOR, 1, 80), (0, 1, 3)],
+            [(each.flavor, each.count, each.cpus)
+             for each in requests.arrivals])
+        self.assertIn(
+            '1 of 2 jobs (91.4 % of the CPU-hours) have no flavor that is '
+            'large enough, and are lost.', requests.rule)
+        self.assertEqual((), requests.warnings)
+
+    def test_in_a_what_if_devices_of_another_choice_are_needed(self):
+        wanted = work(job(2, 512, gpus=1), job(2, 512, vfs=1))
+        self.assertEqual([-1, 0], [each.flavor for each in mapping.map_jobs(
+            wanted, [SMALL], others=[GPU]).arrivals])
+
+    def test_what_is_doubtful_is_a_warning(self):
+        for jobs, said in (
+                ([job(4, duration=96), job(40, duration=1)], 'left out'),
+                ([job(4, duration=960), job(40, duration=1)], None),
+                ([job(3, duration=10), job(2, duration=10)], '60 % more'),
+                ([job(3, duration=10), job(3, duration=10)], None)):
+            warnings = mapping.map_jobs(work(*jobs), [SMALL]).warnings
+            self.assertEqual(bool(said), bool(warnings), warnings)
+            if said:
+                self.assertIn(said, warnings[0])
+
     def test_devices_that_no_flavor_has_are_left_out_and_counted(self):
         requests = mapping.map_jobs(work(job(2, 512, gpus=1), job(2, 512)),
                                     [SMALL])

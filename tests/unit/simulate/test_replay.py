@@ -61,6 +61,11 @@ class ReplayTest(unittest.TestCase):
         found = small.play(fleet, flavors, (0, 9, 0), (1, 9, 0))
         self.assertEqual((None, CAPACITY), found.fates)
 
+    def test_what_no_flavor_holds_is_lost(self):
+        found = small.play([small.host(small.cell(0))], (small.flavor(8),),
+                           (0, 9, -1), (1, 9, 0), (9.5, 9, 0))
+        self.assertEqual((outcome.Cause.SIZE, None, CAPACITY), found.fates)
+
     def test_samples_are_evenly_spread(self):
         fleet = [small.host(small.cell(0, socket=0),
                             small.cell(1, socket=1))]

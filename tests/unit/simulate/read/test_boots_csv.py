@@ -6,10 +6,12 @@ import csv
 import datetime
 import io
 import json
+import time
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcvirt.simulate import mapping
 from tests.unit.simulate.read import files
 
 HEAD = 'uuid,created_at,deleted_at,vcpus,memory_mb,flavor,extra_specs\n'
@@ -80,6 +82,18 @@ class BootsTest(files.FilesTestCase):
             name: flavor.ram_mib for name, flavor
             in workload.flavors.items()})
         self.assertEqual(PINNED, workload.flavors['hpc'].extra_specs)
+
+    def test_thousands_of_flavors_of_a_name_take_no_longer_each(self):
+        start = time.process_time()
+        workload = self.read(self.table(*(
+            (str(number), '10', '20', 2 + 2 * number, 512, 'vm',
+             json.dumps(PINNED)) for number in range(6000))))
+        requests = mapping.map_jobs(workload, [])
+        self.assertEqual([*range(6000)],
+                         [each.flavor for each in requests.arrivals])
+        self.assertEqual('vm (6000)', requests.flavors[-1].flavor.name)
+        # With a quadratic step it was half a minute.
+        self.assertLess(time.process_time() - start, 10)
 
     def test_a_flavor_may_be_as_in_novas_database(self):
         rows = [('a', '10', '20', of_nova(extra_specs=PINNED)),
