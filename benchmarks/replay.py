@@ -274,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     args.results.mkdir(parents=True, exist_ok=True)
     try:
-        rows = [_kept(args.results, log, name, load, args.compare)
+        rows = [kept(args.results, log, name, load, args.compare)
                 for load in args.load for name in args.fleet
                 for log in args.log]
     except exception.HpcvirtError as exc:
@@ -287,8 +287,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _kept(folder: pathlib.Path, log: str, name: str, load: float,
-          compared: str) -> Row:
+def kept(folder: pathlib.Path, log: str, name: str, load: float,
+         compared: str) -> Row:
     """Read results; compute and store those that are missing."""
     words = f'{pathlib.Path(log).name} {name} {load:g}'
     paths = {part: folder / f'{words} {part}.json'.replace(' ', '-')

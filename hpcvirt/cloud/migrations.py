@@ -20,6 +20,8 @@ from hpcvirt.fleet import moving
 
 #: Seconds to wait for the end of one migration.
 MIGRATION_S = 3600.0
+#: Seconds to wait until a live migration is aborted.
+ABORT_S = 120.0
 PAUSE_S = 1.0
 
 #: The statuses from which Nova migrates.
@@ -59,6 +61,10 @@ class Migrator:
                         nova_exceptions.Conflict) as exc:
                     return f'Nova refuses: {exc.message}'
                 server = self._ended(move)
+                if (servers.get_task(server) and not move.cold
+                        and self._abort(move)):
+                    return (f'it did not move within {self.patience_s:.0f} s, '
+                            'and was aborted')
                 why = self._outcome(server, move)
                 if why is not None:
                     return why
@@ -84,14 +90,29 @@ class Migrator:
         else:
             self.nova.servers.live_migrate(server.id, move.target, 'auto')
 
-    def _ended(self, move: moving.Move, also_not: str = '') -> Any:
+    def _ended(self, move: moving.Move, also_not: str = '',
+               patience_s: float | None = None) -> Any:
         """Wait until the task has ended and the source is free."""
         return waiting.poll(
             lambda: self.nova.servers.get(move.id),
             lambda server: servers.get_task(server) is None
             and server.status not in ('MIGRATING', 'RESIZE', also_not)
             and not self._leaves(server),
-            self.patience_s, self.pause_s)
+            self.patience_s if patience_s is None else patience_s,
+            self.pause_s)
+
+    def _abort(self, move: moving.Move) -> bool:
+        """Abort a live migration that does not converge."""
+        try:
+            for each in self.nova.server_migrations.list(move.id):
+                self.nova.server_migrations.live_migration_abort(
+                    move.id, each.id)
+        except (nova_exceptions.BadRequest, nova_exceptions.Conflict,
+                nova_exceptions.Forbidden, nova_exceptions.NotFound):
+            return False
+        server = self._ended(move, patience_s=ABORT_S)
+        return (servers.get_task(server) is None
+                and servers.get_host(server) == move.source)
 
     def _leaves(self, server: Any) -> bool:
         """Whether a live migration still has to free the source."""

@@ -3,8 +3,13 @@
 """The arguments of commands that use a cloud."""
 
 import argparse
+import datetime
+import getpass
+import socket
 import typing
 from typing import Any
+
+from hpcvirt.model import quarantine as quarantine_model
 
 if typing.TYPE_CHECKING:
     from hpcvirt.cloud import quarantine
@@ -56,3 +61,16 @@ def connect_quarantine(args: argparse.Namespace) -> 'quarantine.Quarantine':
                else session.placement(args.os_cloud))
     return quarantine.Quarantine(connect(args),
                                  placement.PlacementClient(adapter))
+
+
+def make_hold(holder: str, reason: str,
+              since: str | None = None) -> quarantine_model.Hold:
+    """Describe a hold by this user, since now or an earlier time."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = 'unknown'
+    return quarantine_model.Hold(
+        holder, reason, since or datetime.datetime.now(
+            datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ'),
+        f'{user}@{socket.gethostname()}'.replace(' ', '_'))

@@ -4,7 +4,8 @@
 
 Exit status: 0 if the command succeeded, 1 if the answer is no (a lint finding,
 a verdict FAIL), 2 if there is no answer (invalid input, a service that cannot
-be reached), 3 if a move of "make-room --apply" failed.
+be reached), 3 if "make-room --apply" or "drain --apply" did not make all
+moves.
 """
 
 import argparse
@@ -44,6 +45,7 @@ COMMANDS = {
     'capacity': 'hpcvirt.cmd.fleet.capacity:CountCapacity',
     'explain': 'hpcvirt.cmd.fleet.explain:ExplainRefusal',
     'make-room': 'hpcvirt.cmd.fleet.make_room:MakeRoom',
+    'drain': 'hpcvirt.cmd.fleet.drain:DrainHosts',
     'fleet dump': 'hpcvirt.cmd.fleet.documents:DumpFleet',
     'fleet show': 'hpcvirt.cmd.fleet.documents:ShowFleet',
     'simulate': 'hpcvirt.cmd.simulate.simulate:SimulateWorkload',
@@ -76,6 +78,7 @@ NOUNS = {
     'capacity': 'count the instances that still fit on a fleet',
     'explain': 'explain why an instance fits on no host',
     'make-room': 'find the fewest moves that make room for an instance',
+    'drain': 'empty hosts by migrations',
     'fleet': 'write the fleet document of a cloud, or summarize one',
     'simulate': 'replay a workload over a fleet',
     'bench': 'run benchmarks and compare guest and native',

@@ -34,7 +34,8 @@ UNREADABLE = (db_exception.DBError, db_exception.CantStartEngineError,
 #: The exceptions of Nova's objects for a broken record.
 BROKEN = (*lazy_sequence.BROKEN, *UNREADABLE)
 
-_EXPECTED = ('flavor', 'numa_topology', 'pci_devices', 'system_metadata')
+_EXPECTED = ('flavor', 'metadata', 'numa_topology', 'pci_devices',
+             'system_metadata')
 
 
 class CellHostManager(host_manager.HostManager):

@@ -49,7 +49,9 @@ def make_document(view: views.View) -> documents.FleetDocument:
                 for name in names),
             traits=tuple(sorted(trait for trait in own
                                 if trait.startswith('CUSTOM_'))),
-            aggregate=aggregate or None)
+            aggregate=aggregate or None,
+            zone=hosts[names[0]].zone or None,
+            project_aggregate=hosts[names[0]].project_aggregate or None)
     if view.fleet.broken:
         key = BROKEN if BROKEN not in found else f'{BROKEN} records'
         found[key] = classes.FleetClass(hosts=tuple(

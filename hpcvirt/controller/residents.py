@@ -17,6 +17,9 @@ from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 
+#: Metadata by which the owner of an instance forbids its moves.
+OPT_OUT, NEVER = 'hpcvirt_move', 'never'
+
 
 class Residents:
     """Translates instances, and remembers their flavors and images.
@@ -57,7 +60,7 @@ class Residents:
                 frozenset(cpus)),
             tuple(device.address for device in instance.pci_devices or ()),
             _stays(instance), hosts, self._groups.get(instance.uuid),
-            _only_cold(instance))
+            _only_cold(instance), instance.project_id)
 
     def _guest(self, instance: typing.Any,
                ) -> tuple[flavor_model.Flavor, guests.Guest]:
@@ -89,6 +92,8 @@ def groups(context: typing.Any) -> dict[str, state.ServerGroup]:
 def _stays(instance: typing.Any) -> str | None:
     if instance.locked:
         return 'is locked'
+    if instance.metadata.get(OPT_OUT) == NEVER:
+        return f'has the metadata {OPT_OUT}={NEVER}'
     if instance.task_state is not None:
         return f'has the task {instance.task_state}'
     if instance.vm_state not in (vm_states.ACTIVE, vm_states.PAUSED,

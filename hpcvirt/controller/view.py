@@ -4,6 +4,7 @@
 
 import dataclasses
 import typing
+from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -100,7 +101,8 @@ def _fleet(found: cell_hosts.CellHosts,
                 name, _state(host_state, own[host_state.uuid], aliases,
                              found.closed.get(name), health.sentence(holds)),
                 tuple(translate.translate(instance, name, peers[name])
-                      for instance in found.instances[name])))
+                      for instance in found.instances[name]),
+                *_place(host_state.aggregates)))
         except exception.InvalidInput as exc:
             broken[name] = str(exc)
         except cell_hosts.BROKEN as exc:
@@ -127,6 +129,19 @@ def _state(host_state: typing.Any, provider: providers.Provider,
     return state.FleetHostState(supply,
                                 guests.Resources(0, 0, 0) if closed else free,
                                 closed, provider.traits, in_quarantine)
+
+
+def _place(aggregates: Iterable[typing.Any]) -> tuple[str, str]:
+    """Return the zone and the project aggregate of a host.
+
+    Nova's filters read all keys of the metadata that begin so.
+    """
+    zones = [each.metadata['availability_zone'] for each in aggregates
+             if each.metadata.get('availability_zone')]
+    kept = [each.name for each in aggregates if any(
+        key.startswith('filter_tenant_id') for key in each.metadata)]
+    return (zones[0] if zones else '',
+            kept[0] if len(kept) == 1 else 'multiple' if kept else '')
 
 
 def _peers(found: cell_hosts.CellHosts,

@@ -71,7 +71,10 @@ def make_fleet(document: documents.FleetDocument,
     by_name |= {name: state.FleetHost(name, reported, tuple(residents[name]))
                 for name, reported in known.items()}
     return state.Fleet(
-        tuple(by_name[name] for name in class_of if name in by_name),
+        tuple(dataclasses.replace(
+            by_name[name], zone=own.zone or '',
+            project_aggregate=own.project_aggregate or '')
+            for name, own in class_of.items() if name in by_name),
         {**broken, **built.broken}, warning.gather(
             item for plan in planned.values() for item in plan.warnings),
     ), document.flavors or tuple(

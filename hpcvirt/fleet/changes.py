@@ -80,6 +80,12 @@ def nearest(guest: guests.Guest,
     return tuple(change for change in found if change is not None)
 
 
+def find_smaller(guest: guests.Guest,
+                 hosts: Iterable[state.FleetHost]) -> Change | None:
+    """Find the fewest CPUs without which a guest fits."""
+    return _fewer_cpus(guest, [group[0] for group in state.group_alike(hosts)])
+
+
 def _try(what: str, guest: guests.Guest,
          hosts: Iterable[state.FleetHost]) -> Change | None:
     for host in hosts:

@@ -124,6 +124,8 @@ class FleetClass:
     :ivar name_template: the template of names; None for the profile's
     :ivar traits: the traits of its hosts that Nova does not set
     :ivar aggregate: the host aggregates, separated by commas
+    :ivar zone: the availability zone of its hosts
+    :ivar project_aggregate: the aggregate that keeps its hosts for projects
     """
 
     hosts: tuple[Annotated[HostEntry, _read_entry], ...]
@@ -133,6 +135,8 @@ class FleetClass:
     traits: tuple[Annotated[str, serialization.text(
         '[A-Z0-9_]{1,255}', 'CUSTOM_HPC_GPU')], ...] = ()
     aggregate: str | None = None
+    zone: str | None = None
+    project_aggregate: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -185,7 +189,7 @@ def dump_class(own: FleetClass) -> dict[str, Any]:
             **drop_defaults({
                 key: serialization.dump(getattr(own, key)) for key in (
                     'profile', 'name_prefix', 'name_template', 'traits',
-                    'aggregate')
+                    'aggregate', 'zone', 'project_aggregate')
                 if (key, getattr(own, key)) != ('profile', 'default')})}
 
 

@@ -48,6 +48,7 @@ The names of projects and instances can be replaced in a dump.
 """
 
 import dataclasses
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -210,9 +211,10 @@ def replace_names(document: FleetDocument) -> FleetDocument:
     ids = {item.id: f'instance-{number}'
            for number, item in enumerate(document.instances, 1)}
     projects: dict[str, str] = {}
-    for flavor in document.flavors:
-        for project in flavor.projects or ():
-            projects.setdefault(project, f'project-{len(projects) + 1}')
+    for project in itertools.chain(*(
+            flavor.projects or () for flavor in document.flavors), (
+                item.project for item in document.instances if item.project)):
+        projects.setdefault(project, f'project-{len(projects) + 1}')
     groups = {item.group: dataclasses.replace(
         item.group, members=frozenset(
             ids[member] for member in item.group.members if member in ids))
@@ -228,6 +230,7 @@ def replace_names(document: FleetDocument) -> FleetDocument:
             for flavor in document.flavors),
         instances=tuple(dataclasses.replace(
             item, id=ids[item.id], where='',
+            project=item.project and projects[item.project],
             group=item.group and groups[item.group])
             for item in document.instances))
 

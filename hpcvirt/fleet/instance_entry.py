@@ -76,6 +76,7 @@ class InstanceEntry:
     stays: str | None = None
     only_cold: str | None = None
     hosts: frozenset[_Name] | None = None
+    project: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -148,7 +149,8 @@ def read_instance(item: InstanceEntry, where: str,
                 for number, (own, demand)
                 in enumerate(zip(item.cells, cells, strict=True)))),
             item.cpus),
-        item.devices, item.stays, item.hosts, only_cold=item.only_cold)
+        item.devices, item.stays, item.hosts, only_cold=item.only_cold,
+        project=item.project)
 
 
 def _read_pages(cell: _InstanceCell, memory_mib: int,
@@ -205,5 +207,6 @@ def dump_instance(item: state.Instance,
             for number, size, demand in cells],
         'cpus': sorted(held.cpus), 'devices': list(item.devices),
         'stays': item.stays, 'only_cold': item.only_cold,
+        'project': item.project,
         'hosts': (None if hosts is None or hosts == peers.get(item.host)
                   else sorted(hosts))})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read the decisions of HPCTopologyFilter from a log.
+"""Read the decisions of HPCTopologyFilter, and failures of Nova, from a log.
 
 A line counts if oslo.log has written it for a logger of the filter. The name
 of the logger follows the level, which only a prefix of oslo.log, syslog,
@@ -20,12 +20,15 @@ import collections
 import dataclasses
 import json
 import re
+from collections.abc import Callable
 from collections.abc import Iterable
 from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.fit import decision_log
+from hpcvirt.fleet import nova_log
+from hpcvirt.fleet import verdict
 
 #: The most refusals that are kept: the last of the log.
 MAX_REFUSALS = 1000
@@ -53,10 +56,10 @@ _TIME = (r'(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15}'
 _LINE = re.compile(
     r'(?:[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
     r'(?:\[[\w./-]{1,255}\] |[\w.-]{1,255} {0,99}\| )?'  # kubectl, compose
-    rf'(?:{_TIME} '
+    rf'(?:(?P<prefix>{_TIME}) '
     r'(?:[\w.-]{1,255} [\w.@/-]{1,255}(?:\[\d{1,9}\])?: '  # host program[7]:
     r'|std(?:out|err) [FP] )?)?'  # a container
-    r'(?:(?:[\d-]{10} [\d:.,]{8,15} )?(?:\d{1,20} )?'
+    r'(?:(?:(?P<time>[\d-]{10} [\d:.,]{8,15}) )?(?:\d{1,20} )?'
     r'(?P<level>[A-Z]{4,8}) (?P<logger>[\w.]{1,255}) '
     r'(?:\[(?P<context>[^\]]{0,2000}+)\](?: |$))?(?P<message>.*)'
     r'|(?P<object>\{.*))',
@@ -74,11 +77,16 @@ _LINES = ('MESSAGE', 'log', 'message')
 _MAX_LEVELS = 2
 
 
+Refusal = decision_log.RefusedHosts | nova_log.FailedRequest
+
+
 class Found:
     """The decisions in a log.
 
     :ivar refused: the number of refused requests
     :ivar refusals: the records of the last of these, by request
+    :ivar kinds: (flavor, step, code or name of the reason) -> the number of
+        requests, and the last record
     :ivar shadow: the totals of shadow mode, by their names in the document
     :ivar error: why the first comparison failed; None if none did
     :ivar differences: (direction, code, flavor) -> the numbers of requests
@@ -90,15 +98,16 @@ class Found:
 
     def __init__(self) -> None:
         self.refused = self.unreadable = self.others = 0
-        self.refusals: dict[object, list[decision_log.RefusedHosts]] = {}
+        self.refusals: dict[object, list[Refusal]] = {}
+        self.kinds: dict[tuple[str, str, str], tuple[int, Refusal]] = {}
         self.shadow: collections.Counter[str] = collections.Counter()
         self.error: str | None = None
         self.differences: dict[object, tuple[
             collections.Counter[str], decision_log.ShadowDifference]] = {}
 
-    def add(self, item: decision_log.Record) -> None:
+    def add(self, item: decision_log.Record | nova_log.FailedRequest) -> None:
         """Add the record of a line."""
-        if isinstance(item, decision_log.RefusedHosts):
+        if isinstance(item, Refusal):
             self._add_refused(item)
         elif isinstance(item, decision_log.ShadowComparison):
             self._add_comparison(item)
@@ -110,7 +119,7 @@ class Found:
                     key, (collections.Counter(), item))
                 sums.update(requests=1, hosts=item.hosts)
 
-    def _add_refused(self, item: decision_log.RefusedHosts) -> None:
+    def _add_refused(self, item: Refusal) -> None:
         # Lines of several requests may alternate.
         key = item.time, item.request_id, item.instance
         if key not in self.refusals:
@@ -118,6 +127,12 @@ class Found:
             if len(self.refusals) == MAX_REFUSALS:
                 del self.refusals[next(iter(self.refusals))]
         groups = self.refusals.setdefault(key, [])
+        kind = classify(item)
+        if kind not in map(classify, groups) and (
+                kind in self.kinds or len(self.kinds) < MAX_DIFFERENCES):
+            number, last = self.kinds.get(kind, (0, item))
+            self.kinds[kind] = number + 1, (
+                item if item.time >= last.time else last)
         if len(groups) < decision_log.MAX_KINDS:
             groups.append(item)
         else:
@@ -134,6 +149,13 @@ class Found:
         self.error = self.error or item.error
 
 
+def classify(item: Refusal) -> tuple[str, str, str]:
+    """Return the flavor, the step and the code or name of the reason."""
+    if isinstance(item, nova_log.FailedRequest):
+        return item.flavor, item.step, item.kind
+    return item.flavor, verdict.step_of(item.code).value, item.root.value
+
+
 @dataclasses.dataclass(frozen=True)
 class _Line:
     """A line of oslo.log.
@@ -141,41 +163,57 @@ class _Line:
     :ivar context: the ids of the request and its user; None in a JSON object,
         which escapes line breaks
     :ivar quotes: whether it may quote text of users
+    :ivar time: as oslo.log or a prefix has it; empty if none has
+    :ivar request_id: empty if there is none
     """
 
     logger: str
     message: str
     context: str | None
     quotes: bool
+    time: str
+    request_id: str
 
 
-def read(lines: Iterable[bytes], request: str | None) -> Found:
+def read(lines: Iterable[bytes], request: str | None, since: str = '',
+         until: str = '~',
+         keep: Callable[[bytes], object] = lambda _: None) -> Found:
     """Read a log.
 
     :param lines: lines of bounded length
     :param request: the id of the request or of the instance to read about;
         None for all. Lines about others are counted.
+    :param since: only what is logged from this time, in UTC and ISO 8601
+    :param until: only what is logged before this time
+    :param keep: called with each line that says anything
     """
     found = Found()
     # Contexts of lines that may quote line breaks -> the number of the last
     # such line.
     quoting: dict[str, int] = {}
-    known = tuple(name.encode() for name in (*_LOGGERS, _QUOTING))
+    loggers = *_LOGGERS, *nova_log.LOGGERS
+    known = tuple(name.encode() for name in (*loggers, _QUOTING))
     for number, text in enumerate(lines):
         if not quoting and not any(name in text for name in known):
             continue
         line = _find_line(text.decode(errors='replace').rstrip())
         _follow(quoting, line, number)
-        if line is None or line.logger not in _LOGGERS:
+        if line is None or line.logger not in loggers:
             continue
         try:
-            record = read_message(line.message)
+            record = (
+                read_message(line.message) if line.logger in _LOGGERS
+                else nova_log.read(line.logger, line.message, line.time,
+                                   line.request_id))
             if record is not None and quoting:
                 _require_own_line(record, line.context, quoting)
         except (ValueError, exception.InvalidInput):
             found.unreadable += 1
             continue
         if record is None:
+            continue
+        keep(text)
+        if not since <= record.time < until:
             continue
         if request is None or request in (
                 record.request_id, record.global_request_id, record.instance):
@@ -198,8 +236,8 @@ def _follow(quoting: dict[str, int], line: _Line | None,
             quoting[line.context] = number
 
 
-def _require_own_line(record: decision_log.Record, context: str | None,
-                      quoting: Iterable[str]) -> None:
+def _require_own_line(record: decision_log.LoggedRequest,
+                      context: str | None, quoting: Iterable[str]) -> None:
     if (not record.request_id or any(other != context for other in quoting)
             or record.request_id not in (context or '')):
         raise ValueError('another request may quote the line')
@@ -233,9 +271,13 @@ def _find_line(line: str, level: int = 0) -> _Line | None:
     if match is None:
         return None
     if match['logger']:
+        # The global id of a request comes first.
+        ids = [word for word in (match['context'] or '').split()[:2]
+               if word.startswith('req-')]
         return _Line(
             match['logger'], match['message'], match['context'] or '',
-            match['level'] == 'DEBUG' and _QUOTING in match['logger'])
+            match['level'] == 'DEBUG' and _QUOTING in match['logger'],
+            match['time'] or match['prefix'] or '', ids[-1] if ids else '')
     if level == _MAX_LEVELS:
         return None
     try:
@@ -243,10 +285,20 @@ def _find_line(line: str, level: int = 0) -> _Line | None:
     except (ValueError, RecursionError):
         return None
     if 'name' in plain:
-        name, message = plain['name'], plain.get('message')
-        return (_Line(name, message, None, False)
-                if name in _LOGGERS and isinstance(message, str) else None)
+        name, message = _text(plain, 'name'), _text(plain, 'message')
+        instance = _text(plain, 'extra', 'instance_uuid')
+        return _Line(
+            name, f'[instance: {instance}] ' * bool(instance) + message, None,
+            False, _text(plain, 'asctime'),
+            _text(plain, 'context', 'request_id'))
     for field in _LINES:
         if isinstance(plain.get(field), str):
             return _find_line(plain[field].rstrip(), level + 1)
     return None
+
+
+def _text(plain: Any, *keys: str) -> str:
+    """Return a text in a JSON object; empty if there is none."""
+    for key in keys:
+        plain = plain.get(key) if isinstance(plain, dict) else None
+    return plain if isinstance(plain, str) else ''

@@ -24,6 +24,7 @@ from hpcvirt.fleet import verdict
 _MAX_OTHERS = 20
 
 _OTHERS = ('Time', 'Request', 'Flavor', 'Hosts', 'Why')
+_KINDS = ('Requests', 'Flavor', 'Step', 'Last (UTC)', 'Why')
 _DIFFERENCES = ('Requests', 'Hosts', 'Flavor', 'Difference', 'Why')
 _NUMBERS = {'Requests', 'Hosts'}
 
@@ -34,16 +35,21 @@ def document(found: log_reading.Found) -> dict[str, Any]:
     ``hosts`` has the hosts that the log names for the last refused request,
     and ``refusals`` the records of each request.
     """
-    refusals = list(found.refusals.values())
+    refusals = _in_order(found)
     verdicts = [
         verdict.HostVerdict(name, verdict.step_of(group.code), group.code,
                             group.root, group.reason)
         for groups in refusals[-1:] for group in groups
+        if isinstance(group, decision_log.RefusedHosts)
         for name in group.examples.split(', ')]
     plain = explain_report.document(verdicts, ())
     return {**plain, 'fits': plain['fits'] if refusals else None,
             'refused_requests': found.refused,
             'refusals': serialization.dump(refusals),
+            'kinds': [{'flavor': flavor, 'step': step, 'kind': kind,
+                       'requests': number, 'last': serialization.dump(last)}
+                      for (flavor, step, kind), (number, last)
+                      in _most(found)],
             'shadow': _shadow(found) if found.shadow else None,
             'unreadable': found.unreadable}
 
@@ -60,12 +66,13 @@ def text(found: log_reading.Found, width: int | None = None) -> str:
     :param width: the columns of the terminal; None without a terminal
     """
     room = width or text_table.WIDTH
-    *others, last = found.refusals.values() or [[]]
+    *others, last = _in_order(found) or [[]]
     blocks = []
     if last:
         blocks += _draw_refusal(last, room)
     if others:
-        blocks.append(_draw_others(others, found.refused - 1, room))
+        blocks += [_draw_others(others, found.refused - 1, room),
+                   'What is refused most:\n', _draw_kinds(found, room)]
     if found.shadow:
         blocks += _draw_shadow(found, room)
     if found.unreadable:
@@ -75,9 +82,38 @@ def text(found: log_reading.Found, width: int | None = None) -> str:
     return '\n'.join(blocks)
 
 
-def _draw_refusal(groups: Sequence[decision_log.RefusedHosts],
+def _in_order(found: log_reading.Found) -> list[list[log_reading.Refusal]]:
+    """Sort refusals by time, since several logs may be read."""
+    return sorted(found.refusals.values(), key=lambda groups: groups[0].time)
+
+
+def _most(found: log_reading.Found) -> list[tuple[
+        tuple[str, str, str], tuple[int, log_reading.Refusal]]]:
+    return sorted(found.kinds.items(), key=lambda item: -item[1][0])
+
+
+def _draw_kinds(found: log_reading.Found, room: int) -> str:
+    return text_table.draw(_KINDS, [
+        (str(number), flavor, step, _time(last)[:16], _why(last))
+        for (flavor, step, _), (number, last)
+        in _most(found)[:_MAX_OTHERS]], {'Requests'}, room)
+
+
+def _why(item: log_reading.Refusal) -> str:
+    return (reasons.KINDS[item.root] if isinstance(
+        item, decision_log.RefusedHosts) else item.reason)
+
+
+def _draw_refusal(groups: Sequence[log_reading.Refusal],
                   room: int) -> list[str]:
     first = groups[0]
+    if not isinstance(first, decision_log.RefusedHosts):
+        return [_fill(
+            f'At {_time(first)} the request '
+            f'{first.request_id or "(without id)"} for the instance '
+            f'{first.instance or "(without id)"} failed at the step '
+            + f'{first.step} on {first.examples}'.removesuffix(' on ')
+            + f': {first.reason}.', room)]
     blocks = [
         _fill(f'At {_time(first)} nova-scheduler refused the request '
               f'{first.request_id or "(without id)"} for the instance '
@@ -95,22 +131,24 @@ def _draw_refusal(groups: Sequence[decision_log.RefusedHosts],
     return blocks
 
 
-def _row(group: decision_log.RefusedHosts) -> tuple[str, ...]:
+def _row(group: log_reading.Refusal) -> tuple[str, ...]:
     names = group.examples.split(', ')
     example = f'for example {names[0]}: ' * (group.hosts > 1)
     return (str(group.hosts), words.shorten_names(names, group.hosts),
-            verdict.step_of(group.code), example + group.reason)
+            log_reading.classify(group)[1], example + group.reason)
 
 
-def _draw_others(items: Sequence[Sequence[decision_log.RefusedHosts]],
+def _draw_others(items: Sequence[Sequence[log_reading.Refusal]],
                  total: int, room: int) -> str:
     shown = items[:-_MAX_OTHERS - 1:-1]
     title = f'{words.count_noun(total, "other refusal")} in this log'
     if total > len(shown):
         title += f'; the last {len(shown)} are'
     return f'{title}:\n\n' + text_table.draw(
-        _OTHERS, [(_time(first), _name(first), first.flavor, str(first.of),
-                   ', '.join(reasons.tally({group.root: group.hosts})
+        _OTHERS, [(_time(first), _name(first), first.flavor,
+                   str(getattr(first, 'of', first.hosts)),
+                   ', '.join(_why(group) + f' ({group.hosts})' * (
+                       group.hosts > 0)
                              for group in (first, *more)))
                   for first, *more in shown], {'Hosts'}, room)
 

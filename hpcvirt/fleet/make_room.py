@@ -49,10 +49,14 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """The number of instances of a flavor for which room is kept."""
+    """The number of instances of a flavor for which room is kept.
+
+    :ivar guest: the compiled flavor, if it is at hand
+    """
 
     flavor: flavor_model.Flavor
     count: int
+    guest: guests.Guest | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,17 +68,19 @@ class Kept:
 
 
 def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
-              most: int, cold: bool = False) -> list[Kept]:
+              most: int, cold: bool = False,
+              together: bool = True) -> list[Kept]:
     """Find the moves for each kind, in the order in which to make them.
 
     :param most: the most moves for one kind
+    :param together: whether the guests of all kinds must fit at the same time
     :raises InvalidInput: for a flavor that Nova would refuse
     """
     found = []
     by_name = {host.name: host for host in hosts}
     for one in sorted(wanted, key=lambda one: (
             one.flavor.vcpus, one.flavor.ram_mib), reverse=True):
-        guest = guests.compile_flavor(one.flavor)
+        guest = one.guest or guests.compile_flavor(one.flavor)
         plan = search(guest, tuple(by_name.values()), most,
                       one.count, cold)
         found.append(Kept(one, plan))
@@ -84,7 +90,7 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
                     instance for instance in by_name[move.source].instances
                     if instance.id == move.id)
                 moving.try_move(by_name, instance, move.target)
-            for name, _ in plan.places:
+            for name, _ in plan.places if together else ():
                 by_name[name] = _held(guest, one.flavor, by_name[name])
     return found
 

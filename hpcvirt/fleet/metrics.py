@@ -18,8 +18,13 @@ from hpcvirt.fleet import admission
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import log_reading
+from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
+
+#: The zone and the project aggregate of a hypervisor.
+_PLACE = ('az_aggregate', 'project_aggregate')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,13 +60,20 @@ def families(fleet: state.Fleet,
         'enough', by_flavor,
         {(item.flavor.name, public[item.flavor.name]): item.by_sums
          for item in found})
-    # As in os-capacity, hosts that take no instance have no sample. The last
-    # two labels are about aggregates, which are not known here.
+    yield Family(
+        'hpcvirt_capacity_if_empty',
+        'Instances of this flavor alone that Nova would take if no instance '
+        'were on the hypervisors', by_flavor,
+        {(item.flavor.name, public[item.flavor.name]): item.total
+         for item in _count_if_empty(fleet, found)})
+    places = {host.name: (host.zone, host.project_aggregate)
+              for host in fleet.hosts}
+    # As in os-capacity, hosts that take no instance have no sample.
     yield Family(
         'openstack_free_capacity_hypervisor_by_flavor',
         'Instances of this flavor alone that Nova takes on the hypervisor',
-        ('hypervisor', 'flavor_name', 'az_aggregate', 'project_aggregate'),
-        {(host, item.flavor.name, '', ''): number for item in found
+        ('hypervisor', 'flavor_name', *_PLACE),
+        {(host, item.flavor.name, *places[host]): number for item in found
          for host, number in item.per_host.items() if number})
     yield Family(
         'hpcvirt_refusing_hypervisors',
@@ -75,11 +87,49 @@ def families(fleet: state.Fleet,
         'missing from all other metrics', ('hypervisor',),
         {**{(host.name,): 0 for host in fleet.hosts},
          **{(name,): 1 for name in fleet.broken}})
-    yield from _room(free_resources.describe_hosts(fleet, found))
+    instances = [item for host in fleet.hosts for item in host.instances
+                 if item.project is not None]
+    for name, words, weigh in (
+            ('instances', 'Instances', lambda _: 1),
+            ('pcpus', 'PCPUs of the instances',
+             lambda item: item.guest.sums.pcpus)):
+        sums = collections.Counter[tuple[str, ...]]()
+        for item in instances:
+            sums[item.project or '',] += weigh(item)
+        yield Family(f'hpcvirt_project_{name}', f'{words} of the project',
+                     ('project_id',), sums)
+    yield from _room({
+        (name, *places[name]): room for name, room
+        in free_resources.describe_hosts(fleet, found).items()})
 
 
-def _room(rooms: Mapping[str,
+def count_refusals(found: log_reading.Found) -> Family:
+    """Return the metric of a history of refusals of the last day."""
+    return Family(
+        'hpcvirt_refused_requests_last_day', 'Requests and builds of the last '
+        '24 hours that failed, by the step of Nova and its main reason',
+        ('flavor_name', 'step', 'reason'),
+        {kind: number for kind, (number, _) in found.kinds.items()})
+
+
+def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
+                    ) -> Sequence[counts.InstanceCount]:
+    """Count the instances of each flavor that the fleet takes without others.
+
+    Flavors with devices are left out if the devices of instances are unknown,
+    as in a cloud.
+    """
+    unknown = any(item.guest.demand.requests and not item.holding.devices
+                  for host in fleet.hosts for item in host.instances)
+    return counts.count(dataclasses.replace(fleet, hosts=tuple(
+        moving.leave_all(host.instances, host) for host in fleet.hosts)), [
+            item.flavor for item in found if not unknown
+            or not guests.compile_flavor(item.flavor).demand.requests])
+
+
+def _room(rooms: Mapping[tuple[str, ...],
                          free_resources.FreeResources]) -> Iterator[Family]:
+    labels = ('hypervisor', *_PLACE)
     stays = ('that stay free whichever one of the flavors the hypervisor is '
              'filled with')
     for part, words in (('', 'for guests'), ('_free', 'that are free'),
@@ -87,15 +137,14 @@ def _room(rooms: Mapping[str,
         key = part.removeprefix('_') or 'total'
         yield Family(
             f'hpcvirt_hypervisor_pcpus{part}', f'PCPUs {words}',
-            ('hypervisor',), {(name,): getattr(room.pcpus, key)
-                              for name, room in rooms.items()})
+            labels, {place: getattr(room.pcpus, key)
+                     for place, room in rooms.items()})
         yield Family(
             f'hpcvirt_hypervisor_pages{part}',
             f'Pages {words}, of the sizes that flavors ask for',
-            ('hypervisor', 'size_kib'),
-            {(name, str(size)): getattr(amount, key)
-             for name, room in rooms.items()
-             for size, amount in room.pages.items()})
+            (*labels, 'size_kib'), {(*place, str(size)): getattr(amount, key)
+                                    for place, room in rooms.items()
+                                    for size, amount in room.pages.items()})
     for part, words in (('', 'with PCPUs'), (
             '_free', 'with PCPUs of which no instance has any part')):
         key = part.removeprefix('_') or 'total'
@@ -103,13 +152,12 @@ def _room(rooms: Mapping[str,
                            ('sockets', 'Physical sockets')):
             yield Family(
                 f'hpcvirt_hypervisor_{kind}{part}', f'{name} {words}',
-                ('hypervisor',), {
-                    (host,): getattr(getattr(room, kind), key)
-                    for host, room in rooms.items()})
+                labels, {place: getattr(getattr(room, kind), key)
+                         for place, room in rooms.items()})
     yield Family(
         'hpcvirt_hypervisor_empty',
-        'Whether no instance is on the hypervisor', ('hypervisor',),
-        {(name,): room.hosts.free for name, room in rooms.items()})
+        'Whether no instance is on the hypervisor', labels,
+        {place: room.hosts.free for place, room in rooms.items()})
 
 
 def _refusals(fleet: state.Fleet, found: Sequence[counts.InstanceCount],

@@ -5,6 +5,7 @@
 import collections
 import dataclasses
 import textwrap
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,11 +13,15 @@ from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import capacity_report
-from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
+from hpcvirt.fleet import standing
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
+
+#: What to do after a move failed.
+ADVICE = ('Nothing further was moved. Remove the cause, and run this again '
+          'for a new plan.\n')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +40,7 @@ def document(fleet: state.Fleet,
     return {
         'schema_version': SCHEMA_VERSION,
         'fits': plan is not None,
-        'moves': _moves_of(plan),
+        'moves': list_moves(plan.moves if plan else ()),
         'then': places[0] if places else None,
         'places': places,
         'broken': capacity_report.list_broken(fleet),
@@ -43,25 +48,28 @@ def document(fleet: state.Fleet,
 
 
 def standing_document(fleet: state.Fleet,
-                      found: Sequence[make_room.Kept]) -> dict[str, Any]:
+                      plan: standing.StandingPlan) -> dict[str, Any]:
     """Write the moves for several kinds, as :func:`document` does."""
     return {
         'schema_version': SCHEMA_VERSION,
-        'fits': all(kept.plan is not None for kept in found),
-        'moves': [move for kept in found for move in _moves_of(kept.plan)],
+        'fits': not plan.waiting and all(
+            kept.plan is not None for kept in plan.found),
+        'moves': list_moves(plan.moves),
+        'waiting': plan.waiting, 'why_waiting': plan.why,
         'standing': [{
             'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
             'fits': kept.plan is not None, 'places': _places_of(kept.plan)}
-            for kept in found],
+            for kept in plan.found],
         'broken': capacity_report.list_broken(fleet),
     }
 
 
-def _moves_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
+def list_moves(moves: Iterable[moving.Move]) -> list[dict[str, Any]]:
+    """Write moves as dicts."""
     return [{'id': move.id, 'from': move.source, 'to': move.target,
              'cells': list(move.cells),
              'kind': 'cold' if move.cold else 'live'}
-            for move in (plan.moves if plan else ())]
+            for move in moves]
 
 
 def _places_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
@@ -76,22 +84,28 @@ def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
     :param name: the name of the flavor
     :param width: the columns of the terminal; None without a terminal
     """
-    return _with_broken(fleet, _lines(fleet, name, plan, asked), width)
+    return format_lines(fleet, _lines(fleet, name, plan, asked), width)
 
 
-def standing_text(fleet: state.Fleet, found: Sequence[make_room.Kept],
-                  asked: MoveRequest, width: int | None = None) -> str:
+def standing_text(fleet: state.Fleet, plan: standing.StandingPlan,
+                  asked: MoveRequest, together: bool,
+                  width: int | None = None) -> str:
     """Describe the moves for several kinds; see :func:`text`."""
-    lines = ['Room for all of these at once, each beside those above it:']
-    for kept in found:
+    lines = ['Room for all of these at once, each beside those above it:'
+             if together else 'Room for any one of these:']
+    for kept in plan.found:
         lines += ['', *_lines(fleet, kept.wanted.flavor.name, kept.plan,
                               dataclasses.replace(
                                   asked, count=kept.wanted.count))]
-    return _with_broken(fleet, lines, width)
+    if plan.waiting:
+        moves = words.count_noun(plan.waiting, 'move')
+        lines += ['', f'{moves} must wait: {plan.why}.']
+    return format_lines(fleet, lines, width)
 
 
-def _with_broken(fleet: state.Fleet, lines: list[str],
+def format_lines(fleet: state.Fleet, lines: Sequence[str],
                  width: int | None) -> str:
+    """Wrap lines, and add the broken hosts; see :func:`text`."""
     width = width or text_table.WIDTH
     lines = [part for line in lines for part in textwrap.wrap(
         line, width, subsequent_indent='  ', break_long_words=False,
@@ -137,9 +151,7 @@ def progress(move: moving.Move, why: str | None) -> str:
     """
     if why is None:
         return f'{move.id} is on {_where(move.target, move.cells)}.\n'
-    return (f'{move.id} did not move as planned: {why}\n'
-            'Nothing further was moved. Remove the cause, and run this again '
-            'for a new plan.\n')
+    return f'{move.id} did not move as planned: {why}\n'
 
 
 def format_move(move: moving.Move) -> str:

@@ -48,6 +48,7 @@ class Instance:
         and its image allow; None for all
     :ivar group: its server group
     :ivar only_cold: why it cannot be live-migrated; None if it can
+    :ivar project: the project to which it belongs; None if unknown
     """
 
     id: str
@@ -61,6 +62,7 @@ class Instance:
     hosts: frozenset[str] | None = None
     group: ServerGroup | None = None
     only_cold: str | None = None
+    project: str | None = None
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -89,11 +91,18 @@ class FleetHostState:
 
 @dataclasses.dataclass(frozen=True)
 class FleetHost:
-    """A host and its instances."""
+    """A host and its instances.
+
+    :ivar zone: its availability zone; empty if no aggregate names one
+    :ivar project_aggregate: the aggregate that keeps it for projects; empty
+        if none does, "multiple" if several do
+    """
 
     name: str
     state: FleetHostState
     instances: tuple[Instance, ...] = ()
+    zone: str = ''
+    project_aggregate: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,11 +125,13 @@ def group_alike(hosts: Iterable[FleetHost],
     """Group hosts with equal states, in the order of the first of each."""
     found: dict[object, list[FleetHost]] = {}
     for host in hosts:
-        supply = host.state.supply
-        pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
-                      for pool in supply.pools or ())
-        found.setdefault((supply.cells, pools, host.state.free,
-                          host.state.closed, host.state.quarantined,
-                          host.state.traits,
-                          supply.packing), []).append(host)
+        found.setdefault(describe(host.state), []).append(host)
     return tuple(map(tuple, found.values()))
+
+
+def describe(own: FleetHostState) -> object:
+    """Return a key that only equal states share."""
+    pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
+                  for pool in own.supply.pools or ())
+    return (own.supply.cells, pools, own.free, own.closed, own.quarantined,
+            own.traits, own.supply.packing)

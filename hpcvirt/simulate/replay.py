@@ -48,10 +48,14 @@ def replay(fleet: Sequence[supplies.Supply], requests: request_model.Requests,
     mover = (moving.Mover(scheduler, running, requests.flavors,
                           strategy.moves)
              if strategy.moves else None)
+    beforehand = (moving.StandingRoom(scheduler, running, requests.flavors,
+                                      strategy)
+                  if strategy.standing else None)
     fates, samples = run_events(requests, scheduler, running, mover,
-                                on_progress)
+                                on_progress, beforehand)
     return outcome.ReplayOutcome(
-        strategy.name, fates, samples, mover.moves if mover else 0,
+        strategy.name, fates, samples, sum(
+            each.moves for each in (mover, beforehand) if each is not None),
         time.perf_counter() - start)
 
 
@@ -59,6 +63,7 @@ def run_events(requests: request_model.Requests,
                scheduler: schedulers.Scheduler,
                running: host_table.Population, rescue: Rescue | None = None,
                on_progress: Callable[[int, int], None] | None = None,
+               beforehand: moving.StandingRoom | None = None,
                ) -> tuple[Fates, tuple[outcome.FleetSample, ...]]:
     """Place all requests with a scheduler.
 
@@ -66,14 +71,22 @@ def run_events(requests: request_model.Requests,
         :func:`causes.flavors`
     :param rescue: called for a refused request, unless the fleet lacks
         capacity
+    :param beforehand: moves guests before a request is refused
     """
     why = causes.Causes(scheduler, requests.flavors)
     sampler = sampling.FleetSampler(scheduler, running, requests)
     fates: list[outcome.Cause | None] = []
     for number, arrival in enumerate(requests.arrivals, 1):
-        while running.next_end <= arrival.time:
-            sampler.sample_until(running.next_end)
-            scheduler.remove(running.end_next())
+        while (due := min(running.next_end, beforehand.next_end if beforehand
+                          else math.inf)) <= arrival.time:
+            sampler.sample_until(due)
+            if beforehand and beforehand.next_end == due:
+                beforehand.end_move(due)
+                continue
+            ended = running.end_next()
+            scheduler.remove(ended)
+            if beforehand and beforehand.moved in ended:
+                beforehand.end_move(due)
         sampler.sample_until(arrival.time)
         if arrival.flavor == request_model.NO_FLAVOR:
             fates.append(outcome.Cause.SIZE)
@@ -88,6 +101,8 @@ def run_events(requests: request_model.Requests,
             cause = None
             running.start(guests, arrival.time + arrival.duration)
         fates.append(cause)
+        if beforehand:
+            beforehand.observe(arrival)
         scheduler.known.limit_states()
         if on_progress is not None:
             on_progress(number, len(requests.arrivals))

@@ -3,6 +3,7 @@
 """The strategies that a replay compares."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 
 from hpcvirt import exception
@@ -21,9 +22,15 @@ BEST_FIT = {'cpus-left': -1.0}
 #: The name of the strategy that an operator's nova.conf configures.
 NOVA_CONF = 'nova.conf'
 
+#: The memory that a move copies in a second, by default about what a network
+#: of 10 Gbit/s carries.
+COPY_MIB_PER_S = 1000.0
+
 _BASES: Mapping[str, Mapping[str, float]] = {
     'nova': UPSTREAM, 'packing': PACKING, 'best-fit': BEST_FIT,
     'hpcvirt': HPCVIRT}
+_ADDITION = re.compile(r'(fullest|moves|standing)(?:(?<=g):([1-9]\d{0,5}))?',
+                       re.ASCII)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,35 +41,47 @@ class Strategy:
     :ivar fullest: ``packing_host_numa_cells_allocation_strategy``
     :ivar moves: maximum number of moves of other guests that may make room
         for a refused request
+    :ivar standing: the number of requests after which room is made for usual
+        kinds; 0 for never
+    :ivar most_moves: maximum number of these moves for one kind
+    :ivar copy_mib_per_s: the memory that one of these moves copies in a second
     """
 
     name: str
     multipliers: Mapping[str, float]
     fullest: bool = False
     moves: int = 0
+    standing: int = 0
+    most_moves: int = 0
+    copy_mib_per_s: float = COPY_MIB_PER_S
 
 
-def parse(text: str, moves: int) -> tuple[Strategy, ...]:
+def parse(text: str, moves: int,
+          copy_mib_per_s: float = COPY_MIB_PER_S) -> tuple[Strategy, ...]:
     """Read a list of strategies: ``nova,packing,hpcvirt+moves``.
 
-    ``+moves`` lets refused requests move other guests, and ``+fullest`` lets
-    claims use the fullest host cells first.
+    ``+moves`` lets refused requests move other guests, ``+standing`` makes
+    room for usual kinds after every request and ``+standing:N`` after every
+    Nth, and ``+fullest`` lets claims use the fullest host cells first.
 
-    :param moves: maximum number of moves for a request with ``+moves``
+    :param moves: maximum number of moves for a request with ``+moves``, and
+        for a kind with ``+standing``
     :raises InvalidInput: for an unknown or repeated name
     """
     strategies: list[Strategy] = []
     for name in text.split(','):
         base, *more = name.split('+')
-        if base not in _BASES or sorted(more) not in (
-                [], ['fullest'], ['moves'], ['fullest', 'moves']):
+        found = {match[1]: int(match[2] or 1) for match in map(
+            _ADDITION.fullmatch, more) if match}
+        if base not in _BASES or len(found) < len(more):
             raise exception.InvalidInput(
                 '--compare', f'{name!r} is not a strategy; expected one of '
-                f'{", ".join(_BASES)}, with +moves or +fullest'
-                + words.nearest(base, _BASES))
+                f'{", ".join(_BASES)}, with +moves, +standing, +standing:N or '
+                '+fullest' + words.nearest(base, _BASES))
         if any(each.name == name for each in strategies):
             raise exception.InvalidInput('--compare', f'{name} is repeated')
         strategies.append(Strategy(
-            name, _BASES[base], 'fullest' in more,
-            moves if 'moves' in more else 0))
+            name, _BASES[base], 'fullest' in found,
+            moves if 'moves' in found else 0, found.get('standing', 0), moves,
+            copy_mib_per_s))
     return tuple(strategies)

@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt_make_room``: make room for instances of a flavor.
+"""Strategies whose migrations are the moves of commands of hpcvirt.
 
-Watcher's model of the cluster has no cells, pinned CPUs and pages. ``hpcvirt
-make-room`` reads them as nova-scheduler does, with the configuration of Nova,
+Watcher's model of the cluster has no cells, pinned CPUs and pages. The
+commands read them as nova-scheduler does, with the configuration of Nova,
 which must not be mixed with that of Watcher in one process.
 """
 
+import abc
 import dataclasses
 import json
 import shlex
 import subprocess
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
+from typing import ClassVar
 
 from oslo_config import cfg
+from oslo_log import log
 from watcher.common import exception as watcher_exception
 from watcher.decision_engine.strategy.strategies import base
 
 from hpcvirt import exception
+
+LOG = log.getLogger(__name__)
 
 #: Seconds for reading the cloud and searching.
 PATIENCE_S = 600
@@ -43,13 +49,18 @@ class NoRoom(watcher_exception.WatcherException):
     msg_fmt = '%(reason)s'
 
 
-class MakeRoomStrategy(base.UnclassifiedStrategy):
-    """Make room for instances of a flavor with the fewest migrations.
+class MigrationStrategy(base.UnclassifiedStrategy):
+    """Makes the migrations of a command of hpcvirt.
 
-    The migrations are those of ``hpcvirt make-room``. They are carried out
-    one after another, because a migration may need the room that an earlier
-    one leaves.
+    They are carried out one after another, because a migration may need the
+    room that an earlier one leaves.
+
+    :cvar command: the command that finds the moves
+    :cvar title: the name for people
     """
+
+    command: ClassVar[str]
+    title: ClassVar[str]
 
     def __init__(self, config: Any, osc: Any = None) -> None:
         super().__init__(config, osc)
@@ -57,40 +68,31 @@ class MakeRoomStrategy(base.UnclassifiedStrategy):
 
     @classmethod
     def get_name(cls) -> str:
-        return 'hpcvirt_make_room'
+        return cls.command.replace(' ', '_').replace('-', '_')
 
     @classmethod
     def get_display_name(cls) -> str:
-        return 'Make room for instances of a flavor'
+        return cls.title
 
     @classmethod
     def get_translatable_display_name(cls) -> str:
-        return 'Make room for instances of a flavor'
+        return cls.title
 
     @classmethod
     def get_config_opts(cls) -> list[cfg.Opt]:
         return [*super().get_config_opts(), cfg.StrOpt(
-            'command', default='hpcvirt make-room',
+            'command', default=cls.command,
             help='The command that finds the moves, with the arguments that '
             'describe the fleet, such as --config-file. Its Python needs Nova '
             'and must be able to read the databases of Nova.')]
 
-    @classmethod
-    def get_schema(cls) -> dict[str, Any]:
-        return {
-            'properties': {
-                'flavor': {'type': 'string', 'minLength': 1, 'description':
-                           'the name of the flavor'},
-                'count': {'type': 'integer', 'minimum': 1, 'default': 1,
-                          'description': 'the number of instances that must '
-                          'fit at once'},
-                'moves': {'type': 'integer', 'minimum': 0, 'maximum': 2,
-                          'default': 2, 'description': 'the most moves'},
-                'cold': {'type': 'boolean', 'default': False, 'description':
-                         'whether cold migrations are allowed'},
-            },
-            'required': ['flavor'],
-        }
+    @abc.abstractmethod
+    def list_words(self) -> list[str]:
+        """Return the arguments of the command for an audit."""
+
+    @abc.abstractmethod
+    def explain(self, document: Mapping[str, Any]) -> str | None:
+        """Say why the document of the command is no plan; None if it is."""
 
     def pre_execute(self) -> None:
         self._pre_execute()
@@ -102,7 +104,7 @@ class MakeRoomStrategy(base.UnclassifiedStrategy):
             its moves
         """
         try:
-            moves = _read_plan(self.config.command, self.input_parameters)
+            moves = self._read_plan()
         except exception.Unreachable as exc:
             raise NoRoom(reason=str(exc)) from exc
         hosts: dict[str, str] = {}
@@ -138,38 +140,141 @@ class MakeRoomStrategy(base.UnclassifiedStrategy):
     def post_execute(self) -> None:
         """Do nothing: the solution is complete."""
 
+    def _read_plan(self) -> Sequence[PlannedMigration]:
+        """Run the command that makes the plan.
 
-def _read_plan(command: str,
-         parameters: Mapping[str, object]) -> list[PlannedMigration]:
-    """Run the command that makes the plan.
-
-    :param command: the command with the arguments that describe the fleet
-    :param parameters: the parameters of the audit
-    :raises Unreachable: if the command fails, or has no plan
-    """
-    words = [*shlex.split(command), '--format', 'json',
-             '--flavor', str(parameters['flavor']),
-             '--count', str(parameters.get('count', 1)),
-             '--moves', str(parameters.get('moves', 2)),
-             *(['--cold'] if parameters.get('cold') else [])]
-    try:
-        done = subprocess.run(words, check=False, capture_output=True,
-                              text=True, timeout=PATIENCE_S)
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise exception.Unreachable(f'{words[0]}: {exc}') from exc
-    if done.returncode not in (0, 1):
-        raise exception.Unreachable(
-            done.stderr.strip() or f'{words[0]} ended with the status '
-            f'{done.returncode}')
-    try:
-        document = json.loads(done.stdout)
-        if not document['fits']:
+        :raises Unreachable: if the command fails, or has no plan
+        """
+        words = [*shlex.split(self.config.command), '--format', 'json',
+                 *(['--cold'] if self.input_parameters.get('cold') else []),
+                 *self.list_words()]
+        try:
+            done = subprocess.run(words, check=False, capture_output=True,
+                                  text=True, timeout=PATIENCE_S)
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise exception.Unreachable(f'{words[0]}: {exc}') from exc
+        if done.returncode not in (0, 1):
             raise exception.Unreachable(
-                f'{parameters["flavor"]} does not fit, and would not after '
-                f'{parameters.get("moves", 2)} moves either')
-        return [PlannedMigration(move['id'], move['from'], move['to'],
-                                 move['kind'])
-                for move in document['moves']]
-    except (KeyError, TypeError, ValueError) as exc:
-        raise exception.Unreachable(
-            f'{words[0]} printed no plan of make-room ({exc})') from exc
+                done.stderr.strip() or f'{words[0]} ended with the status '
+                f'{done.returncode}')
+        try:
+            document = json.loads(done.stdout)
+            why = self.explain(document)
+            if why is not None:
+                raise exception.Unreachable(why)
+            return [PlannedMigration(move['id'], move['from'], move['to'],
+                                     move['kind'])
+                    for move in document['moves']]
+        except (KeyError, TypeError, ValueError) as exc:
+            raise exception.Unreachable(
+                f'{words[0]} printed no plan of {self.command} ({exc})',
+            ) from exc
+
+
+def _cold() -> dict[str, Any]:
+    return {'type': 'boolean', 'default': False,
+            'description': 'whether cold migrations are allowed'}
+
+
+class MakeRoomStrategy(MigrationStrategy):
+    """Make room for instances of a flavor with the fewest migrations."""
+
+    command = 'hpcvirt make-room'
+    title = 'Make room for instances of a flavor'
+
+    @classmethod
+    def get_schema(cls) -> dict[str, Any]:
+        return {
+            'properties': {
+                'flavor': {'type': 'string', 'minLength': 1, 'description':
+                           'the name of the flavor'},
+                'count': {'type': 'integer', 'minimum': 1, 'default': 1,
+                          'description': 'the number of instances that must '
+                          'fit at once'},
+                'moves': {'type': 'integer', 'minimum': 0, 'maximum': 2,
+                          'default': 2, 'description': 'the most moves'},
+                'cold': _cold(),
+            },
+            'required': ['flavor'],
+        }
+
+    def list_words(self) -> list[str]:
+        given = self.input_parameters
+        return ['--flavor', str(given['flavor']),
+                '--count', str(given.get('count', 1)),
+                '--moves', str(given.get('moves', 2))]
+
+    def explain(self, document: Mapping[str, Any]) -> str | None:
+        given = self.input_parameters
+        return None if document['fits'] else (
+            f'{given["flavor"]} does not fit, and would not after '
+            f'{given.get("moves", 2)} moves either')
+
+
+class StandingRoomStrategy(MigrationStrategy):
+    """Keep room for what is usually requested, by a continuous audit.
+
+    A continuous audit that fails is never run again, so a pass without a plan
+    has no actions.
+    """
+
+    command = 'hpcvirt make-room --standing'
+    title = 'Keep room for instances that are usually requested'
+
+    @classmethod
+    def get_name(cls) -> str:
+        return 'hpcvirt_standing_room'
+
+    def list_words(self) -> list[str]:
+        return []
+
+    def explain(self, document: Mapping[str, Any]) -> None:
+        """Accept any plan: without moves, there is room or none is found."""
+
+    def do_execute(self, audit: Any = None) -> None:
+        """Add the migrations, all of them or none."""
+        try:
+            super().do_execute(audit)
+        except NoRoom as exc:
+            self.solution.actions.clear()
+            LOG.warning('No room is made in this pass: %s', exc)
+
+
+class DrainStrategy(MigrationStrategy):
+    """Empty hosts by migrations, after their nova-compute is disabled."""
+
+    command = 'hpcvirt drain'
+    title = 'Empty hosts'
+
+    @classmethod
+    def get_schema(cls) -> dict[str, Any]:
+        return {
+            'properties': {
+                'hosts': {'type': 'array', 'minItems': 1,
+                          'items': {'type': 'string', 'minLength': 1},
+                          'description': 'the names of the hosts'},
+                'cold': _cold(),
+            },
+            'required': ['hosts'],
+        }
+
+    def list_words(self) -> list[str]:
+        return ['--', *map(str, self.input_parameters['hosts'])]
+
+    def explain(self, document: Mapping[str, Any]) -> str | None:
+        return '; '.join(f'{one["id"]} on {one["host"]}: {one["reason"]}'
+                         for one in document['left']) or None
+
+    def do_execute(self, audit: Any = None) -> None:
+        """Disable the hosts, which the planner does first, and move."""
+        super().do_execute(audit)
+        for name in self.input_parameters['hosts']:
+            try:
+                node = self.compute_model.get_node_by_name(name)
+            except watcher_exception.ComputeResourceNotFound as exc:
+                raise NoRoom(reason=f'{name} is not in the scope of the '
+                             'audit') from exc
+            self.solution.add_action(
+                action_type='change_nova_service_state', resource_id=node.uuid,
+                input_parameters={'state': 'disabled', 'resource_name': name,
+                                  'disabled_reason': 'watcher_maintaining'})

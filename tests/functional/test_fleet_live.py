@@ -178,6 +178,32 @@ class FleetOfACloudTest(base.HPCNova):
                             row.pop('reason', None)
             self.assertEqual(live[1], found[1])
 
+    def test_zones_and_project_aggregates_are_those_of_the_cloud(self):
+        for name, host, metadata in (
+                ('zone', 'node1', {'availability_zone': 'az1'}),
+                ('of bio', 'node1', {'filter_tenant_id2': 'bio'}),
+                ('of chem', 'node2', {'filter_tenant_id': 'chem'}),
+                ('of all', 'node2', {'filter_tenant_id': 'bio'})):
+            aggregate = self.api.post_aggregate({'aggregate': {'name': name}})
+            self.api.add_host_to_aggregate(aggregate['id'], host)
+            self.api.post_aggregate_action(aggregate['id'], {
+                'set_metadata': {'metadata': metadata}})
+        server = self.boot(self.create_hpc_flavor(pcpus=3), host='node2')
+        path, _ = self.dump()
+        status, text, _ = commands.run('capacity', '--format', 'prometheus')
+        self.assertEqual(0, status)
+        self.assertEqual((0, text), commands.run(
+            'capacity', '--format', 'prometheus', '--fleet', path)[:2])
+        for host, zone, aggregate, free in (
+                ('node1', 'az1', 'of bio', 8.0),
+                ('node2', '', 'multiple', 5.0)):
+            self.assertIn(
+                f'\nhpcvirt_hypervisor_pcpus_free{{az_aggregate="{zone}",'
+                f'hypervisor="{host}",project_aggregate="{aggregate}"}} '
+                f'{free}\n', text)
+        self.assertIn('\nhpcvirt_project_pcpus{project_id="'
+                      f'{server["tenant_id"]}"}} 3.0\n', text)
+
     def test_a_dump_gives_the_answers_of_the_cloud(self):
         self.add_machines(
             machines.build('node4', pages={2048: 512}), machines.build(

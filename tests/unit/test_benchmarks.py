@@ -105,6 +105,19 @@ class TestWeigherBenefit(unittest.TestCase):
             self.assertIn(f'They lose {gain.lstrip("-")} points less', which)
 
 
+class TestStandingRoom(unittest.TestCase):
+    """The figures of the page against the table of replays."""
+
+    def test_the_page_says_what_the_table_has(self):
+        with (REFERENCE / 'standing_room.csv').open(newline='') as file:
+            *_, every = csv.DictReader(file)
+        page = ' '.join(pages.read('reference/standing-room').split())
+        for words in ('at a refusal', 'beforehand', 'every tenth'):
+            gain = every[f'Gained {words}'].split()[0].lstrip('+')
+            moves = every[f'Moves {words}']
+            self.assertIn(f'{gain} points for {moves} moves', page)
+
+
 class IntervalTest(unittest.TestCase):
     """The intervals of the table of strategies."""
 

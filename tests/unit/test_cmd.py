@@ -61,6 +61,7 @@ class ConnectTest(unittest.TestCase):
 MEANINGS = {
     '--apply': 'do what is otherwise only printed',
     '--bound': 'the worst ratio of a metric that passes',
+    '--cold': 'allow cold migrations',
     '--expect': 'how a benchmark was run',
     '--flavor': 'a flavor',
     '--fleet': 'the fleet document',

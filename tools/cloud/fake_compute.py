@@ -21,6 +21,7 @@ import types
 from nova.cmd import compute
 
 import nova.conf  # isort: skip
+from nova import exception
 from nova import objects
 from nova.compute import power_state
 from nova.objects import migrate_data
@@ -158,6 +159,11 @@ class TopologyDriver(fake.FakeDriver):
 
     def pre_live_migration(self, context, instance, block_device_info,
                            network_info, disk_info, migrate_data):
+        # A check lets the next live migration to this host fail.
+        fail = os.path.join(CONF.instances_path, 'fail-live-migration')
+        if os.path.exists(fail):
+            os.remove(fail)
+            raise exception.MigrationError(reason='it does not converge')
         # From now on the guest runs on this host.
         self.spawn(context, instance, instance.image_meta, [], None, {})
         return migrate_data

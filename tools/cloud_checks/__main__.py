@@ -17,6 +17,7 @@ from tools.cloud import progress
 from tools.cloud import settings as cloud_settings
 from tools.cloud_checks import accept
 from tools.cloud_checks import benchmarks
+from tools.cloud_checks import drain
 from tools.cloud_checks import flavors
 from tools.cloud_checks import fleet
 from tools.cloud_checks import guide
@@ -33,6 +34,7 @@ CHECKS = {
     'flavors': lambda cloud: flavors.check(cloud.settings),
     'tempest': lambda cloud: tempest_run.run(cloud.settings),
     'fleet': fleet.check,
+    'drain': drain.check,
     'schedulers': schedulers.check,
     'load': load.check,
     'quarantine': quarantine.check,

@@ -4,6 +4,7 @@
 
 import argparse
 import datetime
+import sys
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -13,13 +14,14 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.cmd.fleet import history_file
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count
+from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 
-#: The largest value of --max-age: a day.
-MAX_AGE_S = 24 * 60 * 60
+_DAY_S = 24 * 60 * 60
 
 
 class CountCapacity(command.Report):
@@ -32,6 +34,7 @@ class CountCapacity(command.Report):
     epilog = arguments.EPILOG
     rows = 'flavors'
     fields = ('name', 'total', 'by_sums', 'lost', 'pcpus_left', 'per_host')
+    more_formats = ('prometheus',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -49,10 +52,13 @@ class CountCapacity(command.Report):
             help='serve the counts as metrics on this host and port (default: '
             '%(const)s), without encryption or authentication')
         serve.add_argument(
-            '--max-age', metavar='SECONDS', default=60,
-            type=command.whole_number(0, MAX_AGE_S),
-            help='read the fleet again at a scrape if the last reading is '
-            'older (default: %(default)s)')
+            '--interval', metavar='SECONDS', default=60,
+            type=command.whole_number(1, _DAY_S),
+            help='read the fleet so often, regardless of scrapes (default: '
+            '%(default)s)')
+        serve.add_argument(
+            '--history', metavar='FILE', help='count the refusals of the last '
+            'day that "hpcvirt explain --history" has kept in this file')
 
     def answer(self, parsed_args: argparse.Namespace,
                ) -> command.CommandResult | None:
@@ -79,7 +85,9 @@ class CountCapacity(command.Report):
             return None
         return command.CommandResult(
             capacity_report.document(fleet, found),
-            lambda: capacity_report.text(fleet, found, terminal.width()))
+            lambda: capacity_report.text(fleet, found, terminal.width()),
+            others={'prometheus': lambda: _write_metrics(
+                parsed_args.history, fleet, found)})
 
 
 def _serve(args: argparse.Namespace) -> None:
@@ -92,13 +100,34 @@ def _serve(args: argparse.Namespace) -> None:
             '--serve', 'reads the fleet repeatedly, so that --fleet must be a '
             'file')
 
-    def read() -> Sequence[metrics.Family]:
-        return [*metrics.families(*_count(args))]
-
     where = exporter.address(args.serve)
-    with (command.sigterm_event() as stop, exporter.run_server(
-            exporter.FleetCollector(read, args.max_age), where)):
-        stop.wait()
+    # -P: no module is imported from the current directory.
+    reader = exporter.FleetReader([
+        sys.executable, '-Pm', 'hpcvirt.cmd.main', 'capacity',
+        '--format=prometheus', *(
+            f'--{name.replace("_", "-")}={value}'
+            for name in ('flavor', 'config_file', 'config_dir')
+            for value in getattr(args, name)),
+        *(f'--{name}={getattr(args, name)}' for name in ('fleet', 'history')
+          if getattr(args, name) is not None)],
+        args.interval)
+    with command.sigterm_event() as stop:
+        reader.read(stop)
+        with exporter.run_server(reader, where):
+            reader.read_again(stop)
+
+
+def _write_metrics(history: str | None, fleet: state.Fleet,
+                   found: Sequence[count.InstanceCount]) -> str:
+    with extras.require('exporter'):
+        from hpcvirt.cmd.fleet import exporter
+    families = [*metrics.families(fleet, found)]
+    if history is not None:
+        since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(
+            seconds=_DAY_S)
+        families.append(metrics.count_refusals(log_reading.read(
+            history_file.lines(history), None, since.isoformat())))
+    return exporter.write(families)
 
 
 def _count(args: argparse.Namespace,

@@ -4,7 +4,9 @@
 
 import argparse
 import dataclasses
+import itertools
 from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -14,17 +16,16 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.cmd.fleet import history_file
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import log_report
+from hpcvirt.fleet import nova_log
 from hpcvirt.fleet import verdict
 
 _OPTIONS = ('image', 'port', 'server')
-
-#: Longer lines are cut; those of the filter are much shorter.
-_LONGEST_LINE = 64 * 1024
 
 #: Options that contradict --scheduler-log.
 _OPTIONS_OF_FLEETS = ('flavor', 'image', 'port', 'server', 'hosts', 'fleet')
@@ -59,22 +60,35 @@ class ExplainRefusal(command.Report):
                             help='explain only these hosts: n1,n2')
         arguments.add(parser)
         parser.add_argument(
-            '--scheduler-log', metavar='FILE',
-            help='explain a refusal in this log of nova-scheduler, and '
-            'summarize shadow mode, without hosts or a flavor; the log may be '
-            'compressed by gzip or written by journalctl, - is standard input')
+            '--scheduler-log', metavar='FILE', action='append', default=[],
+            help='explain a refusal in this log of nova-scheduler, or a '
+            'failure in that of nova-conductor, and summarize shadow mode, '
+            'without hosts or a flavor; the log may be compressed by gzip or '
+            'written by journalctl, - is standard input; may be given several '
+            'times')
         parser.add_argument(
             '--request-id', metavar='ID',
-            help='with --scheduler-log: the request to explain (req-...), or '
+            help='the request of a log or history to explain (req-...), or '
             'the UUID of its instance (default: the last refused request)')
+        parser.add_argument(
+            '--history', metavar='FILE',
+            help='add the refusals of --scheduler-log to this file, unless it '
+            'has them, and explain those that it has')
+        for name, when in (('since', 'from'), ('until', 'before')):
+            parser.add_argument(
+                f'--{name}', metavar='TIME', type=_time,
+                help=f'only what a log or history has {when} this time, such '
+                'as 2026-11-24 or 2026-11-24T09:30')
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
         """Judge the hosts, or read the verdicts in a log."""
-        if parsed_args.scheduler_log is not None:
+        if parsed_args.scheduler_log or parsed_args.history is not None:
             return _explain_log(parsed_args)
-        if parsed_args.request_id is not None:
-            raise exception.InvalidInput(
-                '--request-id', 'needs --scheduler-log')
+        for option in ('request_id', 'since', 'until'):
+            if getattr(parsed_args, option) is not None:
+                raise exception.InvalidInput(
+                    f'--{option.replace("_", "-")}',
+                    'needs --scheduler-log or --history')
         found = _explain(parsed_args)
         fits = any(item.fits for item in found.verdicts)
         nearest = () if fits else changes.nearest(found.guest, found.hosts)
@@ -142,7 +156,7 @@ def _ask_cloud(args: argparse.Namespace) -> verdict.Explanation:
 
 
 def _explain_log(args: argparse.Namespace) -> command.CommandResult:
-    """Explain a refusal in a log, list the others, and summarize shadow mode.
+    """Explain a refusal in logs, list the others, and summarize shadow mode.
 
     :raises InvalidInput: if the log has none of these, or for an option that
         has no effect
@@ -150,38 +164,47 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     for option in _OPTIONS_OF_FLEETS:
         if getattr(args, option):
             raise exception.InvalidInput(
-                f'--{option}', 'is not for --scheduler-log, whose log has the '
-                'request and the hosts')
-    found = log_reading.read(_lines(args.scheduler_log), args.request_id)
+                f'--{option}', 'is not for --scheduler-log or --history, '
+                'whose lines have the request and the hosts')
+    paths = args.scheduler_log
+    if args.history is not None:
+        if paths:
+            unreadable = history_file.add(args.history, _chain(paths))
+            if unreadable:
+                output.complain(f'hpcvirt: {_count(unreadable)}')
+        paths = [args.history]
+    found = log_reading.read(_chain(paths), args.request_id, args.since or '',
+                             args.until or '~')
     if not found.refusals and not found.shadow:
-        raise exception.InvalidInput(input_file.name(args.scheduler_log),
-                                     _explain_empty(found, args.request_id))
+        raise exception.InvalidInput(
+            ', '.join(map(input_file.name, paths)),
+            _explain_empty(found, args.request_id))
     return command.CommandResult(
         log_report.document(found),
         lambda: log_report.text(found, terminal.width()),
         status=1 if found.refusals else 0)
 
 
-def _lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of a log up to a damaged place.
+def _chain(paths: Sequence[str]) -> Iterator[bytes]:
+    return itertools.chain.from_iterable(map(history_file.lines, paths))
 
-    Long lines are cut, and their rest is dropped, so that text which a user
-    of the cloud chose cannot become the beginning of a line.
-    """
-    begins = True
+
+def _time(word: str) -> str:
     try:
-        for piece in input_file.lines(path, _LONGEST_LINE):
-            if begins:
-                yield piece
-            begins = piece.endswith(b'\n')
-    except input_file.Damaged as exc:
-        output.complain(f'hpcvirt: {exc}')
+        return nova_log.normalize_time(word)
+    except ValueError as exc:
+        raise argparse.ArgumentTypeError(
+            'must be a time such as 2026-11-24 or 2026-11-24T09:30, not '
+            f'{word[:40]!r}') from exc
+
+
+def _count(unreadable: int) -> str:
+    return (f'{words.count_noun(unreadable, "line")} of hpcvirt cannot be '
+            'read: cut, or possibly forged by a user')
 
 
 def _explain_empty(found: log_reading.Found, request: str | None) -> str:
-    cut = (f'; {words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
-           'be read: cut, or possibly forged by a user'
-           if found.unreadable else '')
+    cut = f'; {_count(found.unreadable)}' if found.unreadable else ''
     if request is None:
         return ('has no refused request and no comparison of '
                 f'HPCTopologyFilter, which logs them at INFO level{cut}')

@@ -4,22 +4,19 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
 from typing import Any
 
-from hpcvirt import exception
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.cmd.fleet import execution
+from hpcvirt.cmd.fleet import standing
 from hpcvirt.fleet import guest
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
-from hpcvirt.model import flavor as flavor_model
-
-#: Two moves cannot make room for more instances.
-MAX_INSTANCES = 1000
+from hpcvirt.fleet import standing as standings
 
 
 class MakeRoom(command.Report):
@@ -43,11 +40,6 @@ ones were not begun.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_flavor(parser)
         parser.add_argument(
-            '--standing', metavar='NAME=N', action='append', default=[],
-            help='instead of --flavor: keep room for N instances of this '
-            'flavor, at the same time as for those of other --standing '
-            'options; may be given several times')
-        parser.add_argument(
             '--count', metavar='N', type=_count, default=1,
             help='number of instances that must fit at the same time, on any '
             'hosts (default: 1)')
@@ -61,14 +53,16 @@ ones were not begun.
         parser.add_argument(
             '--apply', action='store_true', help='carry out the moves, and '
             'stop at the first that fails; without it they are only printed')
+        standing.add_arguments(parser)
         cloud_arguments.add(parser)
         arguments.add(parser)
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
         """Find the moves, and carry them out with --apply."""
-        plans, document, text = _search(parsed_args)
-        moves = [move for plan in plans if plan for move in plan.moves]
-        done = True
+        standing.check(parsed_args)
+        plan, document, text = _search(parsed_args)
+        moves = plan.moves if plan else ()
+        attempts: list[execution.MoveAttempt] = []
         if parsed_args.apply and moves:
             # The format table prints the plan before its progress.
             shown = (parsed_args.formatter == 'table'
@@ -77,79 +71,45 @@ ones were not begun.
                 sys.stdout.write(text)
                 sys.stdout.flush()
                 text = ''
-            done = _apply(moves, document['moves'], parsed_args, shown)
+            carrier = execution.Execution(
+                parsed_args, shown, lambda: not standing.is_quiet(parsed_args))
+            done = carrier.carry_out(moves)
+            document['fits'] &= done
+            attempts = carrier.attempts
+            for row, attempt in zip(document['moves'], attempts, strict=False):
+                row.update(attempt.document)
+            if shown and not done:
+                text = move_report.ADVICE if carrier.attempts and (
+                    carrier.attempts[-1].failure) else (
+                    'The other moves must wait: these are quiet hours.\n')
+        failed = any(attempt.failure for attempt in attempts)
+        if parsed_args.textfile and isinstance(plan, standings.StandingPlan):
+            standing.write_metrics(
+                parsed_args.textfile, plan,
+                [each.move for each in attempts if not each.failure], failed)
         return command.CommandResult(
             document, lambda: text,
-            3 if not done else 0 if document['fits'] else 1)
+            3 if failed else 0 if document['fits'] else 1)
 
 
 def _search(args: argparse.Namespace) -> tuple[
-        Sequence[moving.MovePlan | None], dict[str, Any], str]:
+        moving.MovePlan | standings.StandingPlan | None, dict[str, Any], str]:
     """Search for the moves.
 
-    :returns: the plan for each flavor, their document and their text
+    :returns: the plan, its document and its text
     """
-    if bool(args.flavor) == bool(args.standing):
-        raise exception.InvalidInput(
-            'make-room', 'needs either --flavor or --standing')
-    if args.standing and args.count != 1:
-        raise exception.InvalidInput(
-            '--count', 'belongs to --flavor; --standing has its own numbers')
     fleet, flavors = arguments.read(args)
     asked = move_report.MoveRequest(args.moves, args.count, args.cold)
     if args.standing:
-        found = make_room.keep_room(
-            [_wanted(word, args, flavors) for word in args.standing],
-            fleet.hosts, args.moves, args.cold)
-        return ([kept.plan for kept in found],
-                move_report.standing_document(fleet, found),
-                move_report.standing_text(fleet, found, asked,
-                                          terminal.width()))
+        kept = standing.search(args, fleet, flavors)
+        return (kept, move_report.standing_document(fleet, kept),
+                move_report.standing_text(
+                    fleet, kept, asked, all(args.standing), terminal.width()))
     flavor = arguments.find_flavor(args.flavor, flavors, args.fleet)
     plan = make_room.search(guest.compile_flavor(flavor), fleet.hosts,
                             args.moves, args.count, args.cold)
-    return [plan], move_report.document(fleet, plan), move_report.text(
+    return plan, move_report.document(fleet, plan), move_report.text(
         fleet, flavor.name, plan, asked, terminal.width())
 
 
-_count = command.whole_number(1, MAX_INSTANCES)
-
-
-def _wanted(word: str, args: argparse.Namespace,
-            flavors: Sequence[flavor_model.Flavor]) -> make_room.Wanted:
-    name, equals, number = word.rpartition('=')
-    try:
-        count = _count(number)
-    except argparse.ArgumentTypeError:
-        count = 0
-    if not equals or not name or not count:
-        raise exception.InvalidInput(
-            '--standing', f'{word[:64]!r} is not NAME=N, such as '
-            'hpc.16c1n.2m=2')
-    return make_room.Wanted(
-        arguments.find_flavor(name, flavors, args.fleet, '--standing'),
-        count)
-
-
-def _apply(moves: Sequence[moving.Move], documents: list[dict[str, Any]],
-           args: argparse.Namespace, shown: bool) -> bool:
-    """Carry out moves until one fails; print their progress if shown.
-
-    :param documents: documents of the moves, which get their outcome
-    :returns: whether all moves succeeded
-    """
-    # The client libraries take half a second to load.
-    from hpcvirt.cloud import migrations
-    migrator = migrations.Migrator(cloud_arguments.connect(args))
-    for move, document in zip(moves, documents, strict=True):
-        try:
-            why = migrator.carry_out(move)
-        except exception.Unreachable as exc:
-            why = str(exc)
-        document |= {'done': why is None, 'failure': why}
-        if shown:
-            sys.stdout.write(move_report.progress(move, why))
-            sys.stdout.flush()
-        if why is not None:
-            return False
-    return True
+_count = command.whole_number(1, standing.MAX_INSTANCES)

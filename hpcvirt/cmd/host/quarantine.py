@@ -4,9 +4,6 @@
 
 import argparse
 import contextlib
-import datetime
-import getpass
-import socket
 import sys
 from collections.abc import Iterable
 
@@ -74,10 +71,8 @@ class _HostCommand(command.Command):
         if args.reason is None:
             cloud.release(args.host, args.holder)
         else:
-            since = (own and own[0].since) or datetime.datetime.now(
-                datetime.UTC).strftime('%Y-%m-%dT%H:%M:%SZ')
-            cloud.hold(args.host, quarantine.Hold(
-                args.holder, args.reason, since, _who()))
+            cloud.hold(args.host, cloud_arguments.make_hold(
+                args.holder, args.reason, own[0].since if own else None))
         sys.stdout.write(printable.lines([
             f'Done. {_state(args.host, cloud.holds(args.host))}']))
 
@@ -129,11 +124,3 @@ def _state(host: str, holds: Iterable[quarantine.Hold]) -> str:
     return (f'{host} is in quarantine: {reason}' if reason
             else f'{host} is not in quarantine.')
 
-
-def _who() -> str:
-    """Name the user and the machine."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        user = 'unknown'
-    return f'{user}@{socket.gethostname()}'.replace(' ', '_')

@@ -75,7 +75,7 @@ class WatchHost(command.Command):
         export()
         with (command.sigterm_event() as stop,
               contextlib.nullcontext() if args.serve is None
-              else exporter.run_server(collector,
+              else exporter.run_server(exporter.make_app(collector),
                                        exporter.address(args.serve, _PORT))):
             watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
                       args.interval, stop, export)

@@ -67,8 +67,10 @@ decisions per second is printed on standard error.
             '--compare', metavar='LIST',
             help='the strategies, separated by commas: nova, packing, '
             'best-fit and hpcvirt; add +fullest to let the claim use the '
-            'fullest host cells first, and +moves to let other guests move '
-            f'(default: {_STRATEGIES}; with --what-if, hpcvirt)')
+            'fullest host cells first, +moves to let other guests move for a '
+            'refused request, and +standing or +standing:N to make room after '
+            f'every request or every Nth (default: {_STRATEGIES}; with '
+            '--what-if, hpcvirt)')
         parser.add_argument(
             '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
             'with the filters, weighers and multipliers of this nova.conf, as '
@@ -100,7 +102,11 @@ decisions per second is printed on standard error.
         parser.add_argument(
             '--moves', metavar='K', type=int, default=2, choices=(1, 2),
             help='how many other guests may move for a request in a strategy '
-            'with +moves, 1 or 2 (default: %(default)s)')
+            'with +moves or +standing, 1 or 2 (default: %(default)s)')
+        parser.add_argument(
+            '--copy-rate', metavar='MIB', type=command.whole_number(1, 10**6),
+            default=1000, help='the memory in MiB that a move copies in a '
+            'second in a strategy with +standing (default: %(default)s)')
         parser.add_argument(
             '--windows', metavar='N', default=10,
             type=command.whole_number(1, 1000),
@@ -143,7 +149,8 @@ decisions per second is printed on standard error.
         if args.html is not None:
             html_file.check(args.html, page.TITLE)
         engines = simulation.list_engines(strategies.parse(args.compare or (
-            'hpcvirt' if args.what_if else _STRATEGIES), args.moves))
+            'hpcvirt' if args.what_if else _STRATEGIES), args.moves,
+            args.copy_rate))
         choices = choice_arguments.read_choices(args)
         if args.nova_conf is not None:
             engines[strategies.NOVA_CONF] = _load_nova(args.nova_conf)

@@ -22,8 +22,9 @@ ETC = ROOT / 'etc' / 'hpcvirt'
 #: Written by an embedded Nova.
 LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
 SHADOW_PAGE = pages.read('admin/shadow-mode')
-PAGE = pages.read('admin/capacity', 'admin/explain', 'admin/make-room',
-                  'admin/read-refusals', 'reference/fleet-json')
+PAGE = pages.read('admin/capacity', 'admin/drain', 'admin/explain',
+                  'admin/make-room', 'admin/read-refusals',
+                  'admin/standing-room', 'reference/fleet-json')
 
 
 def run(*words):
@@ -102,6 +103,14 @@ class DocumentationTest(unittest.TestCase):
             self.document_shown(r' "fits": true,\n +"moves": ',
                                 'The document of ``--standing``'),
             json.loads(text))
+
+    def test_what_empties_hosts_is_shown(self):
+        for words, status in ((('n2',), 0), (('n1', 'n2'), 1),
+                              (('n1', 'n3', '--rolling', '1'), 0)):
+            self.assert_shown(self.answer('drain', *words, status=status))
+        text = self.answer('drain', 'n1', '--format', 'json')
+        self.assertEqual(self.document_shown(' "empty": true'),
+                         json.loads(text))
 
     def test_without_a_cloud_nothing_is_applied(self):
         self.enterContext(mock.patch.dict(

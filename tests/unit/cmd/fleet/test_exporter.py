@@ -1,126 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import contextlib
-import io
+import dataclasses
 import json
 import pathlib
 import random
 import re
-import threading
 import unittest
 
 import prometheus_client
-from prometheus_client import registry
+import yaml
+from prometheus_client import parser
 
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.fleet import count
+from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import metrics
 from tests.builders import commands
 from tests.builders import fleets
 from tests.builders import folders
+from tests.unit.fleet import test_log_reading
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt'
-SOME = metrics.Family('figure', 'A figure', ('host',), {('n1',): 3})
-
-
-class Fleet:
-    """Is read; fails while it is broken."""
-
-    def __init__(self):
-        self.readings = 0
-        self.broken = None
-        self.now = 1000.0
-
-    def read(self):
-        self.readings += 1
-        if self.broken is not None:
-            raise self.broken
-        return [SOME]
-
-    def scrape(self, collectors):
-        text = prometheus_client.generate_latest(collectors).decode()
-        return dict(line.rsplit(' ', 1) for line in text.splitlines()
-                    if not line.startswith('#'))
-
-    def collector(self, max_age_s=60):
-        collectors = registry.CollectorRegistry()
-        collectors.register(exporter.FleetCollector(
-            self.read, max_age_s, clock=lambda: self.now))
-        return collectors
-
-
-class CollectorTest(unittest.TestCase):
-
-    def test_a_scrape_reads_afresh_unless_the_last_reading_is_recent(self):
-        fleet = Fleet()
-        collectors = fleet.collector()
-        for later, readings in ((0, 1), (59, 1), (1, 2), (30, 2), (31, 3)):
-            fleet.now += later
-            found = fleet.scrape(collectors)
-            self.assertEqual(readings, fleet.readings)
-            self.assertEqual(('3.0', '1.0'), (
-                found['figure{host="n1"}'], found['hpcvirt_up']))
-
-    def test_a_failure_is_shown_and_old_figures_are_not(self):
-        fleet = Fleet()
-        collectors = fleet.collector(0)
-        before = fleet.scrape(collectors)
-        for error in (exception.Unreachable('Nova cannot be read'),
-                      exception.InvalidInput('usage.json', 'is not JSON'),
-                      KeyError('a defect')):
-            fleet.broken = error
-            with contextlib.redirect_stderr(io.StringIO()) as complaint:
-                found = fleet.scrape(collectors)
-            self.assertEqual(1, complaint.getvalue().count('\n'))
-            self.assertIn(str(error), complaint.getvalue())
-            self.assertNotIn('figure{host="n1"}', found)
-            self.assertEqual('0.0', found['hpcvirt_up'])
-            self.assertEqual(
-                before['hpcvirt_last_success_timestamp_seconds'],
-                found['hpcvirt_last_success_timestamp_seconds'])
-        self.assertEqual('3.0', found['hpcvirt_read_failures_total'])
-        fleet.broken = None
-        found = fleet.scrape(collectors)
-        self.assertEqual(('3.0', '1.0'), (
-            found['figure{host="n1"}'], found['hpcvirt_up']))
-
-    def test_a_wrong_argument_ends_the_start_and_a_missing_cloud_does_not(
-            self):
-        fleet = Fleet()
-        fleet.broken = exception.InvalidInput('--flavor', 'is no flavor')
-        self.assertRaises(exception.InvalidInput, fleet.collector)
-        fleet.broken = exception.Unreachable('the database does not answer')
-        with contextlib.redirect_stderr(io.StringIO()):
-            found = fleet.scrape(fleet.collector())
-        self.assertEqual('0.0', found['hpcvirt_up'])
-
-    def test_two_scrapes_at_once_share_one_reading(self):
-        fleet = Fleet()
-        collectors = fleet.collector()
-        fleet.now += 100
-        running, both = [], threading.Event()
-        read = fleet.read
-
-        def slow():
-            running.append(1)
-            both.wait(0.2)
-            self.assertEqual(1, len(running))
-            running.pop()
-            return read()
-
-        (collector,) = collectors._collector_to_names
-        collector._read = slow
-        found = []
-        threads = [threading.Thread(
-            target=lambda: found.append(fleet.scrape(collectors)))
-            for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(2, fleet.readings)
-        self.assertEqual(['1.0'] * 3, [each['hpcvirt_up'] for each in found])
 
 
 class AddressTest(unittest.TestCase):
@@ -152,28 +53,84 @@ class CommandTest(unittest.TestCase):
             'hosts': [str(ETC / 'topologies/hs06-2s-16c.json')]}}}))
         for words, expected in (
                 (('a:b',), "--serve: 'a:b' is not an address"),
-                (('192.0.2.1:1',), '--serve: 192.0.2.1:1 cannot be used '),
                 ((':0', '--format=json'), '--format: is not for --serve'),
-                ((':0', '--max-age=-1'), '--max-age: must be a number from 0'),
-                ((':0', '--flavor=x'), "--flavor: 'x' is not a flavor"),
+                ((':0', '--interval=0'), '--interval: must be a number from'),
                 ((':0', '--column=nme'), 'nme: is not a column: choose from '),
                 ((':0', '--fleet=-'), '--serve: reads the fleet repeat')):
             commands.check_refused(self, expected, commands.run(
                 'capacity', '--fleet', fleet, '--serve', *words))
 
 
+def read(text):
+    return list(parser.text_string_to_metric_families(text))
+
+
+def in_projects(fleet):
+    """Give the instances of a fleet projects, and the hosts zones."""
+    return dataclasses.replace(fleet, hosts=tuple(dataclasses.replace(
+        host, zone=f'az{number % 2}', instances=tuple(dataclasses.replace(
+            item, project=f'p{place % 3}')
+            for place, item in enumerate(host.instances)))
+        for number, host in enumerate(fleet.hosts)))
+
+
+class WriteTest(unittest.TestCase):
+
+    def test_names_that_do_not_print_are_escaped_so_that_all_is_read(self):
+        name = 'a"\\\n\x1b[31m\x85\N{SNOWMAN}'
+        family, = read(exporter.write([metrics.Family(
+            'figure', 'A figure', ('host',), {(name,): 3})]))
+        sample, = family.samples
+        self.assertEqual((3, {'host': 'a"\\\\u000a\\u001b[31m\\u0085'
+                              '\N{SNOWMAN}'}),
+                         (sample.value, sample.labels))
+
+    def test_a_collector_is_served_as_it_is(self):
+        class Figures(prometheus_client.registry.Collector):
+            def collect(self):
+                yield exporter.metric(metrics.Family('f', 'F', (), {(): 3}))
+        answer = exporter.make_app(Figures())(
+            {'REQUEST_METHOD': 'GET', 'PATH_INFO': '/metrics',
+             'QUERY_STRING': ''}, lambda *_: None)
+        self.assertIn(b'f 3.0\n', b''.join(answer))
+
+
+def served():
+    """Return the labels of each metric that is served."""
+    fleet, flavors = fleets.a_fleet(random.Random(9), 2)
+    labels = {}
+    refused = log_reading.read([test_log_reading.LINE], None)
+    for family in (*read(exporter.write([*metrics.families(
+            in_projects(fleet), count.count(fleet, flavors)),
+            metrics.count_refusals(refused)])),
+            *exporter.FleetReader((), 60).collect()):
+        for sample in family.samples:
+            # Prometheus itself adds the job.
+            labels.setdefault(sample.name, {'job'}).update(sample.labels)
+    return labels
+
+
 class DashboardTest(unittest.TestCase):
 
+    def test_each_rule_asks_for_metrics_and_labels_that_are_served(self):
+        labels = served()
+        groups = yaml.safe_load(
+            (ETC / 'prometheus/hpcvirt.rules.yml').read_text())['groups']
+        rules = [rule for group in groups for rule in group['rules']]
+        recorded = {rule['record'] for rule in rules if 'record' in rule}
+        self.assertGreater(len(recorded), 5)
+        for rule in rules:
+            names = set(re.findall(
+                r'\w+:[\w:]+|\b(?:hpcvirt|openstack)_\w+', rule['expr']))
+            self.assertLessEqual(names, recorded | set(labels), rule)
+            for name in names - recorded:
+                for group in re.findall(r'by \((.*?)\)', rule['expr']):
+                    # Prometheus itself adds the instance.
+                    self.assertLessEqual({*group.split(', ')},
+                                         labels[name] | {'instance'}, rule)
+
     def test_each_query_asks_for_metrics_and_labels_that_are_served(self):
-        fleet, flavors = fleets.a_fleet(random.Random(9), 2)
-        collectors = registry.CollectorRegistry()
-        collectors.register(exporter.FleetCollector(lambda: [*metrics.families(
-            fleet, count.count(fleet, flavors))], 60))
-        labels = {}
-        for family in collectors.collect():
-            for sample in family.samples:
-                # Prometheus itself adds the job.
-                labels.setdefault(sample.name, {'job'}).update(sample.labels)
+        labels = served()
         dashboard = json.loads(
             (ETC / 'grafana/capacity.json').read_text())
         queries = [target['expr'] for panel in dashboard['panels']
