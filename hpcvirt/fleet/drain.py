@@ -94,18 +94,23 @@ def plan_waves(hosts: Sequence[state.FleetHost], names: Sequence[str],
     while True:
         done: tuple[str, ...] = ()
         moves: tuple[moving.Move, ...] = ()
-        for name in sorted(pending, key=lambda name: (
-                misses[name], len(now[name].instances), names.index(name))):
-            if len(done) == size or misses[name] == _MAX_MISSES:
-                break
-            if any(moving.stays(one, cold) for one in now[name].instances):
-                continue
-            found = search.find(now, (*done, name), pending, 0)
-            if found.left:
-                misses[name] += 1
-            else:
-                done, now = (*done, name), found.hosts
-                moves += found.moves
+        # Moves of others take long to find, and are seldom needed later.
+        for others in (0, drain_search.MAX_OTHERS):
+            for name in sorted(pending, key=lambda name: (
+                    misses[name], len(now[name].instances),
+                    names.index(name))):
+                if len(done) == size or (others and done) or (
+                        misses[name] == _MAX_MISSES):
+                    break
+                if name in done or any(moving.stays(one, cold)
+                                       for one in now[name].instances):
+                    continue
+                found = search.find(now, (*done, name), pending, others, 0)
+                if not found.left:
+                    done, now = (*done, name), found.hosts
+                    moves += found.moves
+                elif others:
+                    misses[name] += 1
         if not done:
             break
         pending.difference_update(done)
@@ -113,7 +118,7 @@ def plan_waves(hosts: Sequence[state.FleetHost], names: Sequence[str],
     with_cold = None if cold else drain_search.DrainSearch(hosts, True)
     left: list[Obstacle] = []
     for name in sorted(pending, key=names.index):
-        left += _explain_all(search.find(now, (name,), (), 0), now,
+        left += _explain_all(search.find(now, (name,), tries=0), now,
                              (name,), with_cold)
     return DrainPlan(tuple(waves), tuple(left), False)
 
@@ -158,7 +163,7 @@ def _explain_all(found: drain_search.Drain,
     takers = [host for name, host in found.hosts.items() if name not in names]
     moves_cold = set() if with_cold is None else {
         one.id for one in found.left} - {
-        one.id for one in with_cold.find(before, names, (), 0).left}
+        one.id for one in with_cold.find(before, names, tries=0).left}
     return tuple(_explain(one, takers, before[one.host], with_cold is None,
                           one.id in moves_cold) for one in found.left)
 

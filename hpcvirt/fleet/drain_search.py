@@ -84,12 +84,13 @@ class DrainSearch:
 
     def find(self, hosts: Mapping[str, state.FleetHost],
              drained: Collection[str], last: Collection[str] = (),
-             tries: int = MAX_TRIES) -> Drain:
+             others: int = MAX_OTHERS, tries: int = MAX_TRIES) -> Drain:
         """Find moves away from some hosts.
 
         :param hosts: name -> host
         :param drained: the hosts, which take no instances
         :param last: hosts that take instances only if no others do
+        :param others: the most moves of other instances for one instance
         :param tries: the most moves that are tried when all plans are tried
         """
         self._last = last
@@ -105,8 +106,8 @@ class DrainSearch:
             key=lambda one: (not moving.only_cold(one), *one.guest.sums[:3],
                              len(one.cells)))
         self._fixed = len(self._best.left) - len(order)
-        for others in range(MAX_OTHERS + 1):
-            if not self._move_each(order, hosts, others):
+        for most in range(others + 1):
+            if not self._move_each(order, hosts, most):
                 return dataclasses.replace(self._best, proven=True)
             if len(self._best.left) == self._fixed:
                 break
@@ -114,7 +115,7 @@ class DrainSearch:
         self._fixed += len(order) - len(possible)
         self._least = self._count_excess(possible, hosts)
         self._limit = self._tries + tries
-        proven = (len(possible) <= _MAX_INSTANCES
+        proven = (0 < tries and len(possible) <= _MAX_INSTANCES
                   and self._try_all(possible, hosts))
         return dataclasses.replace(self._best, proven=proven)
 
