@@ -239,3 +239,10 @@ def clear(instances: Callable[[], None], key_file: str,
         return
     with contextlib.suppress(FileNotFoundError):
         os.unlink(key_file)
+
+
+def read_runs(store: stores.Store) -> list[record.Run]:
+    """Read all finished runs of a store."""
+    return [run for _, result in store.results(
+        entry for entry in store.entries() if entry.finished_at)
+        for run in result.runs]
