@@ -160,8 +160,6 @@ def _figures(run: record.Run, others: Sequence[record.Run],
 
 def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
     """Return the bounds of the user, and defaults for primary figures."""
-    if run.launch is None:
-        return run.bounds
     directions = {name: figure.direction for sample in run.samples
                   for name, figure in sample.outcome.metrics.items()}
     return {**{metric: bounds.parse_overhead(_ALLOWED, directions[metric])

@@ -19,16 +19,14 @@ from hpcvirt.bench.model import judgement
 
 Word = judgement.VerdictResult
 
-#: The benchmarks of a gate, and the figures of them that it judges.
 BENCHMARKS = ('hpcc', 'fio')
-_FIGURES = frozenset({
-    'StarSTREAM_Triad', 'StarDGEMM_Gflops', 'StarRandomAccess_GUPs',
-    'RandomlyOrderedRingLatency_usec', 'write_mb_s', 'read_latency_us'})
-#: How much slower than its class a host may be, as for --bound.
-_ALLOWED = '10%'
+SAMPLES = sample_pairs.MIN_PAIRS
 #: The shape of the runs of a gate.
 SHAPE = 'host'
-SAMPLES = sample_pairs.MIN_PAIRS
+#: The figures that a gate judges in addition to the primary ones.
+_MORE = ('StarDGEMM_Gflops', 'RandomlyOrderedRingLatency_usec')
+#: How much slower than its class a host may be.
+_ALLOWED = '10%'
 #: HPCC's matrix fills between a quarter of this part of the memory and all of
 #: it. Its order is the same although hosts of a class report a little less or
 #: more memory: sizes such as 96, 128 and 160 GiB are not near a step.
@@ -57,7 +55,6 @@ class Gate:
     :ivar target: where it was measured
     :ivar results: ids of the results in the store
     :ivar unable: what could not be measured, and why
-    :ivar differences: what the machine has unlike all others of its class
     """
 
     target: str
@@ -68,29 +65,28 @@ class Gate:
     verdict: judgement.Verdict | None
     results: tuple[str, ...] = ()
     unable: tuple[str, ...] = ()
-    differences: tuple[str, ...] = ()
 
 
 def decide(target: str, checks: Sequence[GateCheck],
            verdict: judgement.Verdict | None, results: Sequence[str],
-           unable: Sequence[str], differences: Sequence[str] = ()) -> Gate:
+           unable: Sequence[str]) -> Gate:
     """Decide on what the gate of a host found.
 
-    The gate fails if a check or a figure does. It passes if everything does
-    that the host reports, and all benchmarks were measured.
+    It fails if a check or a figure does. It passes if all figures do, and all
+    checks of what the host reports.
     """
-    failed = [check for check in checks if check.passed is False]
-    word = Word.FAIL if failed else Word.INCONCLUSIVE
-    reason = (f'{failed[0].name}: {failed[0].found}; expected '
-              f'{failed[0].expected}' if failed else None)
-    if not failed and verdict is not None:
+    word, reason = Word.INCONCLUSIVE, next(iter(unable), None)
+    if verdict is not None and (not unable or verdict.result is Word.FAIL):
         reason = verdict.reason
         if verdict.result is not Word.INVALID:
             word = verdict.result
-    if unable and word is not Word.FAIL:
-        word, reason = Word.INCONCLUSIVE, unable[0]
+    for check in checks:
+        if check.passed is False:
+            word, reason = Word.FAIL, (f'{check.name}: {check.found}; '
+                                       f'expected {check.expected}')
+            break
     return Gate(target, word, reason, tuple(checks), verdict, tuple(results),
-                tuple(unable), tuple(differences))
+                tuple(unable))
 
 
 def make_bounds(definition: definitions.Definition,
@@ -98,14 +94,12 @@ def make_bounds(definition: definitions.Definition,
                 ) -> dict[str, judgement.Bound]:
     """Return the bounds of the figures of a benchmark that a gate judges.
 
-    :param own: bounds of the user, which take precedence
+    :param own: bounds of the user for any benchmarks
     """
     figures = {figure.name: figure for figure in definition.metrics}
-    chosen = {name: figure for name, figure in figures.items()
-              if figure.primary and not _FIGURES & figures.keys()
-              or name in _FIGURES}
     return {name: bounds.parse_overhead(_ALLOWED, figure.direction)
-            for name, figure in chosen.items()} | {
+            for name, figure in figures.items()
+            if figure.primary or name in _MORE} | {
                 name: bound for name, bound in own.items()
                 if bounds.split(name)[0] in figures}
 

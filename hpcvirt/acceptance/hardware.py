@@ -12,8 +12,8 @@ import collections
 import pathlib
 import re
 import statistics
+import time
 from collections.abc import Iterator
-from collections.abc import Mapping
 
 from hpcvirt.acceptance import gate
 from hpcvirt.bench.execute import environment
@@ -24,41 +24,43 @@ from hpcvirt.health import signature
 from hpcvirt.model import cpuset
 from hpcvirt.topology import hardware_state
 
+#: Seconds between two looks.
+LOOK_S = 15.0
+
 _CPU = f'{hardware_state.CPU}/cpu*'
-_BOOT = 'proc/sys/kernel/random/boot_id'
 #: Folders, and the files in them.
 _FILES = f"""
 proc uptime
-proc/sys/kernel/random boot_id
 sys/bus/pci/devices/* aer_dev_correctable aer_dev_fatal aer_dev_nonfatal class
 sys/bus/pci/devices/* current_link_speed current_link_width max_link_speed
 sys/bus/pci/devices/* max_link_width secondary_bus_number
 sys/block/*/device ioerr_cnt
-sys/class/infiniband/*/ports/* rate state
+sys/class/infiniband/*/ports/* rate
 sys/class/infiniband/*/ports/*/counters link_downed port_rcv_errors
 sys/class/infiniband/*/ports/*/counters symbol_error
 sys/class/net/*/device/net/* carrier_changes speed
-sys/class/net/*/device/net/*/statistics rx_crc_errors rx_errors tx_errors
+sys/class/net/*/device/net/*/statistics rx_errors tx_errors
 {_CPU}/acpi_cppc nominal_freq
 {_CPU}/cpufreq base_frequency scaling_cur_freq
-{_CPU}/thermal_throttle core_throttle_count core_throttle_total_time_ms
-{_CPU}/thermal_throttle package_throttle_count package_throttle_total_time_ms
+{_CPU}/thermal_throttle core_throttle_total_time_ms
+{_CPU}/thermal_throttle package_throttle_total_time_ms
 {_CPU}/topology thread_siblings_list
 {hardware_state.EDAC}/mc* ce_count ue_count
-{hardware_state.EDAC}/mc*/* dimm_mem_type size
+{hardware_state.EDAC}/mc*/* size
 """
 _READ = """
 cd /
-for file in %s; do
+for file in FILES; do
   [ -f "$file" ] && [ -r "$file" ] || continue
   while IFS= read -r line || [ -n "$line" ]; do
-    printf '%%s=%%s\\n' "$file" "$line"
+    printf '%s=%s\\n' "$file" "$line"
   done < "$file" 2>/dev/null
 done
 sed -n 's|^cpu|proc/stat=cpu|p' proc/stat
 sed -n 's|^ *MCE:|proc/interrupts/MCE=|p' proc/interrupts
-""" % ' '.join(f'{folder}/{name}' for folder, *names in map(
-    str.split, _FILES.strip().splitlines()) for name in names)
+""".replace('FILES', ' '.join(
+    f'{folder}/{name}' for folder, *names in map(
+        str.split, _FILES.strip().splitlines()) for name in names))
 _GUESTS = 'grep -lsE "^(qemu|cloud-hyper)" /proc/[0-9]*/comm || :'
 
 #: Sign to the name of its check, and what is found.
@@ -68,22 +70,20 @@ _SIGNS = {
     'memory-errors': ('corrected memory errors', '{:.0f} errors'),
     'uncorrected-errors': ('uncorrected memory errors', '{:.0f} errors'),
     'link': ('PCIe links', '{:.0%} below what both of its ends support')}
-#: Name of a counter to what it counts, and how much it may grow: firmware and
-#: drivers count single errors that mean nothing.
+#: What counters count, and how much they may grow: firmware and drivers count
+#: single errors that mean nothing.
 _FEW = 9
 _COUNTERS = {
-    'MCE': ('machine checks', 0),
-    'aer_dev_fatal': ('fatal PCIe errors', 0),
-    'aer_dev_nonfatal': ('uncorrected PCIe errors', 0),
-    'aer_dev_correctable': ('corrected PCIe errors and replays', _FEW),
-    'ioerr_cnt': ('disk errors', _FEW),
-    'carrier_changes': ('losses of a network link', 0),
-    'rx_crc_errors': ('network errors', _FEW),
-    'rx_errors': ('network errors', _FEW),
-    'tx_errors': ('network errors', _FEW),
-    'link_downed': ('losses of an InfiniBand link', 0),
-    'port_rcv_errors': ('InfiniBand errors', _FEW),
-    'symbol_error': ('InfiniBand errors', _FEW)}
+    'machine checks': (0, ('MCE',)),
+    'uncorrected PCIe errors': (0, ('aer_dev_fatal', 'aer_dev_nonfatal')),
+    'corrected PCIe errors and replays': (_FEW, ('aer_dev_correctable',)),
+    'disk errors': (_FEW, ('ioerr_cnt',)),
+    'losses of a network link': (0, ('carrier_changes', 'link_downed')),
+    'network errors': (_FEW, ('rx_errors', 'tx_errors', 'port_rcv_errors',
+                              'symbol_error'))}
+#: Facts of a machine, and the files that they are from.
+_PARTS = {'memory modules in MiB': 'size', 'network links in Mb/s': 'speed',
+          'InfiniBand ports': 'rate'}
 
 _DMI = {'vendor': 'sys_vendor', 'product': 'product_name',
         'serial number': 'product_serial', 'firmware': 'bios_version',
@@ -154,6 +154,12 @@ class _RemoteSampler(sampler.HostSampler):
             path.removeprefix(f'{name}/').partition('/')[0]
             for path in self.files if path.startswith(f'{name}/')})
 
+    def links(self) -> list[str]:
+        """Describe the PCIe links."""
+        return [f'class {link.kind} {link.now[0]:g} GT/s x{link.now[1]}'
+                for link in hardware_state.read_links(self._text,
+                                                      self._names)]
+
 
 class HardwareWatch:
     """Watches the hardware of a machine, from now on.
@@ -166,15 +172,15 @@ class HardwareWatch:
         self._first = self._last = self._sampler.take()
         self._before = self._sampler.files
         self._rates: list[host_sample.Values] = []
-        self._clocks: list[Mapping[str, float]] = []
+        self._looked = time.monotonic()
 
-    def look(self) -> None:
-        """Look at the machine, under load or at the end."""
-        now = self._sampler.take()
-        self._rates.append(
-            host_sample.compute_rates(self._first, self._last, now))
-        self._clocks.append(now.values.get(host_sample.Quantity.SLOWDOWN, {}))
-        self._last = now
+    def look(self, *, at_once: bool = False) -> None:
+        """Look at the machine, unless the last look was just before."""
+        if at_once or time.monotonic() - self._looked >= LOOK_S:
+            now = self._sampler.take()
+            self._rates.append(
+                host_sample.compute_rates(self._first, self._last, now))
+            self._last, self._looked = now, time.monotonic()
 
     def find_cores(self) -> frozenset[int]:
         """Return the first CPU of each core; none if they are unknown."""
@@ -182,95 +188,64 @@ class HardwareWatch:
             'thread_siblings_list'))
 
     def describe(self) -> dict[str, str]:
-        """Describe what may differ between hosts: memory, links, clocks."""
-        files = self._sampler.files
-        kinds = {
-            'memory modules': [
-                f'{files.get(f"{folder}/dimm_mem_type", "")} {text} MiB'
-                for folder, text in self._find('size') if text != '0'],
-            'PCIe links': [
-                f'class {link.kind} {link.now[0]:g} GT/s x{link.now[1]}'
-                for link in hardware_state.read_links(
-                    files.get, self._sampler._names)],
-            'network links': [f'{text} Mb/s' for _, text in self._find('speed')
-                              if text.isdecimal()],
-            'InfiniBand ports': [
-                f'{text} {files.get(f"{folder}/state", "")}'
-                for folder, text in self._find('rate')]}
-        found = {kind: ', '.join(f'{count} x {what}' for what, count in sorted(
+        """Describe the memory and the links."""
+        kinds = {name: [text for _, text in self._find(last)]
+                 for name, last in _PARTS.items()}
+        kinds['PCIe links'] = self._sampler.links()
+        return {kind: ', '.join(f'{count} x {what}' for what, count in sorted(
             collections.Counter(each).items()))
             for kind, each in kinds.items() if each}
-        clocks = [level for each in self._clocks for level in each.values()]
-        if clocks:
-            found['clock'] = (f'{statistics.median(clocks):.2f} of the '
-                              'nominal frequency')
-        return found
 
     def check(self) -> Iterator[gate.GateCheck]:
         """Check what was seen since the beginning."""
-        if self._before.get(_BOOT) != self._sampler.files.get(_BOOT):
-            yield gate.GateCheck('reboot', False, 'the host rebooted',
-                                'no reboot')
+        yield _report('reboots', ['the host has rebooted'] if (
+            self._last.uptime_s < self._first.uptime_s) else [], 1, 'none')
         for sign in signature.SIGNS:
             if sign.name in _SIGNS:
                 yield self._check_sign(sign)
-        grown: dict[str, list[tuple[int, str]]] = {}
-        for name in self._sampler.files:
-            folder, _, last = name.rpartition('/')
-            if last in _COUNTERS:
-                grown.setdefault(_COUNTERS[last][0], []).append((
-                    self._count(self._sampler.files, name)
-                    - self._count(self._before, name), _unit(folder)))
-        for what, most in dict(_COUNTERS.values()).items():
+        for what, (most, names) in _COUNTERS.items():
+            grown = {folder: _count(text) - _count(
+                self._before.get(f'{folder}/{name}', '')) for name in names
+                for folder, text in self._find(name)}
             yield _report(what, [
-                f'{unit}: {growth}' for growth, unit in grown.get(what, ())
-                if growth > most], len(grown.get(what, ())),
-                f'{most} at most')
+                f'{folder}: {growth}' for folder, growth in grown.items()
+                if growth > most], len(grown), f'{most} at most')
 
     def _check_sign(self, sign: signature.Sign) -> gate.GateCheck:
         name, words = _SIGNS[sign.name]
         ((quantity, limit),) = sign.limits.items()
         known = [rates[quantity] for rates in self._rates
                  if quantity in rates]
-        last = known[-1] if known else {}
-        # Frequencies are of a moment; all others count from the beginning.
-        levels = {unit: statistics.median(
-            rates.get(unit, 0.0) for rates in known)
-            for unit in last} if sign.name == 'frequency' else last
+        levels = known[-1] if known else {}
+        if sign.name == 'frequency':
+            # It is of a moment; all others count from the beginning.
+            levels = {unit: statistics.median(
+                rates.get(unit, 0.0) for rates in known) for unit in levels}
         return _report(name, [
             f'{unit}: {words.format(level)}' for unit, level in levels.items()
-            if level >= limit], len(levels), f'less than '
-            f'{words.format(limit)}')
+            if level >= limit], len(levels), 'less than '
+            + words.format(limit))
 
     def _find(self, last: str) -> Iterator[tuple[str, str]]:
+        """Yield the folders of the files with a name, and their texts."""
         for name, text in self._sampler.files.items():
             folder, _, own = name.rpartition('/')
             if own == last:
                 yield folder, text
 
-    @staticmethod
-    def _count(files: Mapping[str, str], name: str) -> int:
-        """Read a counter: the sum of a row, or the total in the last line."""
-        last = files.get(name, '').rpartition('\n')[2]
-        return sum(int(word, 0) for word in re.findall(
-            r'\b(?:0x[0-9a-f]{1,16}|0|[1-9][0-9]{0,17})\b', last))
+
+def _count(text: str) -> int:
+    """Read a counter: the sum of a row, or the total in the last line."""
+    return sum(int(word, 0) for word in re.findall(
+        r'\b(?:0x[0-9a-f]{1,16}|0|[1-9][0-9]{0,17})\b',
+        text.rpartition('\n')[2]))
 
 
 def _report(name: str, faults: list[str], known: int,
             expected: str) -> gate.GateCheck:
-    """Report a check of several units.
-
-    :param known: how many units the host reports
-    """
-    if not faults:
-        return gate.GateCheck(name, True if known else None,
-                             f'{known} good' if known else 'not reported',
-                             expected)
-    more = f' and {len(faults) - 4} more' if len(faults) > 4 else ''
-    return gate.GateCheck(name, False, '; '.join(faults[:4]) + more, expected)
-
-
-def _unit(folder: str) -> str:
-    words = [word for word in folder.split('/') if word not in (
-        'statistics', 'counters', 'device', 'ports')]
-    return ' '.join(words[-2:] if 'infiniband' in words else words[-1:])
+    """Report a check of several units, of which the host reports some."""
+    found = '; '.join(faults[:4]) + (
+        f'; {len(faults) - 4} more' if len(faults) > 4 else '')
+    return gate.GateCheck(
+        name, not faults if known else None,
+        found or (f'{known} good' if known else 'not reported'), expected)

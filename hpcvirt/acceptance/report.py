@@ -87,7 +87,6 @@ def _gate(found: acceptance.Acceptance) -> Iterator[str]:
     lines += [f'{_WORDS[check.passed]} {check.name}: {check.found}' + (
         f'; expected {check.expected}' if check.passed is False else '')
         for check in gate.checks]
-    lines += [f'differs from its class: {each}' for each in gate.differences]
     yield _block('Quick gate', lines)
     yield from _figures(gate.verdict, '', 'Figures of the gate')
 

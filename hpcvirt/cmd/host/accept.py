@@ -27,7 +27,6 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
-from hpcvirt.cmd.host import verdict_arguments
 
 if typing.TYPE_CHECKING:
     from hpcvirt.acceptance import acceptance
@@ -117,7 +116,13 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         parser.add_argument('--report', metavar='FILE',
                             help='also write the report to this file, which '
                             'must not exist yet')
-        verdict_arguments.add(parser)
+        parser.add_argument('--junit', metavar='FILE',
+                            help='also write the verdicts as JUnit to this '
+                            'file, which must not exist yet')
+        parser.add_argument('--json-lines', metavar='FILE',
+                            help='also append what --format json prints to '
+                            'this file, as a line; several commands may do '
+                            'so at once')
         targets.add_instances(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -142,8 +147,12 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         found, path, hosts = _accept(args, host, asked, wanted, own_bounds)
         text = report.render(found, args.data, hosts)
         if args.report is not None:
-            verdict_arguments.write_new(args.report, text)
-        verdict_arguments.write(args, verdict_files.list_cases(found), [found])
+            _write_new(args.report, text)
+        if args.junit is not None:
+            _write_new(args.junit, verdict_files.make_junit(found))
+        if args.json_lines is not None:
+            verdict_files.append_line(args.json_lines,
+                                      serialization.dump(found))
         return command.CommandResult(
             serialization.dump(found),
             lambda: f'\n{text}\nThe record is in '
@@ -208,9 +217,10 @@ def _read(args: argparse.Namespace) -> tuple[
     # These modules load all that plans a host.
     from hpcvirt.acceptance import acceptance
     from hpcvirt.acceptance import gate
+    from hpcvirt.acceptance import verdict_files
     from hpcvirt.cmd.host import audit
-    if args.report is not None:
-        verdict_arguments.check_new(args.report)
+    for path in filter(None, (args.report, args.junit)):
+        _check_new(path)
     needed = (('gate', 'native'),) if args.quick else (
         ('flavors',), ('plan',), ('image',), ('network',))
     for names in needed:
@@ -227,7 +237,8 @@ def _read(args: argparse.Namespace) -> tuple[
     requests.check_used(definitions, settings, targets.SET)
     requests.check_bounds(definitions, own_bounds)
     parts = () if args.quick else _find_parts(args)
-    verdict_arguments.check(args)
+    if args.json_lines is not None:
+        verdict_files.append_line(args.json_lines, None)
     # Everything else that the results depend on is recorded with them.
     identity = json.dumps([
         args.host, serialization.dump(parts), args.benchmarks,
@@ -300,6 +311,23 @@ def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
     return lines
+
+
+def _check_new(path: str) -> None:
+    folder = os.path.dirname(path) or '.'
+    if os.path.lexists(path):
+        raise exception.InvalidInput(path, 'exists already')
+    if not os.access(folder, os.W_OK):
+        raise exception.InvalidInput(path, 'cannot be written')
+
+
+def _write_new(path: str, text: str) -> None:
+    try:
+        with open(path, 'x', encoding='utf-8') as stream:
+            stream.write(text)
+    except OSError as exc:
+        raise exception.Unreachable(
+            f'{path}: {exc.strerror or exc}') from exc
 
 
 def _names(word: str) -> list[str]:

@@ -6,29 +6,27 @@ import argparse
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.bench.model import judgement
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
-from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
-from hpcvirt.cmd.host import verdict_arguments
 
 
 class ReportHosts(command.Report):
     """Report which hosts are slow, by how much, and what differs about them.
 
     Each host is judged against all others of its class, by what acceptances
-    and quick gates have stored. So the first hosts of a class are compared
-    with each other, when there are six of them.
+    and quick gates have stored. The first hosts of a class are compared with
+    each other, as soon as there are six of them.
     """
 
     epilog = """\
-Exit status: 0 if no host failed, 1 if one did, 2 if there is no store.
+"Slower" is in percent, and "low" to "high" is its interval. Exit status: 0 if
+no host is slow, 1 if one is, 2 if there are no results.
 """
-    rows = 'hosts'
-    fields = ('host', 'word', 'slower', 'figure', 'acceptance', 'reason')
+    fields = ('host', 'result', 'slower', 'low', 'high', 'figure', 'differs')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        verdict_arguments.add(parser)
         store_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -39,8 +37,6 @@ Exit status: 0 if no host failed, 1 if one did, 2 if there is no store.
             from hpcvirt.acceptance import measurement
             from hpcvirt.acceptance import peers
             from hpcvirt.acceptance import records
-            from hpcvirt.acceptance import verdict_files
-        verdict_arguments.check(args)
         store = store_arguments.open_existing(args)
         if store is None:
             raise exception.InvalidInput(args.data, 'has no results')
@@ -49,14 +45,10 @@ Exit status: 0 if no host failed, 1 if one did, 2 if there is no store.
         finally:
             store.close()
         kept = records.Records(args.data)
-        verdicts = class_verdict.judge_fleet(classes, kept.refused())
-        report = fleet_report.make(kept.read(), verdicts, classes)
-        verdict_arguments.write(args, [
-            case for host, verdict in verdicts.items()
-            for case in verdict_files.list_figures(host, verdict)],
-            report.hosts)
+        hosts = fleet_report.make(
+            class_verdict.judge_fleet(classes, kept.refused()), classes,
+            {each.host: each.machine for each in kept.read()})
         return command.CommandResult(
-            serialization.dump(report),
-            lambda: fleet_report.render(report, terminal.width()),
-            int(any('FAIL' in (each.word, each.acceptance)
-                    for each in report.hosts)))
+            [serialization.dump(each) for each in hosts],
+            status=int(any(each.result is judgement.VerdictResult.FAIL
+                           for each in hosts)))

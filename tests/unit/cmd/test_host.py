@@ -59,8 +59,31 @@ class AcceptTest(testtools.TestCase):
                 (['--audit', audit], 'is not the output of "hpcvirt host '),
                 (['--report', self.plan], 'exists already'),
                 (['--report', '/nowhere/x'], 'cannot be written'),
+                (['--junit', self.plan], 'exists already'),
+                (['--json-lines', '/nowhere/x'], 'cannot be written'),
                 (['--plan', str(self.scratch / 'nothing')], 'nothing')):
             self.assert_refused(words, *options)
+
+    def test_what_is_missing_is_named(self):
+        given = {'--flavor': 'a', '--plan': self.plan, '--image': 'i',
+                 '--network': 'n'}
+        for missing in given:
+            words = [word for option, value in given.items()
+                     if option != missing for word in (option, value)]
+            commands.check_refused(self, f'{missing}: is missing', commands.run(
+                'host', 'accept', 'n1', *words, '--apply'))
+        commands.check_refused(self, '--gate: is missing', commands.run(
+            'host', 'accept', 'n1', '--quick', '--apply'))
+
+    def test_the_quick_gate_needs_no_cloud(self):
+        status, out, err = commands.run(
+            'host', 'accept', 'n1', '--quick', '--native', 'ssh://n1',
+            '--data', self.scratch / 'data')
+        self.assertEqual((0, ''), (status, err))
+        self.assertIn('Run the quick gate on ssh://n1', out)
+        self.assertIn('use --apply', out)
+        self.assertNotIn('quarantine', out)
+        self.assertFalse((self.scratch / 'data').exists())
 
     def test_wrong_numbers_are_usage(self):
         for words in (['--pairs', '0'], ['--time-limit', '0'],
