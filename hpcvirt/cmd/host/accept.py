@@ -226,7 +226,8 @@ def _read(args: argparse.Namespace) -> tuple[
     for names in needed:
         if not any(getattr(args, name) for name in names):
             raise exception.InvalidInput(
-                f'--{names[0].removesuffix("s")}', 'is missing')
+                f'--{" or --".join(names).removesuffix("s")}',
+                'is missing')
     args.benchmarks = args.benchmarks or list(
         gate.BENCHMARKS if args.quick else ['hpcc'])
     own_bounds = dict(bounds.parse(word) for word in args.bounds)

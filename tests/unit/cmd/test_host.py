@@ -72,7 +72,7 @@ class AcceptTest(testtools.TestCase):
                      if option != missing for word in (option, value)]
             commands.check_refused(self, f'{missing}: is missing', commands.run(
                 'host', 'accept', 'n1', *words, '--apply'))
-        commands.check_refused(self, '--gate: is missing', commands.run(
+        commands.check_refused(self, '--gate or --native: is missing', commands.run(
             'host', 'accept', 'n1', '--quick', '--apply'))
 
     def test_the_quick_gate_needs_no_cloud(self):
