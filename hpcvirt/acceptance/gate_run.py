@@ -35,6 +35,8 @@ from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target as targets
 
+MINUTE_S = 60.0
+
 
 @dataclasses.dataclass(frozen=True)
 class GateRun:
@@ -62,7 +64,7 @@ class GateRun:
         with location.measure(data, f'accept-{asked.host}'):
             found = self.take(
                 dataclasses.replace(asked, began_at=sampler.read_clock()),
-                time.monotonic() + 60 * time_limit_min)
+                time.monotonic() + MINUTE_S * time_limit_min)
             found = acceptance.decide(found, None, '', sampler.read_clock())
             self.records.write(found)
             return found

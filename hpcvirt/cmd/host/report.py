@@ -53,7 +53,8 @@ no host is slow, 1 if one is, 2 if there are no results.
         kept = records.Records(args.data)
         hosts = (*fleet_report.make(
             class_verdict.judge_fleet(classes, kept.refused()), classes,
-            {each.host: each.machine for each in kept.read()}), *fabric.judge(runs))
+            {each.host: each.machine for each in kept.read()}),
+            *fabric.judge(runs))
         return command.CommandResult(
             [serialization.dump(each) for each in hosts],
             status=int(any(each.result is judgement.VerdictResult.FAIL
