@@ -42,6 +42,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.acceptance import gate
 from hpcvirt.acceptance import peers
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import figures
@@ -162,8 +163,11 @@ def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
     """Return the bounds of the user, and defaults for primary figures."""
     directions = {name: figure.direction for sample in run.samples
                   for name, figure in sample.outcome.metrics.items()}
-    return {**{metric: bounds.parse_overhead(_ALLOWED, directions[metric])
-               for metric in bounds.find_bounds(run)}, **run.bounds}
+    names, allowed = [*bounds.find_bounds(run)], _ALLOWED
+    if run.launch is None:
+        names, allowed = gate.list_figures(run.benchmark), gate.ALLOWED
+    return {**{metric: bounds.parse_overhead(allowed, directions[metric])
+               for metric in names if metric in directions}, **run.bounds}
 
 
 def _figure(run: record.Run, metric: str, bound: judgement.Bound,
@@ -204,7 +208,7 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
 
 
 class _Levels:
-    """The levels of runs, of which each is computed once."""
+    """The levels of runs. Each is computed once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, str], Level | None] = {}

@@ -36,7 +36,7 @@ _MIN_PAIRS = 3
 def make_rounds(hosts: Sequence[str]) -> list[list[Pair]]:
     """Pair each host with each other, in rounds of disjoint pairs."""
     ring = [*hosts, *[''] * (len(hosts) % 2)]
-    rounds = []
+    rounds: list[list[Pair]] = []
     for _ in ring[1:]:
         half = len(ring) // 2
         rounds.append([pair for pair in zip(ring[:half], ring[:half - 1:-1],
@@ -45,7 +45,7 @@ def make_rounds(hosts: Sequence[str]) -> list[list[Pair]]:
     return rounds
 
 
-def judge(runs: Iterable[record.Run]) -> Iterator[fleet_report.FleetHost]:
+def judge(runs: Iterable[record.Run]) -> Iterator[fleet_report.ReportedHost]:
     """Judge the hosts of each leaf, and name the bad links.
 
     :param runs: of any benchmarks, oldest first; those that span two hosts
@@ -86,7 +86,7 @@ def _find_losses(run: record.Run) -> dict[str, list[float]]:
 
 
 def _judge_leaf(figure: str, pairs: Mapping[Pair, float],
-                ) -> Iterator[fleet_report.FleetHost]:
+                ) -> Iterator[fleet_report.ReportedHost]:
     of_hosts: dict[str, list[float]] = {}
     for pair, loss in pairs.items():
         for host in pair:
@@ -106,12 +106,12 @@ def _judge_leaf(figure: str, pairs: Mapping[Pair, float],
                 f'it has less than {_MIN_PAIRS} pairs')
         elif level - middle > most:
             word, reason = Word.FAIL, 'it is slow in most of its pairs'
-        yield fleet_report.FleetHost(
+        yield fleet_report.ReportedHost(
             host, word, reason, figure,
             round(100 * math.expm1(level - middle), 1))
     for pair, loss in links.items():
         if loss > most_of_link and all(
                 len(of_hosts[host]) >= _MIN_PAIRS for host in pair):
-            yield fleet_report.FleetHost(
+            yield fleet_report.ReportedHost(
                 ' - '.join(pair), Word.FAIL, 'it is slower than other pairs '
                 'of both hosts', figure, round(100 * math.expm1(loss), 1))

@@ -28,7 +28,7 @@ _LONGEST = 60
 
 
 @dataclasses.dataclass(frozen=True)
-class FleetHost:
+class ReportedHost:
     """A host in the report.
 
     :ivar result: PASS, FAIL, INCONCLUSIVE or INVALID, against its class
@@ -51,7 +51,7 @@ class FleetHost:
 
 def make(verdicts: Mapping[str, judgement.Verdict],
          classes: Sequence[Mapping[str, record.Run]],
-         machines: Mapping[str, Facts]) -> tuple[FleetHost, ...]:
+         machines: Mapping[str, Facts]) -> tuple[ReportedHost, ...]:
     """Make the report: the hosts, the slowest first.
 
     :param verdicts: from :func:`hpcvirt.acceptance.class_verdict.judge_fleet`
@@ -69,24 +69,27 @@ def make(verdicts: Mapping[str, judgement.Verdict],
             differs[host] |= dict.fromkeys(
                 find_differences(facts[host], others))
     return tuple(sorted(
-        (_describe(FleetHost(host, verdict.result, verdict.reason,
+        (_describe(ReportedHost(host, verdict.result, verdict.reason,
                              differs=tuple(differs[host])), verdict)
          for host, verdict in verdicts.items()),
         key=lambda each: (-(each.slower or -100.0), each.host)))
 
 
-def _describe(host: FleetHost, verdict: judgement.Verdict) -> FleetHost:
-    figures = [(*(100 * math.expm1(stats.loss_of_ratio(ratio, each.direction))
-                  for ratio in (each.interval.ratio, each.interval.low,
-                                each.interval.high)),
-                f'{each.label} {each.metric}')
+def _describe(host: ReportedHost, verdict: judgement.Verdict) -> ReportedHost:
+    figures = [(_percent(each.interval.ratio, each), each, each.interval)
                for each in verdict.judgements if each.interval]
     if not figures:
         return host
-    slower, *ends, figure = max(figures)
-    low, high = (round(end, 1) for end in sorted(ends))
-    return dataclasses.replace(host, figure=figure, slower=round(slower, 1),
-                               low=low, high=high)
+    slower, worst, found = max(figures, key=lambda each: each[0])
+    low, high = sorted(_percent(end, worst) for end in (found.low, found.high))
+    return dataclasses.replace(
+        host, figure=f'{worst.label} {worst.metric}', slower=slower, low=low,
+        high=high)
+
+
+def _percent(ratio: float, figure: judgement.Judgement) -> float:
+    return round(100 * math.expm1(stats.loss_of_ratio(
+        ratio, figure.direction)), 1)
 
 
 def _facts(run: record.Run, machine: Facts) -> Facts:

@@ -8,13 +8,11 @@ cores, compared with other hosts of its class, and its hardware meanwhile.
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import serialization
-from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
-from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 
 Word = judgement.VerdictResult
@@ -26,7 +24,7 @@ SHAPE = 'host'
 #: The figures that a gate judges in addition to the primary ones.
 _MORE = ('StarDGEMM_Gflops', 'RandomlyOrderedRingLatency_usec')
 #: How much slower than its class a host may be.
-_ALLOWED = '10%'
+ALLOWED = '10%'
 #: HPCC's matrix fills between a quarter of this part of the memory and all of
 #: it. Its order is the same although hosts of a class report a little less or
 #: more memory: sizes such as 96, 128 and 160 GiB are not near a step.
@@ -89,19 +87,10 @@ def decide(target: str, checks: Sequence[GateCheck],
                 tuple(unable))
 
 
-def make_bounds(definition: definitions.Definition,
-                own: Mapping[str, judgement.Bound],
-                ) -> dict[str, judgement.Bound]:
-    """Return the bounds of the figures of a benchmark that a gate judges.
-
-    :param own: bounds of the user for any benchmarks
-    """
-    figures = {figure.name: figure for figure in definition.metrics}
-    return {name: bounds.parse_overhead(_ALLOWED, figure.direction)
-            for name, figure in figures.items()
-            if figure.primary or name in _MORE} | {
-                name: bound for name, bound in own.items()
-                if bounds.split(name)[0] in figures}
+def list_figures(benchmark: str) -> list[str]:
+    """List the figures of a benchmark that a gate judges."""
+    return [figure.name for figure in catalogue.get(benchmark).metrics
+            if figure.primary or figure.name in _MORE]
 
 
 def find_order(memory_mib: int) -> int:

@@ -20,6 +20,7 @@ from hpcvirt.acceptance import gate
 from hpcvirt.acceptance import hardware
 from hpcvirt.acceptance import measurement
 from hpcvirt.acceptance import records
+from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import job as jobs
@@ -113,7 +114,10 @@ class GateRun:
                 **request.settings})
         plan = plans.make(
             [request], [pair], record.Purpose.UNPAIRED, gate.SAMPLES,
-            shape=gate.SHAPE, bounds=gate.make_bounds(definition, self.bounds))
+            shape=gate.SHAPE, bounds={
+                name: bound for name, bound in self.bounds.items()
+                if bounds.split(name)[0] in [
+                    figure.name for figure in definition.metrics]})
         # Only a benchmark on all cores says something about their clocks.
         is_on_all = definition.variant(request.variant).ranks is (
             sizing.ProcessCount.PER_CPU)

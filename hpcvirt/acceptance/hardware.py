@@ -204,11 +204,11 @@ class HardwareWatch:
             if sign.name in _SIGNS:
                 yield self._check_sign(sign)
         for what, (most, names) in _COUNTERS.items():
-            grown = {folder: _count(text) - _count(
+            grown = {f'{folder}/{name}': _count(text) - _count(
                 self._before.get(f'{folder}/{name}', '')) for name in names
                 for folder, text in self._find(name)}
             yield _report(what, [
-                f'{folder}: {growth}' for folder, growth in grown.items()
+                f'{counter}: {growth}' for counter, growth in grown.items()
                 if growth > most], len(grown), f'{most} at most')
 
     def _check_sign(self, sign: signature.Sign) -> gate.GateCheck:
@@ -243,7 +243,7 @@ def _count(text: str) -> int:
 
 def _report(name: str, faults: list[str], known: int,
             expected: str) -> gate.GateCheck:
-    """Report a check of several units, of which the host reports some."""
+    """Report a check of several units; the host may report only some."""
     found = '; '.join(faults[:4]) + (
         f'; {len(faults) - 4} more' if len(faults) > 4 else '')
     return gate.GateCheck(

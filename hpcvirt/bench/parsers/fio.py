@@ -20,8 +20,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     _, brace, rest = text.partition('{')
     document = reading.load_document(brace + rest) or {}
     jobs = document.get('jobs')
-    reading.require(isinstance(jobs, list) and len(jobs) == 2,
-                    'no document of fio with two jobs', reading.Missing)
+    if not isinstance(jobs, list) or len(jobs) != 2:
+        raise reading.Missing('no document of fio with two jobs')
     for name, job in zip(('write', 'read'), jobs, strict=True):
         found = reading.inner(job, 'jobname')
         reading.require(found == name, f'a job {found!r:.40}, not {name!r}')

@@ -183,7 +183,7 @@ def _accept(args: argparse.Namespace,
     where = args.gate or args.native
     own = (wanted, own_bounds) if args.quick else (
         requests.find(gate.BENCHMARKS, ()), {})
-    quick = where and gate_run.GateRun(
+    quick = gate_run.GateRun(
         *own, store, kept, lambda: targets.find_named(args, where),
         lambda: progress.Terminal(args.data))
     try:
@@ -202,7 +202,8 @@ def _accept(args: argparse.Namespace,
             lambda server_id, flavor, key_file: targets.find_server(
                 args, server_id, flavor, key_file),
             lambda: targets.find_named(args, args.native),
-            quick and quick.take, lambda: progress.Terminal(args.data),
+            quick.take if where else None,
+            lambda: progress.Terminal(args.data),
             host.cloud.hold, host.cloud.release,
             benchmark_instances.InstancesNotStarted, output.complain,
             f'hpcvirt@{os.uname().nodename}').accept(asked)
@@ -218,16 +219,17 @@ def _read(args: argparse.Namespace) -> tuple[
     from hpcvirt.acceptance import acceptance
     from hpcvirt.acceptance import gate
     from hpcvirt.acceptance import verdict_files
+    from hpcvirt.cmd import hosts
     from hpcvirt.cmd.host import audit
+    from hpcvirt.flavors import plan_document
     for path in filter(None, (args.report, args.junit)):
         _check_new(path)
-    needed = (('gate', 'native'),) if args.quick else (
-        ('flavors',), ('plan',), ('image',), ('network',))
-    for names in needed:
-        if not any(getattr(args, name) for name in names):
-            raise exception.InvalidInput(
-                f'--{" or --".join(names).removesuffix("s")}',
-                'is missing')
+    given = {'--gate or --native': args.gate or args.native} if (
+        args.quick) else {'--flavor': args.flavors, '--plan': args.plan,
+                          '--image': args.image, '--network': args.network}
+    for name, value in given.items():
+        if not value:
+            raise exception.InvalidInput(name, 'is missing')
     args.benchmarks = args.benchmarks or list(
         gate.BENCHMARKS if args.quick else ['hpcc'])
     own_bounds = dict(bounds.parse(word) for word in args.bounds)
@@ -237,7 +239,14 @@ def _read(args: argparse.Namespace) -> tuple[
     definitions = [each.definition for each in wanted]
     requests.check_used(definitions, settings, targets.SET)
     requests.check_bounds(definitions, own_bounds)
-    parts = () if args.quick else _find_parts(args)
+    parts: tuple[acceptance.AcceptancePart, ...] = ()
+    if not args.quick:
+        where = input_file.name(args.plan)
+        plan = plan_document.load(serialization.json_value(
+            input_file.content(args.plan, _MAX_BYTES), where), where)
+        parts = acceptance.find_parts(plan, args.host, args.flavors, where)
+        hosts.warn(item for item in plan.warnings if not item.subjects
+                   or {args.host, *args.flavors} & {*item.subjects})
     if args.json_lines is not None:
         verdict_files.append_line(args.json_lines, None)
     # Everything else that the results depend on is recorded with them.
@@ -254,20 +263,6 @@ def _read(args: argparse.Namespace) -> tuple[
         audit=(None if args.audit is None
                else audit.read_findings(args.audit)))
     return asked, wanted, own_bounds
-
-
-def _find_parts(args: argparse.Namespace,
-                ) -> 'tuple[acceptance.AcceptancePart, ...]':
-    from hpcvirt.acceptance import acceptance
-    from hpcvirt.cmd import hosts
-    from hpcvirt.flavors import plan_document
-    where = input_file.name(args.plan)
-    plan = plan_document.load(serialization.json_value(
-        input_file.content(args.plan, _MAX_BYTES), where), where)
-    parts = acceptance.find_parts(plan, args.host, args.flavors, where)
-    hosts.warn(item for item in plan.warnings if not item.subjects
-               or {args.host, *args.flavors} & {*item.subjects})
-    return parts
 
 
 def _command(args: argparse.Namespace) -> str:

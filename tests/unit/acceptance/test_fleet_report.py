@@ -19,7 +19,7 @@ def host(number, score, kernel='6.1.0-21', **more):
         **runs.IDENTITY, 'guest kernel': kernel,
         'guest kernel.cmdline': f'root=UUID={UUID.format(number)} quiet '
                                 + ' '.join(f'x{n}=y' for n in range(20)),
-        **more}, bounds={'score': judgement.Bound(0.9)})
+        **more})
 
 
 def make(stored, machines=None):
@@ -33,8 +33,9 @@ class FleetReportTest(unittest.TestCase):
         found = make([
             *(host(n, 100 + n / 10) for n in range(8)),
             host(8, 80.0, '6.1.0-18'), host(9, 60.0, '6.1.0-18')], {
-                f'n{n}': {'memory modules in MiB': f'{8 if n == 9 else 16} x '
-                          '32768', 'serial number': str(n)}
+                f'n{n}': {'memory modules in MiB':
+                          f'{8 if n == 9 else 16} x 32768',
+                          'serial number': str(n)}
                 for n in range(10)})
         self.assertEqual(['n9', 'n8'], [each.host for each in found[:2]])
         self.assertEqual(
@@ -47,8 +48,8 @@ class FleetReportTest(unittest.TestCase):
         self.assertIn('hs06', slowest.figure)
         self.assertEqual((
             'kernel is 6.1.0-18, of 8 of 8 others 6.1.0-21',
-            'memory modules in MiB is 8 x 32768, of 8 of 8 others '
-            '16 x 32768'), slowest.differs)
+            ('memory modules in MiB is 8 x 32768, of 8 of 8 others '
+             '16 x 32768')), slowest.differs)
         self.assertEqual(1, len(other.differs))
         self.assertEqual({()}, {each.differs for each in found[2:]})
 

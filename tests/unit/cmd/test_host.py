@@ -70,10 +70,10 @@ class AcceptTest(testtools.TestCase):
         for missing in given:
             words = [word for option, value in given.items()
                      if option != missing for word in (option, value)]
-            commands.check_refused(self, f'{missing}: is missing', commands.run(
-                'host', 'accept', 'n1', *words, '--apply'))
-        commands.check_refused(self, '--gate or --native: is missing', commands.run(
-            'host', 'accept', 'n1', '--quick', '--apply'))
+            ended = commands.run('host', 'accept', 'n1', *words, '--apply')
+            commands.check_refused(self, f'{missing}: is missing', ended)
+        ended = commands.run('host', 'accept', 'n1', '--quick', '--apply')
+        commands.check_refused(self, '--gate or --native: is missing', ended)
 
     def test_the_quick_gate_needs_no_cloud(self):
         status, out, err = commands.run(

@@ -123,4 +123,4 @@ class QuickTest(testtools.TestCase):
             'hpcvirt.acceptance.hardware.count_guests', lambda _: 3))
         commands.check_refused(self, 'runs 3 guests', commands.run(
             'host', 'accept', 'n1', '--quick', '--gate', 'local', '--data',
-            self.data, '--apply'))
+            self.data, '--format', 'json', '--apply'))
