@@ -66,7 +66,7 @@ _GUESTS = 'grep -lsE "^(qemu|cloud-hyper)" /proc/[0-9]*/comm || :'
 #: Sign to the name of its check, and what is found.
 _SIGNS = {
     'frequency': ('clock', '{:.0%} below its nominal frequency'),
-    'throttling': ('throttling', 'throttled for {:.0f} s'),
+    'throttling': ('throttling', '{:.0f} s of throttling'),
     'memory-errors': ('corrected memory errors', '{:.0f} errors'),
     'uncorrected-errors': ('uncorrected memory errors', '{:.0f} errors'),
     'link': ('PCIe links', '{:.0%} below what both of its ends support')}
@@ -189,7 +189,8 @@ class HardwareWatch:
 
     def describe(self) -> dict[str, str]:
         """Describe the memory and the links."""
-        kinds = {name: [text for _, text in self._find(last)]
+        kinds = {name: [text for _, text in self._find(last)
+                        if text not in ('-1', '0')]
                  for name, last in _PARTS.items()}
         kinds['PCIe links'] = self._sampler.links()
         return {kind: ', '.join(f'{count} x {what}' for what, count in sorted(
