@@ -93,6 +93,13 @@ class AcceptTest(testtools.TestCase):
                 '--image', 'i', '--network', 'n', *words])
             self.assertEqual(2, error.code)
 
+    def test_pairs_are_printed_in_rounds(self):
+        status, out, _ = commands.run('host', 'pairs', 'a', 'b', 'c', 'd')
+        rounds = [text.split('\n') for text in out.strip().split('\n\n')]
+        self.assertEqual((0, [2, 2, 2]), (status, list(map(len, rounds))))
+        self.assertEqual(6, len({frozenset(pair.split()) for pairs in rounds
+                                 for pair in pairs}))
+
     def test_the_findings_of_an_audit_are_read(self):
         finding = {'code': 'ksm', 'severity': 'warning', 'found': 'KSM runs',
                    'expected': 'no KSM', 'why': 'slow', 'sources': ['X'],
