@@ -110,8 +110,7 @@ def _judge_leaf(figure: str, pairs: Mapping[Pair, float],
             host, word, reason, figure,
             round(100 * math.expm1(level - middle), 1))
     for pair, loss in links.items():
-        if loss > most_of_link and all(
-                len(of_hosts[host]) >= _MIN_PAIRS for host in pair):
+        if loss > most_of_link:
             yield fleet_report.ReportedHost(
                 ' - '.join(pair), Word.FAIL, 'it is slower than other pairs '
                 'of both hosts', figure, round(100 * math.expm1(loss), 1))
