@@ -15,6 +15,7 @@ import statistics
 import time
 from collections.abc import Iterator
 
+from hpcvirt import exception
 from hpcvirt.acceptance import gate
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
@@ -164,7 +165,7 @@ class _RemoteSampler(sampler.HostSampler):
 class HardwareWatch:
     """Watches the hardware of a machine, from now on.
 
-    :raises Unreachable: also by :meth:`look`, if it does not answer
+    :raises Unreachable: if it does not answer
     """
 
     def __init__(self, place: executor.Executor) -> None:
@@ -175,12 +176,23 @@ class HardwareWatch:
         self._looked = time.monotonic()
 
     def look(self, *, at_once: bool = False) -> None:
-        """Look at the machine, unless the last look was just before."""
-        if at_once or time.monotonic() - self._looked >= LOOK_S:
+        """Look at the machine, unless the last look was just before.
+
+        :param at_once: look in any case, and raise Unreachable if the machine
+            does not answer; a busy machine need not
+        """
+        if not at_once and time.monotonic() - self._looked < LOOK_S:
+            return
+        self._looked = time.monotonic()
+        try:
             now = self._sampler.take()
-            self._rates.append(
-                host_sample.compute_rates(self._first, self._last, now))
-            self._last, self._looked = now, time.monotonic()
+        except exception.Unreachable:
+            if at_once:
+                raise
+            return
+        self._rates.append(
+            host_sample.compute_rates(self._first, self._last, now))
+        self._last = now
 
     def find_cores(self) -> frozenset[int]:
         """Return the first CPU of each core; none if they are unknown."""

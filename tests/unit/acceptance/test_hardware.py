@@ -4,6 +4,8 @@
 
 import unittest
 
+import fixtures
+
 from hpcvirt import exception
 from hpcvirt.acceptance import hardware
 from hpcvirt.bench.execute import executor
@@ -172,6 +174,16 @@ class HardwareTest(unittest.TestCase):
         self.watch.look()
         self.assertIn('clock', [check.name for check in self.watch.check()
                                 if check.passed is None])
+
+    def test_a_machine_too_busy_to_answer_is_looked_at_later(self):
+        self.place.files.clear()
+        with fixtures.MonkeyPatch('hpcvirt.acceptance.hardware.LOOK_S', 0.0):
+            self.watch.look()
+        self.assertRaises(exception.Unreachable, self.watch.look,
+                          at_once=True)
+        self.place.files.update(HOST)
+        self.look(60)
+        self.assertEqual({}, self.faults())
 
     def test_a_machine_without_an_uptime_is_none(self):
         self.assertRaises(exception.Unreachable, hardware.HardwareWatch,
