@@ -21,6 +21,7 @@ from concurrent import futures
 
 from hpcvirt import text_table
 from hpcvirt.acceptance import class_verdict
+from hpcvirt.acceptance import gate as gates
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -29,6 +30,8 @@ Word = judgement.VerdictResult
 PROMISED = 0.05
 #: The bound of the verdict, and a host that is clearly slower.
 BOUND, SLOW = math.log(1.05), math.log(1.15)
+#: The same for the quick gate.
+GATE_BOUND, GATE_SLOW = math.log(1.10), math.log(1.25)
 SAMPLES, LAUNCHES = 10, 5
 #: How much slower a slow peer host is.
 SLOW_PEER = 0.2
@@ -89,14 +92,19 @@ def main() -> int:
                         help='hosts of each kind (default: 2000)')
     parser.add_argument('--peers', type=int, nargs='+', default=[5, 8, 20],
                         help='numbers of peer hosts (default: 5 8 20)')
+    parser.add_argument('--gate', action='store_true',
+                        help='measure the hosts themselves, as the quick gate '
+                        'does: in one launch, with its bound')
     args = parser.parse_args()
-    cases = [(name, count, args.trials) for name in CLASSES
-             for count in args.peers]
+    # The boots of a host cannot differ within one.
+    cases = [(name, count, args.trials, args.gate)
+             for name, kind in CLASSES.items() for count in args.peers
+             if not args.gate or kind.own_launches is None]
     with futures.ProcessPoolExecutor() as pool:
         found = list(pool.map(rates, *zip(*cases, strict=True)))
     wrong = limit(args.trials)
     rows = [(name, str(count), *(f'{100 * rate:.1f}' for rate in each))
-            for (name, count, _), each in zip(cases, found, strict=True)]
+            for (name, count, *_), each in zip(cases, found, strict=True)]
     headings = ('Class', 'Peer hosts', 'False PASS', 'False FAIL',
                 'FAIL of typical', 'PASS of typical', 'FAIL of slow')
     sys.stdout.write(text_table.draw(headings, rows, set(headings[1:]), 200))
@@ -111,8 +119,8 @@ def limit(trials: int) -> float:
     return PROMISED + 3 * math.sqrt(PROMISED * (1 - PROMISED) / trials)
 
 
-def rates(name: str, peers: int,
-          trials: int) -> tuple[float, float, float, float, float]:
+def rates(name: str, peers: int, trials: int, gate: bool = False,
+          ) -> tuple[float, float, float, float, float]:
     """Simulate one kind of class.
 
     :returns: the rates of PASS and of FAIL at the bound, of FAIL and of PASS
@@ -120,24 +128,25 @@ def rates(name: str, peers: int,
     """
     dice = random.Random(f'{name} {peers}')
     kind = CLASSES[name]
-    words = {loss: [_word(dice, kind, peers, loss) for _ in range(trials)]
-             for loss in (BOUND, None, SLOW)}
+    bound, slow = (GATE_BOUND, GATE_SLOW) if gate else (BOUND, SLOW)
+    words = {loss: [_word(dice, kind, peers, loss, gate)
+                    for _ in range(trials)] for loss in (bound, None, slow)}
     return tuple(words[loss].count(word) / trials for loss, word in (
-        (BOUND, Word.PASS), (BOUND, Word.FAIL), (None, Word.FAIL),
-        (None, Word.PASS), (SLOW, Word.FAIL)))
+        (bound, Word.PASS), (bound, Word.FAIL), (None, Word.FAIL),
+        (None, Word.PASS), (slow, Word.FAIL)))
 
 
 def _word(dice: random.Random, kind: Class, peers: int,
-          loss: float | None) -> Word:
+          loss: float | None, gate: bool) -> Word:
     """Judge a host.
 
     :param loss: None for a typical host
     """
     own = _run(dice, kind, 'new', _typical(dice, kind)
-               if loss is None else loss, peers)
+               if loss is None else loss, peers, gate)
     stored = [_run(dice, kind, f'n{number}', _typical(dice, kind) + (
         SLOW_PEER if number < kind.slow else 0)
-        + kind.gain * (1 - number / peers), number)
+        + kind.gain * (1 - number / peers), number, gate)
         for number in range(peers)]
     return class_verdict.judge([own], stored).result
 
@@ -150,25 +159,27 @@ def _typical(dice: random.Random, kind: Class) -> float:
 
 
 def _run(dice: random.Random, kind: Class, host: str, level: float,
-         day: int) -> record.Run:
+         day: int, gate: bool) -> record.Run:
     is_new = host == 'new'
-    launches = LAUNCHES if is_new or not kind.once else 1
+    launches = LAUNCHES if not gate and (is_new or not kind.once) else 1
+    samples = gates.SAMPLES if gate else SAMPLES
     deviation = kind.launches
     if is_new and kind.own_launches is not None:
         deviation = kind.own_launches
     levels = [level + dice.gauss(0, deviation) for _ in range(launches)]
     return record.Run(
         id=host, benchmark='hs06', variant='', host=host,
-        purpose=record.Purpose.UNPAIRED, planned_pairs=SAMPLES,
+        purpose=record.Purpose.UNPAIRED,
+        launch=None if gate else record.Launch.WARM, planned_pairs=samples,
         started_at=f'2026-11-{day + 1:02d}T00:00:00+00:00',
         samples=tuple(record.Sample(
             record.Side.GUEST, number, number, outcome.Outcome(True, None, {
                 'score': outcome.Metric(
-                    100 * math.exp(-levels[number * launches // SAMPLES]
+                    100 * math.exp(-levels[number * launches // samples]
                                    - dice.gauss(0, kind.runs)),
                     'HS06', outcome.Direction.UP)}),
-            launch_id=f'{host} {number * launches // SAMPLES}')
-            for number in range(SAMPLES)))
+            launch_id=f'{host} {number * launches // samples}')
+            for number in range(samples)))
 
 
 if __name__ == '__main__':

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.acceptance import gate as gates
 from hpcvirt.audit import finding
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
@@ -63,7 +64,9 @@ class Acceptance:
     :ivar command: the command that repeats the acceptance
     :ivar repaired: what was repaired on the host; attempts before the repair
         no longer count
+    :ivar parts: none if only the quick gate was asked for
     :ivar machine: name to value: what the firmware says about the machine
+    :ivar gate: the quick gate, None if none was taken
     :ivar audit: the findings of the audit, None if none was given
     :ivar result: PASS, FAIL or INCONCLUSIVE; None before the end
     :ivar reason: why the result is not PASS
@@ -82,6 +85,7 @@ class Acceptance:
     repaired: str = ''
     machine: Mapping[str, str] = dataclasses.field(default_factory=dict)
     audit: tuple[finding.Finding, ...] | None = None
+    gate: gates.Gate | None = None
     result: judgement.VerdictResult | None = dataclasses.field(
         default=None, metadata=serialization.keep_key('word'))
     reason: str | None = None
@@ -95,6 +99,11 @@ class Acceptance:
     def against(self) -> str:
         """What the host is compared with."""
         return self.native or 'its class'
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the gate has ended the acceptance."""
+        return self.gate is not None and self.gate.result is Word.FAIL
 
 
 def find_parts(plan: plan_document.PlanDocument, host: str,
@@ -142,6 +151,8 @@ def decide(begun: Acceptance, verdict: judgement.Verdict | None,
     reason = verdict.reason if verdict else None
     if missing and word is not Word.FAIL:
         reason = missing
+    if begun.gate is not None and (begun.is_stopped or not begun.parts):
+        word, reason = begun.gate.result, begun.gate.reason
     found = dataclasses.replace(
         begun, result=word, reason=reason, verdict=verdict,
         overhead=overhead(verdict) if verdict and begun.native else None,
@@ -168,8 +179,8 @@ def overhead(verdict: judgement.Verdict) -> float | None:
 
 
 def traits(found: Acceptance) -> tuple[str, ...]:
-    """Return the traits of a host; none unless it passes."""
-    if found.result is not Word.PASS:
+    """Return the traits of a host; none unless it passes as a whole."""
+    if found.result is not Word.PASS or not found.parts:
         return ()
     earned = [] if found.overhead is None else [
         name for percent, name in OVERHEAD.items()

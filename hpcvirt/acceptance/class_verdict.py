@@ -42,6 +42,8 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.acceptance import gate
+from hpcvirt.acceptance import peers
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
@@ -62,9 +64,6 @@ _ALLOWED = f'{trends.MIN_CHANGE:%}'
 METHOD = ("Ratio host / class; prediction intervals of Student's t from the "
           'levels of the peer hosts, at most 5 % false PASS and 5 % false '
           'FAIL, Holm over all figures')
-
-#: Facts in which peer hosts may differ, since they depend on the firmware.
-_MAY_DIFFER = ('cpu.microcode', 'mitigation.')
 
 #: With fewer peers, the t interval is wider than any bound worth testing.
 MIN_PEER_HOSTS = 5
@@ -119,48 +118,36 @@ def judge(runs: Iterable[record.Run], stored: Sequence[record.Run],
     :param stored: all runs of the store
     :param refused: hosts that do not count as peers
     """
-    pending = [figure for run in runs
-               for figure in _figures(run, peer_runs(run, stored, refused))]
+    levels = _Levels()
+    pending = [figure for run in runs for figure in _figures(
+        run, peers.peer_runs(run, stored, refused), levels)]
     found = verdict.verdict_of(tuple(verdict.settle(pending, _decide)))
     return dataclasses.replace(found, method=METHOD, scope='')
 
 
-def peer_runs(run: record.Run, stored: Iterable[record.Run],
-              refused: Collection[str] = ()) -> tuple[record.Run, ...]:
-    """Return the last run on each peer of a host, sorted by host."""
-    wanted = _alike(run)
-    found: dict[str, record.Run] = {}
-    for other in stored:
-        if (other.host in (run.host, '') or other.host in refused
-                or other.purpose is record.Purpose.AA
-                or _alike(other) != wanted
-                or sample_pairs.explain_invalid(other) is not None
-                or len(_counted(other)) < sample_pairs.MIN_PAIRS):
-            continue
-        before = found.get(other.host)
-        if before is None or before.started_at <= other.started_at:
-            found[other.host] = other
-    return tuple(found[host] for host in sorted(found))
+def judge_fleet(classes: Iterable[Mapping[str, record.Run]],
+                refused: Collection[str] = ()) -> dict[str,
+                                                       judgement.Verdict]:
+    """Judge each host against all others of its classes.
+
+    :param classes: from :func:`hpcvirt.acceptance.peers.find_classes`
+    :param refused: hosts with which no other is compared
+    """
+    levels = _Levels()
+    pending: dict[str, list[figures.Figure]] = {}
+    for hosts in classes:
+        for host, run in hosts.items():
+            pending.setdefault(host, []).extend(_figures(run, [
+                other for name, other in hosts.items()
+                if name != host and name not in refused], levels))
+    return {host: dataclasses.replace(verdict.verdict_of(tuple(
+        verdict.settle(of_host, _decide))), method=METHOD, scope='')
+        for host, of_host in pending.items()}
 
 
-def _alike(run: record.Run) -> tuple[object, ...]:
-    """Return what is equal for the runs on all hosts of a class."""
-    identity = {
-        name: value for name, value in run.identity.items()
-        if not name.startswith(f'{record.Side.NATIVE} ')
-        and not name.partition(' ')[2].startswith(_MAY_DIFFER)}
-    return (run.benchmark, run.variant, run.shape, run.launch,
-            dict(run.parameters), identity)
-
-
-def _counted(run: record.Run) -> list[record.Sample]:
-    return [sample for sample in run.samples
-            if sample.side is record.Side.GUEST and not sample.warm_up]
-
-
-def _figures(run: record.Run,
-             others: Sequence[record.Run]) -> list[figures.Figure]:
-    count, too_few = len(_counted(run)), None
+def _figures(run: record.Run, others: Sequence[record.Run],
+             levels: '_Levels') -> list[figures.Figure]:
+    count, too_few = len(peers.list_counted(run)), None
     if count < run.planned_pairs:
         too_few = (f'only {count} of the {run.planned_pairs} planned samples '
                    'exist')
@@ -169,35 +156,38 @@ def _figures(run: record.Run,
                    f'{sample_pairs.MIN_PAIRS} are needed')
     return figures.estimate_each(
         run, _bounds(run), lambda metric, bound: _figure(
-            run, metric, bound, others), too_few)
+            run, metric, bound, others, levels), too_few)
 
 
 def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
     """Return the bounds of the user, and defaults for primary figures."""
     directions = {name: figure.direction for sample in run.samples
                   for name, figure in sample.outcome.metrics.items()}
-    return {**{metric: bounds.parse_overhead(_ALLOWED, directions[metric])
-               for metric in bounds.find_bounds(run)}, **run.bounds}
+    names, allowed = [*bounds.find_bounds(run)], _ALLOWED
+    if run.launch is None:
+        names, allowed = gate.list_figures(run.benchmark), gate.ALLOWED
+    return {**{metric: bounds.parse_overhead(allowed, directions[metric])
+               for metric in names if metric in directions}, **run.bounds}
 
 
 def _figure(run: record.Run, metric: str, bound: judgement.Bound,
-            others: Sequence[record.Run]) -> figures.Figure:
-    known = [other for other in others
-             if metric in sample_pairs.metrics(other)]
+            others: Sequence[record.Run],
+            levels: '_Levels') -> figures.Figure:
     blank = figures.make_blank(run, metric, Word.INCONCLUSIVE, None)
     direction = blank.direction
     own = _level(run, metric, direction)
-    if own.launches < sample_pairs.MIN_PAIRS:
+    known = [found for other in others
+             if (found := levels.find(other, metric, direction))]
+    if run.launch and own.launches < sample_pairs.MIN_PAIRS:
         return figures.Figure(dataclasses.replace(
             blank, reason=f'{own.launches} launches of the host are known, at '
             f'least {sample_pairs.MIN_PAIRS} are needed to see whether they '
             'vary more than those of its class'))
     limit = bound.limit(direction)
     blank = dataclasses.replace(
-        blank, limit=limit, pairs=len(_counted(run)),
+        blank, limit=limit, pairs=len(peers.list_counted(run)),
         guest=stats.ratio_of_loss(own.loss, direction))
-    compared = compare(
-        own, [_level(other, metric, direction) for other in known])
+    compared = compare(own, known)
     if compared is None:
         return figures.Figure(dataclasses.replace(
             blank, reason=f'{len(known)} peer hosts are known, at least '
@@ -217,9 +207,25 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
         stats.loss_of_ratio(limit, direction))
 
 
+class _Levels:
+    """The levels of runs. Each is computed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str], Level | None] = {}
+
+    def find(self, run: record.Run, metric: str,
+             direction: outcome.Direction) -> Level | None:
+        """Return a level; None if the run has no such figure."""
+        key = id(run), metric
+        if key not in self._known:
+            self._known[key] = (_level(run, metric, direction) if metric in
+                                sample_pairs.metrics(run) else None)
+        return self._known[key]
+
+
 def _level(run: record.Run, metric: str,
            direction: outcome.Direction) -> Level:
-    counted = _counted(run)
+    counted = peers.list_counted(run)
     return level(run.host, [
         stats.loss_of_ratio(sample.outcome.metrics[metric].value, direction)
         for sample in counted], [sample.launch_id for sample in counted],
@@ -259,12 +265,12 @@ def level(host: str, losses: Sequence[float], launches: Sequence[str] = (),
     return Level(host, statistics.median(losses), error, 1, measured_at)
 
 
-def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
+def compare(own: Level, others: Sequence[Level]) -> ClassComparison | None:
     """Compare a host with its peer hosts.
 
     :returns: None if there are too few peer hosts
     """
-    kept = _remove_far(peers)
+    kept = _remove_far(others)
     if len(kept) < MIN_PEER_HOSTS:
         return None
     losses, count = [peer.loss for peer in kept], len(kept)
@@ -289,19 +295,19 @@ def compare(own: Level, peers: Sequence[Level]) -> ClassComparison | None:
         alike if end is None
         else stats.Cautious((alike, predict(*end, count - 2))), middle,
         tuple(peer.host for peer in kept),
-        tuple(peer.host for peer in peers if peer not in kept))
+        tuple(peer.host for peer in others if peer not in kept))
 
 
-def _end_of_trend(peers: Sequence[Level]) -> tuple[float, float] | None:
+def _end_of_trend(others: Sequence[Level]) -> tuple[float, float] | None:
     """Extrapolate the levels by a regression line.
 
-    :param peers: in the order in which they were measured
+    :param others: peers in the order in which they were measured
     :returns: the predicted level of the next host and its variance; None if
         the line may be due to chance
     """
-    if len({peer.measured_at for peer in peers}) < len(peers):
+    if len({peer.measured_at for peer in others}) < len(others):
         return None
-    losses, count = [peer.loss for peer in peers], len(peers)
+    losses, count = [peer.loss for peer in others], len(others)
     slope, start = statistics.linear_regression(range(count), losses)
     rest = sum((loss - start - slope * number) ** 2
                for number, loss in enumerate(losses)) / (count - 2)
@@ -313,11 +319,11 @@ def _end_of_trend(peers: Sequence[Level]) -> tuple[float, float] | None:
         1 + 1 / count + (count + 1) ** 2 / 4 / squares)
 
 
-def _remove_far(peers: Sequence[Level]) -> list[Level]:
+def _remove_far(others: Sequence[Level]) -> list[Level]:
     """Remove peers that are far from the others, the farthest first."""
-    kept = list(peers)
+    kept = list(others)
     while len(kept) > MIN_PEER_HOSTS and (
-            len(peers) - len(kept) < len(peers) // _KEPT):
+            len(others) - len(kept) < len(others) // _KEPT):
         middle = statistics.median(peer.loss for peer in kept)
         farthest = max(kept, key=lambda peer: abs(peer.loss - middle))
         deviation = stats.robust_deviation(

@@ -19,11 +19,10 @@ from typing import Protocol
 from hpcvirt import exception
 from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import class_verdict
+from hpcvirt.acceptance import hardware
 from hpcvirt.acceptance import measurement
 from hpcvirt.acceptance import records
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.execute import environment
-from hpcvirt.bench.execute import executor
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import location
@@ -33,21 +32,6 @@ from hpcvirt.bench.run import target as targets
 from hpcvirt.model import quarantine
 
 _MINUTE_S = 60.0
-#: Fact to its file in /sys/class/dmi/id; only root can read the serial number.
-_DMI = {'vendor': 'sys_vendor', 'product': 'product_name',
-        'serial number': 'product_serial', 'firmware': 'bios_version',
-        'firmware date': 'bios_date', 'board': 'board_name'}
-_SCRIPT = """
-for name; do
-  read -r value 2>/dev/null < "/sys/class/dmi/id/$name" &&
-    echo "$name=$value"
-done
-:
-"""
-#: Fact to its name in the environment of a sample.
-_FACTS = {'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
-          'CPUs online': 'cpu.online', 'SMT': 'cpu.smt', 'kernel': 'kernel',
-          'kernel command line': 'kernel.cmdline'}
 
 
 class HostClient(Protocol):
@@ -79,6 +63,7 @@ class HostAcceptance:
     :ivar connect: makes a target from the id of an instance, its flavor and
         the file of its private key
     :ivar connect_native: makes a target of the host itself
+    :ivar gate: takes the quick gate before a deadline, None if there is none
     :ivar show: makes the progress display of a measurement
     :ivar not_started: the exception for instances that Nova did not start
     :ivar hold: puts a host in quarantine
@@ -94,6 +79,8 @@ class HostAcceptance:
     time_limit_min: int
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[], targets.Target]
+    gate: Callable[[acceptance.Acceptance, float],
+                   acceptance.Acceptance] | None
     show: Callable[[], runner.Progress]
     hold: Callable[[str, quarantine.Hold], None]
     release: Callable[[str, str], None]
@@ -111,6 +98,8 @@ class HostAcceptance:
             begun = self.records.unfinished(asked.host, asked.request)
             found = dataclasses.replace(
                 asked, parts=begun.parts if begun else asked.parts,
+                gate=begun.gate if begun else None,
+                machine=begun.machine if begun else {},
                 began_at=begun.began_at if begun else sampler.read_clock())
             self.records.write(found)
             self._hold(found, 'is being accepted')
@@ -125,6 +114,13 @@ class HostAcceptance:
                    found: acceptance.Acceptance) -> acceptance.Acceptance:
         """Measure, clean up, judge."""
         deadline = time.monotonic() + _MINUTE_S * self.time_limit_min
+        if self.gate is not None and found.gate is None:
+            # Instances of an acceptance that was interrupted disturb it.
+            self.host.stop()
+            found = self.gate(found, deadline)
+            self.records.write(found)
+        if found.is_stopped:
+            return acceptance.decide(found, None, '', sampler.read_clock())
         why = last = ''
         try:
             for number, part in enumerate(found.parts):
@@ -167,7 +163,7 @@ class HostAcceptance:
                    for _ in guests] if found.native else []
         if natives and not found.machine:
             found = dataclasses.replace(
-                found, machine=read_machine(natives[0].place))
+                found, machine=hardware.read_machine(natives[0].place))
         entry = self.bench.run(guests, natives, shown, key_file)
         found = dataclasses.replace(found, parts=tuple(
             dataclasses.replace(each, result=entry) if each is part else each
@@ -193,11 +189,9 @@ class HostAcceptance:
                runs: Sequence[record.Run]) -> judgement.Verdict | None:
         if found.native:
             return verdict.judge_result(record.Result(tuple(runs))).verdict
-        store = self.bench.store
-        stored = [run for _, result in store.results(
-            entry for entry in store.entries() if entry.finished_at)
-            for run in result.runs]
-        return class_verdict.judge(runs, stored, self.records.refused())
+        return class_verdict.judge(
+            runs, measurement.read_runs(self.bench.store),
+            self.records.refused())
 
     def _close(self, found: acceptance.Acceptance) -> None:
         """Set the quarantine of the host and, if decided, its traits."""
@@ -212,18 +206,3 @@ class HostAcceptance:
         self.hold(found.host, quarantine.Hold(
             quarantine.ACCEPT, reason, found.ended_at or found.began_at,
             self.by))
-
-
-def read_machine(place: executor.Executor) -> dict[str, str]:
-    """Read the facts that identify a machine to its vendor.
-
-    Facts that the firmware does not state are left out.
-
-    :raises Unreachable: if the machine does not answer
-    """
-    dmi = environment.parse(place.run(
-        ['sh', '-c', _SCRIPT, 'dmi', *_DMI.values()]).stdout)
-    facts = environment.facts(place)
-    return {name: source[key] for names, source in ((_DMI, dmi),
-                                                    (_FACTS, facts))
-            for name, key in names.items() if source.get(key)}

@@ -52,13 +52,16 @@ class TimeLimit:
     """A progress display that raises TimeUp at a deadline.
 
     :param deadline: time of the monotonic clock
+    :param look: called while a sample runs, if it is not None
     :ivar result: id of the result, empty before it is opened
     """
 
     def __init__(self, shown: runner.Progress,
-                 deadline: float = float('inf')) -> None:
+                 deadline: float = float('inf'),
+                 look: Callable[[], None] | None = None) -> None:
         self._shown = shown
         self._deadline = deadline
+        self._look = look
         self.result = ''
         self.not_continued = shown.not_continued
         self.sample_finished = shown.sample_finished
@@ -75,6 +78,8 @@ class TimeLimit:
 
     def tick(self, elapsed_s: float) -> None:
         self._check()
+        if self._look is not None:
+            self._look()
         self._shown.tick(elapsed_s)
 
     def _check(self) -> None:
@@ -239,3 +244,10 @@ def clear(instances: Callable[[], None], key_file: str,
         return
     with contextlib.suppress(FileNotFoundError):
         os.unlink(key_file)
+
+
+def read_runs(store: stores.Store) -> list[record.Run]:
+    """Read all finished runs of a store."""
+    return [run for _, result in store.results(
+        entry for entry in store.entries() if entry.finished_at)
+        for run in result.runs]

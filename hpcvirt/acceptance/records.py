@@ -84,13 +84,18 @@ class Records:
 
     def count_hosts(self) -> int:
         """Count the hosts that were accepted or refused."""
-        return len({each.host for each in self.read() if each.ended_at})
+        return len({each.host for each in self.read()
+                    if each.ended_at and each.parts})
 
     def refused(self) -> frozenset[str]:
-        """Return the hosts whose last acceptance failed."""
-        last = {each.host: each.result for each in self.read()
-                if each.ended_at}
-        return frozenset(host for host, word in last.items()
+        """Return the hosts whose last acceptance, or last gate, failed."""
+        last: dict[tuple[str, bool], object] = {}
+        for each in self.read():
+            if each.gate is not None:
+                last[each.host, False] = each.gate.result
+            if each.ended_at and each.parts:
+                last[each.host, True] = each.result
+        return frozenset(host for (host, _), word in last.items()
                          if word is judgement.VerdictResult.FAIL)
 
 

@@ -10,7 +10,10 @@ from collections.abc import Iterator
 from hpcvirt import printable
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.model import judgement
 from hpcvirt.bench.report import text
+
+_WORDS = {True: 'good', False: 'FAIL', None: 'unknown'}
 
 #: Mail programs and ticket systems would break longer lines.
 WIDTH = 78
@@ -26,7 +29,8 @@ def render(found: acceptance.Acceptance, outputs: str,
     blocks = [_lines(_summary(found, hosts)),
               _block('Machine', _machine(found)),
               _block('Measured', _measured(found)),
-              *_figures(found), _block('Audit', _audit(found)),
+              *_gate(found), *_figures(found.verdict, found.native),
+              _block('Audit', _audit(found)),
               f'To repeat it\n\n{_command(found.command)}\n' + _lines([
                   f'All outputs of the programs are below {outputs}.'], '  ')]
     return '\n'.join(blocks)
@@ -55,7 +59,7 @@ def _summary(found: acceptance.Acceptance, hosts: int) -> Iterator[str]:
 
 def _machine(found: acceptance.Acceptance) -> Iterator[str]:
     if not found.machine:
-        yield 'not read: there was no --native to read it from'
+        yield 'not read: there was no --native or --gate to read it from'
     for name, value in found.machine.items():
         yield f'{name}: {value}'
 
@@ -72,13 +76,29 @@ def _measured(found: acceptance.Acceptance) -> Iterator[str]:
             yield f'differs between host and guest: {clause}'
 
 
-def _figures(found: acceptance.Acceptance) -> Iterator[str]:
-    judged = found.verdict.judgements if found.verdict else ()
+def _gate(found: acceptance.Acceptance) -> Iterator[str]:
+    gate = found.gate
+    if gate is None:
+        return
+    lines = [f'{gate.result} on {gate.target}'
+             + (f'; results {", ".join(gate.results)}' if gate.results
+                else '')]
+    lines += [f'not measured: {why}' for why in gate.unable]
+    lines += [f'{_WORDS[check.passed]} {check.name}: {check.found}' + (
+        f'; expected {check.expected}' if check.passed is False else '')
+        for check in gate.checks]
+    yield _block('Quick gate', lines)
+    yield from _figures(gate.verdict, '', 'Figures of the gate')
+
+
+def _figures(verdict: judgement.Verdict | None, native: str,
+             title: str = 'Figures') -> Iterator[str]:
+    judged = verdict.judgements if verdict else ()
     if not judged:
         return
     table = text.draw_figures(
-        judged, other='Native' if found.native else 'Class', width=WIDTH)
-    yield f'Figures\n\n{textwrap.indent(table, "  ")}' + _lines(
+        judged, other='Native' if native else 'Class', width=WIDTH)
+    yield f'{title}\n\n{textwrap.indent(table, "  ")}' + _lines(
         (f'{figures}: {note}' for figures, note in text.notes(judged)), '  ')
 
 

@@ -35,6 +35,8 @@ COMMANDS = {
     'host capture': 'hpcvirt.cmd.host.audit:CaptureHost',
     'host config': 'hpcvirt.cmd.host.config:ConfigureHosts',
     'host accept': 'hpcvirt.cmd.host.accept:AcceptHost',
+    'host pairs': 'hpcvirt.cmd.host.report:PairHosts',
+    'host report': 'hpcvirt.cmd.host.report:ReportHosts',
     'host supervise': 'hpcvirt.cmd.host.supervise:SuperviseHosts',
     'host watch': 'hpcvirt.cmd.host.watch:WatchHost',
     'host quarantine': 'hpcvirt.cmd.host.quarantine:QuarantineHost',

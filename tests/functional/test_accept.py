@@ -15,6 +15,7 @@ import fixtures
 
 from hpcvirt import exception
 from hpcvirt.acceptance import acceptance
+from hpcvirt.acceptance import gate
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.cloud import accepted_host
@@ -110,7 +111,10 @@ class AcceptTest(base.HPCNova):
                 ('cloud.benchmark_instances.BenchmarkInstances.find_image',
                  lambda *_: self.glance.image1['id']),
                 ('cloud.benchmark_instances.BenchmarkInstances.find_network',
-                 lambda *_: self.neutron.network_1['id'])):
+                 lambda *_: self.neutron.network_1['id']),
+                # The gate measures nothing, and guests may run here.
+                ('acceptance.gate.BENCHMARKS', ()),
+                ('acceptance.hardware.count_guests', lambda _: 0)):
             self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
         self.ports = copy.deepcopy(self.neutron._net1_ports)
 
@@ -260,6 +264,20 @@ class AcceptTest(base.HPCNova):
                              'the DIMM in slot 3')
         self.assertEqual(set(acceptance.TRAITS), self.traits())
         self.assertEqual([], self.holders())
+
+    def test_periodic_a_gate_that_fails_ends_the_acceptance(self):
+        self.placement_api.change_traits(self.provider(), acceptance.TRAITS)
+        bad = gate.GateCheck('PCIe links', False, 'x8', 'x16')
+        with fixtures.MonkeyPatch('hpcvirt.acceptance.hardware.HardwareWatch'
+                                  '.check', lambda _: [bad]):
+            found = self.decided('FAIL', '--gate', 'local')
+        self.assertEqual('PCIe links: x8; expected x16', found['reason'])
+        self.assertFalse(self.trace.exists())
+        self.assertEqual({quarantine.TRAIT}, self.traits())
+        self.assertEqual(['accept'], self.holders())
+        found = self.decided('INCONCLUSIVE', '--gate', 'local')
+        self.assertEqual('INCONCLUSIVE', found['gate']['word'])
+        self.assertEqual(10 * GUESTS, self.runs())
 
     def test_periodic_a_killed_acceptance_is_continued(self):
         kept = []

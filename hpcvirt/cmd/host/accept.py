@@ -46,6 +46,10 @@ class AcceptHost(command.Report):
     the store. The host must have no other instances, and is held in quarantine
     meanwhile. If it passes, it gets traits and is released; otherwise it stays
     in quarantine. If the command is killed, repeat it to continue.
+
+    The quick gate comes first, where the host itself can be reached: some
+    minutes of benchmarks on it, compared with other hosts of its class, and
+    its links, clocks and error counters. If it fails, so does the host.
     """
 
     epilog = f"""\
@@ -60,22 +64,31 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         parser.add_argument('host', metavar='HOST',
                             help='a compute host, as "openstack compute '
                             'service list" names it')
-        parser.add_argument('--flavor', required=True, metavar='NAME',
-                            action='append', dest='flavors',
+        parser.add_argument('--flavor', metavar='NAME', action='append',
+                            default=[], dest='flavors',
                             help='a flavor to fill the host with; may be '
                             'given several times')
-        parser.add_argument('--plan', required=True, metavar='FILE',
+        parser.add_argument('--plan', metavar='FILE',
                             help='the output of "hpcvirt flavor plan --format '
                             'json", which says how many instances fill the '
                             'host')
-        parser.add_argument('--image', required=True, metavar='NAME|UUID',
+        parser.add_argument('--image', metavar='NAME|UUID',
                             help='an image with the benchmarks')
-        parser.add_argument('--network', required=True, metavar='NAME',
+        parser.add_argument('--network', metavar='NAME',
                             help='a network over which this machine can reach '
                             'the instances by SSH')
-        parser.add_argument('--benchmarks', default='hpcc', type=_names,
+        parser.add_argument('--benchmarks', type=_names,
                             metavar='NAME[/VARIANT],..', help='as in "hpcvirt '
-                            'bench list" (default: %(default)s)')
+                            'bench list" (default: hpcc, with --quick '
+                            'hpcc,fio)')
+        parser.add_argument('--quick', action='store_true',
+                            help='take only the quick gate, without a cloud: '
+                            'the instances, the quarantine and the traits of '
+                            'the host stay as they are')
+        parser.add_argument('--gate', metavar='TARGET',
+                            help='where the quick gate takes place: the host '
+                            'itself (default: --native; without both there '
+                            'is no gate)')
         parser.add_argument('--native', metavar='TARGET',
                             help='where native runs take place: the host '
                             'itself (default: compare with the class)')
@@ -103,6 +116,13 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         parser.add_argument('--report', metavar='FILE',
                             help='also write the report to this file, which '
                             'must not exist yet')
+        parser.add_argument('--junit', metavar='FILE',
+                            help='also write the verdicts as JUnit to this '
+                            'file, which must not exist yet')
+        parser.add_argument('--json-lines', metavar='FILE',
+                            help='also append what --format json prints to '
+                            'this file, as a line; several commands may do '
+                            'so at once')
         targets.add_instances(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -113,20 +133,26 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
             from hpcvirt.cloud import accepted_host
         records.check_host(args.host)
         asked, wanted, own_bounds = _read(args)
-        host = accepted_host.find(
+        host = None if args.quick else accepted_host.find(
             cloud_arguments.connect_quarantine(args), args.host,
             [part.flavor for part in asked.parts], args.image, args.network)
         if args.formatter == 'table':
             sys.stdout.write(printable.lines(
-                _steps(args, asked, host.left())))
+                _steps(args, asked, host.left() if host else ())))
             sys.stdout.flush()
         if not args.apply:
             return command.CommandResult(serialization.dump(asked), str)
         from hpcvirt.acceptance import report
+        from hpcvirt.acceptance import verdict_files
         found, path, hosts = _accept(args, host, asked, wanted, own_bounds)
         text = report.render(found, args.data, hosts)
         if args.report is not None:
-            _write_report(args.report, text)
+            _write_new(args.report, text)
+        if args.junit is not None:
+            _write_new(args.junit, verdict_files.make_junit(found))
+        if args.json_lines is not None:
+            verdict_files.append_line(args.json_lines,
+                                      serialization.dump(found))
         return command.CommandResult(
             serialization.dump(found),
             lambda: f'\n{text}\nThe record is in '
@@ -134,7 +160,8 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
             int(found.result is not judgement.VerdictResult.PASS))
 
 
-def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
+def _accept(args: argparse.Namespace,
+            host: 'accepted_host.AcceptedHost | None',
             asked: 'acceptance.Acceptance',
             wanted: Sequence[requests.RunRequest],
             own_bounds: Mapping[str, judgement.Bound],
@@ -144,6 +171,8 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
     :returns: the acceptance with its result, the file of its record, and how
         many hosts have been judged so far
     """
+    from hpcvirt.acceptance import gate
+    from hpcvirt.acceptance import gate_run
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
     from hpcvirt.acceptance import records
@@ -151,7 +180,16 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
     from hpcvirt.cmd.bench import progress
     kept = records.Records(args.data)
     store = store_arguments.open_store(args)
+    where = args.gate or args.native
+    own = (wanted, own_bounds) if args.quick else (
+        requests.find(gate.BENCHMARKS, ()), {})
+    quick = gate_run.GateRun(
+        *own, store, kept, lambda: targets.find_named(args, where),
+        lambda: progress.Terminal(args.data))
     try:
+        if host is None:
+            found = quick.accept(asked, args.data, args.time_limit)
+            return found, kept.path(found), kept.count_hosts()
         found = host_acceptance.HostAcceptance(
             host, measurement.Measurement(
                 lambda pairs: plans.make(
@@ -164,6 +202,7 @@ def _accept(args: argparse.Namespace, host: 'accepted_host.AcceptedHost',
             lambda server_id, flavor, key_file: targets.find_server(
                 args, server_id, flavor, key_file),
             lambda: targets.find_named(args, args.native),
+            quick.take if where else None,
             lambda: progress.Terminal(args.data),
             host.cloud.hold, host.cloud.release,
             benchmark_instances.InstancesNotStarted, output.complain,
@@ -178,31 +217,47 @@ def _read(args: argparse.Namespace) -> tuple[
         dict[str, judgement.Bound]]:
     # These modules load all that plans a host.
     from hpcvirt.acceptance import acceptance
+    from hpcvirt.acceptance import gate
+    from hpcvirt.acceptance import verdict_files
     from hpcvirt.cmd import hosts
     from hpcvirt.cmd.host import audit
     from hpcvirt.flavors import plan_document
-    if args.report is not None:
-        _check_report(args.report)
+    for path in filter(None, (args.report, args.junit)):
+        _check_new(path)
+    given = {'--gate or --native': args.gate or args.native} if (
+        args.quick) else {'--flavor': args.flavors, '--plan': args.plan,
+                          '--image': args.image, '--network': args.network}
+    for name, value in given.items():
+        if not value:
+            raise exception.InvalidInput(name, 'is missing')
+    args.benchmarks = args.benchmarks or list(
+        gate.BENCHMARKS if args.quick else ['hpcc'])
     own_bounds = dict(bounds.parse(word) for word in args.bounds)
     settings = requests.read_settings(args.settings, targets.SET)
-    wanted = requests.find(args.benchmarks, settings, record.Launch.WARM)
+    wanted = requests.find(args.benchmarks, settings,
+                           None if args.quick else record.Launch.WARM)
     definitions = [each.definition for each in wanted]
     requests.check_used(definitions, settings, targets.SET)
     requests.check_bounds(definitions, own_bounds)
-    where = input_file.name(args.plan)
-    plan = plan_document.load(serialization.json_value(
-        input_file.content(args.plan, _MAX_BYTES), where), where)
-    parts = acceptance.find_parts(plan, args.host, args.flavors, where)
-    hosts.warn(item for item in plan.warnings if not item.subjects
-               or {args.host, *args.flavors} & {*item.subjects})
+    parts: tuple[acceptance.AcceptancePart, ...] = ()
+    if not args.quick:
+        where = input_file.name(args.plan)
+        plan = plan_document.load(serialization.json_value(
+            input_file.content(args.plan, _MAX_BYTES), where), where)
+        parts = acceptance.find_parts(plan, args.host, args.flavors, where)
+        hosts.warn(item for item in plan.warnings if not item.subjects
+                   or {args.host, *args.flavors} & {*item.subjects})
+    if args.json_lines is not None:
+        verdict_files.append_line(args.json_lines, None)
     # Everything else that the results depend on is recorded with them.
     identity = json.dumps([
         args.host, serialization.dump(parts), args.benchmarks,
         args.settings, args.bounds, args.native, args.pairs, args.image,
-        args.network, args.user, args.repaired])
+        args.network, args.user, args.repaired, *filter(None, [args.gate])])
     asked = acceptance.Acceptance(
         host=args.host, request=hashlib.sha256(identity.encode()).hexdigest(),
-        began_at='', command=_command(args), native=args.native or '',
+        began_at='', command=_command(args),
+        native='' if args.quick else args.native or '',
         benchmarks=tuple(args.benchmarks), parts=parts,
         repaired=args.repaired,
         audit=(None if args.audit is None
@@ -213,11 +268,13 @@ def _read(args: argparse.Namespace) -> tuple[
 def _command(args: argparse.Namespace) -> str:
     words = ['hpcvirt', 'host', 'accept', args.host, '--benchmarks',
              ','.join(args.benchmarks)]
-    for name in ('plan', 'image', 'network', 'user', 'native', 'pairs',
-                 'audit', 'os_cloud', 'store', 'data', 'host_key'):
+    for name in ('plan', 'image', 'network', 'user', 'native', 'gate',
+                 'pairs', 'audit', 'os_cloud', 'store', 'data', 'host_key'):
         value = getattr(args, name)
         if value is not None:
             words += [f'--{name.replace("_", "-")}', str(value)]
+    if args.quick:
+        words.append('--quick')
     if args.repaired:
         words += ['--repaired', args.repaired]
     for option, values in (('--flavor', args.flavors),
@@ -232,21 +289,27 @@ def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
            left: tuple[str, ...]) -> list[str]:
     """List the steps."""
     lines = [f'An interrupted acceptance left {what}' for what in left]
-    lines.append(f'Hold {args.host} in quarantine')
+    if not args.quick:
+        lines.append(f'Hold {args.host} in quarantine')
+    if args.gate or args.native:
+        lines.append(
+            f'Run the quick gate on {args.gate or args.native}: benchmarks on '
+            'all cores, links, clocks and error counters; stop if it fails')
     lines += [
         f'Start {part.instances} x {part.flavor} on {args.host}; run '
         f'{", ".join(asked.benchmarks)} in all of them at once, {args.pairs} '
         f'times over several launches, against {asked.against}; delete them'
         for part in asked.parts]
-    lines += ['PASS: set its traits and release it',
-              'FAIL: remove its traits and leave it in quarantine',
-              'INCONCLUSIVE: keep its traits and leave it in quarantine']
+    if asked.parts:
+        lines += ['PASS: set its traits and release it',
+                  'FAIL: remove its traits and leave it in quarantine',
+                  'INCONCLUSIVE: keep its traits and leave it in quarantine']
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
     return lines
 
 
-def _check_report(path: str) -> None:
+def _check_new(path: str) -> None:
     folder = os.path.dirname(path) or '.'
     if os.path.lexists(path):
         raise exception.InvalidInput(path, 'exists already')
@@ -254,7 +317,7 @@ def _check_report(path: str) -> None:
         raise exception.InvalidInput(path, 'cannot be written')
 
 
-def _write_report(path: str, text: str) -> None:
+def _write_new(path: str, text: str) -> None:
     try:
         with open(path, 'x', encoding='utf-8') as stream:
             stream.write(text)

@@ -10,6 +10,7 @@ import math
 import testtools
 
 from hpcvirt.acceptance import class_verdict
+from hpcvirt.acceptance import peers as peers_module
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -29,6 +30,7 @@ _spec.loader.exec_module(simulation)
 def run(host, score=100.0, count=5, **more):
     return record.Run(**{
         'id': host, 'benchmark': 'hs06', 'variant': '', 'host': host,
+        'launch': record.Launch.WARM,
         'purpose': record.Purpose.UNPAIRED, 'planned_pairs': 5,
         'identity': IDENTITY, 'started_at': '2026-11-01T00:00:00+00:00',
         'samples': tuple(record.Sample(
@@ -84,6 +86,13 @@ class ClassVerdictTest(testtools.TestCase):
         figure = self.judged(found)
         self.assertEqual(Word.INCONCLUSIVE, figure.result)
         self.assertIn('1 launches of the host are known', figure.reason)
+        # A host has no launches if it has no guests.
+        alone = [dataclasses.replace(each, launch=None)
+                 for each in (found, *CLASS)]
+        figure = self.judged(alone[0], alone[1:])
+        self.assertEqual(Word.PASS, figure.result)
+        # It may be 10 % slower.
+        self.assertAlmostEqual(1 / 1.1, figure.limit)
 
     def test_launches_that_vary_more_than_those_of_peers_count(self):
         steady = of_launches(run('new'), *[0.02] * 5)
@@ -136,31 +145,6 @@ class ClassVerdictTest(testtools.TestCase):
         self.assertEqual(Word.INCONCLUSIVE, figure.result)
         self.assertIn('4 peer hosts are known, at least 5', figure.reason)
 
-    def test_only_what_is_alike_is_a_peer(self):
-        other = {
-            'identity': {**IDENTITY, 'guest cpu.model': 'EPYC 9654'},
-            'shape': '4x8', 'launch': record.Launch.COLD,
-            'parameters': {'cpus': '4'}, 'benchmark': 'stream',
-            'host': 'new', 'purpose': record.Purpose.AA, 'count': 4}
-        for key, value in other.items():
-            found = run(**{'host': 'n0', key: value})
-            self.assertEqual((), class_verdict.peer_runs(run('new'), [found]),
-                             key)
-        for name in ('guest cpu.microcode', 'guest mitigation.mds@a',
-                     'native kernel'):
-            found = run('n0', identity={**IDENTITY, name: 'x'})
-            self.assertEqual((found,), class_verdict.peer_runs(
-                run('new'), [found]))
-
-    def test_the_last_run_of_a_peer_counts_unless_it_was_refused(self):
-        old = run('n0', 50.0, id='old')
-        new = run('n0', 100.0, started_at='2026-11-02T00:00:00+00:00')
-        for stored in ([old, new], [new, old]):
-            self.assertEqual((new,), class_verdict.peer_runs(
-                run('new'), stored))
-        self.assertEqual((),
-                         class_verdict.peer_runs(run('new'), [new], {'n0'}))
-
     def test_a_failed_sample_or_a_missing_one_decides_nothing(self):
         bad = run('new')
         bad = dataclasses.replace(bad, samples=(*bad.samples, record.Sample(
@@ -203,6 +187,43 @@ class ClassVerdictTest(testtools.TestCase):
         noisy = class_verdict.Level('new', math.log(1.05), 0.02)
         found = class_verdict.compare(noisy, [peer] * 5).estimate
         self.assertLess(0.1, found.p_beyond(math.log(1.08)))
+
+
+class FleetTest(testtools.TestCase):
+    """All hosts of a class, each against the others."""
+
+    def judged(self, stored, **more):
+        return class_verdict.judge_fleet(peers_module.find_classes(stored),
+                                         **more)
+
+    def test_each_host_is_judged_as_if_it_came_last(self):
+        stored = [*CLASS, run('n5', 80.0), run('n6', 100.3)]
+        found = self.judged(stored)
+        self.assertEqual({each.host for each in stored}, set(found))
+        for each in stored:
+            self.assertEqual(class_verdict.judge([each], stored),
+                             found[each.host])
+        self.assertEqual({'n5'}, {host for host, verdict in found.items()
+                                  if verdict.result is Word.FAIL})
+
+    def test_the_first_hosts_of_a_class_are_compared_with_each_other(self):
+        self.assertEqual({Word.INCONCLUSIVE}, {
+            each.result for each in self.judged(CLASS).values()})
+        found = self.judged([*CLASS, run('n5')])
+        self.assertEqual({Word.PASS}, {found[f'n{n}'].result
+                                       for n in range(1, 6)})
+
+    def test_refused_hosts_are_no_reference(self):
+        found = self.judged([*CLASS, run('n5', 80.0)], refused={'n5'})
+        self.assertIs(Word.FAIL, found['n5'].result)
+        self.assertIn('4 peer hosts', found['n0'].reason)
+
+    def test_the_figures_of_several_classes_are_judged_together(self):
+        other = [dataclasses.replace(each, variant='other')
+                 for each in (*CLASS, run('n5'))]
+        found = self.judged([*CLASS, run('n5'), *other])
+        self.assertEqual({2}, {len(each.judgements)
+                               for each in found.values()})
 
 
 class ErrorRatesTest(testtools.TestCase):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The records of acceptances, and what the firmware says of a machine."""
+"""The records of acceptances."""
 
 import dataclasses
 import json
@@ -11,9 +11,8 @@ import fixtures
 import testtools
 
 from hpcvirt import exception
-from hpcvirt.acceptance import host_acceptance
+from hpcvirt.acceptance import gate
 from hpcvirt.acceptance import records
-from hpcvirt.bench.execute import executor
 from hpcvirt.bench.model import judgement
 from tests.unit.acceptance import test_acceptance
 
@@ -58,6 +57,24 @@ class RecordsTest(testtools.TestCase):
         self.assertEqual({'n1'}, self.records.refused())
         self.assertEqual(2, self.records.count_hosts())
 
+    def test_the_last_gate_refuses_a_host_too(self):
+        fail, good = judgement.VerdictResult.FAIL, judgement.VerdictResult.PASS
+
+        def gated(hour, word, **more):
+            return at(hour, gate=gate.decide('local', [
+                gate.GateCheck('clock', word is good, 'slow', 'fast')],
+                None, (), ()), ended_at='x', **more)
+        self.records.write(gated(19, fail, host='n0', parts=(), result=fail))
+        self.records.write(gated(20, fail, parts=(), result=fail))
+        self.assertEqual({'n0', 'n1'}, self.records.refused())
+        self.assertEqual(0, self.records.count_hosts())
+        self.records.write(gated(21, good, result=good))
+        self.assertEqual({'n0'}, self.records.refused())
+        # A gate does not show what failed in guests.
+        self.records.write(at(22, result=fail, ended_at='x'))
+        self.records.write(gated(23, good, parts=(), result=good))
+        self.assertEqual({'n0', 'n1'}, self.records.refused())
+
     def test_a_repair_begins_a_new_time(self):
         self.assertEqual('', self.records.repaired_at('n1'))
         for hour, text in ((18, ''), (19, 'DIMM'), (20, ''), (21, 'riser'),
@@ -83,16 +100,3 @@ class RecordsTest(testtools.TestCase):
         for name in ('n1', 'node-1.example.org', 'N_1'):
             records.check_host(name)
 
-
-class MachineTest(testtools.TestCase):
-    def test_what_the_firmware_says_is_read(self):
-        printed = {'dmi': b'sys_vendor=Dell Inc.\nbios_version=2.19.1\n',
-                   'facts': b'cpu.model=AMD EPYC 7763\nkernel=6.1.0\n'}
-
-        class Place:
-            def run(self, argv):
-                return executor.Completed(0, printed[argv[3]], b'')
-        self.assertEqual({
-            'vendor': 'Dell Inc.', 'firmware': '2.19.1',
-            'CPU': 'AMD EPYC 7763', 'kernel': '6.1.0'},
-            host_acceptance.read_machine(Place()))

@@ -59,8 +59,31 @@ class AcceptTest(testtools.TestCase):
                 (['--audit', audit], 'is not the output of "hpcvirt host '),
                 (['--report', self.plan], 'exists already'),
                 (['--report', '/nowhere/x'], 'cannot be written'),
+                (['--junit', self.plan], 'exists already'),
+                (['--json-lines', '/nowhere/x'], 'cannot be written'),
                 (['--plan', str(self.scratch / 'nothing')], 'nothing')):
             self.assert_refused(words, *options)
+
+    def test_what_is_missing_is_named(self):
+        given = {'--flavor': 'a', '--plan': self.plan, '--image': 'i',
+                 '--network': 'n'}
+        for missing in given:
+            words = [word for option, value in given.items()
+                     if option != missing for word in (option, value)]
+            ended = commands.run('host', 'accept', 'n1', *words, '--apply')
+            commands.check_refused(self, f'{missing}: is missing', ended)
+        ended = commands.run('host', 'accept', 'n1', '--quick', '--apply')
+        commands.check_refused(self, '--gate or --native: is missing', ended)
+
+    def test_the_quick_gate_needs_no_cloud(self):
+        status, out, err = commands.run(
+            'host', 'accept', 'n1', '--quick', '--native', 'ssh://n1',
+            '--data', self.scratch / 'data')
+        self.assertEqual((0, ''), (status, err))
+        self.assertIn('Run the quick gate on ssh://n1', out)
+        self.assertIn('use --apply', out)
+        self.assertNotIn('quarantine', out)
+        self.assertFalse((self.scratch / 'data').exists())
 
     def test_wrong_numbers_are_usage(self):
         for words in (['--pairs', '0'], ['--time-limit', '0'],
@@ -69,6 +92,13 @@ class AcceptTest(testtools.TestCase):
                 'host', 'accept', 'n1', '--flavor', 'a', '--plan', 'p',
                 '--image', 'i', '--network', 'n', *words])
             self.assertEqual(2, error.code)
+
+    def test_pairs_are_printed_in_rounds(self):
+        status, out, _ = commands.run('host', 'pairs', 'a', 'b', 'c', 'd')
+        rounds = [text.split('\n') for text in out.strip().split('\n\n')]
+        self.assertEqual((0, [2, 2, 2]), (status, list(map(len, rounds))))
+        self.assertEqual(6, len({frozenset(pair.split()) for pairs in rounds
+                                 for pair in pairs}))
 
     def test_the_findings_of_an_audit_are_read(self):
         finding = {'code': 'ksm', 'severity': 'warning', 'found': 'KSM runs',

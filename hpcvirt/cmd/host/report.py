@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``hpcvirt host report`` and ``pairs``: compare the hosts of a fleet."""
+
+import argparse
+import sys
+
+from hpcvirt import exception
+from hpcvirt import printable
+from hpcvirt import serialization
+from hpcvirt.bench.model import judgement
+from hpcvirt.cmd import command
+from hpcvirt.cmd import extras
+from hpcvirt.cmd.bench import store_arguments
+
+
+class ReportHosts(command.Report):
+    """Report which hosts are slow, by how much, and what differs about them.
+
+    Each host is judged against all others of its class, by what acceptances
+    and quick gates have stored. The first hosts of a class are compared with
+    each other, as soon as there are six of them. Benchmarks that spanned pairs
+    of hosts show which hosts are slow in most pairs, and which links are bad.
+    """
+
+    epilog = """\
+"Slower" is in percent, and "low" to "high" is its interval. Exit status: 0 if
+no host is slow, 1 if one is, 2 if there are no results.
+"""
+    fields = ('host', 'result', 'slower', 'low', 'high', 'figure', 'differs')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        store_arguments.add(parser)
+
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Judge the hosts."""
+        with extras.bench():
+            from hpcvirt.acceptance import class_verdict
+            from hpcvirt.acceptance import fabric
+            from hpcvirt.acceptance import fleet_report
+            from hpcvirt.acceptance import measurement
+            from hpcvirt.acceptance import peers
+            from hpcvirt.acceptance import records
+        store = store_arguments.open_existing(args)
+        if store is None:
+            raise exception.InvalidInput(args.data, 'has no results')
+        try:
+            runs = measurement.read_runs(store)
+        finally:
+            store.close()
+        classes = peers.find_classes(
+            run for run in runs if ', ' not in run.host)
+        kept = records.Records(args.data)
+        hosts = (*fleet_report.make(
+            class_verdict.judge_fleet(classes, kept.refused()), classes,
+            {each.host: each.machine for each in kept.read()}),
+            *fabric.judge(runs))
+        return command.CommandResult(
+            [serialization.dump(each) for each in hosts],
+            status=int(any(each.result is judgement.VerdictResult.FAIL
+                           for each in hosts)))
+
+
+class PairHosts(command.Command):
+    """Print rounds of pairs in which each host meets each other.
+
+    No host is twice in a round, so that all pairs of a round can be measured
+    at the same time. A line is a pair, and an empty line ends a round.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('hosts', metavar='HOST', nargs='+',
+                            help='the hosts of a leaf')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Print the rounds."""
+        from hpcvirt.acceptance import fabric
+        for pairs in fabric.make_rounds(parsed_args.hosts):
+            sys.stdout.write(printable.lines([*map(' '.join, pairs), '']))

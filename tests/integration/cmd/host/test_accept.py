@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""``hpcvirt host accept --quick`` and ``report`` on this machine."""
+
+import dataclasses
+import json
+
+import defusedxml.ElementTree
+import fixtures
+import testtools
+
+from hpcvirt.bench.model import record
+from hpcvirt.bench.results import store as stores
+from tests.builders import commands
+from tests.builders import folders
+
+#: Prints the rate of a file, with another last digit each time.
+SCRIPT = """\
+#!/bin/sh
+read -r rate < '{rate}'
+echo "rate: $rate.$(pwd | cksum | cut -c 1-3)"
+"""
+
+
+class QuickTest(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.scratch = folders.make(self)
+        self.data = self.scratch / 'data'
+        self.lines = self.scratch / 'lines.jsonl'
+        self.script = self.scratch / 'script'
+        rate = self.scratch / 'rate'
+        self.script.write_text(SCRIPT.format(rate=rate))
+        self.script.chmod(0o755)
+        self.set_rate = rate.write_text
+        self.set_rate('1000\n')
+        # Guests of other tests may run here.
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.acceptance.hardware.count_guests', lambda _: 0))
+
+    def accept(self, *words):
+        """Take the gate; return its status and its record."""
+        status, out, err = commands.run(
+            'host', 'accept', 'n1', '--quick', '--gate', 'local',
+            '--benchmarks', 'site-script', '--set', f'script={self.script}',
+            '--data', self.data, '--json-lines', self.lines, '--format',
+            'json', '--apply', *words)
+        self.assertIn(status, (0, 1), err)
+        last = json.loads(self.lines.read_text().splitlines()[-1])
+        self.assertEqual(json.loads(out), last)
+        return status, last
+
+    def add_peers(self, result):
+        """Store what was measured as that of five other hosts."""
+        store = stores.Store(None, str(self.data))
+        self.addCleanup(store.close)
+        (run,) = store.result(result).runs
+        for number, level in enumerate((0.99, 0.995, 1.0, 1.005, 1.01)):
+            name = f'peer{number}'
+            store.open_entry(stores.Entry(name, 'p', run.started_at, None), {})
+            store.add_run(name, 0, dataclasses.replace(
+                run, id=name, host=name))
+            for sample in run.samples:
+                store.add_sample(name, dataclasses.replace(
+                    sample, outcome=dataclasses.replace(
+                        sample.outcome, metrics={
+                            key: dataclasses.replace(
+                                figure, value=figure.value * level)
+                            for key, figure in
+                            sample.outcome.metrics.items()})))
+            store.finish(name, run.started_at)
+        return run
+
+    def test_a_class_builds_its_reference_and_finds_a_slow_host(self):
+        status, first = self.accept()
+        self.assertEqual((1, 'INCONCLUSIVE'), (status, first['word']))
+        self.assertIn('0 peer hosts are known', first['reason'])
+        self.assertIn('CPU', first['machine'])
+        checks = {each['name']: each['passed']
+                  for each in first['gate']['checks']}
+        self.assertIs(True, checks['reboots'])
+        run = self.add_peers(*first['gate']['results'])
+        self.assertEqual(('n1', 'host', None, record.Purpose.UNPAIRED, 6),
+                         (run.host, run.shape, run.launch, run.purpose,
+                          len(run.samples)))
+        # Other hosts have made the reference.
+        if False in checks.values():
+            self.skipTest(f'the hardware of this machine fails: {checks}')
+        self.assertEqual((0, 'PASS'), tuple(
+            found if number == 0 else found['word']
+            for number, found in enumerate(self.accept())))
+        self.set_rate('800\n')
+        status, slow = self.accept('--junit', str(self.scratch / 'junit.xml'))
+        self.assertEqual((1, 'FAIL'), (status, slow['word']))
+        suite = defusedxml.ElementTree.parse(
+            self.scratch / 'junit.xml').getroot()
+        self.assertEqual('2', suite.get('failures'))
+        status, out, _ = commands.run('host', 'report', '--data', self.data,
+                                      '--format', 'json')
+        worst, *others = json.loads(out)
+        self.assertEqual((1, 'n1', 'FAIL'),
+                         (status, worst['host'], worst['result']))
+        self.assertAlmostEqual(25, worst['slower'], delta=1)
+        self.assertEqual({f'peer{n}' for n in range(5)},
+                         {each['host'] for each in others})
+
+    def test_a_program_that_is_missing_is_named(self):
+        self.script.unlink()
+        status, found = self.accept()
+        self.assertEqual((1, 'INCONCLUSIVE', []), (
+            status, found['word'], found['gate']['results']))
+        self.assertIn('could not be started', found['gate']['unable'][0])
+
+    def test_a_time_limit_ends_it(self):
+        self.script.write_text('#!/bin/sh\nsleep 600\n')
+        with fixtures.MonkeyPatch('hpcvirt.acceptance.gate_run.MINUTE_S', 1):
+            status, found = self.accept('--time-limit', '2')
+        self.assertEqual((1, 'INCONCLUSIVE'), (status, found['word']))
+        self.assertIn('the time limit was reached', found['reason'])
+
+    def test_guests_on_the_host_are_refused(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.acceptance.hardware.count_guests', lambda _: 3))
+        commands.check_refused(self, 'runs 3 guests', commands.run(
+            'host', 'accept', 'n1', '--quick', '--gate', 'local', '--data',
+            self.data, '--format', 'json', '--apply'))
