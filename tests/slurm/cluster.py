@@ -6,6 +6,7 @@ munged, slurmctld and a slurmd for each node run in the foreground, as children
 of the test, in a directory of their own. It needs root.
 """
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -13,7 +14,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import unittest
 from unittest import mock
 
@@ -37,7 +37,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/{track}
 TaskPlugin=task/affinity
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
@@ -78,9 +78,13 @@ class Cluster:
 
     def _configure(self) -> None:
         ports = find_ports(1 + len(NODES))
+        (self.folder / 'cgroup.conf').write_text(
+            'CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n'
+            'CgroupAutomount=no\n')
         (self.folder / 'slurm.conf').write_text(CONF.format(
             host=socket.gethostname().partition('.')[0], port=ports[0],
-            folder=self.folder, down_s=DOWN_S, nodes='\n'.join(
+            folder=self.folder, track='cgroup' if os.access(
+                '/sys/fs/cgroup/freezer', os.W_OK) else 'linuxproc', down_s=DOWN_S, nodes='\n'.join(
                 f'NodeName={node} NodeHostname={socket.gethostname()} '
                 f'NodeAddr=127.0.0.1 Port={port} '
                 f'CPUs={os.cpu_count()} RealMemory=500'
@@ -99,7 +103,7 @@ class Cluster:
         with (self.folder / f'{name or argv[0]}.out').open('ab') as out:
             self._daemons[name or argv[0]] = subprocess.Popen(
                 argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                process_group=0)
+                process_group=0, env={**os.environ, 'HPCVIRT_NODE': name})
 
     def start_node(self, node: str) -> None:
         """Start the daemon of a node."""
@@ -107,17 +111,22 @@ class Cluster:
                     f'{self.folder}/slurm.conf', name=node)
 
     def stop_node(self, node: str) -> None:
-        """Let a node go down: its daemon and all that runs in its jobs."""
-        daemon = self._daemons.pop(node)
-        daemon.kill()
-        daemon.wait()
+        """Let a node fall silent, with all that runs there."""
+        self._signal_node(node, signal.SIGSTOP)
+
+    def replace_node(self, node: str) -> None:
+        """Start a node anew that fell silent."""
+        self._signal_node(node, signal.SIGKILL)
+        self._daemons.pop(node).wait()
+        self.start_node(node)
+
+    def _signal_node(self, node: str, number: int) -> None:
         for process in pathlib.Path('/proc').glob('[0-9]*'):
-            try:
+            with contextlib.suppress(OSError):
                 words = (process / 'environ').read_bytes().split(b'\0')
-            except OSError:
-                continue
-            if f'SLURMD_NODENAME={node}'.encode() in words:
-                os.kill(int(process.name), signal.SIGKILL)
+                if f'HPCVIRT_NODE={node}'.encode() in words or (
+                        f'SLURMD_NODENAME={node}'.encode() in words):
+                    os.kill(int(process.name), number)
 
     def call(self, *argv: str) -> str:
         """Run a command of Slurm, and return what it prints."""
@@ -152,6 +161,9 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
+        for left in pathlib.Path('/sys/fs/cgroup').glob('*/slurm_n[0-9]'):
+            with contextlib.suppress(OSError):
+                left.rmdir()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 

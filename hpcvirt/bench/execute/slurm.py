@@ -40,47 +40,59 @@ GRACE_S = 30.0
 #: Pause between two looks at a job that waits for its node.
 LOOK_S = 3.0
 #: How long an allocation may take to end.
-END_S = 10.0
+END_S = 3.0
 #: Stands for the exit status of a program whose time was up.
 TIME_UP = 999
 
-#: Runs $1/command, and stops it if it prints more than $2 bytes.
+#: Runs the command in the directory $1, and stops it if it prints more than
+#: $2 bytes.
 _COMMAND = """
-{ { sh "$1/command"; echo $? > "$1/status"; } 2>&1 >&3 3>&- |
+{ { (. "$1/command"); echo $? > "$1/status"; } 2>&1 >&3 3>&- |
   head -c "$2" > "$1/stderr"; } 3>&1 | head -c "$2" > "$1/stdout"
 """
 
 #: A request is a line with its number, the time limit, the limit of output,
-#: the sizes of the command and of its input, and the number of blocks that
-#: follow. The answer is a line with the number, the exit status and the sizes
-#: of both outputs, then these, and a newline, because srun passes on whole
-#: lines. The answer 0 says that the agent runs. Without Slurm's variables,
-#: mpirun does not count the tasks of the step.
+#: the number of blocks of the command, and the size and the number of blocks
+#: of its input; the blocks follow. The answer is a line with the number, the
+#: exit status and the sizes of both outputs, then these, and a newline,
+#: because srun passes on whole lines. The answer 0 says that the agent runs.
+#: Without Slurm's variables, mpirun does not count the tasks of the step. Not
+#: every configuration of Slurm ends all processes with the step, so the agent
+#: does.
 _AGENT = f"""
 job=$SLURM_JOB_ID
 for name in $(env | sed -n 's/^\\(SLURM_[A-Za-z0-9_]*\\)=.*/\\1/p'); do
-  unset "$name"
+  [ "$name" = SLURM_CONF ] || unset "$name"
 done
 at=$(mktemp -d /var/tmp/hpcvirt-slurm.XXXXXX) || exit
-trap 'rm -rf "$at"; scancel "$job"' EXIT
+export HPCVIRT_AGENT="$at"
+leave() {{
+  for process in /proc/[0-9]*; do
+    tr '\\0' '\\n' 2>/dev/null < "$process/environ" |
+      grep -qx "HPCVIRT_AGENT=$at" && kill -KILL "${{process#/proc/}}"
+  done
+  rm -rf "$at"
+  scancel "$job"
+}} 2>/dev/null
+trap leave EXIT
 trap exit HUP INT TERM
 cd || cd /
-run=$1
-set 0 0 0 0
-while :; do
-  echo "hpcvirt $*"
-  cat "$at/stdout" "$at/stderr" 2>/dev/null
-  echo
-  read -r number limit most words size blocks || exit
-  dd bs={BLOCK} count="$blocks" iflag=fullblock of="$at/request" 2>/dev/null
-  head -c "$words" "$at/request" > "$at/command"
-  tail -c "+$((words + 1))" "$at/request" | head -c "$size" > "$at/stdin"
+echo "hpcvirt 0 0 0 0
+"
+while read -r number limit most blocks size more; do
+  dd bs={BLOCK} count="$blocks" iflag=fullblock of="$at/command" 2>/dev/null
+  : > "$at/stdin"
+  [ "$size" = 0 ] || dd bs={BLOCK} count="$more" iflag=fullblock 2>/dev/null |
+    head -c "$size" > "$at/stdin"
   : > "$at/stdout"
   : > "$at/stderr"
   echo {TIME_UP} > "$at/status"
-  timeout -k 5 "$limit" sh -c "$run" run "$at" "$most" < "$at/stdin"
-  set "$number" $(cat "$at/status") $(wc -c < "$at/stdout") \\
-    $(wc -c < "$at/stderr")
+  timeout -k 5 "$limit" sh -c "$1" run "$at" "$most" < "$at/stdin"
+  read -r status < "$at/status"
+  set -- "$1" $(cd "$at" && wc -c stdout stderr)
+  echo "hpcvirt $number $status $2 $4"
+  cat "$at/stdout" "$at/stderr"
+  echo
 done
 """
 
@@ -108,23 +120,24 @@ class SlurmExecutor:
         self._job_name = f'hpcvirt-{os.uname().nodename}-{os.getpid()}'
         self._lock = threading.Lock()
         self._agent: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] = tempfile.TemporaryFile()
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._number = 0
         self._answers = bytearray()
 
     def run(self, argv: Sequence[str], stdin: bytes = b'',
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
         command = os.fsencode(f'exec {shlex.join(argv)}\n')
-        blocks = -(-len(command + stdin) // BLOCK)
+        blocks, more = (-(-len(data) // BLOCK) for data in (command, stdin))
+        request = command.ljust(blocks * BLOCK, b'\n') + (
+            stdin.ljust(more * BLOCK, b'\n'))
         with self._lock:
             agent = self._agent or self._allocate()
             self._number += 1
             line = (f'{self._number} {timeout_s:.3f} '
-                    f'{executor.MAX_OUTPUT_BYTES + 1} {len(command)} '
-                    f'{len(stdin)} {blocks}\n')
-            done = self._ask(
-                agent, line.encode() + (command + stdin).ljust(
-                    blocks * BLOCK, b'\0'), timeout_s + GRACE_S)
+                    f'{executor.MAX_OUTPUT_BYTES + 1} {blocks} {len(stdin)} '
+                    f'{more}\n')
+            done = self._ask(agent, line.encode() + request,
+                             timeout_s + GRACE_S)
         executor.check_output(self.name, argv[0], done.stdout, done.stderr)
         if done.status == TIME_UP:
             raise exception.TimedOut(
@@ -272,7 +285,8 @@ class SlurmExecutor:
         done = local.LocalExecutor().run(argv)
         if done.status:
             said = done.stderr.decode('utf-8', 'replace')
-            raise exception.ConnectionLost(f'{self.name}: {_last(said)}')
+            raise exception.ConnectionLost(
+                f'{self.name}: {argv[0]}: {_last(said)}')
         return done.stdout.decode('utf-8', 'replace').splitlines()
 
 
@@ -289,5 +303,7 @@ def connect(node: str) -> SlurmExecutor:
 
 
 def _last(said: str) -> str:
-    """Return the last message of a program of Slurm."""
-    return _PREFIX.sub('', (said.strip().splitlines() or [''])[-1])
+    """Return the last error, or else message, of a program of Slurm."""
+    lines = said.strip().splitlines() or ['']
+    errors = [line for line in lines if ' error: ' in line]
+    return _PREFIX.sub('', (errors or lines)[-1])

@@ -28,10 +28,10 @@ _COMPARE_EPILOG = """\
 NATIVE and GUEST are directories of raw outputs (paired in the natural order of
 their file names), quoted shell patterns, or JSON: results of "bench run",
 answers of "bench parse" as a list or one per line, or run reports of ReFrame.
-One of them may be - for standard input. A result with both sides is given alone. Answers of guests may
-have "launch": ID, which identifies the launch of the guest. Status 0: PASS, 1:
-FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs cannot be
-compared.
+One of them may be - for standard input. A result with both sides is given
+alone. Answers of guests may have "launch": ID, which identifies the launch of
+the guest. Status 0: PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word is
+printed), 2: the outputs cannot be compared.
 """
 
 
