@@ -200,9 +200,12 @@ def _from_reports(reports: Iterable[tuple[object, str]],
                   ) -> tuple[SideOutputs, ...]:
     """Group the samples of run reports by test and environment."""
     groups: dict[tuple[str, str], list[reframe_reports.TestSample]] = {}
-    # ReFrame links the latest report, which is then there twice.
-    unique = {reframe_reports.identify(document, where): (document, where)
-              for document, where in reports}
+    unique: dict[str, tuple[object, str]] = {}
+    for document, where in reports:
+        # ReFrame links the latest report, which is then there twice.
+        identity = reframe_reports.identify(document, where)
+        unique.pop(identity, None)
+        unique[identity] = document, where
     for document, where in unique.values():
         for sample in reframe_reports.read(document, where):
             group = groups.setdefault((sample.test, sample.environ), [])

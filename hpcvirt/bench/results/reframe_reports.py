@@ -25,7 +25,7 @@ _VERSIONS = ('1', '2', '3', '4')
 _PASSED = ('success', 'pass', 'xpass')
 _SKIPPED = ('skipped', 'skip')
 #: The number that ReFrame gives each execution with --repeat.
-_REPEAT = re.compile(r' %\$REPEAT_COUNT=\d+')
+_REPEAT = re.compile(r' %[.$]repeat_no=\d+')
 #: Options of a test that both sides must have in common, where a report has
 #: them.
 _PARAMETERS = ('num_tasks', 'num_tasks_per_node', 'num_cpus_per_task')

@@ -273,6 +273,9 @@ def _draw(found: judgement.Verdict,
     notes += [f'{names}: bound {source}.' for names, source in reports.sources(
         (f'{run.label} {metric}', bound) for run in runs
         for metric, bound in run.bounds.items() if bound.kind)]
+    notes += dict.fromkeys(
+        f'{run.label}: {remark}.' for run in runs for sample in run.samples
+        for remark in sample.outcome.remarks)
     notes += [f'Differs between the sides: {clause}.'
               for clause in found.differences]
     said = f'{pairs} pairs' if pairs else '', found.method, found.scope
