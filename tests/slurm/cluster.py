@@ -81,14 +81,15 @@ class Cluster:
         (self.folder / 'cgroup.conf').write_text(
             'CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n'
             'CgroupAutomount=no\n')
+        nodes = [f'NodeName={node} NodeHostname={socket.gethostname()} '
+                 f'NodeAddr=127.0.0.1 Port={port} CPUs={os.cpu_count()} '
+                 'RealMemory=500'
+                 for node, port in zip(NODES, ports[1:], strict=True)]
+        has_cgroups = os.access('/sys/fs/cgroup/freezer', os.W_OK)
         (self.folder / 'slurm.conf').write_text(CONF.format(
             host=socket.gethostname().partition('.')[0], port=ports[0],
-            folder=self.folder, track='cgroup' if os.access(
-                '/sys/fs/cgroup/freezer', os.W_OK) else 'linuxproc', down_s=DOWN_S, nodes='\n'.join(
-                f'NodeName={node} NodeHostname={socket.gethostname()} '
-                f'NodeAddr=127.0.0.1 Port={port} '
-                f'CPUs={os.cpu_count()} RealMemory=500'
-                for node, port in zip(NODES, ports[1:], strict=True))))
+            folder=self.folder, down_s=DOWN_S, nodes='\n'.join(nodes),
+            track='cgroup' if has_cgroups else 'linuxproc'))
         (self.folder / 'munge.key').write_bytes(os.urandom(128))
         (self.folder / 'munge.key').chmod(0o400)
         (self.folder / 'state').mkdir()

@@ -12,12 +12,14 @@ then ends, and the allocation with it. What a client that lost power has left
 is cancelled by its next run.
 """
 
+import contextlib
 import functools
 import os
 import pathlib
 import re
 import select
 import shlex
+import signal
 import subprocess
 import tempfile
 import threading
@@ -31,15 +33,12 @@ from hpcvirt import exception
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
 
-CHUNK = 65536
 #: The agent reads requests in blocks, and so never reads too far.
 BLOCK = 4096
-#: How long the agent may take beyond the time limit of a program, which it
-#: stops itself.
+#: How long the agent may take beyond the time limit of a program.
 GRACE_S = 30.0
-#: Pause between two looks at a job that waits for its node.
 LOOK_S = 3.0
-#: How long an allocation may take to end.
+#: How long an allocation may take to end by itself.
 END_S = 3.0
 #: Stands for the exit status of a program whose time was up.
 TIME_UP = 999
@@ -128,16 +127,15 @@ class SlurmExecutor:
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
         command = os.fsencode(f'exec {shlex.join(argv)}\n')
         blocks, more = (-(-len(data) // BLOCK) for data in (command, stdin))
-        request = command.ljust(blocks * BLOCK, b'\n') + (
-            stdin.ljust(more * BLOCK, b'\n'))
         with self._lock:
             agent = self._agent or self._allocate()
             self._number += 1
             line = (f'{self._number} {timeout_s:.3f} '
                     f'{executor.MAX_OUTPUT_BYTES + 1} {blocks} {len(stdin)} '
                     f'{more}\n')
-            done = self._ask(agent, line.encode() + request,
-                             timeout_s + GRACE_S)
+            done = self._ask(
+                agent, line.encode() + command.ljust(blocks * BLOCK, b'\n')
+                + stdin.ljust(more * BLOCK, b'\n'), timeout_s + GRACE_S)
         executor.check_output(self.name, argv[0], done.stdout, done.stderr)
         if done.status == TIME_UP:
             raise exception.TimedOut(
@@ -155,13 +153,11 @@ class SlurmExecutor:
             stream.close()
         # Without its input the agent ends. If salloc is told to end, it
         # cancels a job that waits, and a step that is busy.
-        for end in (lambda: None, agent.terminate, agent.kill):
-            end()
-            try:
+        for number in (0, signal.SIGTERM, signal.SIGKILL):
+            agent.send_signal(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 agent.wait(END_S)
-            except subprocess.TimeoutExpired:
-                continue
-            break
+                break
 
     def _ask(self, agent: 'subprocess.Popen[bytes]', request: bytes,
              limit_s: float, wait: Callable[[], None] = lambda: None,
@@ -171,18 +167,18 @@ class SlurmExecutor:
         :param wait: called while there is no answer
         :raises ConnectionLost: if the job has ended or does not answer
         """
-        send, receive = (typing.cast(IO[bytes], each).fileno()
+        send, receive = (typing.cast(IO[bytes], each)
                          for each in (agent.stdin, agent.stdout))
         deadline = time.monotonic() + limit_s
         rest = memoryview(request)
         try:
             while rest:
-                rest = rest[os.write(send, rest):]
+                rest = rest[send.write(rest):]
             while time.monotonic() < deadline:
                 if not select.select([receive], [], [], LOOK_S)[0]:
                     wait()
                     continue
-                chunk = os.read(receive, CHUNK)
+                chunk = receive.read(65536)
                 if not chunk:
                     raise BrokenPipeError
                 self._answers += chunk
@@ -220,11 +216,7 @@ class SlurmExecutor:
         return kind(f'{self.name}: {_last(said) or "the job has ended"}')
 
     def _allocate(self) -> 'subprocess.Popen[bytes]':
-        """Allocate the node, and start the agent there.
-
-        :raises ConnectionLost: if the node is down or drained
-        :raises Unreachable: if Slurm refuses the job, or does not start it
-        """
+        """Allocate the node, and start the agent there."""
         self._check_node()
         self._cancel_stale()
         self._number = 0
@@ -240,8 +232,16 @@ class SlurmExecutor:
                 name: value for name, value in os.environ.items()
                 if not name.startswith('SLURM_') or name == 'SLURM_CONF'})
         deadline = time.monotonic() + executor.PATIENCE_S
-        self._ask(agent, b'', executor.PATIENCE_S + GRACE_S,
-                  lambda: self._check_wait(time.monotonic() > deadline))
+
+        def wait() -> None:
+            self._check_node()
+            for job, reason in self._jobs(
+                    '%r', '-n', self._job_name, '-t', 'PD'):
+                if (time.monotonic() > deadline
+                        or not _WAITS.fullmatch(reason)):
+                    raise exception.Unreachable(
+                        f'{self.name}: job {job} does not start: {reason}')
+        self._ask(agent, b'', executor.PATIENCE_S + GRACE_S, wait)
         return agent
 
     def _check_node(self) -> None:
@@ -259,26 +259,18 @@ class SlurmExecutor:
         if _DOWN.fullmatch(state):
             raise exception.ConnectionLost(
                 f'{self.name}: the node is {state}: {reason}')
-
-    def _check_wait(self, is_over: bool) -> None:
-        """Check that a job that waits can start, and has not waited long."""
-        self._check_node()
-        for line in self._query('squeue', '-h', '-n', self._job_name,
-                                '-t', 'PD', '-o', '%A %r'):
-            job, _, reason = line.partition(' ')
-            if is_over or not _WAITS.fullmatch(reason):
-                raise exception.Unreachable(
-                    f'{self.name}: job {job} does not start: {reason}')
-
     def _cancel_stale(self) -> None:
         """Cancel the jobs of processes of this machine that have ended."""
-        for line in self._query('squeue', '-h', '-u', str(os.getuid()),
-                                '-o', '%A %j'):
-            job, _, name = line.partition(' ')
+        for job, name in self._jobs('%j', '-u', str(os.getuid())):
             start, _, pid = name.rpartition('-')
             if (start == self._job_name.rpartition('-')[0] and pid.isdigit()
                     and not pathlib.Path('/proc', pid).exists()):
                 self._query('scancel', job)
+
+    def _jobs(self, field: str, *options: str) -> list[list[str]]:
+        """Return the ids of jobs with a field of each."""
+        return [line.split(' ', 1) for line in self._query(
+            'squeue', '-h', *options, '-o', f'%A {field}')]
 
     def _query(self, *argv: str) -> list[str]:
         """Run a program of Slurm, and return the lines that it prints."""

@@ -209,7 +209,8 @@ class RefusalTest(StandInCase):
         path = self.folder / 'bin' / 'sinfo'
         path.write_text('#!/bin/sh\necho "sinfo: error: no controller" >&2\n'
                         'exit 1\n')
-        self.refused(exception.ConnectionLost, '^slurm:n1: sinfo: no controller$')
+        self.refused(exception.ConnectionLost,
+                     '^slurm:n1: sinfo: no controller$')
 
     def test_a_job_that_is_refused_is_not_asked_for_again(self):
         (self.folder / 'refused').write_text('Invalid partition name')
