@@ -199,27 +199,27 @@ def _from_json(document: object, where: str,
 def _from_reports(reports: Iterable[tuple[object, str]],
                   ) -> tuple[SideOutputs, ...]:
     """Group the samples of run reports by test and environment."""
-    groups: dict[tuple[str, str], list[reframe_reports.TestSample]] = {}
     unique: dict[str, tuple[object, str]] = {}
     for document, where in reports:
         # ReFrame links the latest report, which is then there twice.
-        identity = reframe_reports.identify(document, where)
-        unique.pop(identity, None)
-        unique[identity] = document, where
-    for document, where in unique.values():
+        launch = reframe_reports.identify(document, where)
+        unique.pop(launch, None)
+        unique[launch] = document, where
+    groups: dict[tuple[str, str], list[tuple[
+        str, reframe_reports.TestSample]]] = {}
+    for launch, (document, where) in unique.items():
         for sample in reframe_reports.read(document, where):
             group = groups.setdefault((sample.test, sample.environ), [])
-            group.append(sample)
-            if sample.partition != group[0].partition:
+            group.append((launch, sample))
+            if sample.partition != group[0][1].partition:
                 raise exception.InvalidInput(
                     where, f'{sample.test} ran on {sample.partition}, and on '
-                    f'{group[0].partition} before')
+                    f'{group[0][1].partition} before')
     if not groups:
-        raise exception.InvalidInput(
-            next(iter(unique.values()))[1], 'has no performance variables')
+        raise exception.InvalidInput(where, 'has no performance variables')
     return tuple(SideOutputs(
-        *key, tuple(sample.outcome for sample in group),
-        tuple(sample.launch for sample in group))
+        *key, tuple(sample.outcome for _, sample in group),
+        tuple(launch for launch, _ in group))
         for key, group in groups.items())
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read run reports of ReFrame, in which each test is a benchmark of its own.
+"""Read run reports of ReFrame 3 and 4; each test is a benchmark of its own.
 
-The reports of ReFrame 3 and 4 are read. Each report counts as one launch of
-the guest, and each execution of a test as a sample. Its performance variables
-are the metrics. ReFrame does not say which direction is better: that follows
-from the reference, if it has one limit, and else from the unit.
+Each report counts as one launch of the guest, and each execution of a test as
+a sample; the performance variables are its metrics. ReFrame does not say which
+direction is better. That follows from the reference, if it has one limit, and
+otherwise from the unit.
 """
 
 import re
@@ -20,15 +20,12 @@ from hpcvirt import printable
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import reading
 
+#: The major versions of the data, of ReFrame 3.1 to 4.10.
 _VERSIONS = ('1', '2', '3', '4')
-#: ReFrame 3 writes "success", ReFrame 4.7 "pass".
 _PASSED = ('success', 'pass', 'xpass')
 _SKIPPED = ('skipped', 'skip')
-#: The number that ReFrame gives each execution with --repeat.
+#: Part of the name of a test with --repeat.
 _REPEAT = re.compile(r' %[.$]repeat_no=\d+')
-#: Options of a test that both sides must have in common, where a report has
-#: them.
-_PARAMETERS = ('num_tasks', 'num_tasks_per_node', 'num_cpus_per_task')
 
 _TIME = r'(?:[munµ]?s|m?sec(?:ond)?s?|min(?:ute)?s?|h(?:ours?)?|days?)'
 #: The units of a direction. A time per something is a time.
@@ -41,17 +38,13 @@ _UNITS = (
 class TestSample(NamedTuple):
     """One execution of a test.
 
-    :ivar test: its name, without the number of a repetition, as
-        ``reframe:NAME``
-    :ivar environ: the programming environment
+    :ivar test: ``reframe:NAME``, without the number of a repetition
     :ivar partition: where it ran, ``SYSTEM:PARTITION``
-    :ivar launch: identifies the report
     """
 
     test: str
     environ: str
     partition: str
-    launch: str
     outcome: outcome.Outcome
 
 
@@ -62,7 +55,7 @@ def is_report(document: object) -> bool:
 
 
 def identify(document: object, where: str) -> str:
-    """Return what identifies a run report, which may be linked twice.
+    """Return what identifies a run report.
 
     :raises InvalidInput: if it is not a report of a known version
     """
@@ -77,25 +70,24 @@ def identify(document: object, where: str) -> str:
 
 
 def read(document: Any, where: str) -> Iterator[TestSample]:
-    """Read the samples of a run report.
+    """Read the samples of a run report that :func:`identify` accepts.
 
-    Tests that were skipped, and tests without performance variables that
-    passed, have none.
+    A test that was skipped, or that passed without performance variables, has
+    no sample.
 
-    :raises InvalidInput: if it is not a report of a known version
+    :raises InvalidInput: if the report is damaged
     """
-    launch = identify(document, where)
     try:
-        for run in document['runs']:
-            for case in run['testcases']:
-                if (found := _outcome(case)) is not None:
-                    yield TestSample(
-                        'reframe:' + _REPEAT.sub(
-                            '', case.get('display_name') or case['name']),
-                        str(case.get('environ') or case.get('environment')),
-                        ':'.join(str(case[key]) for key in (
-                            'system', 'partition') if key in case),
-                        launch, found)
+        for case in (case for run in document['runs']
+                     for case in run['testcases']):
+            found = _outcome(case)
+            name = case.get('display_name') or case['name']
+            if found is not None:
+                yield TestSample(
+                    'reframe:' + _REPEAT.sub('', name),
+                    str(case.get('environ') or case.get('environment')),
+                    ':'.join(str(case[key]) for key in (
+                        'system', 'partition') if key in case), found)
     except (AttributeError, KeyError, TypeError, ValueError) as exc:
         raise exception.InvalidInput(
             where, f'not a run report of ReFrame ({exc!r})') from exc
@@ -106,12 +98,10 @@ def _outcome(case: Mapping[str, Any]) -> outcome.Outcome | None:
     result, phase = case['result'], case.get('fail_phase')
     if result in _SKIPPED:
         return None
-    # The reference of the site failed it; here the other side is that.
+    # A reference of the site does not decide; the other side does.
     if result not in _PASSED and phase != 'performance':
         return outcome.Outcome(False, printable.one_line(
             f'{result} in {phase}: {case.get("fail_reason")}'))
-    parameters = {key: str(case[key]) for key in _PARAMETERS
-                  if case.get(key) is not None}
     metrics, remarks = {}, []
     try:
         for name, value, lower, upper, unit in _variables(case):
@@ -120,14 +110,16 @@ def _outcome(case: Mapping[str, Any]) -> outcome.Outcome | None:
                 remarks.append(f'{name} ({unit}) is left out: neither the '
                                'unit nor a reference with one limit says '
                                'whether more is better')
-                continue
-            metrics[name] = outcome.Metric(
-                reading.score(value, name), str(unit or ''), direction)
+            else:
+                metrics[name] = outcome.Metric(
+                    reading.score(value, name), str(unit or ''), direction)
     except reading.InvalidOutput as exc:
         return outcome.Outcome(False, exc.reason)
     if not metrics:
         return outcome.Outcome(False, remarks[0]) if remarks else None
-    return outcome.Outcome(True, None, metrics, parameters, tuple(remarks))
+    tasks = case.get('num_tasks')
+    return outcome.Outcome(True, None, metrics, {} if tasks is None else {
+        'num_tasks': str(tasks)}, tuple(remarks))
 
 
 def _variables(case: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
