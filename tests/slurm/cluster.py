@@ -155,6 +155,8 @@ class Cluster:
         wait_until(look)
 
     def close(self) -> None:
+        for node in NODES:
+            self._signal_node(node, signal.SIGKILL)
         for daemon in reversed(self._daemons.values()):
             daemon.terminate()
             try:
