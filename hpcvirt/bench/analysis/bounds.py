@@ -244,8 +244,12 @@ def _of_overhead(run: record.Run,
 
 
 def _definition(run: record.Run) -> definitions.Definition | None:
+    """Find the definition of a run, None for a test of ReFrame."""
     parameters: Mapping[str, str] = next(
         (sample.outcome.parameters for sample in run.samples
          if sample.outcome.parameters), {})
-    return catalogue.member(catalogue.output_source(run.benchmark),
-                            parameters)
+    try:
+        source = catalogue.output_source(run.benchmark)
+    except exception.InvalidInput:
+        return None
+    return catalogue.member(source, parameters)

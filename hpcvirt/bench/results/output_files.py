@@ -6,7 +6,7 @@ The outputs of a side are a directory, a quoted shell pattern, one raw output,
 or JSON. A directory has a file for each sample, in natural order, or a
 directory with the file that the benchmark's definition names. JSON is a result
 of ``hpcvirt bench run``, or answers of ``hpcvirt bench parse``: a list, or one
-per line.
+per line. Files may also be run reports of ReFrame, one for each launch.
 """
 
 import dataclasses
@@ -29,6 +29,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.parsers import text
 from hpcvirt.bench.results import json_format
+from hpcvirt.bench.results import reframe_reports
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -84,10 +85,12 @@ def collect(path: str, side: record.Side, benchmark: str | None,
     # Standard input and pipes can be read only once.
     raw = read_raw(str(first))
     where = input_file.name(path)
-    if not others:
-        document = _json(raw)
-        if document is not None:
-            return _from_json(document, where, side)
+    document = _json(raw)
+    if reframe_reports.is_report(document):
+        return _from_reports([(document, str(first)), *(
+            (_json(read_raw(str(file))), str(file)) for file in others)])
+    if not others and document is not None:
+        return _from_json(document, where, side)
     if benchmark is None:
         raise exception.InvalidInput(
             where, 'has raw outputs; name their benchmark with --benchmark')
@@ -191,6 +194,33 @@ def _from_json(document: object, where: str,
         name, '', tuple(group),
         tuple(output.launch for output in group if output.launch))
         for name, group in groups.items())
+
+
+def _from_reports(reports: Iterable[tuple[object, str]],
+                  ) -> tuple[SideOutputs, ...]:
+    """Group the samples of run reports by test and environment."""
+    unique: dict[str, tuple[object, str]] = {}
+    for document, where in reports:
+        # ReFrame links the latest report, which is then there twice.
+        launch = reframe_reports.identify(document, where)
+        unique.pop(launch, None)
+        unique[launch] = document, where
+    groups: dict[tuple[str, str], list[tuple[
+        str, reframe_reports.TestSample]]] = {}
+    for launch, (document, where) in unique.items():
+        for sample in reframe_reports.read(document, where):
+            group = groups.setdefault((sample.test, sample.environ), [])
+            group.append((launch, sample))
+            if sample.partition != group[0][1].partition:
+                raise exception.InvalidInput(
+                    where, f'{sample.test} ran on {sample.partition}, and on '
+                    f'{group[0][1].partition} before')
+    if not groups:
+        raise exception.InvalidInput(where, 'has no performance variables')
+    return tuple(SideOutputs(
+        *key, tuple(sample.outcome for _, sample in group),
+        tuple(launch for launch, _ in group))
+        for key, group in groups.items())
 
 
 def _check_figures(output: ParsedOutput, where: str) -> None:

@@ -26,12 +26,12 @@ from hpcvirt.cmd import terminal
 
 _COMPARE_EPILOG = """\
 NATIVE and GUEST are directories of raw outputs (paired in the natural order of
-their file names), quoted shell patterns, or JSON: results of "bench run", or
-answers of "bench parse" as a list or one per line. One of them may be - for
-standard input. A result with both sides is given alone. Answers of guests may
-have "launch": ID, which identifies the launch of the guest. Status 0: PASS, 1:
-FAIL, INCONCLUSIVE or INVALID (the word is printed), 2: the outputs cannot be
-compared.
+their file names), quoted shell patterns, or JSON: results of "bench run",
+answers of "bench parse" as a list or one per line, or run reports of ReFrame.
+One of them may be - for standard input. A result with both sides is given
+alone. Answers of guests may have "launch": ID, which identifies the launch of
+the guest. Status 0: PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word is
+printed), 2: the outputs cannot be compared.
 """
 
 
@@ -273,6 +273,9 @@ def _draw(found: judgement.Verdict,
     notes += [f'{names}: bound {source}.' for names, source in reports.sources(
         (f'{run.label} {metric}', bound) for run in runs
         for metric, bound in run.bounds.items() if bound.kind)]
+    notes += dict.fromkeys(
+        f'{run.label}: {remark}.' for run in runs for sample in run.samples
+        for remark in sample.outcome.remarks)
     notes += [f'Differs between the sides: {clause}.'
               for clause in found.differences]
     said = f'{pairs} pairs' if pairs else '', found.method, found.scope

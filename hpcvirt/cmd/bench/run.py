@@ -190,10 +190,13 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
         shown.stop()
         where = (f'; "hpcvirt bench runs" lists it, "hpcvirt bench stop '
                  f'{shown.result}" ends it' if shown.result else '')
+        goes_on = 'continues on its target' if not any(
+            word.startswith(targets.SLURM)
+            for word in (*args.where, *(args.native or ()))
+        ) else 'ends with the allocation of its node'
         output.complain(
             'hpcvirt: interrupted; finished samples are kept, the current '
-            'sample continues on its target, and the same command continues '
-            f'the run{where}')
+            f'sample {goes_on}, and the same command continues the run{where}')
         raise
     except exception.Unreachable as exc:
         raise exception.Unreachable(

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Find the targets that a user names: local, ssh://HOST, server:NAME."""
+"""Find the targets that a user names, such as ssh://HOST or server:NAME."""
 
 import argparse
 import dataclasses
@@ -11,12 +11,16 @@ from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
+from hpcvirt.bench.execute import slurm
 from hpcvirt.bench.run import target
 from hpcvirt.cmd import extras
 from hpcvirt.cmd.bench import store_arguments
 
-FORMS = ('local, ssh://[user@]host[:port][?key=FILE], or '
+FORMS = ('local, slurm:NODE, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
+
+#: The beginning of a target that is a node of Slurm.
+SLURM = 'slurm:'
 
 #: The option for settings of benchmarks.
 SET = '--set'
@@ -68,6 +72,9 @@ def find(text: str, cloud: str | None, host_key: str) -> target.Target:
     """
     if text == 'local':
         return target.Target(local.LocalExecutor(), text)
+    if text.startswith(SLURM) and text != SLURM:
+        node = text.removeprefix(SLURM)
+        return target.Target(slurm.connect(node), node, node)
     if text.startswith('ssh://'):
         place = _ssh(text, host_key)
         address = urllib.parse.urlsplit(text).hostname or ''

@@ -83,6 +83,87 @@ class TestDocumentation(CommandTestCase):
             self.assertRegex(page, r'(?m)^   ' + re.escape(line[:14]))
 
 
+class TestReframe(CommandTestCase):
+    """Run reports of ReFrame, with other figures in each report."""
+
+    def reports(self, side, slowdown=1.0, count=10, change=None):
+        dice = random.Random(side)
+        report = json.loads(base.data('reframe/4.10.4.json'))
+        folder = self.folder / side
+        folder.mkdir()
+        for number in range(count):
+            report['session_info']['uuid'] = f'{side}-{number}'
+            for case in report['runs'][0]['testcases']:
+                for values in case['perfvalues'].values():
+                    faster = values[4] == 's'
+                    values[0] = (100 * slowdown ** (1 if faster else -1)
+                                 * (1 + dice.gauss(0, 0.004)))
+            if change is not None:
+                change(report)
+            (folder / f'run-report-{number}.json').write_text(
+                json.dumps(report))
+        # ReFrame makes this link.
+        (folder / 'latest.json').symlink_to(f'run-report-{count - 1}.json')
+        return folder
+
+    def test_a_loss_within_the_overhead_passes(self):
+        found = call('compare', self.reports('native'),
+                     self.reports('guest', 1.02), '--overhead', '5')
+        self.assertEqual(0, found.status, found.err)
+        self.assertIn('reframe:MemoryCopy %block=1M builtin', found.out)
+        self.assertIn('it speaks of the launches of the guest; 10 were '
+                      'measured', found.out)
+        self.assertIn('size (B) is left out', found.out)
+
+    def test_a_loss_beyond_the_bound_of_a_metric_fails(self):
+        status, found = self.answer(
+            'compare', self.reports('native'), self.reports('guest', 1.2),
+            '--bound', 'rate=0.95')
+        self.assertEqual((1, 'FAIL'), (status, found['verdict']))
+        for figure in found['judgements']:
+            self.assertAlmostEqual(1 / 1.2, figure['interval']['ratio'], 1)
+            self.assertEqual(10, figure['launches'])
+
+    def test_few_launches_decide_nothing(self):
+        def repeat(report):
+            for number in range(9):
+                again = json.loads(json.dumps(report['runs'][0]))
+                for case in again['testcases']:
+                    for values in case['perfvalues'].values():
+                        values[0] *= 1 + number / 1000
+                report['runs'].append(again)
+        status, found = self.answer(
+            'compare', self.reports('native', count=1, change=repeat),
+            self.reports('guest', 1.01, 1, repeat), '--overhead', '5')
+        self.assertEqual((1, 'INCONCLUSIVE'), (status, found['verdict']))
+        self.assertIn('of one launch', found['reason'])
+
+    def test_a_test_that_failed_makes_the_verdict_invalid(self):
+        def fail(report):
+            report['runs'][0]['testcases'][0].update(
+                result='fail', fail_phase='sanity', fail_reason='no copy')
+        status, found = self.answer(
+            'compare', self.reports('native'),
+            self.reports('guest', change=fail), '--overhead', '5')
+        self.assertEqual((1, 'INVALID'), (status, found['verdict']))
+        self.assertIn('no copy', found['reason'])
+
+    def test_what_cannot_be_compared_is_one_line(self):
+        native = self.reports('native')
+        self.assert_unusable('--bound METRIC=RATIO or --overhead', 'compare',
+                             native, native)
+
+        def move(report):
+            report['runs'][0]['testcases'][0]['partition'] = random.choice(
+                'ab') + report['session_info']['uuid'][-1]
+        self.assert_unusable('ran on generic:', 'compare', native,
+                             self.reports('moved', change=move),
+                             '--overhead', '5')
+        (native / 'run-report-3.json').write_text('{}')
+        self.assert_unusable('not a run report', 'compare', native,
+                             self.reports('guest'), '--overhead', '5')
+
+
 class TestParse(CommandTestCase):
     def test_a_good_output_is_answered_in_json(self):
         status, found = self.answer('parse', 'hpcc', HPCC,
