@@ -18,7 +18,7 @@ from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
 
-ROLE = pathlib.Path(__file__).parents[2] / 'ansible/roles/hpcvirt_host'
+ROLE = pathlib.Path(__file__).parents[2] / 'ansible/roles/host'
 VF = profiles.Devices(vendor_id='15b3', product_id='101e')
 
 
