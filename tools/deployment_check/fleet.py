@@ -94,22 +94,23 @@ boot_id = root / 'proc/sys/kernel/random/boot_id'
 boot_id.write_text(str(time.time_ns()))
 given = dict(word.split('=', 1) for word in ' '.join(words).split()
              if '=' in word)
+size = {{'2M': 2048, '1G': 1 << 20}}[given['hugepagesz']]
 lost = 100 if (root / 'FAIL_pages').exists() else 0
 for item in given['hugepages'].split(','):
     cell, count = item.split(':')
     for name in ('nr', 'free'):
         (root / f'sys/devices/system/node/node{{cell}}/hugepages'
-         f'/hugepages-2048kB/{{name}}_hugepages').write_text(
+         f'/hugepages-{{size}}kB/{{name}}_hugepages').write_text(
              f'{{int(count) - lost}}' + chr(10))
-for name, value in (('enabled', given.get('transparent_hugepage', '')),):
-    (root / 'sys/kernel/mm/transparent_hugepage' / name).write_text(
-        f'always madvise [{{value or "never"}}]' + chr(10))
+(root / 'sys/kernel/mm/transparent_hugepage/enabled').write_text(
+    'always madvise [never]' + chr(10))
 (root / 'sys/devices/system/cpu/isolated').write_text(
     given.get('isolcpus', '').split(',domain,')[-1] + chr(10))
 (root / 'sys/devices/system/cpu/nohz_full').write_text(
     given.get('nohz_full', '') + chr(10))
 """
-#: The program on the controller; what needs a cloud is a stand-in.
+#: The program on the controller. What needs a cloud is a stand-in, and hosts
+#: get only a few files, because the role writes them one by one.
 PROGRAM = """#!/bin/sh -e
 case "$1 $2" in
 'host accept' | 'host quarantine' | 'host release')
@@ -121,6 +122,9 @@ case "$1 $2" in
     fi
     echo Done.
     exit ;;
+'host config')
+    {python} -m hpcvirt.cmd.main "$@"
+    exec {python} -m tools.deployment_check.fleet config/inventory ;;
 esac
 exec {python} -m hpcvirt.cmd.main "$@"
 """
@@ -150,15 +154,27 @@ def build(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
 
 
 def sanity(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
-    """Let ansible-test judge the collection."""
+    """Let ansible-test judge the collection, in all tests that apply to it."""
     place = orchestration.install(folder) / 'ansible_collections/hpcvirt/hpc'
+    # ansible-test would download the script that installs pip.
+    version = re.search(r"pip='([0-9.]+)'", readers.run(
+        'python', '-c', 'import ansible_test, pathlib; '
+        'print(pathlib.Path(ansible_test.__file__).with_name("_internal")'
+        '.joinpath("python_requirements.py").read_text())'))
+    readers.require(version is not None, 'the version of pip')
+    name = f'get_pip_{version[1].replace(".", "_")}.py'
+    cache = folder / '.ansible/test/cache'
+    cache.mkdir(parents=True)
+    (cache / name).write_text('import ensurepip\nensurepip.bootstrap()\n')
+    # The configuration of pip.
+    (folder / '.config').symlink_to(pathlib.Path.home() / '.config')
     text = readers.run(
         'env', '-C', place, 'ansible-test', 'sanity', '--color', 'no',
         '--python', f'{sys.version_info[0]}.{sys.version_info[1]}',
-        env={'ANSIBLE_HOME': str(folder / 'home')})
-    ran = re.findall('(?m)^Running sanity test "(.*?)"', text)
-    readers.require(len(ran) > 5, text)
-    return f'{len(set(ran))} tests'
+        env={'ANSIBLE_HOME': str(folder / 'home'), 'HOME': str(folder)})
+    ran = set(re.findall('(?m)^Running sanity test "(.*?)"', text))
+    readers.require({'runtime-metadata', 'yamllint'} <= ran, text)
+    return f'{len(ran)} tests'
 
 
 def waves(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
@@ -195,13 +211,27 @@ def waves(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     touched = {name for name in found if before[name] != (
         roots / name / 'entered').stat().st_size}
     readers.equal({*FAILING}, touched, 'the hosts that were done again')
-    for name in found:
-        readers.require('hugepages=' in (
-            roots / name / 'proc/cmdline').read_text(), f'no boot of {name}')
+    _change_profile(folder, done)
     _exporters(folder, roots)
     return '\n  '.join((
         f'{len(found)} hosts, {len(FAILING)} failures, repaired in '
         f'{time.monotonic() - began:.0f} s', *lines))
+
+
+def _change_profile(folder: pathlib.Path,
+                    before: Mapping[str, Mapping[str, Any]]) -> None:
+    """Change the profile of a class: a host of it is configured again."""
+    place = folder / 'site/fleet.yaml'
+    place.write_text(place.read_text().replace(
+        'profile: dense', 'profile: {base: dense, page_size: 1G}'))
+    _play(folder, 'fleet', *WAVES, '--limit', 'amd-1,intel-1')
+    again = _results(folder)
+    readers.equal({'amd-1'}, {
+        name for name in before if any(
+            again[name]['phases'][phase] != before[name]['phases'][phase]
+            for phase in PHASES[2:])}, 'hosts with another profile')
+    readers.equal(('release', 'PASS'), (
+        again['amd-1']['phase'], again['amd-1']['verdict']), 'amd-1')
 
 
 def _make_site(folder: pathlib.Path) -> pathlib.Path:
@@ -249,10 +279,16 @@ def _make_host(root: pathlib.Path, files: Mapping[str, str]) -> None:
         (root / 'etc').mkdir(exist_ok=True)
         if pathlib.Path('/etc', name).exists():
             shutil.copy(f'/etc/{name}', root / 'etc' / name)
+    shutil.copytree('/etc/alternatives', root / 'etc/alternatives',
+                    symlinks=True)
     for path, text in (
             ('boot/grub/grub.cfg', ''), ('proc/stat', 'btime 1000'),
             ('proc/cmdline', 'ro quiet'), ('units', 'active'), ('entered', ''),
             ('proc/sys/kernel/hostname', root.name),
+            *((f'proc/{number}/{path}', text) for number, name in enumerate(
+                ('systemd', 'kthreadd', 'tuned'), 1) for path, text in (
+                    ('comm', name), ('status', 'Uid:\t0\t0\t0\t0'))),
+            ('sys/class/misc/kvm/uevent', 'DEVNAME=kvm'),
             ('proc/sys/kernel/random/boot_id', '1'),
             *((f'proc/sys/{item.replace(".", "/")}', '60') for item in (
                 'vm.swappiness', 'kernel.numa_balancing'))):
@@ -372,3 +408,19 @@ def _exporters(folder: pathlib.Path, roots: pathlib.Path) -> None:
 
 
 CHECKS: tuple[system.Check, ...] = (build, sanity, waves)
+
+
+def _leave_few(folder: pathlib.Path) -> None:
+    """Leave only a few files in the variables of the hosts."""
+    for place in (folder / 'group_vars').iterdir():
+        variables = yaml.safe_load(place.read_text())
+        variables['hpcvirt_host_files'] = [
+            item for item in variables['hpcvirt_host_files']
+            if item['path'][1:] in orchestration.FEW]
+        place.write_text(yaml.safe_dump({
+            **variables, 'hpcvirt_host_absent': [],
+            'hpcvirt_host_site_files': []}))
+
+
+if __name__ == '__main__':
+    _leave_few(pathlib.Path(sys.argv[1]))

@@ -90,7 +90,8 @@ def lint(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     """Let ansible-lint judge the collection."""
     readers.run('ansible-lint', '--offline', '--profile', 'production',
                 '--project-dir', COLLECTION, COLLECTION,
-                env={'ANSIBLE_HOME': str(folder)})
+                env={'ANSIBLE_HOME': str(folder),
+                     'ANSIBLE_COLLECTIONS_PATH': str(install(folder))})
     return 'production'
 
 
@@ -207,12 +208,16 @@ def write_programs(root: pathlib.Path, folder: pathlib.Path,
         (folder / name).chmod(0o755)
 
 
+#: Files with all kinds of consequences. The role writes them one by one.
+FEW = (host_files.COMMAND_LINE, host_files.SYSCTL, host_files.TUNED[1],
+       host_files.NOVA_CONF)
+
+
 def _few(folder: pathlib.Path, plan: plans.Plan) -> tuple[str, str]:
-    """Write variables for a few files; the role writes them one by one."""
+    """Write variables for a few files."""
     variables = ansible.variables(plan.hosts[0], [
         file for file in host_files.files(plan.hosts[0], plan)
-        if file.path in (host_files.COMMAND_LINE, host_files.SYSCTL,
-                         host_files.TUNED[1], host_files.NOVA_CONF)])
+        if file.path in FEW])
     (folder / 'few.json').write_text(json.dumps(
         {**variables, 'hpcvirt_host_activate': True}))
     return '-e', f'@{folder / "few.json"}'
