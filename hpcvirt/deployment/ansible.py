@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write inventories, and variables for the Ansible role ``hpcvirt.hpc.host``."""
+"""Write inventories, and variables for the role ``hpcvirt.hpc.host``."""
 
 import dataclasses
 import re
@@ -102,9 +102,9 @@ def class_inventory(classes: Mapping[str, Iterable[str]]) -> tree.File:
         for host in children[group]['hosts']:
             check_name(host)
     return tree.make_yaml_file(
-        'fleet.yml', 'The hosts of a fleet document, in groups by class, for the '
-        'playbooks of the collection hpcvirt.hpc. Give it to Ansible besides '
-        'the inventory that says how to reach the hosts.',
+        'fleet.yml', 'The hosts of a fleet document, in groups by class. Give '
+        'it to the playbooks of the collection hpcvirt.hpc besides the '
+        'inventory that says how to reach the hosts.',
         {GROUP: {'children': children}})
 
 
