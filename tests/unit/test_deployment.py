@@ -102,6 +102,21 @@ class FormatsTest(unittest.TestCase):
                      host_files.TUNED[1]):
             self.assertIn(f"'/{path}'", role)
 
+    def test_the_collection_has_the_version_of_hpcvirt(self):
+        version = re.search('(?m)^version = (.*)', (
+            ROLE.parents[2] / 'setup.cfg').read_text())[1]
+        self.assertEqual(version, document(
+            (ROLE.parents[1] / 'galaxy.yml').read_text())['version'])
+
+    def test_the_exporters_run_as_the_samples_do(self):
+        template = (ROLE.parent / 'exporter/templates/watch.service.j2'
+                    ).read_text().splitlines()
+        sample = (ROLE.parents[2] / 'etc/hpcvirt/systemd/hpcvirt-watch.service'
+                  ).read_text().splitlines()
+        for line in sample:
+            if line and not line.startswith(('#', 'ExecStart=')):
+                self.assertIn(line, template)
+
     def test_containers_of_nova_get_no_file_of_the_host(self):
         for form, path in (
                 ('kolla', 'inventory/group_vars/hpcvirt_n1.yml'),
