@@ -125,7 +125,7 @@ case "$1 $2" in
 esac
 exec {python} -m hpcvirt.cmd.main "$@"
 """
-WAVES = ('-e', json.dumps({'hpcvirt_fleet_serial': [4, '30%'],
+WAVES = ('-e', json.dumps({'hpcvirt_fleet_serial': [4, '35%'],
                            'hpcvirt_fleet_max_fail_percentage': 40}))
 ENV = {**orchestration.FAST, 'ANSIBLE_FORKS': '4', 'ANSIBLE_NOCOLOR': '1'}
 
