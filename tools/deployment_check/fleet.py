@@ -334,10 +334,12 @@ def _change(roots: pathlib.Path) -> None:
                         int(match[2]) // 2), place.read_text()))
         else:
             flag = root / FLAGS[phase]
-            if flag.exists():
-                flag.unlink()
-            else:
+            if not flag.exists():
                 flag.touch()
+                continue
+            flag.unlink()
+            if phase == 'audit':
+                readers.run('python3', root / 'boot.py')
 
 
 def _play(folder: pathlib.Path, name: str, *words: str,
