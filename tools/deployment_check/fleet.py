@@ -277,6 +277,7 @@ def _make_host(root: pathlib.Path, files: Mapping[str, str]) -> None:
         (root / 'etc').mkdir(exist_ok=True)
         if pathlib.Path('/etc', name).exists():
             shutil.copy(f'/etc/{name}', root / 'etc' / name)
+    (root / 'etc/systemd/system').mkdir(parents=True)
     shutil.copytree('/etc/alternatives', root / 'etc/alternatives',
                     symlinks=True)
     for path, text in (

@@ -131,6 +131,7 @@ PROGRAMS = {
               'etc/sysctl.d/*.conf | while read name value; do '
               'echo $value > proc/sys/$(echo $name | tr . /); done',
     'systemctl': 'case $1 in is-active) cat units ;; '
+                 'show) printf "LoadState=loaded\nActiveState=active\n" ;; '
                  'stop) echo inactive > units ;; esac',
 }
 
