@@ -172,6 +172,33 @@ def read_fleet(path: str) -> documents.FleetDocument:
     return document
 
 
+def read_names(path: str) -> dict[str, tuple[str, ...]]:
+    """Read the names of the hosts of each class of a fleet document.
+
+    A topology that the document names as NAME=PATH need not exist yet.
+
+    :raises InvalidInput: with the file, the class or the host that is wrong
+    """
+    where = input_file.name(path)
+    document = documents.read(yaml_file.read(path, MAX_FLEET_BYTES), where)
+    folder = '' if path == input_file.STDIN else os.path.dirname(path)
+    known = _Topologies()
+    classes = {name: dataclasses.replace(own, hosts=tuple(
+        each for entry in own.hosts for each in _name(entry, folder, known)))
+        for name, own in document.classes.items()}
+    dataclasses.replace(document, classes=classes).check_names()
+    return {name: own.names for name, own in classes.items()}
+
+
+def _name(entry: fleet_classes.HostEntry, folder: str, known: _Topologies,
+          ) -> Iterable[fleet_classes.HostEntry]:
+    if entry.path is None:
+        return [entry]
+    name, _, count = split(entry.path, folder)
+    return ([fleet_classes.HostEntry(name=name, count=count)] if name
+            else read_entries([entry.path], folder=folder, known=known))
+
+
 def read_hosts(paths: Sequence[str],
                kind: str = 'auto') -> list[host_model.Host]:
     """Read the hosts of words [NAME=]PATH[*COUNT].

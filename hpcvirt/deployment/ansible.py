@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write an inventory and variables for the Ansible role ``hpcvirt_host``."""
+"""Write inventories, and variables for the role ``hpcvirt.hpc.host``."""
 
 import dataclasses
 import re
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Iterable
+from collections.abc import Mapping
 from typing import Any
 
+from hpcvirt import exception
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import tree
@@ -16,6 +18,9 @@ from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 
 GROUP = 'hpcvirt_hosts'
+
+#: A name that is safe as a folder, in YAML and in an inventory.
+_NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -80,6 +85,40 @@ def inventory(path: str, groups: Iterable[HostGroup]) -> tree.File:
             for group in groups}}})
 
 
+def class_inventory(classes: Mapping[str, Iterable[str]]) -> tree.File:
+    """Write the hosts of each class of a fleet.
+
+    :raises InvalidInput: if a name cannot be in an inventory
+    """
+    children: dict[str, dict[str, Any]] = {}
+    for name, members in classes.items():
+        check_name(name)
+        group = 'hpcvirt_class_' + re.sub('[^a-z0-9]', '_', name.lower())
+        if group in children:
+            raise exception.InvalidInput(
+                name, f'would share the group {group} with another class')
+        children[group] = {'vars': {'hpcvirt_fleet_class': name},
+                           'hosts': {host: {} for host in members}}
+        for host in children[group]['hosts']:
+            check_name(host)
+    return tree.make_yaml_file(
+        'fleet.yml', 'The hosts of a fleet document, in groups by class. Give '
+        'it to the playbooks of the collection hpcvirt.hpc besides the '
+        'inventory that says how to reach the hosts.',
+        {GROUP: {'children': children}})
+
+
+def check_name(name: str) -> None:
+    """Check that a host or a class can be in an inventory.
+
+    :raises InvalidInput: if it cannot
+    """
+    if not _NAME.fullmatch(name):
+        raise exception.InvalidInput(
+            name, 'cannot be the name of a folder or of a host in an '
+            'inventory; give it another name, as NAME=PATH does for a host')
+
+
 def variables(planned: plans.PlannedHost,
               files_: Iterable[tree.File]) -> dict[str, Any]:
     """Write the variables of the role for a host."""
@@ -107,8 +146,9 @@ def playbook(path: str) -> tree.File:
     """Write the playbook that applies the role."""
     return tree.make_yaml_file(
         path,
-        'Apply the role of hpcvirt, which is in ansible/roles of its source.',
+        'Apply the role of the collection hpcvirt.hpc, which is in the folder '
+        'ansible of the source of hpcvirt.',
         [{'name': 'Configure compute hosts for the flavors of hpcvirt',
           'hosts': GROUP, 'become': True, 'gather_facts': True,
           'serial': "{{ hpcvirt_host_serial | default('100%') }}",
-          'roles': [{'role': 'hpcvirt_host'}]}])
+          'roles': [{'role': 'hpcvirt.hpc.host'}]}])

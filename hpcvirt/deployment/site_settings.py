@@ -5,7 +5,7 @@
 The boot loader, sysctl, systemd and modprobe combine the settings of all
 files, or use the last one. Either may be what neither the site nor the plan
 wants: a kernel that boots with the pages of both reserves those that it reads
-first. The role ``hpcvirt_host`` looks for the same expressions.
+first. The role ``hpcvirt.hpc.host`` looks for the same expressions.
 """
 
 import dataclasses

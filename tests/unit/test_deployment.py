@@ -18,7 +18,7 @@ from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
 
-ROLE = pathlib.Path(__file__).parents[2] / 'ansible/roles/hpcvirt_host'
+ROLE = pathlib.Path(__file__).parents[2] / 'ansible/roles/host'
 VF = profiles.Devices(vendor_id='15b3', product_id='101e')
 
 
@@ -101,6 +101,21 @@ class FormatsTest(unittest.TestCase):
         for path in (host_files.SYSCTL, host_files.COMMAND_LINE,
                      host_files.TUNED[1]):
             self.assertIn(f"'/{path}'", role)
+
+    def test_the_collection_has_the_version_of_hpcvirt(self):
+        version = re.search('(?m)^version = (.*)', (
+            ROLE.parents[2] / 'setup.cfg').read_text())[1]
+        self.assertEqual(version, document(
+            (ROLE.parents[1] / 'galaxy.yml').read_text())['version'])
+
+    def test_the_exporters_run_as_the_samples_do(self):
+        template = (ROLE.parent / 'exporter/templates/watch.service.j2'
+                    ).read_text().splitlines()
+        sample = (ROLE.parents[2] / 'etc/hpcvirt/systemd/hpcvirt-watch.service'
+                  ).read_text().splitlines()
+        for line in sample:
+            if line and not line.startswith(('#', 'ExecStart=')):
+                self.assertIn(line, template)
 
     def test_containers_of_nova_get_no_file_of_the_host(self):
         for form, path in (

@@ -7,7 +7,8 @@ machine with every shipped profile. The files of ``hpcvirt host config`` are
 read by systemd, systemd-tmpfiles, sysctl, modprobe, udev, TuneD, the shell
 that reads GRUB's files, Ansible, kolla-ansible, kolla-build, the templates of
 kayobe and the tasks of edpm-ansible. Each must read the values of the plan,
-and refuse a damaged file. The last line counts the checks.
+and refuse a damaged file. The Ansible collection is built, judged, and run on
+40 stand-in hosts. The last line counts the checks.
 """
 
 import dataclasses
@@ -23,12 +24,13 @@ from hpcvirt import exception
 from hpcvirt.cmd import hosts
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
+from tools.deployment_check import fleet
 from tools.deployment_check import orchestration
 from tools.deployment_check import readers
 from tools.deployment_check import system
 
 ROOT = pathlib.Path(__file__).parents[2]
-CHECKS = (*system.CHECKS, *orchestration.CHECKS)
+CHECKS = (*system.CHECKS, *orchestration.CHECKS, *fleet.CHECKS)
 
 
 def main() -> int:

@@ -9,6 +9,7 @@ import re
 import shutil
 import sysconfig
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from tools.deployment_check import readers
 from tools.deployment_check import system
 
 ROOT = pathlib.Path(__file__).parents[2]
-ROLES = ROOT / 'ansible' / 'roles'
+COLLECTION = ROOT / 'ansible'
 _DATA = pathlib.Path(sysconfig.get_path('data')) / 'share'
 KOLLA_ANSIBLE = _DATA / 'kolla-ansible' / 'ansible'
 KAYOBE = ROOT / 'constraints' / 'kayobe.txt'
@@ -86,10 +87,11 @@ LOCAL = ('--connection', 'local', '-e', 'ansible_become=false', '-e',
 
 
 def lint(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
-    """Let ansible-lint judge the role."""
+    """Let ansible-lint judge the collection."""
     readers.run('ansible-lint', '--offline', '--profile', 'production',
-                '--project-dir', ROOT / 'ansible', ROLES,
-                env={'ANSIBLE_HOME': str(folder)})
+                '--project-dir', COLLECTION, COLLECTION,
+                env={'ANSIBLE_HOME': str(folder),
+                     'ANSIBLE_COLLECTIONS_PATH': str(install(folder))})
     return 'production'
 
 
@@ -129,6 +131,7 @@ PROGRAMS = {
               'etc/sysctl.d/*.conf | while read name value; do '
               'echo $value > proc/sys/$(echo $name | tr . /); done',
     'systemctl': 'case $1 in is-active) cat units ;; '
+                 'show) printf "LoadState=loaded\nActiveState=active\n" ;; '
                  'stop) echo inactive > units ;; esac',
 }
 
@@ -191,21 +194,31 @@ def _make_host(folder: pathlib.Path) -> tuple[pathlib.Path, pathlib.Path]:
         (root / path).write_text(text)
     (root / 'etc').mkdir()
     os.utime(root / 'boot/grub/grub.cfg', (1, 1))
-    programs.mkdir()
-    for name, commands in PROGRAMS.items():
-        (programs / name).write_text(
-            f'#!/bin/sh -e\ncd {root}\necho "$0 $*" >> calls\n'
-            f'[ ! -e FAIL_{name} ]\n{commands}\n')
-        (programs / name).chmod(0o755)
+    write_programs(root, programs, PROGRAMS)
     return root, programs
 
 
+def write_programs(root: pathlib.Path, folder: pathlib.Path,
+                   programs: Mapping[str, str]) -> None:
+    """Write stand-ins for programs of a host."""
+    folder.mkdir()
+    for name, commands in programs.items():
+        (folder / name).write_text(
+            f'#!/bin/sh -e\ncd {root}\necho "$0 $*" >> calls\n'
+            f'[ ! -e FAIL_{name} ]\n{commands}\n')
+        (folder / name).chmod(0o755)
+
+
+#: Files with all kinds of consequences. The role writes them one by one.
+FEW = (host_files.COMMAND_LINE, host_files.SYSCTL, host_files.TUNED[1],
+       host_files.NOVA_CONF)
+
+
 def _few(folder: pathlib.Path, plan: plans.Plan) -> tuple[str, str]:
-    """Write variables for a few files; the role writes them one by one."""
+    """Write variables for a few files."""
     variables = ansible.variables(plan.hosts[0], [
         file for file in host_files.files(plan.hosts[0], plan)
-        if file.path in (host_files.COMMAND_LINE, host_files.SYSCTL,
-                         host_files.TUNED[1], host_files.NOVA_CONF)])
+        if file.path in FEW])
     (folder / 'few.json').write_text(json.dumps(
         {**variables, 'hpcvirt_host_activate': True}))
     return '-e', f'@{folder / "few.json"}'
@@ -321,8 +334,17 @@ def _play(folder: pathlib.Path, plan: plans.Plan, *words: str,
         'ansible-playbook', '-i', folder / 'site/inventory/hpcvirt.yml',
         folder / 'site/hpcvirt.yml', *LOCAL, '-e',
         f'hpcvirt_host_root={folder / "root"}', *words, status=status,
-        env={**FAST, 'ANSIBLE_ROLES_PATH': str(ROLES), 'PATH': path,
+        env={**FAST, 'PATH': path,
+             'ANSIBLE_COLLECTIONS_PATH': str(install(folder)),
              'ANSIBLE_HOME': str(folder / 'home')})
+
+
+def install(folder: pathlib.Path) -> pathlib.Path:
+    """Copy the collection to where Ansible finds it."""
+    place = folder / 'collections'
+    if not place.exists():
+        shutil.copytree(COLLECTION, place / 'ansible_collections/hpcvirt/hpc')
+    return place
 
 
 def _same(root: pathlib.Path, plan: plans.Plan) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt fleet``: write a cloud as a fleet document, or summarize one."""
+"""``hpcvirt fleet``: write, summarize and convert fleet documents."""
 
 import argparse
 import collections
@@ -15,6 +15,7 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.deployment import ansible
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.model import host as host_model
@@ -77,6 +78,23 @@ class ShowFleet(command.Report):
         plain = make_summary(document)
         return command.CommandResult(
             plain, lambda: '\n'.join(_draw(plain)) + '\n')
+
+
+class WriteInventory(command.Command):
+    """Write the hosts of a fleet document as an inventory of Ansible.
+
+    Print the hosts in groups by class, for the playbooks of the collection
+    hpcvirt.hpc. The topology of a host NAME=PATH need not exist yet.
+    """
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('fleet', metavar='FILE',
+                            help='a fleet document, as YAML or JSON')
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Write the inventory."""
+        sys.stdout.write(ansible.class_inventory(
+            hosts.read_names(parsed_args.fleet)).text)
 
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:

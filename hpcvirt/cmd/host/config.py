@@ -5,7 +5,6 @@
 import argparse
 import collections
 import pathlib
-import re
 from collections.abc import Iterable
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from hpcvirt import exception
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
+from hpcvirt.deployment import ansible
 from hpcvirt.deployment import disk
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
@@ -29,9 +29,6 @@ _EPILOG = f"""\
 Exit status: 0 if the files were printed or written, or are there already; 2 if
 the input cannot be used or a file is in the way, and then nothing is changed.
 """
-
-#: A host name that is safe as a folder, in YAML and in an inventory.
-_NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
 
 _HOST_BACKUPS = 'var/lib/hpcvirt/backups'
 _FOLDER_BACKUPS = 'hpcvirt-backups'
@@ -104,10 +101,7 @@ class ConfigureHosts(command.Command):
 def _check_hosts(plan: plans.Plan) -> None:
     """Check that each host has a usable name, and takes some flavor."""
     for planned in plan.hosts:
-        if not _NAME.fullmatch(planned.name):
-            raise exception.InvalidInput(
-                planned.name, 'cannot be the name of a folder or of a host in '
-                'an inventory; write NAME=PATH to give the host another name')
+        ansible.check_name(planned.name)
     for item in plan.warnings:
         if item.code is warning.WarningCode.HOST_NOT_SERVED:
             raise exception.InvalidInput(
