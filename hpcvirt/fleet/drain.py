@@ -161,9 +161,12 @@ def _explain_all(found: drain_search.Drain,
     if not found.left:
         return ()
     takers = [host for name, host in found.hosts.items() if name not in names]
-    moves_cold = set() if with_cold is None else {
-        one.id for one in found.left} - {
-        one.id for one in with_cold.find(before, names, tries=0).left}
+    moves_cold = set()
+    if with_cold is not None and any(
+            moving.only_cold(one) for host in before.values()
+            for one in host.instances):
+        moves_cold = {one.id for one in found.left} - {
+            one.id for one in with_cold.find(before, names, tries=0).left}
     return tuple(_explain(one, takers, before[one.host], with_cold is None,
                           one.id in moves_cold) for one in found.left)
 

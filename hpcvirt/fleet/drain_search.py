@@ -30,7 +30,7 @@ MAX_OTHERS = 2
 #: The most moves that are tried when all plans are tried.
 MAX_TRIES = 20_000
 #: The most moves that are tried for one instance.
-_MAX_TRIES_EACH = 5_000
+_MAX_TRIES_EACH = 3_000
 #: The most lists of targets that are remembered.
 _MAX_LISTS = 500
 #: The most instances for which all plans are tried.
@@ -115,7 +115,7 @@ class DrainSearch:
         self._fixed += len(order) - len(possible)
         self._least = self._count_excess(possible, hosts)
         self._limit = self._tries + tries
-        proven = (0 < tries and len(possible) <= _MAX_INSTANCES
+        proven = (tries > 0 and len(possible) <= _MAX_INSTANCES
                   and self._try_all(possible, hosts))
         return dataclasses.replace(self._best, proven=proven)
 

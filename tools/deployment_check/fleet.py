@@ -93,6 +93,9 @@ given = dict(word.split('=', 1) for word in ' '.join(words).split()
              if '=' in word)
 size = {{'2M': 2048, '1G': 1 << 20}}[given['hugepagesz']]
 lost = 100 if (root / 'FAIL_pages').exists() else 0
+for place in (root / 'sys/devices/system/node').glob(
+        'node*/hugepages/*/*_hugepages'):
+    place.write_text('0' + chr(10))
 for item in given['hugepages'].split(','):
     cell, count = item.split(':')
     for name in ('nr', 'free'):
