@@ -80,7 +80,9 @@ class Client:
         waiting.poll(
             lambda: process.poll() is not None or (
                 len(self.trials()) == KILLED_AFTER and any(
-                    server.status == 'ACTIVE' for server in self.servers())),
+                    server.status == 'ACTIVE' and server.name.startswith(
+                        f'hpcvirt-tune-cloud-{KILLED_AFTER}-')
+                    for server in self.servers())),
             bool, LIMIT_S, 0.5)
         process.send_signal(signal.SIGKILL)
         if process.wait() != -signal.SIGKILL:
