@@ -65,9 +65,11 @@ MEANINGS = {
     '--expect': 'how a benchmark was run',
     '--flavor': 'a flavor',
     '--fleet': 'the fleet document',
+    '--history': 'the file in which refusals are kept',
     '--html': 'write a page',
     '--image': 'an image',
     '--instead': 'a benchmark in place of one of the case',
+    '--interval': 'the time between two readings',
     '--moves': 'the most moves',
     '--native': 'the host itself',
     '--network': 'a network on which instances are reached',
@@ -81,9 +83,11 @@ MEANINGS = {
     '--shape': 'instances x cores',
     '--source': 'the format of every PATH',
     '--this-launch': 'judge the launch that was measured',
+    '--warm-up': 'what comes first and does not count',
 }
 #: The metavars of those that may be given in more than one way.
-FORMS = {'--flavor': {'NAME', 'NAME|FILE'}, '--root': {'DIR', 'DIR|FILE'}}
+FORMS = {'--flavor': {'NAME', 'NAME|FILE'}, '--root': {'DIR', 'DIR|FILE'},
+         '--warm-up': {'N', 'X'}}
 
 
 class OptionsTest(unittest.TestCase):

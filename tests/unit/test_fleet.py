@@ -92,18 +92,21 @@ class MetricsTest(unittest.TestCase):
 
     def test_hosts_have_what_is_free_and_broken_ones_are_named(self):
         rooms = free_resources.describe_hosts(self.fleet, self.found)
+        places = {host.name: (host.name, host.zone, host.project_aggregate)
+                  for host in self.fleet.hosts}
         for host, room in rooms.items():
+            place = places[host]
             self.assertEqual(
                 (*dataclasses.astuple(room.pcpus), room.cells.total,
                  room.cells.free, room.sockets.free, room.hosts.free),
-                tuple(self.samples[f'hpcvirt_hypervisor_{name}'][host,]
+                tuple(self.samples[f'hpcvirt_hypervisor_{name}'][place]
                       for name in ('pcpus', 'pcpus_free', 'pcpus_stranded',
                                    'cells', 'cells_free', 'sockets_free',
                                    'empty')))
             for size, amount in room.pages.items():
                 self.assertEqual(dataclasses.astuple(amount), tuple(
                     self.samples[f'hpcvirt_hypervisor_pages{part}'][
-                        host, str(size)] for part in (
+                        *place, str(size)] for part in (
                             '', '_free', '_stranded')))
         self.assertEqual({**{(host,): 0 for host in rooms}, ('h9',): 1},
                          self.samples['hpcvirt_hypervisor_broken'])
