@@ -88,8 +88,9 @@ def check(args: argparse.Namespace) -> None:
 def is_quiet(args: argparse.Namespace) -> bool:
     """Whether these are quiet hours; an end may be of the next day."""
     now = time.strftime('%H:%M')
-    return any(((now >= part[:5]) + (now < part[6:])
-                + (part[:5] > part[6:])) == 2 for part in args.quiet)
+    return any(
+        begin <= now < end if begin < end else now >= begin or now < end
+        for begin, end in (part.split('-') for part in args.quiet))
 
 
 def search(args: argparse.Namespace, fleet: state.Fleet,
