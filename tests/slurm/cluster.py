@@ -22,7 +22,7 @@ from hpcvirt import waiting
 NODES = ('n1', 'n2')
 LIMIT_S = 60
 #: A node counts as down when it has not answered for so long.
-DOWN_S = 10
+DOWN_S = 6
 
 CONF = """\
 ClusterName=hpcvirt

@@ -172,6 +172,8 @@ class SlurmExecutor:
         deadline = time.monotonic() + limit_s
         rest = memoryview(request)
         try:
+            if agent.poll() is not None:
+                raise BrokenPipeError
             while rest:
                 rest = rest[send.write(rest):]
             while time.monotonic() < deadline:

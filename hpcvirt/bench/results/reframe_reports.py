@@ -27,7 +27,7 @@ _SKIPPED = ('skipped', 'skip')
 #: Part of the name of a test with --repeat.
 _REPEAT = re.compile(r' %[.$]repeat_no=\d+')
 
-_TIME = r'(?:[munµ]?s|m?sec(?:ond)?s?|min(?:ute)?s?|h(?:ours?)?|days?)'
+_TIME = r'(?:[munµ]?s|m?secs?|m?seconds?|min(?:ute)?s?|h(?:ours?)?|days?)'
 #: The units of a direction. A time per something is a time.
 _UNITS = (
     (reading.UP, re.compile(rf'.+/ ?{_TIME}|.*(?:flops?|gups|iops|bps|fps)',
