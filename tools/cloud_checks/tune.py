@@ -5,12 +5,14 @@
 The guests are emulated, and the program uses one CPU. Of the three choices,
 two guests on a host instead of one do twice the work; a watchdog does nothing;
 and a process on the host, which the command ``apply`` starts, stops guests for
-several seconds from time to time.
+several seconds in some runs.
 """
 
 import json
 import pathlib
 import shutil
+import subprocess
+import sys
 
 from tools.cloud import cloud as clouds
 from tools.cloud import image as guest_image
@@ -52,24 +54,51 @@ DOCUMENT = {
     # Two replicates of the design, and the confirmation.
     'limits': {'hours': 0.8, 'reboots': 20}}
 
-#: Stops all guests of the cloud for 5 seconds, again and again. A run takes a
-#: second and begins about 3 seconds after the guest answers again, so that
-#: about one in five is hit, which are most boots, and the typical run is not.
+#: Stops all guests of the cloud for 5 seconds in every fourth run of their
+#: program, which lasts a second: in most boots, but not in the typical run.
 DISTURB = """\
-#!/bin/sh
-# The arguments are the directory of the cloud and the file of the process id.
-guests() {
-    pgrep -f "qemu-system.*$cloud"
-}
-cloud=$1
-echo $$ > "$2"
-trap 'kill -CONT $(guests); exit' TERM
-while :; do
-    sleep $(($(od -An -N1 -tu1 /dev/urandom) % 4 + 2)) & wait $!
-    kill -STOP $(guests)
-    sleep 5 & wait $!
-    kill -CONT $(guests)
-done 2> /dev/null
+import itertools, os, pathlib, signal, subprocess, sys, time
+
+
+def end(*_):
+    send(signal.SIGCONT)
+    sys.exit()
+
+
+def send(number):
+    for guest in guests():
+        os.kill(guest, number)
+
+
+def guests():
+    return [int(word) for word in subprocess.run(
+        ['pgrep', '-f', f'qemu-system.*{sys.argv[1]}'], capture_output=True,
+        text=True, check=False).stdout.split()]
+
+
+def ticks():
+    used = 0
+    for guest in guests():
+        words = pathlib.Path(f'/proc/{guest}/stat').read_text().split(') ')[1]
+        used += sum(map(int, words.split()[11:13]))
+    return used
+
+
+signal.signal(signal.SIGTERM, end)
+pathlib.Path(sys.argv[2]).write_text(str(os.getpid()))
+runs, was_busy, before = itertools.count(), False, 0
+while True:
+    time.sleep(0.25)
+    try:
+        now = ticks()
+        is_busy = now - before > 15
+        if is_busy and not was_busy and next(runs) % 4 == 0:
+            send(signal.SIGSTOP)
+            time.sleep(5)
+            send(signal.SIGCONT)
+        before, was_busy = now, is_busy
+    except OSError:
+        continue  # a guest has ended
 """
 
 #: The command ``apply``: starts or ends the disturber.
@@ -81,7 +110,7 @@ if [ -e disturber.pid ]; then
     rm disturber.pid
 fi
 if grep -q disturber "$2"; then
-    setsid ./disturb.sh '{run}' "$PWD/disturber.pid" > /dev/null 2>&1 &
+    setsid '{python}' disturb.py '{run}' "$PWD/disturber.pid" > /dev/null 2>&1 &
     while [ ! -s disturber.pid ]; do sleep 0.1; done
 fi
 """
@@ -96,10 +125,10 @@ def check(cloud: clouds.Cloud) -> None:
     work = settings.run / 'tune'
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    for name, text in (('disturb.sh', DISTURB),
-                       ('apply.sh', APPLY.format(run=settings.run))):
-        (work / name).write_text(text)
-        (work / name).chmod(0o755)
+    (work / 'disturb.py').write_text(DISTURB)
+    (work / 'apply.sh').write_text(APPLY.format(run=settings.run,
+                                                python=sys.executable))
+    (work / 'apply.sh').chmod(0o755)
     (work / 'topology.json').write_text(json.dumps(TOPOLOGY))
     (work / 'fleet.yaml').write_text(json.dumps(FLEET))
     document = work / 'cloud.yaml'
@@ -113,3 +142,5 @@ def check(cloud: clouds.Cloud) -> None:
     finally:
         if client.poll() is None:
             client.kill()
+        # A run that failed may have left it.
+        subprocess.run(['pkill', '-f', f'disturb.py {settings.run}'], check=False)

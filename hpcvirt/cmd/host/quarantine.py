@@ -123,4 +123,3 @@ def _state(host: str, holds: Iterable[quarantine.Hold]) -> str:
     reason = quarantine.sentence(holds)
     return (f'{host} is in quarantine: {reason}' if reason
             else f'{host} is not in quarantine.')
-

@@ -99,4 +99,3 @@ class RecordsTest(testtools.TestCase):
             self.assertRaises(exception.InvalidInput, records.check_host, name)
         for name in ('n1', 'node-1.example.org', 'N_1'):
             records.check_host(name)
-

@@ -11,7 +11,7 @@ from hpcvirt.cmd.fleet import standing
 
 class QuietTest(unittest.TestCase):
     def is_quiet(self, now, *parts):
-        with mock.patch('time.strftime', return_value=now):
+        with mock.patch('time.strftime', autospec=True, return_value=now):
             return standing.is_quiet(argparse.Namespace(quiet=parts))
 
     def test_the_end_may_be_of_the_next_day(self):
