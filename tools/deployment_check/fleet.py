@@ -210,7 +210,10 @@ def waves(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         'the results of the last run')
     touched = {name for name in found if before[name] != (
         roots / name / 'entered').stat().st_size}
-    readers.equal({*FAILING}, touched, 'the hosts that were done again')
+    # What follows the audit is done in the cloud.
+    readers.equal({name for name, phase in FAILING.items()
+                   if phase not in PHASES[-2:]}, touched,
+                  'the hosts that were done again')
     _change_profile(folder, done)
     _exporters(folder, roots)
     return '\n  '.join([
