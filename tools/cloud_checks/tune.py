@@ -110,7 +110,8 @@ if [ -e disturber.pid ]; then
     rm disturber.pid
 fi
 if grep -q disturber "$2"; then
-    setsid '{python}' disturb.py '{run}' "$PWD/disturber.pid" > /dev/null 2>&1 &
+    exec > /dev/null 2>&1
+    setsid '{python}' disturb.py '{run}' "$PWD/disturber.pid" &
     while [ ! -s disturber.pid ]; do sleep 0.1; done
 fi
 """
@@ -143,4 +144,5 @@ def check(cloud: clouds.Cloud) -> None:
         if client.poll() is None:
             client.kill()
         # A run that failed may have left it.
-        subprocess.run(['pkill', '-f', f'disturb.py {settings.run}'], check=False)
+        subprocess.run(['pkill', '-f', f'disturb.py {settings.run}'],
+                       check=False)

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         'an instance of any of the three largest flavors that are usually '
         'requested')
     group.add_argument(
-        '--log', metavar='FILE', help='what is requested: a table of '
+        '--requests', metavar='FILE', help='what is requested: a table of '
         'instances, as for "hpcvirt simulate", or a log of nova-scheduler '
         'with refusals of HPCTopologyFilter (default: the requests of four '
         'weeks in the live cloud)')
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='the most migrations in an hour, with those that others began; '
         'none for an hour after one has failed; only in the live cloud')
     group.add_argument(
-        '--quiet', metavar='FROM-TO', action='append', default=[],
+        '--quiet-hours', metavar='FROM-TO', action='append', default=[],
         type=_part_of_day, help='begin no move in this part of the day, in '
         'local time, such as 08:00-18:00; may be given several times')
     group.add_argument(
@@ -74,7 +74,8 @@ def check(args: argparse.Namespace) -> None:
     if bool(args.flavor) == bool(args.standing):
         raise exception.InvalidInput(
             'make-room', 'needs either --flavor or --standing')
-    for name in ('log', 'budget', 'quiet', 'exclude_project', 'textfile'):
+    for name in ('requests', 'budget', 'quiet_hours', 'exclude_project',
+                 'textfile'):
         if getattr(args, name) and not args.standing:
             raise exception.InvalidInput(f'--{name.replace("_", "-")}',
                                          'belongs to --standing')
@@ -90,7 +91,7 @@ def is_quiet(args: argparse.Namespace) -> bool:
     now = time.strftime('%H:%M')
     return any(
         begin <= now < end if begin < end else now >= begin or now < end
-        for begin, end in (part.split('-') for part in args.quiet))
+        for begin, end in (part.split('-') for part in args.quiet_hours))
 
 
 def search(args: argparse.Namespace, fleet: state.Fleet,
@@ -109,8 +110,8 @@ def search(args: argparse.Namespace, fleet: state.Fleet,
                        requested.get(flavor.name, 0) for flavor in flavors])]
         if not wanted:
             raise exception.InvalidInput(
-                args.log or 'the cloud', 'has no request for a flavor that '
-                'exists; name flavors with --standing NAME=N')
+                args.requests or 'the cloud', 'has no request for a flavor '
+                'that exists; name flavors with --standing NAME=N')
     most, why = None, ''
     if is_quiet(args):
         most, why = 0, 'these are quiet hours'
@@ -140,23 +141,25 @@ def _read_wanted(word: str, args: argparse.Namespace,
 
 def _count_requests(args: argparse.Namespace) -> Mapping[str, int]:
     """Count the requested instances of each flavor, by its name."""
-    if args.log is None and args.fleet is None:
+    if args.requests is None and args.fleet is None:
         from hpcvirt.controller import recent
         return recent.count_requests()
-    if args.log is None:
+    if args.requests is None:
         raise exception.InvalidInput(
-            '--standing', 'without NAME=N needs --log or the live cloud')
+            '--standing', 'without NAME=N needs --requests or the live '
+            'cloud')
     from hpcvirt.simulate.read import boots_csv
     from hpcvirt.simulate.read import log as logs
     found: collections.Counter[str] = collections.Counter()
-    log = logs.Log(args.log)
+    log = logs.Log(args.requests)
     if boots_csv.recognizes(log.first):
         for job in boots_csv.read(log).jobs:
             found[job.flavor] += job.count
         return found
     # Standard input cannot be read again; in a file, long lines are cut.
     lines = ((line.encode() for line in log)
-             if args.log == input_file.STDIN else history_file.lines(args.log))
+             if args.requests == input_file.STDIN
+             else history_file.lines(args.requests))
     for first, *_ in log_reading.read(lines, None).refusals.values():
         found[first.flavor] += 1
     return found

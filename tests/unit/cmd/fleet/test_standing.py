@@ -12,7 +12,7 @@ from hpcvirt.cmd.fleet import standing
 class QuietTest(unittest.TestCase):
     def is_quiet(self, now, *parts):
         with mock.patch('time.strftime', autospec=True, return_value=now):
-            return standing.is_quiet(argparse.Namespace(quiet=parts))
+            return standing.is_quiet(argparse.Namespace(quiet_hours=parts))
 
     def test_the_end_may_be_of_the_next_day(self):
         for now, by_day, by_night in (
