@@ -4,15 +4,14 @@
 
 The guests are emulated, and the program uses one CPU. Of the three choices,
 two guests on a host instead of one do twice the work; a watchdog does nothing;
-and a process on the host, which the command ``apply`` starts, makes some runs
-much slower.
+and a process on the host, which the command ``apply`` starts, stops guests for
+several seconds from time to time.
 """
 
 import json
 import pathlib
 import shutil
 import subprocess
-import sys
 
 from tools.cloud import cloud as clouds
 from tools.cloud import image as guest_image
@@ -54,52 +53,24 @@ DOCUMENT = {
     # Two replicates of the design, and the confirmation.
     'limits': {'hours': 0.8, 'reboots': 20}}
 
-#: Makes all guests of the cloud five times slower for some seconds, in every
-#: fourth run of their program: in most boots, but not in the typical run.
+#: Stops all guests of the cloud for 5 seconds, again and again. A run takes a
+#: second and begins about 3 seconds after the guest answers again, so that
+#: about one in five is hit, which are most boots, and the typical run is not.
 DISTURB = """\
-import itertools, os, pathlib, signal, subprocess, sys, time
-
-
-def end(*_):
-    send(signal.SIGCONT)
-    sys.exit()
-
-
-def send(number):
-    for guest in guests():
-        os.kill(guest, number)
-
-
-def guests():
-    return [int(word) for word in subprocess.run(
-        ['pgrep', '-f', f'qemu-system.*{sys.argv[1]}'], capture_output=True,
-        text=True, check=False).stdout.split()]
-
-
-def ticks():
-    return sum(int(word) for guest in guests() for word in pathlib.Path(
-        f'/proc/{guest}/stat').read_text().split(') ')[1].split()[11:13])
-
-
-signal.signal(signal.SIGTERM, end)
-pathlib.Path(sys.argv[2]).write_text(str(os.getpid()))
-runs, calm, before = itertools.count(), 0, 0
-while True:
-    time.sleep(0.25)
-    try:
-        now = ticks()
-        # Guests that wait take up to 27, and those that work 30 to 55.
-        is_busy, before = now - before > 28, now
-        if is_busy and calm >= 3 and next(runs) % 4 == 0:
-            end_s = time.monotonic() + 15
-            while time.monotonic() < end_s:
-                send(signal.SIGSTOP)
-                time.sleep(0.4)
-                send(signal.SIGCONT)
-                time.sleep(0.1)
-        calm = 0 if is_busy else calm + 1
-    except OSError:
-        continue  # a guest has ended
+#!/bin/sh
+# The arguments are the directory of the cloud and the file of the process id.
+guests() {
+    pgrep -f "qemu-system.*$cloud"
+}
+cloud=$1
+echo $$ > "$2"
+trap 'kill -CONT $(guests); exit' TERM
+while :; do
+    sleep $(($(od -An -N1 -tu1 /dev/urandom) % 4 + 2)) & wait $!
+    kill -STOP $(guests)
+    sleep 5 & wait $!
+    kill -CONT $(guests)
+done 2> /dev/null
 """
 
 #: The command ``apply``: starts or ends the disturber.
@@ -111,8 +82,7 @@ if [ -e disturber.pid ]; then
     rm disturber.pid
 fi
 if grep -q disturber "$2"; then
-    exec > /dev/null 2>&1
-    setsid '{python}' disturb.py '{run}' "$PWD/disturber.pid" &
+    setsid ./disturb.sh '{run}' "$PWD/disturber.pid" > /dev/null 2>&1 &
     while [ ! -s disturber.pid ]; do sleep 0.1; done
 fi
 """
@@ -127,10 +97,10 @@ def check(cloud: clouds.Cloud) -> None:
     work = settings.run / 'tune'
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    (work / 'disturb.py').write_text(DISTURB)
-    (work / 'apply.sh').write_text(APPLY.format(run=settings.run,
-                                                python=sys.executable))
-    (work / 'apply.sh').chmod(0o755)
+    for name, text in (('disturb.sh', DISTURB),
+                       ('apply.sh', APPLY.format(run=settings.run))):
+        (work / name).write_text(text)
+        (work / name).chmod(0o755)
     (work / 'topology.json').write_text(json.dumps(TOPOLOGY))
     (work / 'fleet.yaml').write_text(json.dumps(FLEET))
     document = work / 'cloud.yaml'
@@ -145,5 +115,5 @@ def check(cloud: clouds.Cloud) -> None:
         if client.poll() is None:
             client.kill()
         # A run that failed may have left it.
-        subprocess.run(['pkill', '-f', f'disturb.py {settings.run}'],
+        subprocess.run(['pkill', '-f', f'disturb.sh {settings.run}'],
                        check=False)
