@@ -223,7 +223,9 @@ class SlurmExecutor:
         self._cancel_stale()
         self._number = 0
         self._answers.clear()
-        self._errors.truncate(0)
+        # Programs write at the offset that they share with this file.
+        self._errors.seek(0)
+        self._errors.truncate()
         agent = self._agent = subprocess.Popen(
             ['salloc', '--nodes=1', f'--nodelist={self._node}', '--ntasks=1',
              '--exclusive', '--mem=0', f'--job-name={self._job_name}',
@@ -261,6 +263,7 @@ class SlurmExecutor:
         if _DOWN.fullmatch(state):
             raise exception.ConnectionLost(
                 f'{self.name}: the node is {state}: {reason}')
+
     def _cancel_stale(self) -> None:
         """Cancel the jobs of processes of this machine that have ended."""
         for job, name in self._jobs('%j', '-u', str(os.getuid())):

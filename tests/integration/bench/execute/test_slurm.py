@@ -217,6 +217,15 @@ class RefusalTest(StandInCase):
         self.refused(exception.Unreachable,
                      '^slurm:n1: Job .*failed: Invalid partition name$')
 
+    def test_each_refusal_says_why_in_its_own_words(self):
+        for reason in ('Invalid account specified', 'Invalid qos'):
+            (self.folder / 'refused').write_text(reason)
+            with self.assertRaises(exception.Unreachable) as caught:
+                self.place.run(['true'])
+            self.assertEqual(
+                f'slurm:n1: Job submit/allocate failed: {reason}',
+                str(caught.exception))
+
     def test_a_job_that_cannot_start_is_given_up(self):
         (self.folder / 'waits').touch()
         self.say('squeue', '12 PartitionDown')
