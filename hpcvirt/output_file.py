@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write a file in one step: its readers see the former content or this one.
+"""Write a file in one step, or append lines to it.
 
-A draft is written beside the file, and renamed. The folder is used by its
+Readers of a file that is written in one step see the former content or this
+one. A draft is written beside the file, and renamed. The folder is used by its
 descriptor, and no link in it is followed. Drafts of runs that were killed are
 removed; a lock tells them from those of runs that still write.
 """
@@ -12,6 +13,8 @@ import fcntl
 import os
 import pathlib
 import stat
+from collections.abc import Iterator
+from typing import IO
 
 from hpcvirt import exception
 
@@ -68,6 +71,36 @@ def replace_in(folder: int, name: str, content: bytes, mode: int = 0o600,
     except BaseException:
         os.unlink(draft, dir_fd=folder)
         raise
+
+
+@contextlib.contextmanager
+def appending(path: str, mode: int) -> Iterator[IO[bytes]]:
+    """Open a file to which several processes append; create it if missing.
+
+    It is locked meanwhile, and what is appended is on the disk at the end.
+
+    :param mode: the permissions of a new file, less the umask
+    :raises InvalidInput: if it cannot be opened or written
+    """
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _FLAGS,
+                         mode)
+        with os.fdopen(handle, 'ab') as stream:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield stream
+            stream.flush()
+            os.fsync(handle)
+    except OSError as exc:
+        raise exception.InvalidInput(
+            path, f'cannot be written ({exc.strerror or exc})') from exc
+
+
+def append(stream: IO[bytes], lines: bytes) -> None:
+    """Append whole lines; close one that a killed process left unfinished."""
+    size = os.fstat(stream.fileno()).st_size
+    if size and os.pread(stream.fileno(), 1, size - 1) != b'\n':
+        lines = b'\n' + lines
+    stream.write(lines)
 
 
 def _make_draft(folder: int) -> tuple[str, int]:

@@ -2,7 +2,6 @@
 
 """Write the verdicts of acceptances for programs: JUnit and JSON lines."""
 
-import fcntl
 import json
 import os
 import stat
@@ -11,14 +10,12 @@ from typing import Any
 from xml.etree import ElementTree
 
 from hpcvirt import exception
+from hpcvirt import output_file
 from hpcvirt import printable
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.model import judgement
 
 Word = judgement.VerdictResult
-
-_FLAGS = (os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
-          | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
 def make_junit(found: acceptance.Acceptance) -> str:
@@ -77,18 +74,8 @@ def append_line(path: str, document: Any) -> None:
     :raises InvalidInput: if it cannot
     """
     line = json.dumps(document, allow_nan=False) + '\n'
-    try:
-        handle = os.open(path, _FLAGS, 0o644)
-        with os.fdopen(handle, 'r+b', buffering=0) as stream:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise exception.InvalidInput(path, 'is not a file')
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            size = os.fstat(handle).st_size
-            if document is not None:
-                if size and os.pread(handle, 1, size - 1) != b'\n':
-                    line = f'\n{line}'
-                stream.write(line.encode())
-                os.fsync(handle)
-    except OSError as exc:
-        raise exception.InvalidInput(
-            path, f'cannot be written ({exc.strerror or exc})') from exc
+    with output_file.appending(path, 0o644) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise exception.InvalidInput(path, 'is not a file')
+        if document is not None:
+            output_file.append(stream, line.encode())

@@ -6,7 +6,6 @@ The file is itself a log that ``hpcvirt explain`` reads. Lines are only added,
 each once.
 """
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterable
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import output_file
 from hpcvirt.cmd import output
 from hpcvirt.fleet import log_reading
 
@@ -56,29 +56,17 @@ def add(path: str, logs: Iterable[bytes]) -> int:
             known.add(hash(line))
             fresh.append(line + b'\n')
 
-    try:
-        with os.fdopen(os.open(
-                path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
-                | os.O_NONBLOCK | os.O_CLOEXEC, 0o640), 'ab') as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            status = os.fstat(stream.fileno())
-            before = lines(path) if status.st_size else iter((_FIRST,))
-            if (not stat.S_ISREG(status.st_mode)
-                    or status.st_uid not in (0, os.geteuid())
-                    or next(before) != _FIRST):
-                raise exception.InvalidInput(
-                    path, 'is no history of refusals that belongs to you')
-            known = {hash(line.rstrip(b'\n')) for line in before}
-            unreadable = log_reading.read(logs, None, keep=keep).unreadable
-            if not status.st_size:
-                fresh.insert(0, _FIRST)
-            elif os.pread(stream.fileno(), 1, status.st_size - 1) != b'\n':
-                # A line was cut when the disk was full.
-                fresh.insert(0, b'\n')
-            stream.write(b''.join(fresh))
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as exc:
-        raise exception.InvalidInput(
-            path, f'cannot be written ({exc.strerror or exc})') from exc
+    with output_file.appending(path, 0o640) as stream:
+        status = os.fstat(stream.fileno())
+        before = lines(path) if status.st_size else iter((_FIRST,))
+        if (not stat.S_ISREG(status.st_mode)
+                or status.st_uid not in (0, os.geteuid())
+                or next(before) != _FIRST):
+            raise exception.InvalidInput(
+                path, 'is no history of refusals that belongs to you')
+        known = {hash(line.rstrip(b'\n')) for line in before}
+        unreadable = log_reading.read(logs, None, keep=keep).unreadable
+        if not status.st_size:
+            fresh.insert(0, _FIRST)
+        output_file.append(stream, b''.join(fresh))
     return unreadable
