@@ -45,11 +45,12 @@ def merge(paths: Sequence[str], keys: Collection[simulation.Key],
         in none of them
     """
     known: dict[str, outcomes.ReplayOutcome] = {}
+    own = _digest(choices)
     for path in paths:
         where = input_file.name(path)
         file = serialization.load(_ShardFile, serialization.json_value(
             input_file.content(path, _MAX_BYTES), where), where)
-        if file.input != _digest(choices):
+        if file.input != own:
             raise exception.InvalidInput(
                 where, 'is a shard of other requests, hosts or flavors')
         known |= file.replays

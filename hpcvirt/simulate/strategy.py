@@ -24,7 +24,7 @@ NOVA_CONF = 'nova.conf'
 
 #: The memory that a move copies in a second, by default about what a network
 #: of 10 Gbit/s carries.
-COPY_MIB_PER_S = 1000.0
+COPY_MIB_PER_S = 1000
 
 _BASES: Mapping[str, Mapping[str, float]] = {
     'nova': UPSTREAM, 'packing': PACKING, 'best-fit': BEST_FIT,

@@ -19,6 +19,7 @@ from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.simulate import empty_fleet
+from hpcvirt.simulate import strategy as strategies
 
 if typing.TYPE_CHECKING:
     from hpcvirt.simulate import simulation as simulations
@@ -105,7 +106,8 @@ decisions per second is printed on standard error.
             'with +moves or +standing, 1 or 2 (default: %(default)s)')
         parser.add_argument(
             '--copy-rate', metavar='MIB', type=command.whole_number(1, 10**6),
-            default=1000, help='the memory in MiB that a move copies in a '
+            default=strategies.COPY_MIB_PER_S,
+            help='the memory in MiB that a move copies in a '
             'second in a strategy with +standing (default: %(default)s)')
         parser.add_argument(
             '--windows', metavar='N', default=10,
@@ -142,7 +144,6 @@ decisions per second is printed on standard error.
             from hpcvirt.simulate import shard
             from hpcvirt.simulate import simulation
             from hpcvirt.simulate import sizing
-            from hpcvirt.simulate import strategy as strategies
         if args.in_use and (args.fleet is None or args.nova_conf is not None):
             raise exception.InvalidInput(
                 '--in-use', 'needs --fleet, and no --nova-conf')
@@ -170,7 +171,8 @@ decisions per second is printed on standard error.
             found = (shard.merge(args.merge, tasks, choices) if args.merge
                      else dict(zip(tasks, simulation.run(
                          [*tasks.values()], show), strict=True)))
-            needed = simulation.run(searches, show)
+            # The command that merges all shards searches.
+            needed = simulation.run([] if args.shard else searches, show)
         if args.shard is not None:
             print(json.dumps(shard.dump(found, choices)))
             return None
