@@ -196,7 +196,7 @@ class StandingRoomTest(StrategyTestCase):
         path.write_text(
             'created_at,deleted_at,vcpus,memory_mb,flavor,extra_specs\n'
             '1,2,16,28672,hpc.16c1n.2m,{}\n')
-        self.strategy.config.command += f' --standing --log={path}'
+        self.strategy.config.command += f' --standing --requests={path}'
 
     def test_room_is_made_for_what_is_requested(self):
         (action,) = self.schedule(self.audit())

@@ -92,6 +92,18 @@ class Client:
                      f'{status}: {server.get("fault")}')
         return server
 
+    def fill_halves(self):
+        """Fill half of each cell, so that no cell is free."""
+        half = self.flavor(16)
+        for host in HOSTS:
+            guests = {}
+            for _ in range(3):
+                server = self.boot(half, 'ACTIVE', host=host)
+                (node,) = self._get(
+                    f'/servers/{server["id"]}/topology')['nodes']
+                guests.setdefault(node['host_node'], []).append(server)
+            self.delete(max(guests.values(), key=len)[0])
+
     def traits(self, *hosts, names):
         """Give the hosts traits, beside those of nova-compute."""
         for name in names:
@@ -266,11 +278,7 @@ def disabled(client):
 
 def moved(client):
     """Another instance moves, so that a whole cell is free."""
-    half = client.flavor(16)
-    for host in HOSTS:
-        # The claim fills the cell without devices first.
-        first, *_ = [client.boot(half, 'ACTIVE', host=host) for _ in range(3)]
-        client.delete(first)
+    client.fill_halves()
     whole = client.flavor(32)
     client.refused(
         whole, 'filter', 'no-cell', 'has 16 of the 32 free PCPUs needed',
@@ -282,10 +290,7 @@ def moved(client):
 
 def standing(client):
     """Room is made after a refusal, so that the next request has it."""
-    half = client.flavor(16)
-    for host in HOSTS:
-        first, *_ = [client.boot(half, 'ACTIVE', host=host) for _ in range(3)]
-        client.delete(first)
+    client.fill_halves()
     whole = client.flavor(32)
     client.delete(client.boot(whole, 'ERROR'))
     # Other flavors of the cloud may have no room.
