@@ -38,8 +38,6 @@ class Migrator:
     """
 
     nova: Any
-    patience_s: float = MIGRATION_S
-    pause_s: float = PAUSE_S
 
     def carry_out(self, move: moving.Move) -> str | None:
         """Make a move unless it was made before, and check the result.
@@ -63,7 +61,7 @@ class Migrator:
                 server = self._ended(move)
                 if (servers.get_task(server) and not move.cold
                         and self._abort(move)):
-                    return (f'it did not move within {self.patience_s:.0f} s, '
+                    return (f'it did not move within {MIGRATION_S:.0f} s, '
                             'and was aborted')
                 why = self._outcome(server, move)
                 if why is not None:
@@ -98,17 +96,20 @@ class Migrator:
             lambda server: servers.get_task(server) is None
             and server.status not in ('MIGRATING', 'RESIZE', also_not)
             and not self._leaves(server),
-            self.patience_s if patience_s is None else patience_s,
-            self.pause_s)
+            MIGRATION_S if patience_s is None else patience_s,
+            PAUSE_S)
 
     def _abort(self, move: moving.Move) -> bool:
         """Abort a live migration that does not converge."""
         try:
-            for each in self.nova.server_migrations.list(move.id):
+            running = self.nova.server_migrations.list(move.id)
+            for each in running:
                 self.nova.server_migrations.live_migration_abort(
                     move.id, each.id)
         except (nova_exceptions.BadRequest, nova_exceptions.Conflict,
                 nova_exceptions.Forbidden, nova_exceptions.NotFound):
+            return False
+        if not running:
             return False
         server = self._ended(move, patience_s=ABORT_S)
         return (servers.get_task(server) is None
@@ -125,7 +126,7 @@ class Migrator:
         """Describe the failure of a migration."""
         if servers.get_task(server):
             return (f'it still has the task {servers.get_task(server)} after '
-                    f'{self.patience_s:.0f} s')
+                    f'{MIGRATION_S:.0f} s')
         if servers.get_host(server) == move.target and server.status in (
                 _MOVED, *_LIVE, *_COLD):
             return None

@@ -21,7 +21,7 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.controller.settings.load', lambda *_: None))
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.cloud.migrations.Migrator.pause_s', 0.05))
+            'hpcvirt.cloud.migrations.PAUSE_S', 0.05))
         self.move_domains()
         self.flavor = self.create_hpc_flavor(pcpus=1)
 
@@ -44,6 +44,29 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
                 domain.fail_job()
         self.stub_out('nova.tests.fixtures.libvirt.Domain.migrateToURI3', fail)
         return failed
+
+    def test_a_migration_that_does_not_converge_is_aborted(self):
+        self.useFixture(fixtures.MonkeyPatch(
+            'hpcvirt.cloud.migrations.MIGRATION_S', 5.0))
+        for name, job in (('migrateToURI3', libvirt.VIR_DOMAIN_JOB_UNBOUNDED),
+                          ('abortJob', libvirt.VIR_DOMAIN_JOB_CANCELLED)):
+            self.stub_out(
+                f'nova.tests.fixtures.libvirt.Domain.{name}',
+                lambda domain, *_, job=job, **__: setattr(
+                    domain, '_job_type', job))
+        server = self.boot(self.flavor, host='node1')
+        status, document = self.drain('node1', '--apply')
+        self.assertEqual(1, status, document)
+        self.assertEqual('it did not move within 5 s, and was aborted',
+                         document['moves'][0]['failure'])
+        # The domain stays cancelled, so that the other one ends at once.
+        self.assertEqual([(False, 'node2'), (False, 'node3')], sorted(
+            (move['done'], move['to']) for move in document['moves']))
+        self.assertEqual(('node1', 'ACTIVE', None), (
+            self.host_of(server), *(self.api.get_server(server['id'])[key]
+                                    for key in (
+                                        'status', 'OS-EXT-STS:task_state'))))
+        self.assertEqual([], self.faults())
 
     def change_before(self, number, change):
         """Change the cloud before a move is begun."""

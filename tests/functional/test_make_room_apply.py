@@ -22,7 +22,7 @@ class MakeRoomApplyTest(lives.LivesNova):
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.controller.settings.load', lambda *_: None))
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.cloud.migrations.Migrator.pause_s', 0.05))
+            'hpcvirt.cloud.migrations.PAUSE_S', 0.05))
         self.configure_alias()
         self.add_machines(*(machines.build(
             name, pages={2048: 1024}, vfs={0: 2, 1: 2})

@@ -19,7 +19,7 @@ class StandingRoomTest(lives.LivesNova):
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.controller.settings.load', lambda *_: None))
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.cloud.migrations.Migrator.pause_s', 0.05))
+            'hpcvirt.cloud.migrations.PAUSE_S', 0.05))
         self.add_machines(*(machines.build(name, pages={2048: 1024})
                             for name in ('node1', 'node2')))
         self.use_as_cloud()
