@@ -194,8 +194,6 @@ class LossDifference:
     :ivar parts: number of parts that were compared
     """
 
-    strategy: str
-    reference: str
     percent: float
     reach: float | None
     why_none: str
@@ -208,8 +206,7 @@ class LossDifference:
                 (self.percent - self.reach, self.percent + self.reach))
 
 
-def difference(strategy: str, shares: Sequence[CoreHours],
-               reference: str = '',
+def difference(shares: Sequence[CoreHours],
                others: Sequence[CoreHours] | None = None) -> LossDifference:
     """Compare a strategy with another one, or with one that loses nothing."""
     offered = [share.offered for share in shares]
@@ -232,5 +229,4 @@ def difference(strategy: str, shares: Sequence[CoreHours],
             reach = error * float(special.stdtrit(parts - 1, (1 + LEVEL) / 2))
         else:
             why_none = 'the difference is the same in each part'
-    return LossDifference(strategy, reference, 100 * ratio, reach, why_none,
-                          parts)
+    return LossDifference(100 * ratio, reach, why_none, parts)
