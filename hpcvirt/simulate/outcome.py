@@ -63,13 +63,11 @@ class ReplayOutcome:
 
     :ivar fates: for each arrival the cause of its refusal, or None
     :ivar moves: number of moves of other guests
-    :ivar seconds: computing time of the replay
     """
 
     fates: tuple[Cause | None, ...]
     samples: tuple[FleetSample, ...] = ()
     moves: int = 0
-    seconds: float = 0.0
 
 
 def mean(replays: Sequence[Sequence[FleetSample]], name: str) -> float:

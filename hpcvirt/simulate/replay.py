@@ -19,7 +19,6 @@ import collections
 import dataclasses
 import heapq
 import math
-import time
 from collections.abc import Callable
 from collections.abc import Hashable
 from collections.abc import Mapping
@@ -66,7 +65,6 @@ def run_events(requests: request_model.Requests,
     :param on_progress: called after each request with the number of finished
         requests and of all requests
     """
-    start = time.perf_counter()
     running = host_table.Population(requests.flavors)
     for resident in requests.residents:
         running.start([scheduler.table.settle(resident)], resident.end)
@@ -104,9 +102,8 @@ def run_events(requests: request_model.Requests,
         if on_progress is not None:
             on_progress(number, len(requests.arrivals))
     sampler.sample_until(math.inf)
-    return outcome.ReplayOutcome(
-        tuple(fates), tuple(sampler.samples), mover.moves,
-        time.perf_counter() - start)
+    return outcome.ReplayOutcome(tuple(fates), tuple(sampler.samples),
+                                 mover.moves)
 
 
 class Causes:
@@ -209,7 +206,6 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
 
     :param on_progress: see :func:`run_events`
     """
-    start = time.perf_counter()
     free, needs = _add_up(fleet, requests.flavors)
     leaving: list[tuple[float, int, Mapping[Hashable, float]]] = []
     for order, resident in enumerate(requests.residents):
@@ -238,8 +234,7 @@ def replay_as_one_host(fleet: Sequence[supplies.Supply],
         fates.append(None if lacking is None else _cause(lacking))
         if on_progress is not None:
             on_progress(order + 1, len(requests.arrivals))
-    return outcome.ReplayOutcome(tuple(fates),
-                                 seconds=time.perf_counter() - start)
+    return outcome.ReplayOutcome(tuple(fates))
 
 
 def _cause(resource: Hashable) -> outcome.Cause:

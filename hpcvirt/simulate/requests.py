@@ -141,10 +141,9 @@ def scale_to_load(requests: Requests, capacity_cpus: int,
     factor = now / wanted
     scaled = stretch(requests, factor)
     after = 100 * _work_after(scaled) / _work(scaled)
-    rule = [*requests.rule]
-    rule.append(
+    rule = [*requests.rule, (
         f'The times between requests are multiplied by {factor:.4g}, so '
-        f'that the load is {wanted:.4g} instead of {now:.4g}.')
+        f'that the load is {wanted:.4g} instead of {now:.4g}.')]
     if after >= _MUCH_PERCENT:
         rule.append(
             f'{after:.0f} % of the CPU-hours are after the last request, '

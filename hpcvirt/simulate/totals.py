@@ -16,7 +16,6 @@ replays of several seeds, by Student's t distribution.
 
 import dataclasses
 import math
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -115,7 +114,8 @@ def count_totals(replays: Sequence[Replay]) -> Totals:
     largest = [0, 0]
     for replay in replays:
         cpus = [flavor.cpus for flavor in replay.requests.flavors]
-        top = _largest(replay.requests)
+        top = max((cpus[each.flavor] for each in replay.requests.arrivals
+                   if each.flavor != request_model.NO_FLAVOR), default=0)
         for arrival, fate, hours in replay.counted:
             offered.append(hours)
             if (arrival.flavor != request_model.NO_FLAVOR
@@ -134,14 +134,6 @@ def count_totals(replays: Sequence[Replay]) -> Totals:
         sum(replay.outcome.moves for replay in replays))
 
 
-def _largest(requests: request_model.Requests) -> int:
-    """Return the most CPUs of a flavor that is requested."""
-    return max((requests.flavors[number].cpus for number
-                in {arrival.flavor for arrival in requests.arrivals}
-                if number != request_model.NO_FLAVOR),
-               default=0)
-
-
 def shares(replays: Sequence[Replay], windows: int, *,
            in_requests: bool = False) -> list[CoreHours]:
     """Divide replays into parts whose losses are nearly independent.
@@ -157,19 +149,15 @@ def shares(replays: Sequence[Replay], windows: int, *,
     for replay in replays:
         counted = [(fate, 1.0 if in_requests else hours)
                    for _, fate, hours in replay.counted]
-        found += [
-            CoreHours(math.fsum(hours for _, hours in counted[part]),
-                      math.fsum(hours for fate, hours in counted[part]
-                                if fate is not None))
-            for part in _parts(len(counted),
-                               windows if len(replays) == 1 else 1)]
+        length = len(counted)
+        number = min(windows if len(replays) == 1 else 1, length)
+        for part in range(number):
+            own = counted[length * part // number:
+                          length * (part + 1) // number]
+            found.append(CoreHours(
+                math.fsum(hours for _, hours in own),
+                math.fsum(hours for fate, hours in own if fate is not None)))
     return found
-
-
-def _parts(length: int, number: int) -> Iterator[slice]:
-    number = min(number, length)
-    for part in range(number):
-        yield slice(length * part // number, length * (part + 1) // number)
 
 
 #: With fewer parts an interval is useless: for two parts it extends to 13

@@ -93,22 +93,27 @@ def _over_time(found: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
                     default=0) / 1024
     across = max((100 * _across(point) for point in points), default=0)
     for each in found['strategies']:
-        name, own = each['name'], each['over_time']
         used = (f'{each["utilisation_percent"]:.1f} % of the CPUs used, '
                 f'{each["stranded_cpus_percent"]:.1f} % stranded')
         pages = f'{each["stranded_pages_mib"] / 1024:.0f} GiB stranded'
         guests = (f'{each["across_sockets_percent"]:.1f} % of the guests '
                   'across sockets')
-        yield {'name': name, 'charts': [
-            {'caption': used, 'drawing': _draw_cpus(
-                own, each['cpus'], f'{name} over time: {used}')},
-            {'caption': pages, 'drawing': _draw_curve(
-                own, lambda point: point['stranded_pages_mib'] / 1024,
-                pages_gib, f'{pages_gib:.0f}',
-                f'{name} over time: {pages}')},
-            {'caption': guests, 'drawing': _draw_curve(
-                own, lambda point: 100 * _across(point), across,
-                f'{across:.0f} %', f'{name} over time: {guests}')}]}
+        charts = (
+            (used, {
+                'stranded': lambda point: (point['busy_cpus']
+                                           + point['stranded_cpus']),
+                'busy': lambda point: point['busy_cpus'],
+            }, each['cpus'], f'{each["cpus"]}'),
+            (pages, {
+                'path': lambda point: point['stranded_pages_mib'] / 1024,
+            }, pages_gib, f'{pages_gib:.0f}'),
+            (guests, {'path': lambda point: 100 * _across(point)}, across,
+             f'{across:.0f} %'))
+        yield {'name': each['name'], 'charts': [
+            {'caption': caption, 'drawing': _draw_curves(
+                each['over_time'], curves, most, words,
+                f'{each["name"]} over time: {caption}')}
+            for caption, curves, most, words in charts]}
 
 
 def _across(point: Mapping[str, Any]) -> float:
@@ -160,35 +165,27 @@ def _draw_interval(value: float, ends: Sequence[float] | None,
     return svg.drawing(_BAR, _BAR_HEIGHT, drawn, label)
 
 
-def _draw_cpus(points: _Points, total: int, label: str) -> markupsafe.Markup:
-    """Draw the CPUs of guests, and the stranded ones above them."""
-    across, up = _scales(points, total)
-    drawn = [svg.line('axis', _LEFT, up(0), _WIDTH, up(0))]
-    for kind, value in (
-            ('stranded', lambda each: each['busy_cpus']
-             + each['stranded_cpus']),
-            ('busy', lambda each: each['busy_cpus'])):
-        curve = _steps(points, across, up, value)
-        if curve:
-            drawn.append(svg.path(kind, [
-                (curve[0][0], up(0)), *curve, (curve[-1][0], up(0))]))
-    drawn += [svg.line('axis', _LEFT, up(total), _WIDTH, up(total)),
-              *_words(points, across, up, total, f'{total}')]
-    return svg.drawing(_WIDTH, _HEIGHT, drawn, label)
+def _draw_curves(points: _Points, curves: Mapping[
+        str, Callable[[Mapping[str, Any]], float]], most: float,
+        most_words: str, label: str) -> markupsafe.Markup:
+    """Draw values over time.
 
-
-def _draw_curve(points: _Points, value: Callable[[Mapping[str, Any]], float],
-                most: float, most_words: str, label: str) -> markupsafe.Markup:
-    """Draw one value over time.
-
+    :param curves: kind to the value of a point; ``path`` is a line, and the
+        others are areas
     :param most: the upper end of the scale
     :param most_words: its label
     """
     across, up = _scales(points, most)
-    drawn = [svg.line('axis', _LEFT, up(0), _WIDTH, up(0)),
-             svg.path('path', _steps(points, across, up, value)),
-             *_words(points, across, up, most, most_words)]
-    return svg.drawing(_WIDTH, _HEIGHT, drawn, label)
+    drawn = [svg.line('axis', _LEFT, up(0), _WIDTH, up(0))]
+    for kind, value in curves.items():
+        curve = _steps(points, across, up, value)
+        if kind != 'path' and curve:
+            curve = [(curve[0][0], up(0)), *curve, (curve[-1][0], up(0))]
+        drawn.append(svg.path(kind, curve))
+    if 'path' not in curves:
+        drawn.append(svg.line('axis', _LEFT, up(most), _WIDTH, up(most)))
+    return svg.drawing(_WIDTH, _HEIGHT, [
+        *drawn, *_words(points, across, up, most, most_words)], label)
 
 
 _Scale = Callable[[float], float]

@@ -13,7 +13,6 @@ import typing
 import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
-from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.cmd import command
@@ -25,7 +24,6 @@ from hpcvirt.cmd import terminal
 from hpcvirt.simulate import strategy as strategies
 
 if typing.TYPE_CHECKING:
-    from hpcvirt.simulate import outcome as outcomes
     from hpcvirt.simulate import simulation as simulations
 
 _STRATEGIES = 'nova,packing,hpcvirt'
@@ -45,8 +43,7 @@ In a --what-if, all choices get the requests at the same times: --load is
 relative to the CPUs of the first fleet. Jobs that are too large for every
 flavor of a choice are lost in it, and core-hours are those of the jobs.
 
-The same files and arguments always print the same document. The speed in
-decisions per second is printed on standard error.
+The same files and arguments always print the same document.
 """
     rows = 'strategies'
     fields = ('name', 'lost_percent', 'refused', 'largest_accepted_percent',
@@ -177,9 +174,6 @@ decisions per second is printed on standard error.
         if args.shard is not None:
             print(json.dumps(simulation.dump_shard(found, choices)))
             return None
-        for name in engines:
-            _print_speed(name, [outcome for key, outcome in found.items()
-                                if key[1] == name])
         document = report.document(
             simulation.gather(choices, args.windows, found), needed)
         for warning in document['warnings']:
@@ -238,15 +232,6 @@ def _load_nova(path: str) -> 'simulations.Engine':
         from hpcvirt.controller.replay import settings
     settings.load(path)
     return nova_replay.replay
-
-
-def _print_speed(name: str,
-                 replays: 'Sequence[outcomes.ReplayOutcome]') -> None:
-    number = sum(len(each.fates) for each in replays)
-    seconds = sum(each.seconds for each in replays)
-    output.complain(f'{name}: {number} decisions in {seconds:.1f} s'
-                    + (f', {number / seconds:.0f} per second' if seconds
-                       else ''))
 
 
 @contextlib.contextmanager

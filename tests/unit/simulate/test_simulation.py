@@ -38,7 +38,7 @@ class ShardTest(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
         self.found = {
             ('', name, 0): outcome.ReplayOutcome(
-                fates, (outcome.FleetSample(0.5, 1, 2, 3, 4, 5),), 2, 0.25)
+                fates, (outcome.FleetSample(0.5, 1, 2, 3, 4, 5),), 2)
             for name, fates in (
                 ('nova', (None, outcome.Cause.PAGES, None)),
                 ('hpcvirt', (None,) * 3), ('one bin', (None,) * 3))}
