@@ -194,7 +194,7 @@ def add_residents(requests: request_model.Requests, fleet: state.Fleet,
     places = {repr(each.flavor): number
               for number, each in enumerate(requests.flavors)}
     flavors = [*requests.flavors]
-    residents = []
+    residents: list[request_model.Resident] = []
     for host, its in enumerate(fleet.hosts):
         for instance in its.instances:
             key, drawn = repr(instance.flavor), 2 * len(residents)

@@ -59,8 +59,9 @@ def _compare(row: scenarios.ScenarioResult,
     for per, noun in (
             (len(row.scenario.requests), 'core-hours'),
             (row.scenario.span / _SECONDS_PER_DAY, 'requests a day')):
-        shares, others = (each and each.shares(
-            in_requests=noun != 'core-hours') for each in (row, first))
+        by_number = noun != 'core-hours'
+        shares = row.shares(in_requests=by_number)
+        others = first.shares(in_requests=by_number) if first else None
         if per and shares:
             yield (totals.difference(shares, others),
                    math.fsum(share.offered for share in shares) / per, noun)
