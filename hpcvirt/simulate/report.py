@@ -61,7 +61,7 @@ def document(results: Sequence[scenarios.ScenarioResult],
                if each.strategy == scenarios.BOUND]
     scenario = rows[0].scenario
     first = totals.count_totals(rows[0].replays)
-    return {
+    found: dict[str, Any] = _round({
         'schema_version': SCHEMA_VERSION,
         'summary': [summary.describe(rows), *(
             each['summary'] for each in needed)],
@@ -73,19 +73,19 @@ def document(results: Sequence[scenarios.ScenarioResult],
             'name': scenario.workload, 'notes': list(scenario.notes),
             'span': summary.describe_span(scenario),
             'replays': len(scenario.requests),
-            'requests': first.requests,
-            'core_hours': _round(first.total.offered),
+            'requests': first['requests'],
+            'core_hours': first['core_hours']['offered'],
             **{key: choices[0][key] for key in ('rule', 'load')},
         },
         **{key: choices[0][key] for key in ('fleet', 'flavors', 'bound')},
         'choices': choices,
         'strategies': [{
             'name': row.name, 'choice': row.choice,
-            **_tallied(totals.count_totals(row.replays)),
+            **totals.count_totals(row.replays),
             **_used(row.replays, row.scenario.cpus)} for row in rows],
         'paired': [*_compare(rows)],
-        'needed': [*needed],
-    }
+    })
+    return {**found, 'needed': [*needed]}
 
 
 def _describe_choice(bound: scenarios.ScenarioResult) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _describe_choice(bound: scenarios.ScenarioResult) -> dict[str, Any]:
         for arrival in requests.arrivals[requests.warm_up:])
     return {
         'name': bound.choice, 'rule': list(scenario.requests[0].rule),
-        'load': None if scenario.load is None else _round(scenario.load),
+        'load': scenario.load,
         'fleet': {
             'cpus': scenario.cpus,
             'instances': len(scenario.requests[0].residents),
@@ -111,27 +111,8 @@ def _describe_choice(bound: scenarios.ScenarioResult) -> dict[str, Any]:
             'requests': requested[number]}
             for number, each in enumerate(scenario.flavors)],
         'bound': {
-            'name': bound.name, 'lost_percent': _round(
-                totals.count_totals(bound.replays).total.lost_percent)},
-    }
-
-
-def _tallied(found: totals.Totals) -> dict[str, Any]:
-    return {
-        'lost_percent': _round(found.total.lost_percent),
-        'refused': {cause.value: number
-                    for cause, number in found.refused.items()},
-        'largest_accepted_percent': _round(found.largest_percent),
-        'largest_requests': found.largest[0],
-        'requests': found.requests, 'accepted': found.accepted,
-        'core_hours': {
-            'offered': _round(found.total.offered),
-            'accepted': _round(found.total.offered - found.total.lost),
-            'lost': _round(found.total.lost),
-            **{f'lost_to_{cause.value}': _round(hours)
-               for cause, hours in found.lost.items()},
-        },
-        'moves': found.moves,
+            'name': bound.name, 'lost_percent': totals.count_totals(
+                bound.replays)['lost_percent']},
     }
 
 
@@ -143,11 +124,11 @@ def _used(replays: Sequence[totals.Replay], cpus: int) -> dict[str, Any]:
         'cpus': cpus,
         'utilisation_percent': _percent(mean['busy_cpus'], cpus),
         'stranded_cpus_percent': _percent(mean['stranded_cpus'], cpus),
-        'stranded_pages_mib': _round(mean['stranded_pages_mib']),
+        'stranded_pages_mib': mean['stranded_pages_mib'],
         'across_sockets_percent': _percent(mean['across_sockets'],
                                            mean['guests']),
         'over_time': [{
-            'hours': _round(sample.time / 3600),
+            'hours': sample.time / 3600,
             **{name: getattr(sample, name) for name in _SAMPLED},
         } for sample in outcome.thin_out(samples[0], _MAX_POINTS)],
     }
@@ -164,21 +145,25 @@ def _compare(rows: Sequence[scenarios.ScenarioResult],
                                       shares[reference.name])
             yield {
                 'strategy': row.name, 'reference': reference.name,
-                'difference_percent': _round(found.percent),
-                'interval_percent': (None if found.ends is None else
-                                     [_round(end) for end in found.ends]),
+                'difference_percent': found.percent,
+                'interval_percent': found.ends and [*found.ends],
                 'why_no_interval': found.why_none or None,
                 'parts': found.parts,
             }
 
 
-def _round(value: float) -> float:
-    # Adding 0.0 turns -0.0 into 0.0.
-    return round(value, _DIGITS) + 0.0
-
-
 def _percent(part: float, whole: float) -> float:
-    return _round(100 * part / whole) if whole else 0.0
+    return 100 * part / whole if whole else 0.0
+
+
+def _round(value: Any) -> Any:
+    """Round all fractions in a document."""
+    if isinstance(value, float):
+        # Adding 0.0 turns -0.0 into 0.0.
+        return round(value, _DIGITS) + 0.0
+    if isinstance(value, dict):
+        return {key: _round(each) for key, each in value.items()}
+    return [*map(_round, value)] if isinstance(value, list) else value
 
 
 def text(found: Mapping[str, Any], width: int | None = None) -> str:

@@ -16,8 +16,8 @@ replays of several seeds, by Student's t distribution.
 
 import dataclasses
 import math
-from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from scipy import special
 
@@ -56,35 +56,6 @@ class CoreHours:
         return 100 * self.lost / self.offered if self.offered else 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Totals:
-    """The totals of a strategy over all its replays.
-
-    :ivar requests: number of requests
-    :ivar refused: number of refused requests by cause
-    :ivar total: core-hours of all requests
-    :ivar lost: core-hours of refused requests by cause
-    :ivar largest: (requests, accepted) for the flavors with the most CPUs
-    :ivar moves: number of moves of other guests
-    """
-
-    requests: int
-    refused: Mapping[outcomes.Cause, int]
-    total: CoreHours
-    lost: Mapping[outcomes.Cause, float]
-    largest: tuple[int, int]
-    moves: int
-
-    @property
-    def accepted(self) -> int:
-        return self.requests - sum(self.refused.values())
-
-    @property
-    def largest_percent(self) -> float:
-        requests, accepted = self.largest
-        return 100 * accepted / requests if requests else 0.0
-
-
 def work(requests: request_model.Requests) -> list[float]:
     """Return the core-hours of each request."""
     cpus = [flavor.cpus for flavor in requests.flavors]
@@ -105,13 +76,16 @@ def check(requests: request_model.Requests, where: str) -> None:
             'duration')
 
 
-def count_totals(replays: Sequence[Replay]) -> Totals:
-    """Return the totals of the replays of a strategy."""
+def count_totals(replays: Sequence[Replay]) -> dict[str, Any]:
+    """Return the totals of the replays of a strategy, for JSON.
+
+    The largest requests are those for the flavors with the most CPUs.
+    """
     refused = dict.fromkeys(outcomes.Cause, 0)
     lost: dict[outcomes.Cause, list[float]] = {
         cause: [] for cause in outcomes.Cause}
     offered: list[float] = []
-    largest = [0, 0]
+    largest = accepted = 0
     for replay in replays:
         cpus = [flavor.cpus for flavor in replay.requests.flavors]
         top = max((cpus[each.flavor] for each in replay.requests.arrivals
@@ -120,18 +94,28 @@ def count_totals(replays: Sequence[Replay]) -> Totals:
             offered.append(hours)
             if (arrival.flavor != request_model.NO_FLAVOR
                     and cpus[arrival.flavor] == top):
-                largest[0] += 1
-                largest[1] += fate is None
+                largest += 1
+                accepted += fate is None
             if fate is not None:
                 refused[fate] += 1
                 lost[fate].append(hours)
-    sums = {cause: math.fsum(hours) for cause, hours in lost.items()}
-    return Totals(
-        len(offered), refused, CoreHours(
-            math.fsum(offered),
-            math.fsum(hour for hours in lost.values() for hour in hours)),
-        sums, (largest[0], largest[1]),
-        sum(replay.outcome.moves for replay in replays))
+    total = CoreHours(math.fsum(offered), math.fsum(
+        hour for hours in lost.values() for hour in hours))
+    return {
+        'lost_percent': total.lost_percent,
+        'refused': {cause.value: refused[cause] for cause in refused},
+        'largest_accepted_percent': (100 * accepted / largest if largest
+                                     else 0.0),
+        'largest_requests': largest, 'requests': len(offered),
+        'accepted': len(offered) - sum(refused.values()),
+        'core_hours': {
+            'offered': total.offered, 'accepted': total.offered - total.lost,
+            'lost': total.lost, **{
+                f'lost_to_{cause.value}': math.fsum(hours)
+                for cause, hours in lost.items()},
+        },
+        'moves': sum(replay.outcome.moves for replay in replays),
+    }
 
 
 def shares(replays: Sequence[Replay], windows: int, *,

@@ -280,33 +280,34 @@ class TallyTest(unittest.TestCase):
     def test_lost_is_what_refused_requests_would_have_used(self):
         found = totals.count_totals([replayed.replay(
             self.ASKED, None, replayed.PAGES, replayed.FRAGMENTATION, None)])
-        self.assertAlmostEqual(100 * 46 / 58, found.total.lost_percent)
-        self.assertEqual((4, 2), (found.requests, found.accepted))
+        self.assertAlmostEqual(100 * 46 / 58, found['lost_percent'])
+        self.assertEqual((4, 2), (found['requests'], found['accepted']))
         self.assertEqual(
             {replayed.CAPACITY: 0, replayed.FRAGMENTATION: 1,
              replayed.DEVICES: 0, replayed.PAGES: 1, replayed.SIZE: 0},
-            found.refused)
+            found['refused'])
         self.assertEqual(
-            {replayed.CAPACITY: 0, replayed.FRAGMENTATION: 40,
-             replayed.DEVICES: 0, replayed.PAGES: 6, replayed.SIZE: 0},
-            found.lost)
+            {'offered': 58, 'accepted': 12, 'lost': 46, 'lost_to_capacity': 0,
+             'lost_to_fragmentation': 40, 'lost_to_devices': 0,
+             'lost_to_pages': 6, 'lost_to_size': 0}, found['core_hours'])
 
     def test_the_largest_are_those_of_the_requested_flavors(self):
         found = totals.count_totals([replayed.replay(
             self.ASKED, replayed.CAPACITY, None, replayed.CAPACITY, None)])
-        self.assertEqual((2, 1), found.largest)
-        self.assertEqual(50, found.largest_percent)
+        self.assertEqual((2, 50), (found['largest_requests'],
+                                   found['largest_accepted_percent']))
         small = replayed.requested((4, 10), (0, 1, 0, 1), (1, 1, 0, 1))
         found = totals.count_totals([replayed.replay(small, None, None)])
-        self.assertEqual((2, 2), found.largest)
+        self.assertEqual((2, 100), (found['largest_requests'],
+                                    found['largest_accepted_percent']))
 
     def test_replays_of_several_seeds_are_added(self):
         one = replayed.replay(self.ASKED, *[replayed.CAPACITY] * 4, moves=2)
         two = replayed.replay(self.ASKED, *[None] * 4, moves=3)
         found = totals.count_totals([one, two])
         self.assertEqual((8, 4, 5, 50),
-                         (found.requests, found.accepted, found.moves,
-                          found.total.lost_percent))
+                         (found['requests'], found['accepted'],
+                          found['moves'], found['lost_percent']))
 
     def test_nothing_requested_is_an_error(self):
         for requests in (replayed.requested((4,)),
@@ -329,10 +330,10 @@ class SharesTest(unittest.TestCase):
             for windows in (1, 2, 10):
                 found = totals.shares([replay], windows)
                 self.assertEqual(min(windows, length), len(found))
-                total = totals.count_totals([replay]).total
-                self.assertAlmostEqual(total.offered, sum(
+                total = totals.count_totals([replay])['core_hours']
+                self.assertAlmostEqual(total['offered'], sum(
                     share.offered for share in found))
-                self.assertAlmostEqual(total.lost, sum(
+                self.assertAlmostEqual(total['lost'], sum(
                     share.lost for share in found))
                 # Each request is longer than half the longest.
                 numbers = [share.offered / 4 for share in found]

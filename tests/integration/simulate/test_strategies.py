@@ -50,7 +50,7 @@ class Scene:
 
     def _percent(self, outcome):
         return totals.count_totals([totals.Replay(
-            self.requests, outcome)]).total.lost_percent
+            self.requests, outcome)])['lost_percent']
 
 
 class StrategiesTest(unittest.TestCase):
