@@ -129,7 +129,7 @@ def scenario(log: str, name: str, load: float) -> scenarios.Scenario:
     model = synthetic.parse(log)
     workload = (read.workload(log) if model is None
                 else model.workload(SEED, fleet.flavors))
-    return simulation.make_scenario(
+    return scenarios.make_scenario(
         pathlib.Path(log).name, [workload], fleet, load,
         own=model is not None,
         vf_share=VF_SHARE if name == 'VFs' and model is None else 0.0)
@@ -143,17 +143,18 @@ def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
     choices = {'': scenario(log, name, load)}
     tasks = simulation.list_tasks(choices, simulation.list_engines(
         strategies.parse(compared, 2)))
-    result = simulation.gather(choices, WINDOWS, dict(zip(
+    results = simulation.gather(choices, WINDOWS, dict(zip(
         tasks, simulation.run([*tasks.values()], lambda _part: None),
-        strict=True)))['']
-    document = report.document({'': result})
+        strict=True)))
+    document = report.document(results)
     found = {each['name']: each for each in document['strategies']}
-    for each in found.values():
+    replayed = {each.name: each for each in results}
+    for name, each in found.items():
         del each['over_time']
-        replayed = result.replays[each['name']]
-        each['parts'] = [(share.offered, share.lost) for share
-                         in totals.shares(replayed, WINDOWS)]
-        each['devices_accepted_percent'] = _devices(replayed[0])
+        each['parts'] = [(share.offered, share.lost)
+                         for share in replayed[name].shares()]
+        each['devices_accepted_percent'] = _devices(
+            replayed[name].replays[0])
     return {**found, BOUND: document['bound']}
 
 

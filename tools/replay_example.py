@@ -47,14 +47,13 @@ def page() -> str:
         0.9, (asked,))
     names = [base + ending for base, ending in itertools.product(
         ('nova', 'packing', 'best-fit', 'hpcvirt'), ('', '+fullest+moves'))]
-    return pages.page(report.document({'': scenario.ScenarioResult(
-        described, 10,
-        {name: (_replay(asked, name, dice),) for name in names},
-        (_replay(asked, report.BOUND, dice),))}))
+    return pages.page(report.document([
+        scenario.ScenarioResult(name, '', name, described, 10,
+                        (_replay(asked, dice),))
+        for name in (*names, scenario.BOUND)]))
 
 
-def _replay(asked: requests.Requests, name: str,
-            dice: random.Random) -> totals.Replay:
+def _replay(asked: requests.Requests, dice: random.Random) -> totals.Replay:
     refused = dice.uniform(0.1, 0.4)
     fates = tuple(
         dice.choice([*outcome.Cause]) if dice.random() < refused else None
@@ -67,4 +66,4 @@ def _replay(asked: requests.Requests, name: str,
             3600 * number, busy, dice.randrange(24 * _CPUS - busy),
             dice.randrange(1 << 20), running, dice.randrange(running)))
     return totals.Replay(asked,
-                         outcome.ReplayOutcome(name, fates, tuple(samples)))
+                         outcome.ReplayOutcome(fates, tuple(samples)))

@@ -10,6 +10,7 @@ a kind that the job does not need is chosen only if no other is large enough.
 import collections
 import dataclasses
 import enum
+import functools
 import hashlib
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -74,7 +75,8 @@ class FlavorChooser:
             ((size, number) for number, size in enumerate(self._flavors)),
             key=lambda size: (size[0].cpus, size[0].memory_mib,
                               size[0].vfs + size[0].gpus))
-        self._known: dict[Need, tuple[int, int] | None] = {}
+        # Many jobs have the same needs.
+        self.choose = functools.cache(self._choose)
 
     def has(self, kind: str) -> bool:
         """Whether a flavor has devices of a kind."""
@@ -84,16 +86,11 @@ class FlavorChooser:
         """Whether a flavor has devices of a kind that a job does not need."""
         return self._flavors[number].kinds != job.kinds
 
-    def __call__(self, job: Need) -> tuple[int, int] | None:
+    def _choose(self, job: Need) -> tuple[int, int] | None:
         """Choose a flavor.
 
         :returns: its number and the number of instances, or None
         """
-        if job not in self._known:
-            self._known[job] = self._choose(job)
-        return self._known[job]
-
-    def _choose(self, job: Need) -> tuple[int, int] | None:
         able = [(size, number) for size, number in self._sizes
                 if all(its or not needed for its, needed
                        in zip(size.kinds, job.kinds, strict=True))]
@@ -211,12 +208,12 @@ class _Mapper:
         self._workload = workload
         self._flavors = flavors
         self._own = own
-        self._choose = FlavorChooser(
+        self._chooser = FlavorChooser(
             flavors[:given],
             'gpus' if any(job.gpus for job in workload.jobs) else 'vfs',
             workload.splits, others or ())
         self._keeps_all = others is not None
-        if vf_share and not self._choose.has('vfs'):
+        if vf_share and not self._chooser.has('vfs'):
             raise exception.InvalidInput(
                 'flavors', 'none has a virtual function, which --vf-share '
                 'needs')
@@ -250,13 +247,13 @@ class _Mapper:
                 job: workloads.WorkloadJob) -> tuple[int, int] | None:
         need = Need(
             job.cpus, job.memory_mib,
-            job.vfs if self._choose.has('vfs') else 0,
-            job.gpus if self._choose.has('gpus') else 0)
+            job.vfs if self._chooser.has('vfs') else 0,
+            job.gpus if self._chooser.has('gpus') else 0)
         own = self._own.get(job.flavor)
-        chosen = self._choose(need) if own is None else (own, 1)
+        chosen = self._chooser.choose(need) if own is None else (own, 1)
         if chosen and self._gets_vf(index, job, own):
             with_vf = dataclasses.replace(need, vfs=1)
-            other = self._choose(with_vf)
+            other = self._chooser.choose(with_vf)
             self._note(_Case.VF if other else _Case.NO_VF, job)
             if other:
                 own, need, chosen = None, with_vf, other
@@ -267,7 +264,7 @@ class _Mapper:
             self._note(_Case.NO_DEVICE, job)
         if not job.memory_mib:
             self._note(_Case.NO_MEMORY, job)
-        if chosen and self._choose.spends(chosen[0], need):
+        if chosen and self._chooser.spends(chosen[0], need):
             self._note(_Case.SPENT, job)
         return chosen
 
@@ -291,7 +288,7 @@ class _Mapper:
                    'memory, then the fewest devices.')
         wanted = {kind for job in self._workload.jobs
                   for kind in ('vfs', 'gpus') if getattr(job, kind)}
-        for name, kind in self._choose.kinds.items():
+        for name, kind in self._chooser.kinds.items():
             if kind in wanted or (kind == 'vfs' and self._vf_share):
                 yield (f'A device {name} is taken for a '
                        f'{"virtual function" if kind == "vfs" else "GPU"}.')

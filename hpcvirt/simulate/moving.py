@@ -8,6 +8,7 @@ enough room, and the ones to which guests can move.
 """
 
 import math
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
@@ -22,7 +23,6 @@ from hpcvirt.fleet import state
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
-from hpcvirt.simulate import strategy as strategies
 
 #: The number of hosts of a fleet that are searched.
 MAX_HOSTS = 48
@@ -31,37 +31,45 @@ MAX_GUESTS = 8
 
 
 class Mover:
-    """Makes room for refused requests by moves, which take no time.
+    """Makes room by moves, as the strategy of a scheduler says.
+
+    For a refused request, moves take no time. Beforehand, after every Nth
+    request, moves are planned for the kinds that
+    :func:`hpcvirt.fleet.standing.find_usual` finds among the requests so far.
+    They are made one after the other, until one is no longer possible. While
+    its memory is copied, a guest is on both hosts.
 
     :ivar moves: the number of moves so far
+    :ivar moved: the guest that moves now, on its target
+    :ivar next_end: the time at which this move ends
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
                  running: host_table.Population,
-                 flavors: Sequence[requests.RequestedFlavor],
-                 most: int) -> None:
-        """Prepare to make room.
-
-        :param most: the maximum number of moves for each request
-        """
-        self._scheduler = scheduler
+                 flavors: Sequence[requests.RequestedFlavor]) -> None:
+        self._strategy = scheduler.strategy
+        self._known = scheduler.known
         self._table = scheduler.table
         self._running = running
         self._flavors = flavors
-        self._most = most
+        self._requested = [0] * len(flavors)
+        self._seen = 0
+        self._steps: Iterator[host_table.Running] = iter(())
         self.moves = 0
+        self.moved: host_table.Running | None = None
+        self.next_end = math.inf
 
-    def __call__(self, number: int, count: int) -> list[host_table.Running]:
+    def rescue(self, number: int, count: int) -> list[host_table.Running]:
         """Place the guests of a request if moves make room for them.
 
         :param number: the number of their flavor
         :returns: empty if no plan of few moves makes room
         """
-        if count > MAX_GUESTS:
+        if not self._strategy.moves or count > MAX_GUESTS:
             return []
         hosts, names = self._describe_hosts()
         plan = make_room.search(self._flavors[number].guest, hosts,
-                                self._most, count)
+                                self._strategy.moves, count)
         if plan is None:
             return []
         for move in plan.moves:
@@ -69,6 +77,53 @@ class Mover:
             names[move.id] = self._move(old, int(move.target))
             self._table.remove(old)
         return [self._place(int(host), number) for host, _ in plan.places]
+
+    def observe(self, arrival: requests.Arrival,
+                fits: Callable[[int, int], bool]) -> None:
+        """Count a request, and begin to make room after every Nth one.
+
+        :param fits: whether guests of a flavor, both by number, have room now
+        """
+        self._requested[arrival.flavor] += arrival.count
+        self._seen += 1
+        if not self._strategy.standing or self.moved is not None or (
+                self._seen % self._strategy.standing):
+            return
+        usual = standing.find_usual(
+            [each.flavor for each in self._flavors], self._requested)
+        if all(fits(number, 1) for number in usual):
+            return
+        hosts, names = self._describe_hosts()
+        self._steps = self._begin_moves([
+            move for kept in make_room.keep_room(
+                [make_room.Wanted(self._flavors[number].flavor, 1,
+                                  self._flavors[number].guest)
+                 for number in usual], hosts, self._strategy.most_moves,
+                together=False)
+            if kept.plan for move in kept.plan.moves], names)
+        self.end_move(arrival.time)
+
+    def end_move(self, now: float) -> None:
+        """End the present move, if there is one, and begin the next."""
+        self.moved = next(self._steps, None)
+        self.next_end = math.inf if self.moved is None else now + (
+            self._flavors[self.moved.flavor].flavor.ram_mib
+            / self._strategy.copy_mib_per_s)
+
+    def _begin_moves(self, moves: Sequence[moving.Move],
+                     names: dict[str, host_table.Running],
+                     ) -> Iterator[host_table.Running]:
+        """Yield each guest on its target, and then free its source."""
+        for move in moves:
+            old, target = names[move.id], int(move.target)
+            if old not in self._running.list_guests(
+                    old.host) or isinstance(admission.admit(
+                        self._flavors[old.flavor].guest,
+                        self._table.describe_host(target)), reasons.Misfit):
+                return
+            names[move.id] = new = self._move(old, target)
+            yield new
+            self._table.remove(old)
 
     def _move(self, old: host_table.Running,
               target: int) -> host_table.Running:
@@ -80,7 +135,7 @@ class Mover:
 
     def _place(self, host: int, number: int) -> host_table.Running:
         return self._table.place(
-            host, number, self._scheduler.known.placement(number, host))
+            host, number, self._known.placement(number, host))
 
     def _describe_hosts(self) -> tuple[tuple[state.FleetHost, ...],
                                        dict[str, host_table.Running]]:
@@ -105,79 +160,3 @@ class Mover:
                                       flavor.guest, guest.holding))
         return state.FleetHost(str(host), self._table.describe_host(host),
                                tuple(own))
-
-
-class StandingRoom(Mover):
-    """Keeps room for the usual kinds of requests, by moves that take time.
-
-    After every Nth request, moves are planned for the kinds that
-    :func:`hpcvirt.fleet.standing.find_usual` finds among the requests so far.
-    They are made one after the other, until one is no longer possible. While
-    its memory is copied, a guest is on both hosts.
-
-    :ivar moved: the guest that moves now, on its target
-    :ivar next_end: the time at which this move ends
-    """
-
-    def __init__(self, scheduler: schedulers.Scheduler,
-                 running: host_table.Population,
-                 flavors: Sequence[requests.RequestedFlavor],
-                 strategy: strategies.Strategy) -> None:
-        super().__init__(scheduler, running, flavors, strategy.most_moves)
-        self._every = strategy.standing
-        self._mib_per_s = strategy.copy_mib_per_s
-        # It tries where guests would fit, without a trace in any weigher.
-        self._packer = schedulers.Scheduler(
-            self._table, flavors, strategies.Strategy(
-                'best-fit', strategies.BEST_FIT, scheduler.packing))
-        self._requested = [0] * len(flavors)
-        self._seen = 0
-        self._steps: Iterator[host_table.Running] = iter(())
-        self.moved: host_table.Running | None = None
-        self.next_end = math.inf
-
-    def observe(self, arrival: requests.Arrival) -> None:
-        """Count a request, and begin to make room after every Nth one."""
-        self._requested[arrival.flavor] += arrival.count
-        self._seen += 1
-        if self._seen % self._every or self.moved is not None:
-            return
-        usual = standing.find_usual(
-            [each.flavor for each in self._flavors], self._requested)
-        if all(map(self._fits, usual)):
-            return
-        hosts, names = self._describe_hosts()
-        self._steps = self._begin_moves([
-            move for kept in make_room.keep_room(
-                [make_room.Wanted(self._flavors[number].flavor, 1,
-                                  self._flavors[number].guest)
-                 for number in usual], hosts, self._most, together=False)
-            if kept.plan for move in kept.plan.moves], names)
-        self.end_move(arrival.time)
-
-    def end_move(self, now: float) -> None:
-        """End the present move, if there is one, and begin the next."""
-        self.moved = next(self._steps, None)
-        self.next_end = math.inf if self.moved is None else now + (
-            self._flavors[self.moved.flavor].flavor.ram_mib
-            / self._mib_per_s)
-
-    def _begin_moves(self, moves: Sequence[moving.Move],
-                     names: dict[str, host_table.Running],
-                     ) -> Iterator[host_table.Running]:
-        """Yield each guest on its target, and then free its source."""
-        for move in moves:
-            old, target = names[move.id], int(move.target)
-            if old not in self._running.list_guests(
-                    old.host) or isinstance(admission.admit(
-                        self._flavors[old.flavor].guest,
-                        self._table.describe_host(target)), reasons.Misfit):
-                return
-            names[move.id] = new = self._move(old, target)
-            yield new
-            self._table.remove(old)
-
-    def _fits(self, number: int) -> bool:
-        placed = self._packer.place(number, 1)
-        self._packer.remove(placed)
-        return bool(placed)

@@ -5,8 +5,21 @@
 import dataclasses
 import enum
 import itertools
-from collections.abc import Callable
+import math
+import operator
 from collections.abc import Sequence
+
+import numpy as np
+
+from hpcvirt.fit import capacity
+from hpcvirt.fit import claim
+from hpcvirt.fleet import guest as guests
+from hpcvirt.simulate import host_table
+from hpcvirt.simulate import requests
+from hpcvirt.simulate import scheduler as schedulers
+
+#: Limit of the samples of a replay.
+MAX_SAMPLES = 500
 
 
 class Cause(enum.StrEnum):
@@ -50,45 +63,20 @@ class ReplayOutcome:
 
     :ivar fates: for each arrival the cause of its refusal, or None
     :ivar moves: number of moves of other guests
-    :ivar seconds: computing time of the replay
     """
 
-    strategy: str
     fates: tuple[Cause | None, ...]
     samples: tuple[FleetSample, ...] = ()
     moves: int = 0
-    seconds: float = 0.0
 
 
-_Samples = Sequence[FleetSample]
+def mean(replays: Sequence[Sequence[FleetSample]], name: str) -> float:
+    """Average a figure of samples from the first sample to the last one.
 
-
-@dataclasses.dataclass(frozen=True)
-class Means:
-    """Means over the time from the first sample to the last one.
-
-    :ivar across_sockets: fraction of guests on more than one socket; 0 if
-        there was never a guest
+    :param replays: the samples of each replay
+    :param name: the field with the figure
     """
-
-    busy_cpus: float
-    stranded_cpus: float
-    stranded_pages_mib: float
-    across_sockets: float
-
-
-def means(replays: Sequence[_Samples]) -> Means:
-    """Average the samples of replays over time."""
-    guests = _mean(replays, lambda sample: sample.guests)
-    across = _mean(replays, lambda sample: sample.across_sockets)
-    return Means(_mean(replays, lambda sample: sample.busy_cpus),
-                 _mean(replays, lambda sample: sample.stranded_cpus),
-                 _mean(replays, lambda sample: sample.stranded_pages_mib),
-                 across / guests if guests else 0.0)
-
-
-def _mean(replays: Sequence[_Samples],
-          value: Callable[[FleetSample], float]) -> float:
+    value = operator.attrgetter(name)
     area = span = 0.0
     for samples in replays:
         for sample, following in itertools.pairwise(samples):
@@ -97,7 +85,8 @@ def _mean(replays: Sequence[_Samples],
     return area / span if span else 0.0
 
 
-def thin_out(samples: _Samples, most: int) -> list[FleetSample]:
+def thin_out(samples: Sequence[FleetSample],
+             most: int) -> list[FleetSample]:
     """Select at most this many samples, evenly in time."""
     if len(samples) <= most:
         return list(samples)
@@ -108,3 +97,96 @@ def thin_out(samples: _Samples, most: int) -> list[FleetSample]:
         if sample.time >= due and len(found) < most:
             found.append(sample)
     return found
+
+
+class FleetSampler:
+    """Takes samples from the first arrival that counts to the last.
+
+    :ivar samples: the samples so far
+    """
+
+    def __init__(self, scheduler: schedulers.Scheduler,
+                 running: host_table.Population,
+                 requested: requests.Requests) -> None:
+        self._table = scheduler.table
+        self._known = scheduler.known
+        self._running = running
+        self._smallest = _smallest(requested.flavors)
+        self.samples: list[FleetSample] = []
+        arrivals = requested.arrivals
+        self._first = (arrivals[requested.warm_up].time if arrivals
+                       else math.inf)
+        self._span = requested.span if arrivals else 0.0
+
+    def sample_until(self, time: float) -> None:
+        """Take the samples that are due before a change at this time."""
+        if self._due() >= time:
+            return
+        sample = self._sample()
+        while self._due() < time:
+            self.samples.append(FleetSample(self._due(), *sample))
+
+    def _due(self) -> float:
+        """Return the time of the next sample."""
+        taken = len(self.samples)
+        if taken == MAX_SAMPLES or (taken and not self._span):
+            return math.inf
+        return self._first + self._span * taken / (MAX_SAMPLES - 1)
+
+    def _sample(self) -> tuple[int, int, int, int, int]:
+        stranded = pages = 0
+        if self._smallest is not None:
+            everywhere = np.arange(len(self._table))
+            guest = self._smallest.guest
+            stranded = int(self._known.figures(
+                'stranded CPUs', everywhere,
+                lambda host: self._stranded_cpus(guest, host)).sum())
+            pages = int(self._known.figures(
+                'stranded pages', everywhere,
+                lambda host: self._stranded_mib(guest, host)).sum())
+        return (self._running.busy_cpus, stranded, pages, len(self._running),
+                self._running.across_sockets)
+
+    def _stranded_cpus(self, guest: guests.Guest, host: int) -> float:
+        sums = guest.sums
+        if sums.pcpus:
+            return float(self._table.free_pcpus[host]
+                         - self._room(guest, host) * sums.pcpus)
+        return float(self._table.shared_left[host]
+                     - self._room(guest, host) * sums.vcpus)
+
+    def _stranded_mib(self, guest: guests.Guest, host: int) -> float:
+        cells = guest.demand.cells
+        size_kib = cells[0].page_kib if cells else None
+        free_mib = sum(
+            pool.free for cell in self._table.supplies[host].cells
+            for pool in cell.pages if pool.size_kib == size_kib
+        ) * (size_kib or 0) // 1024
+        return free_mib - self._room(guest, host) * sum(
+            cell.memory_mib for cell in cells) if free_mib else 0
+
+    def _room(self, guest: guests.Guest, host: int) -> int:
+        """Return how many guests of the smallest flavor fit on a host."""
+        return int(self._known.figures(
+            'room', np.array([host]),
+            lambda host: self._fill(guest, host))[0])
+
+    def _fill(self, guest: guests.Guest, host: int) -> int:
+        left = self._table.describe_host(host)
+        most, supply = left.free.times(guest.sums), left.supply
+        if len(guest.demand.cells) == 1 and claim.counts_cells(
+                guest.demand, supply):
+            return min(most, self._known.sum_over_cells(
+                'room', host, lambda cell: capacity.fill(
+                    guest.shape, dataclasses.replace(supply, cells=(cell,)),
+                ).count))
+        return capacity.fill(guest.shape, supply, most).count
+
+
+def _smallest(flavors: Sequence[
+        requests.RequestedFlavor]) -> requests.RequestedFlavor | None:
+    """Return the smallest flavor without devices, None if there is none."""
+    return min((flavor for flavor in flavors
+                if not flavor.guest.demand.requests),
+               key=lambda flavor: (flavor.cpus, flavor.flavor.ram_mib),
+               default=None)

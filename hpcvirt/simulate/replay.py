@@ -3,108 +3,293 @@
 """Replay requests over a fleet, whose guests start and end.
 
 At the time of a request, guests whose lives are over are removed first. Then
-all guests of the request are placed at once, or the request is lost.
+all guests of the request are placed at once, or the request is lost. The cause
+is the first of these that is true:
+
+* ``capacity``: the fleet has, in total, too few free CPUs of the kind that the
+  guests need, or too little free memory;
+* ``devices``: it has, in total, too few free devices for a PCI request;
+* ``pages``: it has, in total, too few free pages of a requested size;
+* ``devices``: the guests would be placed if they requested no devices;
+* ``pages``: the guests would be placed if they needed no memory;
+* ``fragmentation``: what the guests need is free, but scattered.
 """
 
+import collections
+import dataclasses
+import heapq
 import math
-import time
 from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
+import numpy as np
+
+from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import requests as request_model
-from hpcvirt.simulate import sampling
 from hpcvirt.simulate import scheduler as schedulers
 from hpcvirt.simulate import strategy as strategies
 
-Fates = tuple[outcome.Cause | None, ...]
-#: A function that still places a refused request, given the number of its
-#: flavor and of its guests; it returns an empty list if it cannot.
-Rescue = Callable[[int, int], list[host_table.Running]]
+_PCPUS, _VCPUS, _MEMORY = 'PCPU', 'VCPU', 'MEMORY_MB'
 
 
-def replay(fleet: Sequence[supplies.Supply], requests: request_model.Requests,
-           strategy: strategies.Strategy,
+def replay(strategy: strategies.Strategy, fleet: Sequence[supplies.Supply],
+           requests: request_model.Requests,
            on_progress: Callable[[int, int], None] | None = None,
            ) -> outcome.ReplayOutcome:
     """Replay all requests with one strategy.
 
     :param fleet: the hosts before the first request, in the order of
         nova-scheduler
-    :param on_progress: called after each request with the number of finished
-        requests and of all requests
+    :param on_progress: see :func:`run_events`
     """
-    start = time.perf_counter()
-    table = host_table.HostTable(fleet, causes.flavors(requests.flavors),
+    table = host_table.HostTable(fleet, relax_flavors(requests.flavors),
                                  requests.residents)
-    scheduler = schedulers.Scheduler(table, requests.flavors, strategy)
-    running = host_table.Population(requests.flavors)
-    for resident in requests.residents:
-        running.start([table.settle(resident)], resident.end)
-    mover = (moving.Mover(scheduler, running, requests.flavors,
-                          strategy.moves)
-             if strategy.moves else None)
-    beforehand = (moving.StandingRoom(scheduler, running, requests.flavors,
-                                      strategy)
-                  if strategy.standing else None)
-    fates, samples = run_events(requests, scheduler, running, mover,
-                                on_progress, beforehand)
-    return outcome.ReplayOutcome(
-        strategy.name, fates, samples, sum(
-            each.moves for each in (mover, beforehand) if each is not None),
-        time.perf_counter() - start)
+    return run_events(requests, schedulers.Scheduler(
+        table, requests.flavors, strategy), on_progress)
 
 
 def run_events(requests: request_model.Requests,
                scheduler: schedulers.Scheduler,
-               running: host_table.Population, rescue: Rescue | None = None,
                on_progress: Callable[[int, int], None] | None = None,
-               beforehand: moving.StandingRoom | None = None,
-               ) -> tuple[Fates, tuple[outcome.FleetSample, ...]]:
+               ) -> outcome.ReplayOutcome:
     """Place all requests with a scheduler.
 
     :param scheduler: its table must have the flavors of
-        :func:`causes.flavors`
-    :param rescue: called for a refused request, unless the fleet lacks
-        capacity
-    :param beforehand: moves guests before a request is refused
+        :func:`relax_flavors`
+    :param on_progress: called after each request with the number of finished
+        requests and of all requests
     """
-    why = causes.Causes(scheduler, requests.flavors)
-    sampler = sampling.FleetSampler(scheduler, running, requests)
+    running = host_table.Population(requests.flavors)
+    for resident in requests.residents:
+        running.start([scheduler.table.settle(resident)], resident.end)
+    why = Causes(scheduler, requests.flavors)
+    mover = moving.Mover(scheduler, running, requests.flavors)
+    sampler = outcome.FleetSampler(scheduler, running, requests)
     fates: list[outcome.Cause | None] = []
     for number, arrival in enumerate(requests.arrivals, 1):
-        while (due := min(running.next_end, beforehand.next_end if beforehand
-                          else math.inf)) <= arrival.time:
+        while (due := min(running.next_end,
+                          mover.next_end)) <= arrival.time:
             sampler.sample_until(due)
-            if beforehand and beforehand.next_end == due:
-                beforehand.end_move(due)
+            if mover.next_end == due:
+                mover.end_move(due)
                 continue
             ended = running.end_next()
             scheduler.remove(ended)
-            if beforehand and beforehand.moved in ended:
-                beforehand.end_move(due)
+            if mover.moved in ended:
+                mover.end_move(due)
         sampler.sample_until(arrival.time)
         if arrival.flavor == request_model.NO_FLAVOR:
             fates.append(outcome.Cause.SIZE)
             continue
         cause = None
-        guests = scheduler.place(arrival.flavor, arrival.count)
-        if not guests:
+        placed = scheduler.place(arrival.flavor, arrival.count)
+        if not placed:
             cause = why.find(arrival.flavor, arrival.count)
-            if rescue is not None and cause is not outcome.Cause.CAPACITY:
-                guests = rescue(arrival.flavor, arrival.count)
-        if guests:
+            if cause is not outcome.Cause.CAPACITY:
+                placed = mover.rescue(arrival.flavor, arrival.count)
+        if placed:
             cause = None
-            running.start(guests, arrival.time + arrival.duration)
+            running.start(placed, arrival.time + arrival.duration)
         fates.append(cause)
-        if beforehand:
-            beforehand.observe(arrival)
+        mover.observe(arrival, why.fits)
         scheduler.known.limit_states()
         if on_progress is not None:
             on_progress(number, len(requests.arrivals))
     sampler.sample_until(math.inf)
-    return tuple(fates), tuple(sampler.samples)
+    return outcome.ReplayOutcome(tuple(fates), tuple(sampler.samples),
+                                 mover.moves)
+
+
+class Causes:
+    """The causes of the refusals of a scheduler.
+
+    To find them, it tries to place guests that need less, whose flavors follow
+    those of the requests as in :func:`relax_flavors`. It always packs them on
+    the hosts with the fewest free CPUs, whatever the strategy.
+    """
+
+    def __init__(self, scheduler: schedulers.Scheduler,
+                 own: Sequence[request_model.RequestedFlavor]) -> None:
+        self._table = scheduler.table
+        self._packer = schedulers.Scheduler(
+            scheduler.table, relax_flavors(own), dataclasses.replace(
+                scheduler.strategy, multipliers=strategies.BEST_FIT))
+        self._own = own
+
+    def find(self, number: int, count: int) -> outcome.Cause:
+        """Return the cause of the refusal of the last request.
+
+        :param number: number of its flavor
+        :param count: number of its guests
+        """
+        flavor = self._own[number]
+        if self._lacks_capacity(flavor, count):
+            return outcome.Cause.CAPACITY
+        demand = flavor.guest.demand
+        if any(self._free_devices(request) < request.count * count
+               for request in demand.requests):
+            return outcome.Cause.DEVICES
+        if any(self._table.free_pages[size] * size < mib * count * 1024
+               for size, mib in flavor.pages_mib.items()):
+            return outcome.Cause.PAGES
+        if demand.requests and self.fits(len(self._own) + number, count):
+            return outcome.Cause.DEVICES
+        if self.fits(2 * len(self._own) + number, count):
+            return outcome.Cause.PAGES
+        return outcome.Cause.FRAGMENTATION
+
+    def fits(self, number: int, count: int) -> bool:
+        """Whether the guests of a request would be placed, if packed."""
+        placed = self._packer.place(number, count)
+        self._packer.remove(placed)
+        return bool(placed)
+
+    def _lacks_capacity(self, flavor: request_model.RequestedFlavor,
+                        count: int) -> bool:
+        sums = flavor.guest.sums
+        table = self._table
+        return bool(
+            table.free_pcpus.sum() < sums.pcpus * count
+            or table.shared_left.sum() < sums.vcpus * count
+            or table.memory_left.sum() < sums.memory_mib * count)
+
+    def _free_devices(self, request: devices.DeviceRequest) -> int:
+        table = self._table
+        return sum(
+            pool.free for host in np.flatnonzero(table.free_devices).tolist()
+            for pool in table.supplies[host].pools or ()
+            if devices.serves(pool, request))
+
+
+def relax_flavors(own: Sequence[request_model.RequestedFlavor],
+                  ) -> tuple[request_model.RequestedFlavor, ...]:
+    """Return flavors, then the same without devices and without memory."""
+    return (*own, *map(_without_devices, own), *map(_without_memory, own))
+
+
+def _without_devices(flavor: request_model.RequestedFlavor,
+                     ) -> request_model.RequestedFlavor:
+    demand = dataclasses.replace(flavor.guest.demand, requests=())
+    return dataclasses.replace(flavor, guest=dataclasses.replace(
+        flavor.guest, demand=demand))
+
+
+def _without_memory(flavor: request_model.RequestedFlavor,
+                    ) -> request_model.RequestedFlavor:
+    guest = flavor.guest
+    demand = dataclasses.replace(guest.demand, cells=tuple(
+        dataclasses.replace(cell, memory_mib=0)
+        for cell in guest.demand.cells))
+    return dataclasses.replace(
+        flavor, flavor=dataclasses.replace(flavor.flavor, ram_mib=0),
+        guest=dataclasses.replace(
+            guest, demand=demand, sums=guest.sums._replace(memory_mib=0)))
+
+
+def replay_as_one_host(fleet: Sequence[supplies.Supply],
+                       requests: request_model.Requests,
+                       on_progress: Callable[[int, int], None] | None = None,
+                       ) -> outcome.ReplayOutcome:
+    """Replay requests over one bin with the total resources of the fleet.
+
+    The bin has CPUs, memory, pages and devices, but neither hosts nor host
+    cells, so that it is never fragmented. It admits each request that fits
+    when it arrives, as the strategies do. That is no strict bound of their
+    loss, because admitted requests keep later ones out: a strategy that
+    refuses a large guest may lose less as a result.
+
+    :param on_progress: see :func:`run_events`
+    """
+    free, needs = _add_up(fleet, requests.flavors)
+    leaving: list[tuple[float, int, Mapping[Hashable, float]]] = []
+    for order, resident in enumerate(requests.residents):
+        leaving.append((resident.end, order - len(requests.residents),
+                        needs[resident.flavor]))
+        for resource, amount in needs[resident.flavor].items():
+            free[resource] -= amount
+    heapq.heapify(leaving)
+    fates: list[outcome.Cause | None] = []
+    for order, arrival in enumerate(requests.arrivals):
+        if arrival.flavor == request_model.NO_FLAVOR:
+            fates.append(outcome.Cause.SIZE)
+            continue
+        while leaving and leaving[0][0] <= arrival.time:
+            for resource, amount in heapq.heappop(leaving)[2].items():
+                free[resource] += amount
+        wanted = {resource: amount * arrival.count for resource, amount
+                  in needs[arrival.flavor].items()}
+        lacking = next((resource for resource, amount in wanted.items()
+                        if free[resource] < amount), None)
+        if lacking is None:
+            for resource, amount in wanted.items():
+                free[resource] -= amount
+            heapq.heappush(leaving, (arrival.time + arrival.duration, order,
+                                     wanted))
+        fates.append(None if lacking is None else _cause(lacking))
+        if on_progress is not None:
+            on_progress(order + 1, len(requests.arrivals))
+    return outcome.ReplayOutcome(tuple(fates))
+
+
+def _cause(resource: Hashable) -> outcome.Cause:
+    """Return the cause of a refusal for want of a resource."""
+    if isinstance(resource, frozenset):
+        return outcome.Cause.DEVICES
+    return (outcome.Cause.PAGES if isinstance(resource, int)
+            else outcome.Cause.CAPACITY)
+
+
+def _add_up(fleet: Sequence[supplies.Supply],
+            flavors: Sequence[request_model.RequestedFlavor],
+            ) -> tuple[dict[Hashable, float],
+                       list[Mapping[Hashable, float]]]:
+    """Return the free resources of a fleet, and the needs of each flavor.
+
+    The keys are names of resources, page sizes in KiB for memory in MiB, and
+    sets of device pools for the PCI requests that they serve.
+    """
+    kinds: list[devices.Pool] = []
+    counts: collections.Counter[int] = collections.Counter()
+    for supply in fleet:
+        for pool in supply.pools or ():
+            kind = pool._replace(cell=None, free=0, provider=None)
+            if kind not in kinds:
+                kinds.append(kind)
+            counts[kinds.index(kind)] += pool.free
+    needs: list[Mapping[Hashable, float]] = [
+        _needs(flavor, kinds) for flavor in flavors]
+    cells = [(cell, supply) for supply in fleet for cell in supply.cells]
+    free: dict[Hashable, float] = {
+        _PCPUS: sum(len(cell.free) for cell, _ in cells),
+        _VCPUS: sum(len(cell.shared) * supply.cpu_ratio - cell.cpu_usage
+                    for cell, supply in cells),
+        _MEMORY: sum(
+            cell.memory_mib * supply.ram_ratio - cell.memory_used_mib
+            for cell, supply in cells)}
+    for resource in {each for need in needs for each in need}:
+        if isinstance(resource, frozenset):
+            free[resource] = sum(counts[place] for place in resource)
+        elif isinstance(resource, int):
+            free[resource] = sum(
+                pool.free for cell, _ in cells for pool in cell.pages
+                if pool.size_kib == resource) * resource / 1024
+    return free, needs
+
+
+def _needs(flavor: request_model.RequestedFlavor,
+           kinds: Sequence[devices.Pool]) -> dict[Hashable, float]:
+    guest = flavor.guest
+    needs: collections.Counter[Hashable] = collections.Counter({
+        _PCPUS: guest.sums.pcpus, _VCPUS: guest.sums.vcpus,
+        _MEMORY: guest.sums.memory_mib})
+    for request in guest.demand.requests:
+        needs[frozenset(place for place, kind in enumerate(kinds)
+                        if devices.serves(kind, request))] += request.count
+    needs.update(flavor.pages_mib)
+    return {resource: amount for resource, amount in needs.items() if amount}

@@ -23,12 +23,12 @@ from hpcvirt.simulate import totals
 
 SCHEMA_VERSION = 1
 
-#: The name of the bound, a fleet that is one bin without fragmentation.
-BOUND = 'one bin'
-
 #: Limit of the points in time in a document.
 _MAX_POINTS = 250
 _DIGITS = 4
+#: The figures of a sample.
+_SAMPLED = ('busy_cpus', 'stranded_cpus', 'stranded_pages_mib', 'guests',
+            'across_sockets')
 
 _REFUSED = ('Lost', *(cause.value.capitalize() for cause in outcome.Cause))
 _USED = ('Largest', 'Used', 'Stranded', 'Across', 'Moves')
@@ -46,58 +46,56 @@ Across: guests on more than one socket, of all guests.
 """
 
 
-def document(results: Mapping[str, scenarios.ScenarioResult],
+def document(results: Sequence[scenarios.ScenarioResult],
              needed: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
     """Return the result for JSON.
 
     It has no computing times, so that equal inputs give equal documents.
 
-    :param results: choice to result; the only one has the name ''
+    :param results: the results of all choices and strategies, and those of
+        one bin
     :param needed: what was found out about the numbers of hosts
     """
-    rows = summary.list_rows(results)
-    scenario = rows[0].result.scenario
-    choices = [_describe_choice(name, each) for name, each in results.items()]
-    tallies = {row.name: totals.count_totals(
-        row.result.replays[row.strategy]) for row in rows}
-    total = tallies[rows[0].name]
-    return {
+    rows = [each for each in results if each.strategy != scenarios.BOUND]
+    choices = [_describe_choice(each) for each in results
+               if each.strategy == scenarios.BOUND]
+    scenario = rows[0].scenario
+    first = totals.count_totals(rows[0].replays)
+    found: dict[str, Any] = _round({
         'schema_version': SCHEMA_VERSION,
         'summary': [summary.describe(rows), *(
             each['summary'] for each in needed)],
         'warnings': [
-            f'{name}: {said}' if name else said
-            for name, each in results.items()
+            ': '.join(filter(None, (each.choice, said)))
+            for each in results if each.strategy == scenarios.BOUND
             for said in each.scenario.requests[0].warnings],
         'workload': {
             'name': scenario.workload, 'notes': list(scenario.notes),
             'span': summary.describe_span(scenario),
             'replays': len(scenario.requests),
-            'requests': total.requests,
-            'core_hours': _round(total.total.offered),
+            'requests': first['requests'],
+            'core_hours': first['core_hours']['offered'],
             **{key: choices[0][key] for key in ('rule', 'load')},
         },
         **{key: choices[0][key] for key in ('fleet', 'flavors', 'bound')},
         'choices': choices,
         'strategies': [{
-            'name': row.name, 'choice': row.choice, **_tallied(
-                tallies[row.name]), **_used(
-                    row.result.replays[row.strategy],
-                    row.result.scenario.cpus)} for row in rows],
-        'paired': [_difference(each) for each in differences(rows)],
-        'needed': [*needed],
-    }
+            'name': row.name, 'choice': row.choice,
+            **totals.count_totals(row.replays),
+            **_used(row.replays, row.scenario.cpus)} for row in rows],
+        'paired': [*_compare(rows)],
+    })
+    return {**found, 'needed': [*needed]}
 
 
-def _describe_choice(name: str, result: scenarios.ScenarioResult,
-                     ) -> dict[str, Any]:
-    scenario = result.scenario
+def _describe_choice(bound: scenarios.ScenarioResult) -> dict[str, Any]:
+    scenario = bound.scenario
     requested = collections.Counter(
         arrival.flavor for requests in scenario.requests
         for arrival in requests.arrivals[requests.warm_up:])
     return {
-        'name': name, 'rule': list(scenario.requests[0].rule),
-        'load': None if scenario.load is None else _round(scenario.load),
+        'name': bound.choice, 'rule': list(scenario.requests[0].rule),
+        'load': scenario.load,
         'fleet': {
             'cpus': scenario.cpus,
             'instances': len(scenario.requests[0].residents),
@@ -113,81 +111,59 @@ def _describe_choice(name: str, result: scenarios.ScenarioResult,
             'requests': requested[number]}
             for number, each in enumerate(scenario.flavors)],
         'bound': {
-            'name': f'{name}: {BOUND}' if name else BOUND,
-            'lost_percent': _round(
-                totals.count_totals(result.bound).total.lost_percent)},
-    }
-
-
-def differences(rows: Sequence[summary.Row]) -> Iterator[
-        totals.LossDifference]:
-    """Compare the choices with each strategy, and the strategies of each."""
-    shares = {row.name: row.shares() for row in rows}
-    for reference, row in itertools.combinations(rows, 2):
-        if reference.choice == row.choice or (
-                reference.strategy == row.strategy):
-            yield totals.difference(row.name, shares[row.name],
-                                    reference.name, shares[reference.name])
-
-
-def _tallied(found: totals.Totals) -> dict[str, Any]:
-    return {
-        'lost_percent': _round(found.total.lost_percent),
-        'refused': {cause.value: number
-                    for cause, number in found.refused.items()},
-        'largest_accepted_percent': _round(found.largest_percent),
-        'largest_requests': found.largest[0],
-        'requests': found.requests, 'accepted': found.accepted,
-        'core_hours': {
-            'offered': _round(found.total.offered),
-            'accepted': _round(found.total.offered - found.total.lost),
-            'lost': _round(found.total.lost),
-            **{f'lost_to_{cause.value}': _round(hours)
-               for cause, hours in found.lost.items()},
-        },
-        'moves': found.moves,
+            'name': bound.name, 'lost_percent': totals.count_totals(
+                bound.replays)['lost_percent']},
     }
 
 
 def _used(replays: Sequence[totals.Replay], cpus: int) -> dict[str, Any]:
     """Describe the fleet over time; the points are of the first replay."""
-    means = outcome.means([each.outcome.samples for each in replays])
+    samples = [each.outcome.samples for each in replays]
+    mean = {name: outcome.mean(samples, name) for name in _SAMPLED}
     return {
         'cpus': cpus,
-        'utilisation_percent': _percent(means.busy_cpus, cpus),
-        'stranded_cpus_percent': _percent(means.stranded_cpus, cpus),
-        'stranded_pages_mib': _round(means.stranded_pages_mib),
-        'across_sockets_percent': _round(100 * means.across_sockets),
+        'utilisation_percent': _percent(mean['busy_cpus'], cpus),
+        'stranded_cpus_percent': _percent(mean['stranded_cpus'], cpus),
+        'stranded_pages_mib': mean['stranded_pages_mib'],
+        'across_sockets_percent': _percent(mean['across_sockets'],
+                                           mean['guests']),
         'over_time': [{
-            'hours': _round(sample.time / 3600),
-            'busy_cpus': sample.busy_cpus,
-            'stranded_cpus': sample.stranded_cpus,
-            'stranded_pages_mib': sample.stranded_pages_mib,
-            'guests': sample.guests,
-            'across_sockets': sample.across_sockets,
-        } for sample in outcome.thin_out(replays[0].outcome.samples,
-                                         _MAX_POINTS)],
+            'hours': sample.time / 3600,
+            **{name: getattr(sample, name) for name in _SAMPLED},
+        } for sample in outcome.thin_out(samples[0], _MAX_POINTS)],
     }
 
 
-def _difference(found: totals.LossDifference) -> dict[str, Any]:
-    return {
-        'strategy': found.strategy, 'reference': found.reference,
-        'difference_percent': _round(found.percent),
-        'interval_percent': (None if found.ends is None
-                             else [_round(end) for end in found.ends]),
-        'why_no_interval': found.why_none or None,
-        'parts': found.parts,
-    }
-
-
-def _round(value: float) -> float:
-    # Adding 0.0 turns -0.0 into 0.0.
-    return round(value, _DIGITS) + 0.0
+def _compare(rows: Sequence[scenarios.ScenarioResult],
+             ) -> Iterator[dict[str, Any]]:
+    """Compare the choices with each strategy, and the strategies of each."""
+    shares = {row.name: row.shares() for row in rows}
+    for reference, row in itertools.combinations(rows, 2):
+        if reference.choice == row.choice or (
+                reference.strategy == row.strategy):
+            found = totals.difference(shares[row.name],
+                                      shares[reference.name])
+            yield {
+                'strategy': row.name, 'reference': reference.name,
+                'difference_percent': found.percent,
+                'interval_percent': found.ends and [*found.ends],
+                'why_no_interval': found.why_none or None,
+                'parts': found.parts,
+            }
 
 
 def _percent(part: float, whole: float) -> float:
-    return _round(100 * part / whole) if whole else 0.0
+    return 100 * part / whole if whole else 0.0
+
+
+def _round(value: Any) -> Any:
+    """Round all fractions in a document."""
+    if isinstance(value, float):
+        # Adding 0.0 turns -0.0 into 0.0.
+        return round(value, _DIGITS) + 0.0
+    if isinstance(value, dict):
+        return {key: _round(each) for key, each in value.items()}
+    return [*map(_round, value)] if isinstance(value, list) else value
 
 
 def text(found: Mapping[str, Any], width: int | None = None) -> str:

@@ -2,7 +2,9 @@
 
 """The requests of a replay, which can be scaled to a load."""
 
+import collections
 import dataclasses
+from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.fit import allocation
@@ -49,6 +51,15 @@ class RequestedFlavor:
     def cpus(self) -> int:
         """The CPUs that count as work, without those of emulator threads."""
         return self.flavor.vcpus
+
+    @property
+    def pages_mib(self) -> Mapping[int, int]:
+        """The memory of a guest in pages of each requested size in KiB."""
+        needed: collections.Counter[int] = collections.Counter()
+        for cell in self.guest.demand.cells:
+            if cell.page_kib is not None and cell.page_kib > 0:
+                needed[int(cell.page_kib)] += cell.memory_mib
+        return needed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,10 +141,9 @@ def scale_to_load(requests: Requests, capacity_cpus: int,
     factor = now / wanted
     scaled = stretch(requests, factor)
     after = 100 * _work_after(scaled) / _work(scaled)
-    rule = [*requests.rule]
-    rule.append(
+    rule = [*requests.rule, (
         f'The times between requests are multiplied by {factor:.4g}, so '
-        f'that the load is {wanted:.4g} instead of {now:.4g}.')
+        f'that the load is {wanted:.4g} instead of {now:.4g}.')]
     if after >= _MUCH_PERCENT:
         rule.append(
             f'{after:.0f} % of the CPU-hours are after the last request, '

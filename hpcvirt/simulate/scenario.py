@@ -2,16 +2,25 @@
 
 """The input and the result of a simulation."""
 
+import bisect
+import contextlib
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
+from hpcvirt.simulate import mapping
 from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import totals
+from hpcvirt.simulate import workload as workloads
+
+#: The strategy of the bound, a fleet that is one bin without fragmentation.
+BOUND = 'one bin'
 
 
 def group_hosts(fleet: state.Fleet,
@@ -109,15 +118,94 @@ class Scenario:
 
 @dataclasses.dataclass(frozen=True)
 class ScenarioResult:
-    """The result of a scenario.
+    """The result of a choice with a strategy, or with :data:`BOUND`.
 
+    :ivar name: the name of its row in tables
+    :ivar choice: the name of the choice; the only one has the name ''
     :ivar windows: number of parts of a replay, from which intervals are
         computed
-    :ivar replays: strategy to its replays, one for each of the requests
-    :ivar bound: the replays over a fleet that is one bin
+    :ivar replays: one for each of the requests
     """
 
+    name: str
+    choice: str
+    strategy: str
     scenario: Scenario
     windows: int
-    replays: Mapping[str, tuple[totals.Replay, ...]]
-    bound: tuple[totals.Replay, ...]
+    replays: tuple[totals.Replay, ...]
+
+    def shares(self, *, in_requests: bool = False) -> list[totals.CoreHours]:
+        """Divide the replays into parts."""
+        return totals.shares(self.replays, self.windows,
+                             in_requests=in_requests)
+
+
+def make_scenario(name: str, found: Sequence[workloads.Workload],
+                  fleet: state.Fleet, load: float | None, *,
+                  own: bool = True, vf_share: float = 0.0,
+                  others: Sequence[flavor_model.Flavor] | None = None,
+                  like: Scenario | None = None,
+                  in_use: state.Fleet | None = None,
+                  warm_up: float = 0.0) -> Scenario:
+    """Map workloads to the flavors of a fleet.
+
+    :param found: the log, or the workload of each seed of a model
+    :param load: requested CPUs / CPUs of the fleet; None to keep the times
+    :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`, as for
+        ``vf_share`` and ``others``
+    :param like: another choice, whose requests have the same times
+    :param in_use: the fleet with the instances before the first request
+    :param warm_up: the share of the requests that do not count
+    :raises InvalidInput: if nothing can be requested
+    """
+    requested = []
+    for seed, workload in enumerate(found):
+        requests = mapping.map_jobs(workload, fleet.flavors, own=own,
+                                    vf_share=vf_share, seed=seed,
+                                    others=others)
+        totals.check(requests, workload.name)
+        if like is not None:
+            requests = request_model.stretch(requests,
+                                             like.requests[seed].stretch)
+        elif load is not None:
+            requests = request_model.scale_to_load(
+                requests, count_all_cpus(fleet, requests.flavors), load)
+        requests = dataclasses.replace(
+            requests, warm_up=int(warm_up * len(requests.arrivals)))
+        requested.append(requests if in_use is None
+                         else add_residents(requests, in_use, seed))
+    with contextlib.suppress(exception.InvalidInput, ZeroDivisionError):
+        load = request_model.load(requested[0], count_all_cpus(
+            fleet, requested[0].flavors))
+    return Scenario(name, found[0].notes, fleet, load, tuple(requested))
+
+
+def add_residents(requests: request_model.Requests, fleet: state.Fleet,
+                  seed: int) -> request_model.Requests:
+    """Add the instances of a fleet to requests, with their flavors.
+
+    Nobody knows how long they will stay. Each gets the rest of the life of a
+    request that runs at a random moment: long lives are likelier, and the
+    moment is equally likely anywhere in a life. The rests depend on the seed,
+    the durations of the requests and the order of the instances.
+    """
+    lives = [each.duration for each in requests.arrivals]
+    until = [*itertools.accumulate(lives)]
+    places = {repr(each.flavor): number
+              for number, each in enumerate(requests.flavors)}
+    flavors = [*requests.flavors]
+    residents: list[request_model.Resident] = []
+    for host, its in enumerate(fleet.hosts):
+        for instance in its.instances:
+            key, drawn = repr(instance.flavor), 2 * len(residents)
+            if key not in places:
+                places[key] = len(flavors)
+                flavors.append(request_model.RequestedFlavor(
+                    instance.flavor, instance.guest))
+            life = lives[bisect.bisect(
+                until, until[-1] * mapping.draw(drawn, seed))]
+            residents.append(request_model.Resident(
+                host, places[key], instance.holding, its.state.supply,
+                life * mapping.draw(drawn + 1, seed)))
+    return dataclasses.replace(requests, flavors=tuple(flavors),
+                               residents=tuple(residents))

@@ -23,7 +23,6 @@ class Scheduler:
 
     :ivar table: the hosts
     :ivar known: cache of the fits of the flavors
-    :ivar packing: see :class:`hpcvirt.fit.supply.Supply`
     """
 
     def __init__(self, table: host_table.HostTable,
@@ -32,8 +31,8 @@ class Scheduler:
         self.table = table
         self._flavors = flavors
         self._demands = [_claimed(flavor.guest.demand) for flavor in flavors]
-        self.packing = strategy.fullest
-        table.set_packing(self.packing)
+        self.strategy = strategy
+        table.set_packing(strategy.fullest)
         self.known = fit_cache.FitCache(table, self._demands)
         self._everywhere: host_table.Integers = np.arange(len(table))
         self._weighers = choice.make_weighers(strategy.multipliers)

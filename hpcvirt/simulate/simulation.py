@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run the replays of scenarios in parallel processes.
+"""Run the replays of scenarios: in processes, in shards, with more hosts.
 
-The results do not depend on the number of processes.
+The results do not depend on the number of processes or shards. A digest of the
+input tells shards of other requests, hosts or flavors.
 """
 
-import contextlib
 import dataclasses
 import functools
+import hashlib
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent import futures
@@ -21,20 +23,15 @@ from concurrent.futures import process
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt import input_file
+from hpcvirt import serialization
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import state
-from hpcvirt.model import flavor as flavor_model
-from hpcvirt.simulate import bounds
-from hpcvirt.simulate import mapping
 from hpcvirt.simulate import outcome as outcomes
 from hpcvirt.simulate import replay
-from hpcvirt.simulate import report
 from hpcvirt.simulate import requests as request_model
-from hpcvirt.simulate import residents
 from hpcvirt.simulate import scenario as scenarios
 from hpcvirt.simulate import strategy as strategies
 from hpcvirt.simulate import totals
-from hpcvirt.simulate import workload as workloads
 
 #: Reports the progress of a task: finished steps, all steps.
 Report = Callable[[int, int], None]
@@ -113,46 +110,11 @@ Engine = Callable[
 Key = tuple[str, str, int]
 
 
-def make_scenario(name: str, found: Sequence[workloads.Workload],
-                  fleet: state.Fleet, load: float | None, *,
-                  own: bool = True, vf_share: float = 0.0,
-                  others: Sequence[flavor_model.Flavor] | None = None,
-                  like: scenarios.Scenario | None = None,
-                  in_use: state.Fleet | None = None,
-                  warm_up: float = 0.0) -> scenarios.Scenario:
-    """Map workloads to the flavors of a fleet.
-
-    :param found: the log, or the workload of each seed of a model
-    :param load: requested CPUs / CPUs of the fleet; None to keep the times
-    :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`, as for
-        ``vf_share`` and ``others``
-    :param like: another choice, whose requests have the same times
-    :param in_use: the fleet with the instances before the first request
-    :param warm_up: the share of the requests that do not count
-    :raises InvalidInput: if nothing can be requested
-    """
-    requested = []
-    for seed, workload in enumerate(found):
-        requests = mapping.map_jobs(workload, fleet.flavors, own=own,
-                                    vf_share=vf_share, seed=seed,
-                                    others=others)
-        totals.check(requests, workload.name)
-        if like is not None:
-            requests = request_model.stretch(requests,
-                                             like.requests[seed].stretch)
-        elif load is not None:
-            requests = request_model.scale_to_load(
-                requests,
-                scenarios.count_all_cpus(fleet, requests.flavors), load)
-        requests = dataclasses.replace(
-            requests, warm_up=int(warm_up * len(requests.arrivals)))
-        requested.append(requests if in_use is None
-                         else residents.add(requests, in_use, seed))
-    with contextlib.suppress(exception.InvalidInput, ZeroDivisionError):
-        load = request_model.load(requested[0], scenarios.count_all_cpus(
-            fleet, requested[0].flavors))
-    return scenarios.Scenario(name, found[0].notes, fleet, load,
-                              tuple(requested))
+def list_engines(compared: Sequence[strategies.Strategy],
+                 ) -> dict[str, Engine]:
+    """Return the engine of each strategy by its name."""
+    return {each.name: functools.partial(replay.replay, each)
+            for each in compared}
 
 
 def list_tasks(choices: Mapping[str, scenarios.Scenario],
@@ -164,31 +126,142 @@ def list_tasks(choices: Mapping[str, scenarios.Scenario],
             requests)
         for choice, scenario in choices.items()
         for name, engine in {
-            **engines, report.BOUND: bounds.replay_as_one_host}.items()
+            **engines, scenarios.BOUND: replay.replay_as_one_host}.items()
         for number, requests in enumerate(scenario.requests)}
 
 
 def gather(choices: Mapping[str, scenarios.Scenario], windows: int,
            found: Mapping[Key, outcomes.ReplayOutcome],
-           ) -> dict[str, scenarios.ScenarioResult]:
+           ) -> list[scenarios.ScenarioResult]:
     """Put the outcomes of all replays in their places."""
-    replays: dict[str, dict[str, tuple[totals.Replay, ...]]] = {}
-    for (choice, name, number), outcome in found.items():
-        own = replays.setdefault(choice, {})
-        own[name] = (*own.get(name, ()), totals.Replay(
+    replays: dict[tuple[str, str], list[totals.Replay]] = {}
+    for (choice, strategy, number), outcome in found.items():
+        replays.setdefault((choice, strategy), []).append(totals.Replay(
             choices[choice].requests[number], outcome))
-    return {choice: scenarios.ScenarioResult(
-        choices[choice], windows, own, own.pop(report.BOUND))
-        for choice, own in replays.items()}
+    # The only strategy of a what-if is not named.
+    alone = len(replays) == 2 * len(choices)
+    return [scenarios.ScenarioResult(
+        choice if choice and alone and strategy != scenarios.BOUND
+        else ': '.join(filter(None, (choice, strategy))), choice, strategy,
+        choices[choice], windows, tuple(own))
+        for (choice, strategy), own in replays.items()]
 
 
-def list_engines(compared: Sequence[strategies.Strategy],
-                 ) -> dict[str, Engine]:
-    """Return the engine of each strategy by its name."""
-    return {each.name: functools.partial(_replay, each) for each in compared}
+#: The outcomes of two million requests with ten strategies are smaller.
+_MAX_BYTES = 1 << 30
 
 
-def _replay(strategy: strategies.Strategy, fleet: Sequence[supplies.Supply],
-            requests: request_model.Requests,
-            on_progress: Report) -> outcomes.ReplayOutcome:
-    return replay.replay(fleet, requests, strategy, on_progress)
+@dataclasses.dataclass(frozen=True)
+class _ShardFile:
+    input: str
+    replays: Mapping[str, outcomes.ReplayOutcome]
+
+
+def dump_shard(found: Mapping[Key, outcomes.ReplayOutcome],
+               choices: Mapping[str, scenarios.Scenario]) -> Any:
+    """Write the outcomes of a shard as plain data."""
+    return serialization.dump(_ShardFile(_digest(choices), {
+        str(key): each for key, each in found.items()}))
+
+
+def merge_shards(paths: Sequence[str], keys: Collection[Key],
+                 choices: Mapping[str, scenarios.Scenario],
+                 ) -> dict[Key, outcomes.ReplayOutcome]:
+    """Read the outcomes of all shards, in the order of the keys.
+
+    :raises InvalidInput: if a file is no shard of this input, or a replay is
+        in none of them
+    """
+    known: dict[str, outcomes.ReplayOutcome] = {}
+    own = _digest(choices)
+    for path in paths:
+        where = input_file.name(path)
+        file = serialization.load(_ShardFile, serialization.json_value(
+            input_file.content(path, _MAX_BYTES), where), where)
+        if file.input != own:
+            raise exception.InvalidInput(
+                where, 'is a shard of other requests, hosts or flavors')
+        known |= file.replays
+    for key in keys:
+        outcome = known.get(str(key))
+        if outcome is None or len(outcome.fates) != len(
+                choices[key[0]].requests[key[2]].arrivals):
+            raise exception.InvalidInput(
+                '--merge', 'no file has all of the replay of '
+                + ' '.join(filter(None, key[:2])))
+    return {key: known[str(key)] for key in keys}
+
+
+def _digest(choices: Mapping[str, scenarios.Scenario]) -> str:
+    return hashlib.sha256(repr([(
+        [(kind, len(group), group[0].state.free)
+         for kind, group in scenarios.group_hosts(scenario.fleet)], [
+             ([each.flavor for each in requests.flavors], requests.arrivals,
+              requests.warm_up, [each.end for each in requests.residents])
+             for requests in scenario.requests])
+        for scenario in choices.values()]).encode()).hexdigest()
+
+
+#: The most hosts that are tried, in multiples of those of the fleet.
+_MAX_GROWTH = 32
+
+
+def search_hosts(scenario: scenarios.Scenario, engine: Engine, name: str,
+                 kind: str, percent: float, windows: int,
+                 on_progress: Report) -> dict[str, Any]:
+    """Search how many hosts of a kind lose less than a part of the work.
+
+    The requests stay the same. Another host changes all placements, so that
+    the loss is not strictly monotonic: the number that is found is enough, and
+    one less is not.
+
+    :param name: the choice and the strategy
+    :returns: ``hosts``, and ``least`` and ``most`` for the ends of the
+        interval of the loss, or None; the loss with these hosts; ``summary``
+    """
+    _, own = scenarios.find_kind(scenario.fleet, kind)
+
+    @functools.cache
+    def lose(hosts: int) -> tuple[float, ...]:
+        """Return the loss, and the ends of its interval."""
+        fleet = scenarios.grow(scenario.fleet, kind, hosts - len(own))
+        left = [host.state.supply for host in fleet.hosts]
+        loss = totals.difference(totals.shares([
+            totals.Replay(each, engine(left, each, on_progress))
+            for each in scenario.requests], windows))
+        return loss.percent, *(loss.ends or (loss.percent,) * 2)
+
+    def suffices(end: int, hosts: int) -> bool:
+        return lose(hosts)[end] < percent
+
+    fewest = (len(own) if scenario.requests[0].residents
+              else 0 if len(scenario.fleet.hosts) > len(own) else 1)
+    limit = _MAX_GROWTH * len(scenario.fleet.hosts)
+    least, hosts, most = (find_fewest(
+        functools.partial(suffices, end), fewest, len(own), limit)
+        for end in (1, 0, 2))
+    lost = lose(limit if hosts is None else hosts)[0]
+    text = (f'{hosts} ({least} to {most or "more"}) hosts of the kind {kind} '
+            f'lose less than {percent:g} %' if hosts is not None
+            else f'even {limit} hosts of the kind {kind} lose {lost:.1f} %')
+    return {'name': name, 'kind': kind, 'hosts': hosts, 'least': least,
+            'most': most, 'lost_percent': lost,
+            'summary': f'{name}: {text} of the core-hours.'}
+
+
+def find_fewest(suffices: Callable[[int], bool], fewest: int, now: int,
+                most: int) -> int | None:
+    """Find a number that suffices, where one less does not.
+
+    :param now: the number with which the search begins
+    :returns: None if the largest number does not suffice
+    """
+    low, high = fewest - 1, now
+    while not suffices(high):
+        if high == most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if suffices(middle) else (middle, high)
+    return high

@@ -7,9 +7,7 @@ accept. Uncertainties are halves of 95 % intervals.
 """
 
 import math
-import typing
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import words
@@ -17,38 +15,6 @@ from hpcvirt.simulate import scenario as scenarios
 from hpcvirt.simulate import totals
 
 _SECONDS_PER_DAY = 86400
-
-
-class Row(typing.NamedTuple):
-    """The replays of a choice with a strategy."""
-
-    name: str
-    choice: str
-    strategy: str
-    result: scenarios.ScenarioResult
-
-    def shares(self, *, in_requests: bool = False) -> list[totals.CoreHours]:
-        """Divide the replays into parts."""
-        return totals.shares(self.result.replays[self.strategy],
-                             self.result.windows, in_requests=in_requests)
-
-    @property
-    def subject(self) -> str:
-        return f'"{self.name}"' if self.choice else self.name
-
-    @property
-    def hosts(self) -> str:
-        return ' on ' + words.count_noun(
-            len(self.result.scenario.fleet.hosts), 'host')
-
-
-def list_rows(results: Mapping[str, scenarios.ScenarioResult]) -> list[Row]:
-    """List all choices with all strategies."""
-    return [Row(choice if choice and len(result.replays) == 1
-                else f'{choice}: {strategy}' if choice else strategy,
-                choice, strategy, result)
-            for choice, result in results.items()
-            for strategy in result.replays]
 
 
 def describe_span(scenario: scenarios.Scenario) -> str:
@@ -64,38 +30,49 @@ def _format_days(days: float) -> str:
     return f'{days:,.0f} days' if days >= 3 else f'{24 * days:,.0f} hours'
 
 
-def describe(rows: Sequence[Row]) -> str:
+def describe(rows: Sequence[scenarios.ScenarioResult]) -> str:
     """Say what each row gives in hosts, requests a day and core-hours."""
     first, *others = rows
-    load = first.result.scenario.load
+    load = first.scenario.load
     accepted = ' and '.join(format_amount(
         total * (1 - lost.percent / 100), total * (lost.reach or 0) / 100)
         + f' {noun}' for lost, total, noun in _compare(first, None))
-    return (f'In {describe_span(first.result.scenario)}'
+    return (f'In {describe_span(first.scenario)}'
             + ('' if load is None else f' at a load of {load:.2g}')
-            + f', {first.subject} accepts {accepted}{first.hosts}'
+            + f', {_name(first)} accepts {accepted}{_count_hosts(first)}'
             + ''.join(f'; {_describe_change(row, first)}' for row in others)
             + '.')
 
 
-def _compare(row: Row, first: Row | None) -> Iterator[
-        tuple[totals.LossDifference, float, str]]:
+def _name(row: scenarios.ScenarioResult) -> str:
+    return f'"{row.name}"' if row.choice else row.name
+
+
+def _count_hosts(row: scenarios.ScenarioResult) -> str:
+    return ' on ' + words.count_noun(len(row.scenario.fleet.hosts), 'host')
+
+
+def _compare(row: scenarios.ScenarioResult,
+             first: scenarios.ScenarioResult | None,
+             ) -> Iterator[tuple[totals.LossDifference, float, str]]:
     """Yield the loss, or the difference from the first row, and the total."""
-    scenario = row.result.scenario
-    for per, noun in ((len(scenario.requests), 'core-hours'),
-                      (scenario.span / _SECONDS_PER_DAY, 'requests a day')):
-        shares, others = (each and each.shares(
-            in_requests=noun != 'core-hours') for each in (row, first))
+    for per, noun in (
+            (len(row.scenario.requests), 'core-hours'),
+            (row.scenario.span / _SECONDS_PER_DAY, 'requests a day')):
+        by_number = noun != 'core-hours'
+        shares = row.shares(in_requests=by_number)
+        others = first.shares(in_requests=by_number) if first else None
         if per and shares:
-            yield (totals.difference('', shares, '', others),
+            yield (totals.difference(shares, others),
                    math.fsum(share.offered for share in shares) / per, noun)
 
 
-def _describe_change(row: Row, first: Row) -> str:
-    found, on = [], row.hosts if row.choice != first.choice else ''
+def _describe_change(row: scenarios.ScenarioResult,
+                     first: scenarios.ScenarioResult) -> str:
+    found = []
+    on = _count_hosts(row) if row.choice != first.choice else ''
     lost, total, _ = next(_compare(first, None))
-    host = total * (1 - lost.percent / 100) / len(
-        first.result.scenario.fleet.hosts)
+    host = total * (1 - lost.percent / 100) / len(first.scenario.fleet.hosts)
     for less, total, noun in _compare(row, first):
         if less.percent and not (
                 less.ends and less.ends[0] <= 0 <= less.ends[1]):
@@ -106,8 +83,8 @@ def _describe_change(row: Row, first: Row) -> str:
             if host and noun == 'core-hours':
                 on += (', the work of '
                        f'{format_amount(amount / host, reach / host)} hosts '
-                       f'of {first.subject}')
-    return f'{row.subject} accepts ' + (
+                       f'of {_name(first)}')
+    return f'{_name(row)} accepts ' + (
         ' and '.join(found) or 'as much within chance') + on
 
 

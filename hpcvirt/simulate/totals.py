@@ -16,9 +16,8 @@ replays of several seeds, by Student's t distribution.
 
 import dataclasses
 import math
-from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
 from scipy import special
 
@@ -57,35 +56,6 @@ class CoreHours:
         return 100 * self.lost / self.offered if self.offered else 0.0
 
 
-@dataclasses.dataclass(frozen=True)
-class Totals:
-    """The totals of a strategy over all its replays.
-
-    :ivar requests: number of requests
-    :ivar refused: number of refused requests by cause
-    :ivar total: core-hours of all requests
-    :ivar lost: core-hours of refused requests by cause
-    :ivar largest: (requests, accepted) for the flavors with the most CPUs
-    :ivar moves: number of moves of other guests
-    """
-
-    requests: int
-    refused: Mapping[outcomes.Cause, int]
-    total: CoreHours
-    lost: Mapping[outcomes.Cause, float]
-    largest: tuple[int, int]
-    moves: int
-
-    @property
-    def accepted(self) -> int:
-        return self.requests - sum(self.refused.values())
-
-    @property
-    def largest_percent(self) -> float:
-        requests, accepted = self.largest
-        return 100 * accepted / requests if requests else 0.0
-
-
 def work(requests: request_model.Requests) -> list[float]:
     """Return the core-hours of each request."""
     cpus = [flavor.cpus for flavor in requests.flavors]
@@ -106,40 +76,46 @@ def check(requests: request_model.Requests, where: str) -> None:
             'duration')
 
 
-def count_totals(replays: Sequence[Replay]) -> Totals:
-    """Return the totals of the replays of a strategy."""
+def count_totals(replays: Sequence[Replay]) -> dict[str, Any]:
+    """Return the totals of the replays of a strategy, for JSON.
+
+    The largest requests are those for the flavors with the most CPUs.
+    """
     refused = dict.fromkeys(outcomes.Cause, 0)
     lost: dict[outcomes.Cause, list[float]] = {
         cause: [] for cause in outcomes.Cause}
     offered: list[float] = []
-    largest = [0, 0]
+    largest = accepted = 0
     for replay in replays:
         cpus = [flavor.cpus for flavor in replay.requests.flavors]
-        top = _largest(replay.requests)
+        top = max((cpus[each.flavor] for each in replay.requests.arrivals
+                   if each.flavor != request_model.NO_FLAVOR), default=0)
         for arrival, fate, hours in replay.counted:
             offered.append(hours)
             if (arrival.flavor != request_model.NO_FLAVOR
                     and cpus[arrival.flavor] == top):
-                largest[0] += 1
-                largest[1] += fate is None
+                largest += 1
+                accepted += fate is None
             if fate is not None:
                 refused[fate] += 1
                 lost[fate].append(hours)
-    sums = {cause: math.fsum(hours) for cause, hours in lost.items()}
-    return Totals(
-        len(offered), refused, CoreHours(
-            math.fsum(offered),
-            math.fsum(hour for hours in lost.values() for hour in hours)),
-        sums, (largest[0], largest[1]),
-        sum(replay.outcome.moves for replay in replays))
-
-
-def _largest(requests: request_model.Requests) -> int:
-    """Return the most CPUs of a flavor that is requested."""
-    return max((requests.flavors[number].cpus for number
-                in {arrival.flavor for arrival in requests.arrivals}
-                if number != request_model.NO_FLAVOR),
-               default=0)
+    total = CoreHours(math.fsum(offered), math.fsum(
+        hour for hours in lost.values() for hour in hours))
+    return {
+        'lost_percent': total.lost_percent,
+        'refused': {cause.value: refused[cause] for cause in refused},
+        'largest_accepted_percent': (100 * accepted / largest if largest
+                                     else 0.0),
+        'largest_requests': largest, 'requests': len(offered),
+        'accepted': len(offered) - sum(refused.values()),
+        'core_hours': {
+            'offered': total.offered, 'accepted': total.offered - total.lost,
+            'lost': total.lost, **{
+                f'lost_to_{cause.value}': math.fsum(hours)
+                for cause, hours in lost.items()},
+        },
+        'moves': sum(replay.outcome.moves for replay in replays),
+    }
 
 
 def shares(replays: Sequence[Replay], windows: int, *,
@@ -157,19 +133,15 @@ def shares(replays: Sequence[Replay], windows: int, *,
     for replay in replays:
         counted = [(fate, 1.0 if in_requests else hours)
                    for _, fate, hours in replay.counted]
-        found += [
-            CoreHours(math.fsum(hours for _, hours in counted[part]),
-                      math.fsum(hours for fate, hours in counted[part]
-                                if fate is not None))
-            for part in _parts(len(counted),
-                               windows if len(replays) == 1 else 1)]
+        length = len(counted)
+        number = min(windows if len(replays) == 1 else 1, length)
+        for part in range(number):
+            own = counted[length * part // number:
+                          length * (part + 1) // number]
+            found.append(CoreHours(
+                math.fsum(hours for _, hours in own),
+                math.fsum(hours for fate, hours in own if fate is not None)))
     return found
-
-
-def _parts(length: int, number: int) -> Iterator[slice]:
-    number = min(number, length)
-    for part in range(number):
-        yield slice(length * part // number, length * (part + 1) // number)
 
 
 #: With fewer parts an interval is useless: for two parts it extends to 13
@@ -194,8 +166,6 @@ class LossDifference:
     :ivar parts: number of parts that were compared
     """
 
-    strategy: str
-    reference: str
     percent: float
     reach: float | None
     why_none: str
@@ -208,8 +178,7 @@ class LossDifference:
                 (self.percent - self.reach, self.percent + self.reach))
 
 
-def difference(strategy: str, shares: Sequence[CoreHours],
-               reference: str = '',
+def difference(shares: Sequence[CoreHours],
                others: Sequence[CoreHours] | None = None) -> LossDifference:
     """Compare a strategy with another one, or with one that loses nothing."""
     offered = [share.offered for share in shares]
@@ -232,5 +201,4 @@ def difference(strategy: str, shares: Sequence[CoreHours],
             reach = error * float(special.stdtrit(parts - 1, (1 + LEVEL) / 2))
         else:
             why_none = 'the difference is the same in each part'
-    return LossDifference(strategy, reference, 100 * ratio, reach, why_none,
-                          parts)
+    return LossDifference(100 * ratio, reach, why_none, parts)

@@ -20,8 +20,8 @@ from hpcvirt.fit import claim
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
-from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
+from hpcvirt.simulate import replay as replay_model
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
 from tests.builders import commands
@@ -69,7 +69,7 @@ class SameDecisionsTest(ReplayTestCase):
         strategy = replays.configure(self, name, filters, fullest)
         fleet = replays.a_fleet(dice)
         asked = replays.some_requests(dice, fleet, count, wanted)
-        flavors = causes.flavors(asked.flavors)
+        flavors = replay_model.relax_flavors(asked.flavors)
         slow = replay.NovaScheduler(fleet, asked.flavors)
         fast = schedulers.Scheduler(host_table.HostTable(fleet, flavors),
                                     flavors, strategy)

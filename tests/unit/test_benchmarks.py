@@ -128,7 +128,7 @@ class IntervalTest(unittest.TestCase):
         own, other = ([totals.CoreHours(*part) for part
                        in only.lost[name]['parts']]
                       for name in 'ab')
-        expected = totals.difference('a', own, 'b', other)
+        expected = totals.difference(own, other)
         self.assertAlmostEqual(expected.percent, found.mean)
         self.assertAlmostEqual(expected.reach, found.reach)
 

@@ -3,13 +3,16 @@
 """``hpcvirt simulate``: replay a workload over a fleet."""
 
 import argparse
+import contextlib
 import functools
 import json
 import math
 import re
+import sys
 import typing
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable
+from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.cmd import command
@@ -18,12 +21,10 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
-from hpcvirt.cmd.simulate import empty_fleet
 from hpcvirt.simulate import strategy as strategies
 
 if typing.TYPE_CHECKING:
     from hpcvirt.simulate import simulation as simulations
-    from hpcvirt.simulate import totals
 
 _STRATEGIES = 'nova,packing,hpcvirt'
 
@@ -42,8 +43,7 @@ In a --what-if, all choices get the requests at the same times: --load is
 relative to the CPUs of the first fleet. Jobs that are too large for every
 flavor of a choice are lost in it, and core-hours are those of the jobs.
 
-The same files and arguments always print the same document. The speed in
-decisions per second is printed on standard error.
+The same files and arguments always print the same document.
 """
     rows = 'strategies'
     fields = ('name', 'lost_percent', 'refused', 'largest_accepted_percent',
@@ -56,7 +56,7 @@ decisions per second is printed on standard error.
             help='the requests with their times: a log, whose format is '
             'detected, or a model, lublin or cloud, with its number of jobs, '
             'as in cloud:20000')
-        empty_fleet.add_arguments(parser)
+        _add_fleet(parser)
         parser.add_argument(
             '--what-if', metavar='CHOICE', action='append', default=[],
             help='also replay the requests with other hosts, --fleet, '
@@ -77,11 +77,11 @@ decisions per second is printed on standard error.
             'with the filters, weighers and multipliers of this nova.conf, as '
             'the strategy nova.conf')
         parser.add_argument(
-            '--load', metavar='X', type=_positive,
+            '--load', metavar='X', type=_number(1000, above_zero=True),
             help='scale the times of the requests so that they request X '
             'times the CPUs of the fleet on average (default: keep the times)')
         parser.add_argument(
-            '--vf-share', metavar='X', type=_share, default=0.0,
+            '--vf-share', metavar='X', type=_number(1), default=0.0,
             help='add a virtual function to this share, from 0 to 1, of the '
             'requests without one (default: 0)')
         parser.add_argument(
@@ -89,13 +89,14 @@ decisions per second is printed on standard error.
             'of --fleet, each of which ends after the rest of a life of the '
             'workload (default: begin with an empty fleet)')
         parser.add_argument(
-            '--warm-up', metavar='X', type=_part, default=0.0,
+            '--warm-up', metavar='X', type=_number(0.9), default=0.0,
             help='do not count this share, from 0 to 0.9, of the requests, '
             'from the first one on, which fill the fleet (default: 0)')
         parser.add_argument(
-            '--lost-below', metavar='PERCENT', type=_positive,
-            help='also search how many hosts it takes until less than this '
-            'part of the core-hours is lost')
+            '--lost-below', metavar='PERCENT',
+            type=_number(1000, above_zero=True), help='also search how many '
+            'hosts it takes until less than this part of the core-hours is '
+            'lost')
         parser.add_argument(
             '--grow', metavar='KIND', help='the hosts whose number '
             '--lost-below changes: NAME of NAME=PATH*COUNT, or the name of a '
@@ -138,12 +139,9 @@ decisions per second is printed on standard error.
         with extras.require('simulate'):
             from hpcvirt.cmd.simulate import choices as choice_arguments
             from hpcvirt.cmd.simulate import page
-            from hpcvirt.cmd.simulate import progress
             from hpcvirt.simulate import report
             from hpcvirt.simulate import scenario as scenarios
-            from hpcvirt.simulate import shard
             from hpcvirt.simulate import simulation
-            from hpcvirt.simulate import sizing
         if args.in_use and (args.fleet is None or args.nova_conf is not None):
             raise exception.InvalidInput(
                 '--in-use', 'needs --fleet, and no --nova-conf')
@@ -152,13 +150,13 @@ decisions per second is printed on standard error.
         engines = simulation.list_engines(strategies.parse(args.compare or (
             'hpcvirt' if args.what_if else _STRATEGIES), args.moves,
             args.copy_rate))
-        choices = choice_arguments.read_choices(args)
+        choices = choice_arguments.read_choices(args, _add_fleet)
         if args.nova_conf is not None:
             engines[strategies.NOVA_CONF] = _load_nova(args.nova_conf)
         tasks = simulation.list_tasks(choices, engines)
         searches = [] if args.lost_below is None else [
             functools.partial(
-                sizing.search, scenario, engine,
+                simulation.search_hosts, scenario, engine,
                 ': '.join(filter(None, (choice, name))),
                 scenarios.find_kind(scenario.fleet, args.grow)[0],
                 args.lost_below, args.windows)
@@ -167,20 +165,17 @@ decisions per second is printed on standard error.
         if args.shard is not None:
             number, shards = args.shard
             tasks = dict([*tasks.items()][number - 1::shards])
-        with progress.show_percent() as show:
-            found = (shard.merge(args.merge, tasks, choices) if args.merge
-                     else dict(zip(tasks, simulation.run(
+        with _show_percent() as show:
+            found = (simulation.merge_shards(args.merge, tasks, choices)
+                     if args.merge else dict(zip(tasks, simulation.run(
                          [*tasks.values()], show), strict=True)))
             # The command that merges all shards searches.
             needed = simulation.run([] if args.shard else searches, show)
         if args.shard is not None:
-            print(json.dumps(shard.dump(found, choices)))
+            print(json.dumps(simulation.dump_shard(found, choices)))
             return None
-        results = simulation.gather(choices, args.windows, found)
-        for name in engines:
-            _print_speed(name, [replay for result in results.values()
-                                for replay in result.replays[name]])
-        document = report.document(results, needed)
+        document = report.document(
+            simulation.gather(choices, args.windows, found), needed)
         for warning in document['warnings']:
             output.warn(f'Warning: {warning}')
         if args.html is not None:
@@ -189,16 +184,34 @@ decisions per second is printed on standard error.
             document, lambda: report.text(document, terminal.width()))
 
 
-def _positive(word: str) -> float:
-    return _number(word, 1000, 'above 0 and at most 1000', above_zero=True)
+def _add_fleet(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that a choice of a what-if can replace."""
+    hosts.add_hosts(parser)
+    hosts.add_fleet(parser)
+    hosts.add_division(parser)
+    parser.add_argument(
+        '--flavors', metavar='FILE', action='append', default=[],
+        help='the flavors that can be requested, as "openstack flavor '
+        'list --long -f json" or "hpcvirt flavor plan -f json" prints '
+        'them; may be given several times (default: the flavors that the '
+        'workload describes, and those of the fleet; if the fleet has '
+        'none, they are planned as by "hpcvirt flavor plan")')
 
 
-def _share(word: str) -> float:
-    return _number(word, 1, 'from 0 to 1')
-
-
-def _part(word: str) -> float:
-    return _number(word, 0.9, 'from 0 to 0.9')
+def _number(most: float, *,
+            above_zero: bool = False) -> Callable[[str], float]:
+    """Return the argparse type of a number from 0 on."""
+    def read(word: str) -> float:
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        if not 0 <= value <= most or (above_zero and not value):
+            raise argparse.ArgumentTypeError(
+                f'must be a number {"above" if above_zero else "from"} 0 to '
+                f'{most:g}, not {word[:20]!r}')
+        return value
+    return read
 
 
 def _read_shard(word: str) -> tuple[int, int]:
@@ -208,18 +221,6 @@ def _read_shard(word: str) -> tuple[int, int]:
         raise argparse.ArgumentTypeError(
             f'must be I/N, as in 2/8, not {word[:20]!r}')
     return number, shards
-
-
-def _number(word: str, most: float, words: str,
-            above_zero: bool = False) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= most or (above_zero and not value):
-        raise argparse.ArgumentTypeError(
-            f'must be a number {words}, not {word[:20]!r}')
-    return value
 
 
 def _load_nova(path: str) -> 'simulations.Engine':
@@ -233,9 +234,14 @@ def _load_nova(path: str) -> 'simulations.Engine':
     return nova_replay.replay
 
 
-def _print_speed(name: str, replays: 'Sequence[totals.Replay]') -> None:
-    number = sum(len(each.outcome.fates) for each in replays)
-    seconds = sum(each.outcome.seconds for each in replays)
-    output.complain(f'{name}: {number} decisions in {seconds:.1f} s'
-                    + (f', {number / seconds:.0f} per second' if seconds
-                       else ''))
+@contextlib.contextmanager
+def _show_percent() -> Iterator[Callable[[float], None]]:
+    """Show the percentage of what is done, if standard error is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _part: None
+        return
+    try:
+        yield lambda part: print(f'\r{part:4.0%} ', end='', file=sys.stderr,
+                                 flush=True)
+    finally:
+        print('\r      \r', end='', file=sys.stderr, flush=True)

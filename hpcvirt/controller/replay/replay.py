@@ -7,7 +7,6 @@ for other strategies, so that samples and causes have the same meaning.
 """
 
 import random
-import time
 from collections.abc import Callable
 from collections.abc import Sequence
 
@@ -17,7 +16,6 @@ from hpcvirt.controller import settings
 from hpcvirt.controller.replay import cloud
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import supply as supplies
-from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import replay as replays
@@ -37,20 +35,15 @@ def replay(fleet: Sequence[supplies.Supply], requests: requested.Requests,
     :param on_progress: see :func:`hpcvirt.simulate.replay.replay`
     :raises InvalidInput: if Nova refuses a flavor, or an option of nova.conf
     """
-    start = time.perf_counter()
     state = random.getstate()
     # Options such as shuffle_best_same_weighed_hosts use random numbers.
     random.seed(_SEED)
     try:
         with settings.convert_errors():
-            fates, samples = replays.run_events(
-                requests, NovaScheduler(fleet, requests.flavors),
-                host_table.Population(requests.flavors),
-                on_progress=on_progress)
+            return replays.run_events(requests, NovaScheduler(
+                fleet, requests.flavors), on_progress)
     finally:
         random.setstate(state)
-    return outcome.ReplayOutcome(strategies.NOVA_CONF, fates, samples,
-                                 seconds=time.perf_counter() - start)
 
 
 class NovaScheduler(schedulers.Scheduler):
@@ -61,8 +54,8 @@ class NovaScheduler(schedulers.Scheduler):
         packing = (nova.conf.CONF.compute
                    .packing_host_numa_cells_allocation_strategy)
         super().__init__(
-            host_table.HostTable(fleet, causes.flavors(flavors)), flavors,
-            strategies.Strategy(strategies.NOVA_CONF, {}, packing))
+            host_table.HostTable(fleet, replays.relax_flavors(flavors)),
+            flavors, strategies.Strategy(strategies.NOVA_CONF, {}, packing))
         self._cloud = cloud.ReplayCloud(fleet, flavors)
         self._servers: dict[host_table.Running, cloud.ReplayServer] = {}
 

@@ -8,7 +8,6 @@ import unittest
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape
-from hpcvirt.simulate import bounds
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import replay
 from hpcvirt.simulate import requests as requestss
@@ -43,15 +42,15 @@ class Scene:
     def lost(self, name, moves=0):
         """Return the percent of the core-hours that are lost."""
         return self._percent(replay.replay(
-            self.fleet, self.requests, strategy.parse(name, moves)[0]))
+            strategy.parse(name, moves)[0], self.fleet, self.requests))
 
     def bound(self):
-        return self._percent(bounds.replay_as_one_host(
+        return self._percent(replay.replay_as_one_host(
             self.fleet, self.requests))
 
     def _percent(self, outcome):
         return totals.count_totals([totals.Replay(
-            self.requests, outcome)]).total.lost_percent
+            self.requests, outcome)])['lost_percent']
 
 
 class StrategiesTest(unittest.TestCase):

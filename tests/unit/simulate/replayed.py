@@ -33,4 +33,4 @@ def requested(vcpus, *arrivals):
 
 def replay(what, *fates, **more):
     """Make a replay."""
-    return totals.Replay(what, outcome.ReplayOutcome('any', fates, **more))
+    return totals.Replay(what, outcome.ReplayOutcome(fates, **more))

@@ -67,10 +67,10 @@ def asked(flavors, *arrivals):
 
 def play(fleet, flavors, *arrivals, name='hpcvirt', moves=1):
     """Replay requests with a strategy; see :func:`asked`."""
-    return replay.replay(fleet, asked(flavors, *arrivals),
-                         strategy.parse(name, moves)[0])
+    return replay.replay(strategy.parse(name, moves)[0], fleet,
+                         asked(flavors, *arrivals))
 
 
 def play_requests(fleet, requests, name='hpcvirt'):
     """Replay requests that are made already."""
-    return replay.replay(fleet, requests, strategy.parse(name, 1)[0])
+    return replay.replay(strategy.parse(name, 1)[0], fleet, requests)

@@ -5,7 +5,6 @@ import random
 import unittest
 
 from hpcvirt import exception
-from hpcvirt.simulate import causes
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
 from hpcvirt.simulate import outcome
@@ -52,12 +51,12 @@ class MovingTest(unittest.TestCase):
         fleet = [small.host(small.cell(0, 8), small.cell(1, 8))] * 4
         flavors = tuple(small.flavor(*cells) for cells in (
             (2,), (3,), (8,), (4, 4), (8, 8)))
-        own = causes.flavors(flavors)
+        own = replay.relax_flavors(flavors)
         plan = strategy.parse('nova+moves', 2)[0]
         table = host_table.HostTable(fleet, own)
         chooser = scheduler.Scheduler(table, own, plan)
         running = host_table.Population(flavors)
-        mover = moving.Mover(chooser, running, flavors, 2)
+        mover = moving.Mover(chooser, running, flavors)
         for time in range(300):
             while running.next_end <= time:
                 chooser.remove(running.end_next())
@@ -65,7 +64,7 @@ class MovingTest(unittest.TestCase):
             guests = chooser.place(number, 1)
             if not guests:
                 before = mover.moves
-                guests = mover(number, 1)
+                guests = mover.rescue(number, 1)
                 self.assertLessEqual(mover.moves, before + 2)
             if guests:
                 running.start(guests, time + dice.randrange(1, 40))
@@ -89,8 +88,8 @@ class StandingRoomTest(unittest.TestCase):
 
     def play(self, *arrivals, name='nova+standing', copy_mib_per_s=1024):
         found = replay.replay(
-            self.FLEET, small.asked(self.FLAVORS, *self.ARRIVALS, *arrivals),
-            strategy.parse(name, 1, copy_mib_per_s)[0])
+            strategy.parse(name, 1, copy_mib_per_s)[0], self.FLEET,
+            small.asked(self.FLAVORS, *self.ARRIVALS, *arrivals))
         return [fate is None for fate in found.fates[3:]], found.moves
 
     def test_room_is_there_when_the_copy_has_ended(self):
@@ -131,8 +130,8 @@ class StandingRoomTest(unittest.TestCase):
         arrivals = (0, 1, 1), (1, 1.5, 0), (2, 0.5, 0), (2.5, 9, 1), (
             2.5, 9, 1)
         found = replay.replay(
-            fleet, small.asked(self.FLAVORS, *arrivals),
-            strategy.parse('nova+standing', 1, 1024)[0])
+            strategy.parse('nova+standing', 1, 1024)[0], fleet,
+            small.asked(self.FLAVORS, *arrivals))
         self.assertEqual((None,) * 5, found.fates)
         self.assertEqual(1, found.moves)
 
@@ -141,12 +140,13 @@ class StandingRoomTest(unittest.TestCase):
         fleet = [small.host(small.cell(0, 8), small.cell(1, 8))] * 4
         flavors = tuple(small.flavor(*cells) for cells in (
             (2,), (3,), (8,), (4, 4), (8, 8)))
-        own = causes.flavors(flavors)
+        own = replay.relax_flavors(flavors)
         plan = strategy.parse('nova+standing', 2, 300)[0]
         table = host_table.HostTable(fleet, own)
         chooser = scheduler.Scheduler(table, own, plan)
         running = host_table.Population(flavors)
-        room = moving.StandingRoom(chooser, running, flavors, plan)
+        room = moving.Mover(chooser, running, flavors)
+        fits = replay.Causes(chooser, flavors).fits
         doubled = 0
         for time in range(400):
             while min(running.next_end, room.next_end) <= time:
@@ -163,7 +163,7 @@ class StandingRoomTest(unittest.TestCase):
             guests = chooser.place(arrival.flavor, 1)
             if guests:
                 running.start(guests, time + arrival.duration)
-            room.observe(arrival)
+            room.observe(arrival, fits)
             taken = sum(len(guest.holding.cpus) for host in range(4)
                         for guest in running.list_guests(host))
             cpus, cells = free(table)

@@ -17,7 +17,7 @@ from hpcvirt.simulate import strategy
 from tests.unit.simulate import small
 
 NAMES = 'nova', 'packing', 'best-fit', 'hpcvirt', 'hpcvirt+fullest'
-CAPACITY, FRAGMENTATION, *_ = outcome.Cause
+CAPACITY, FRAGMENTATION, DEVICES, PAGES, SIZE = outcome.Cause
 
 
 def parse(name):
@@ -93,9 +93,10 @@ class ReplayTest(unittest.TestCase):
 
     def test_progress_is_told_for_each_request(self):
         told = []
-        replay.replay([small.host(small.cell(0))], requests.Requests(
-            (small.flavor(2),), (requests.Arrival(0, 1, 0),) * 3),
-            parse('nova'), lambda *numbers: told.append(numbers))
+        replay.replay(
+            parse('nova'), [small.host(small.cell(0))], requests.Requests(
+                (small.flavor(2),), (requests.Arrival(0, 1, 0),) * 3),
+            lambda *numbers: told.append(numbers))
         self.assertEqual([(1, 3), (2, 3), (3, 3)], told)
 
 
@@ -198,7 +199,42 @@ class CacheTest(unittest.TestCase):
             usual = small.play(fleet, flavors, *arrivals, name=name)
             with unittest.mock.patch.object(fit_cache, 'MAX_STATES', 1):
                 forgetful = small.play(fleet, flavors, *arrivals, name=name)
-            self.assertEqual(dataclasses.replace(usual, seconds=0),
-                             dataclasses.replace(forgetful, seconds=0))
+            self.assertEqual(usual, forgetful)
             self.assertIn(None, usual.fates)
             self.assertGreater(len(set(usual.fates)), 2)
+
+
+class OneBinTest(unittest.TestCase):
+    def fates(self, fleet, flavors, *arrivals):
+        return replay.replay_as_one_host(
+            fleet, small.asked(flavors, *arrivals)).fates
+
+    def test_nothing_is_fragmented(self):
+        fleet = [small.host(small.cell(0))] * 3
+        self.assertEqual((None, None, CAPACITY, None), self.fates(
+            fleet, (small.flavor(12), small.flavor(11)), (0, 9, 0),
+            (1, 9, 0), (2, 9, 1), (9, 9, 1)))
+
+    def test_memory_devices_and_pages_count(self):
+        fleet = [small.host(small.cell(0, huge=512), vfs=((0, 1),))] * 2
+        for flavor, cause in (
+                (small.flavor(1, memory_mib=5462), CAPACITY),
+                (small.flavor(1, memory_mib=682, page_kib=small.HUGE), None),
+                (small.flavor(1, memory_mib=684, page_kib=small.HUGE),
+                 PAGES),
+                (small.flavor(1, vfs=1), DEVICES)):
+            found = self.fates(fleet, (flavor,), *[(0, 9, 0)] * 3)
+            self.assertEqual((None, None, cause), found)
+
+    def test_progress_is_told(self):
+        told = []
+        replay.replay_as_one_host(
+            [small.host(small.cell(0))],
+            small.asked((small.flavor(2),), (0, 1, 0), (0, 1, 0)),
+            lambda *numbers: told.append(numbers))
+        self.assertEqual([(1, 2), (2, 2)], told)
+
+    def test_what_no_flavor_holds_is_lost(self):
+        self.assertEqual((SIZE, None), self.fates(
+            [small.host(small.cell(0))], (small.flavor(8),), (0, 9, -1),
+            (1, 9, 0)))

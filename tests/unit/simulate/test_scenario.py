@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+import random
+import statistics
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.fit import allocation
+from hpcvirt.fit import claim
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
+from hpcvirt.simulate import replay
 from hpcvirt.simulate import scenario
-from hpcvirt.simulate import simulation
 from hpcvirt.simulate import workload as workloads
 from tests.unit.simulate import small
 from tests.unit.simulate import test_mapping
@@ -63,7 +69,7 @@ class ChoicesTest(unittest.TestCase):
         for number, cpus in enumerate((4, 16, 3, 16, 8))))
 
     def choice(self, flavors, hosts, load=None, **more):
-        return simulation.make_scenario(
+        return scenario.make_scenario(
             'log', [self.WORK], a_fleet(('a', hosts, 32), flavors=flavors),
             load, others=(), **more)
 
@@ -89,3 +95,108 @@ class ChoicesTest(unittest.TestCase):
         warm = self.choice((test_mapping.LARGE,), 2, warm_up=0.4)
         self.assertEqual(2, warm.requests[0].warm_up)
         self.assertAlmostEqual(2, warm.span)
+
+
+FLAVOR = small.flavor(4)
+
+
+def empty_host(name, *vfs):
+    return state.FleetHost(name, state.FleetHostState(
+        small.host(small.cell(0), small.cell(1), vfs=vfs),
+        guests.Resources(16, 0, 16384)))
+
+
+def settle(host, *flavors):
+    """Put instances on a host, as the claim places them."""
+    for number, flavor in enumerate(flavors):
+        placed = claim.predict(flavor.guest.demand, host.state.supply)
+        host = moving.arrive(state.Instance(
+            f'{host.name} {number}', '', host.name, flavor.flavor,
+            flavor.guest, allocation.Holding(placed)), host, placed)
+    return host
+
+
+def count_fates(slots, ends, jobs):
+    """Say which jobs find a slot, of those that are taken until the ends."""
+    ends, fates = [*ends], []
+    for time, duration in jobs:
+        ends = [end for end in ends if end > time]
+        fates.append(len(ends) < slots)
+        if fates[-1]:
+            ends.append(time + duration)
+    return fates
+
+
+class ResidentsTest(unittest.TestCase):
+    """A replay that begins with instances."""
+
+    def test_a_fleet_in_use_has_only_the_slots_that_are_left(self):
+        dice = random.Random(7)
+        for _ in range(20):
+            fleet = state.Fleet(tuple(
+                settle(empty_host(name), *[FLAVOR] * dice.randrange(5))
+                for name in 'abc'), {})
+            jobs = [(time, dice.randrange(20, 400))
+                    for time in range(0, 600, 10)]
+            requests = scenario.add_residents(small.asked(
+                (FLAVOR,), *((*job, 0) for job in jobs)), fleet, 1)
+            self.assertEqual(
+                sum(len(host.instances) for host in fleet.hosts),
+                len(requests.residents))
+            empty = [empty_host(name).state.supply for name in 'abc']
+            wanted = count_fates(12, [each.end for each
+                                      in requests.residents], jobs)
+            for fates in (small.play_requests(empty, requests, 'nova').fates,
+                          small.play_requests(empty, requests).fates,
+                          replay.replay_as_one_host(empty, requests).fates):
+                self.assertEqual(wanted, [fate is None for fate in fates])
+
+    def test_they_hold_what_they_have_on_their_cells(self):
+        """A guest of a whole cell waits for the one on each of the cells."""
+        host = settle(empty_host('a'), small.flavor(4, 4))
+        whole = small.flavor(8)
+        requests = scenario.add_residents(small.asked(
+            (whole,), (0, 100, 0), (100, 1, 0, 2)), state.Fleet((host,), {}),
+            3)
+        (one,) = requests.residents
+        self.assertLess(one.end, 100)
+        found = small.play_requests([empty_host('a').state.supply], requests)
+        self.assertEqual(['fragmentation', None], [*found.fates])
+        self.assertEqual((8, 1), (found.samples[0].busy_cpus,
+                                  found.samples[0].guests))
+
+    def test_devices_come_back_to_their_pools(self):
+        with_vf = small.flavor(4, vfs=1)
+        host = settle(empty_host('a', (0, 1), (0, 1)), with_vf, with_vf)
+        requests = scenario.add_residents(small.asked(
+            (with_vf,), (0, 50, 0), (50, 9, 0, 2), (51, 9, 0)),
+            state.Fleet((host,), {}), 3)
+        self.assertEqual(1, len(requests.flavors))
+        found = small.play_requests(
+            [empty_host('a', (0, 1), (0, 1)).state.supply], requests)
+        self.assertEqual(['devices', None, 'devices'], [*found.fates])
+
+    def test_another_flavor_of_the_same_name_is_told_apart(self):
+        other = dataclasses.replace(FLAVOR, flavor=dataclasses.replace(
+            FLAVOR.flavor, vcpus=2))
+        fleet = state.Fleet((settle(empty_host('a'), FLAVOR, other),), {})
+        requests = scenario.add_residents(
+            small.asked((FLAVOR,), (0, 9, 0)), fleet, 1)
+        self.assertEqual([0, 1], [each.flavor
+                                  for each in requests.residents])
+
+    def test_rests_of_lives_are_those_of_requests_that_run_at_a_moment(self):
+        """Their mean is that of the square over twice that of the life."""
+        dice = random.Random(5)
+        lives = [dice.expovariate(1 / 100) for _ in range(300)] + [5000.0] * 3
+        host = settle(empty_host('a'), FLAVOR)
+        fleet = state.Fleet((dataclasses.replace(
+            host, instances=host.instances * 4000),), {})
+        asked = small.asked((FLAVOR,), *((0, life, 0) for life in lives))
+        requests = scenario.add_residents(asked, fleet, 1)
+        rests = [each.end for each in requests.residents]
+        self.assertAlmostEqual(
+            statistics.fmean(life * life for life in lives)
+            / (2 * statistics.fmean(lives)), statistics.fmean(rests),
+            delta=3 * statistics.stdev(rests) / len(rests) ** 0.5)
+        self.assertEqual(requests, scenario.add_residents(asked, fleet, 1))

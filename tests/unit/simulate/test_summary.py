@@ -16,15 +16,15 @@ from tests.unit.simulate import replayed
 from tests.unit.simulate import small
 
 
-def result(hosts, asked, **fates):
-    """Make the result of strategies on some hosts."""
+def results(hosts, asked, choice='', **fates):
+    """Make the results of strategies on some hosts."""
     fleet = state.Fleet((state.FleetHost('n', state.FleetHostState(
         small.host(small.cell(0)), guests.Resources(8, 0, 8192))),) * hosts,
         {})
-    return scenario.ScenarioResult(
-        scenario.Scenario('log', (), fleet, 0.75, (asked,)), 4,
-        {name: (replayed.replay(asked, *each),)
-         for name, each in fates.items()}, ())
+    described = scenario.Scenario('log', (), fleet, 0.75, (asked,))
+    return [scenario.ScenarioResult(choice or name, choice, name, described, 4,
+                            (replayed.replay(asked, *each),))
+            for name, each in fates.items()]
 
 
 #: 20 requests of 40 core-hours in 5 days.
@@ -36,9 +36,9 @@ NO = replayed.CAPACITY
 class DescribeTest(unittest.TestCase):
     def test_the_first_says_what_it_accepts_and_others_how_much_more(self):
         nova = [NO, NO, None, None, None] * 4
-        found = summary.describe(summary.list_rows({'': result(
+        found = summary.describe(results(
             6, ASKED, nova=nova, packing=[NO, None, None, None, None] * 4,
-            hpcvirt=nova)}))
+            hpcvirt=nova))
         # 12 of 20 requests: 480 core-hours in 5 days, 80 on each host; 4
         # more requests have 160 core-hours, those of 2 hosts. All windows
         # are alike, so that there is no interval.
@@ -50,8 +50,8 @@ class DescribeTest(unittest.TestCase):
 
     def test_the_uncertainty_is_half_of_the_interval(self):
         nova = [NO] * 5 + [None] * 15
-        found = summary.describe(summary.list_rows({'': result(
-            5, ASKED, nova=nova, packing=[NO] * 4 + [None] * 16)}))
+        found = summary.describe(results(
+            5, ASKED, nova=nova, packing=[NO] * 4 + [None] * 16))
         # Of 4 windows with 5 requests, one loses 100 % and three nothing.
         reach = 800 * stats.t.ppf(0.975, 3) * stats.sem([1, 0, 0, 0])
         self.assertIn(f'nova accepts 600 ± {round(reach, -2):.0f} core-hours',
@@ -60,16 +60,16 @@ class DescribeTest(unittest.TestCase):
                                        'chance.'))
 
     def test_choices_name_their_hosts(self):
-        found = summary.describe(summary.list_rows({
-            'now': result(5, ASKED, hpcvirt=[NO, NO, None, None] * 5),
-            'two more': result(7, ASKED, hpcvirt=[None] * 20)}))
+        found = summary.describe([
+            *results(5, ASKED, 'now', hpcvirt=[NO, NO, None, None] * 5),
+            *results(7, ASKED, 'two more', hpcvirt=[None] * 20)])
         self.assertIn('"now" accepts 400', found)
         self.assertIn('"two more" accepts 400', found)
         self.assertIn('on 7 hosts, the work of 5', found)
 
     def test_a_difference_within_its_uncertainty_is_none(self):
-        found = summary.describe(summary.list_rows({'': result(
-            5, ASKED, nova=[NO, *[None] * 19], packing=[*[None] * 19, NO])}))
+        found = summary.describe(results(
+            5, ASKED, nova=[NO, *[None] * 19], packing=[*[None] * 19, NO]))
         self.assertIn('packing accepts as much within chance.', found)
 
     def test_a_stretched_time_is_told(self):
@@ -77,7 +77,7 @@ class DescribeTest(unittest.TestCase):
             ASKED.flavors, ASKED.arrivals, stretch=2.5)
         self.assertEqual(
             '5 days (48 hours of the log, whose times are multiplied by 2.5)',
-            summary.describe_span(result(1, asked, a=[NO] * 20).scenario))
+            summary.describe_span(results(1, asked, a=[NO] * 20)[0].scenario))
 
 
 class AmountTest(unittest.TestCase):

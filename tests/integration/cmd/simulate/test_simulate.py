@@ -228,13 +228,12 @@ class SimulateTest(unittest.TestCase):
     def test_the_tables_are_those_of_the_document(self):
         words = (f'n={SMALL}*2', '--load', '1')
         found = self.document(*words)
-        _, text, error = self.run_command('--workload', self.log, *words)
+        _, text, _ = self.run_command('--workload', self.log, *words)
         for each in found['strategies']:
             self.assertRegex(
                 text, rf'(?m)^{each["name"]} +{each["lost_percent"]:.1f} % +'
                 rf'{each["refused"]["capacity"]} +'
                 rf'{each["refused"]["fragmentation"]}( |$)')
-            self.assertIn(f'{each["name"]}: 40 decisions in ', error)
         for line in found['workload']['rule']:
             self.assertIn(line, ' '.join(text.split()))
 

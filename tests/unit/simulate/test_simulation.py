@@ -1,23 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The search for the number of hosts, against trying all of them."""
-
+import json
+import pathlib
 import random
+import tempfile
 import unittest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcvirt import exception
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
+from hpcvirt.simulate import outcome
 from hpcvirt.simulate import scenario
 from hpcvirt.simulate import simulation
-from hpcvirt.simulate import sizing
 from hpcvirt.simulate import strategy
+from tests.unit.simulate import replayed
 from tests.unit.simulate import small
 
+ASKED = replayed.requested((4,), (0, 1, 0, 1), (1, 1, 0, 1), (2, 1, 0, 1))
 
-class FindTest(unittest.TestCase):
+
+def choices(cpus=8, asked=ASKED):
+    fleet = state.Fleet((state.FleetHost('n', state.FleetHostState(
+        small.host(small.cell(0, cpus)),
+        guests.Resources(cpus, 0, 8192))),), {})
+    return {'': scenario.Scenario('log', (), fleet, None, (asked,))}
+
+
+class ShardTest(unittest.TestCase):
+    """Shards are merged to what a single run gives."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.found = {
+            ('', name, 0): outcome.ReplayOutcome(
+                fates, (outcome.FleetSample(0.5, 1, 2, 3, 4, 5),), 2)
+            for name, fates in (
+                ('nova', (None, outcome.Cause.PAGES, None)),
+                ('hpcvirt', (None,) * 3), ('one bin', (None,) * 3))}
+
+    def part(self, number):
+        return dict([*self.found.items()][number - 1::2])
+
+    def write(self, name, found, its=None):
+        path = self.folder / name
+        path.write_text(json.dumps(simulation.dump_shard(
+            found, its or choices())))
+        return str(path)
+
+    def merge(self, *paths, its=None):
+        return simulation.merge_shards(paths, self.found, its or choices())
+
+    def test_what_is_merged_is_what_was_written(self):
+        paths = [self.write(f'{number}', self.part(number))
+                 for number in (1, 2)]
+        for order in (paths, paths[::-1], [*paths, paths[0]]):
+            merged = self.merge(*order)
+            self.assertEqual(self.found, merged)
+            self.assertEqual([*self.found], [*merged])
+
+    def test_a_missing_shard_is_told(self):
+        path = self.write('1', self.part(1))
+        with self.assertRaisesRegex(
+                exception.InvalidInput, 'all of the replay of hpcvirt'):
+            self.merge(path)
+
+    def test_shards_of_other_input_are_refused(self):
+        for its in (choices(cpus=6), choices(
+                asked=replayed.requested((4,), (0, 1, 0, 1), (1, 1, 0, 1),
+                                         (2, 2, 0, 1)))):
+            path = self.write('other', self.found, its)
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        'other: is a shard of other'):
+                self.merge(path)
+        for text in ('', 'null', '[1]', '{"input": "0"}'):
+            (self.folder / 'junk').write_text(text)
+            with self.assertRaisesRegex(exception.InvalidInput, 'junk'):
+                self.merge(str(self.folder / 'junk'))
+        short = {key: outcome.ReplayOutcome((None,))
+                 for key in self.found}
+        with self.assertRaisesRegex(exception.InvalidInput, 'no file has'):
+            self.merge(self.write('short', short))
+
+
+class FewestTest(unittest.TestCase):
     @given(st.integers(1, 200), st.integers(0, 1), st.integers(1, 50))
     def test_the_first_that_suffices_is_found(self, least, fewest, now):
         tried = []
@@ -26,7 +96,7 @@ class FindTest(unittest.TestCase):
             tried.append(hosts)
             return hosts >= least
 
-        found = sizing.find(suffices, fewest, now, 32 * now)
+        found = simulation.find_fewest(suffices, fewest, now, 32 * now)
         self.assertEqual(max(least, fewest) if least <= 32 * now else None,
                          found)
         self.assertLessEqual(fewest, min(tried))
@@ -34,8 +104,8 @@ class FindTest(unittest.TestCase):
 
     @given(st.sets(st.integers(1, 64)), st.integers(1, 40))
     def test_one_less_never_suffices(self, enough, now):
-        found = sizing.find(lambda hosts: hosts in enough or hosts >= 64, 1,
-                            now, 128)
+        found = simulation.find_fewest(
+            lambda hosts: hosts in enough or hosts >= 64, 1, now, 128)
         self.assertTrue(found in enough or found >= 64)
         if found > 1:
             self.assertNotIn(found - 1, enough)
@@ -55,6 +125,8 @@ def count_lost(hosts, jobs):
 
 
 class SearchTest(unittest.TestCase):
+    """The number of hosts, against trying all of them."""
+
     def setUp(self):
         dice = random.Random(4)
         self.jobs = [(100 * number, dice.randrange(100, 900))
@@ -73,7 +145,7 @@ class SearchTest(unittest.TestCase):
     def search(self, percent, hosts=3):
         (engine,) = simulation.list_engines(
             strategy.parse('hpcvirt', 0)).values()
-        return sizing.search(
+        return simulation.search_hosts(
             self.scenario(*self.jobs, hosts=hosts), engine, 'x',
             'n' if hosts > 1 else 'n-1',
             percent, 10, lambda *_: None)
