@@ -158,29 +158,35 @@ class _ShardFile:
 
 
 def dump_shard(found: Mapping[Key, outcomes.ReplayOutcome],
-               choices: Mapping[str, scenarios.Scenario]) -> Any:
-    """Write the outcomes of a shard as plain data."""
-    return serialization.dump(_ShardFile(_digest(choices), {
+               choices: Mapping[str, scenarios.Scenario],
+               settings: str) -> Any:
+    """Write the outcomes of a shard as plain data.
+
+    :param settings: what else the outcomes depend on
+    """
+    return serialization.dump(_ShardFile(_digest(choices, settings), {
         str(key): each for key, each in found.items()}))
 
 
 def merge_shards(paths: Sequence[str], keys: Collection[Key],
                  choices: Mapping[str, scenarios.Scenario],
-                 ) -> dict[Key, outcomes.ReplayOutcome]:
+                 settings: str) -> dict[Key, outcomes.ReplayOutcome]:
     """Read the outcomes of all shards, in the order of the keys.
 
+    :param settings: see :func:`dump_shard`
     :raises InvalidInput: if a file is no shard of this input, or a replay is
         in none of them
     """
     known: dict[str, outcomes.ReplayOutcome] = {}
-    own = _digest(choices)
+    own = _digest(choices, settings)
     for path in paths:
         where = input_file.name(path)
         file = serialization.load(_ShardFile, serialization.json_value(
             input_file.content(path, _MAX_BYTES), where), where)
         if file.input != own:
             raise exception.InvalidInput(
-                where, 'is a shard of other requests, hosts or flavors')
+                where, 'is a shard of other requests, hosts, flavors '
+                'or settings')
         known |= file.replays
     for key in keys:
         outcome = known.get(str(key))
@@ -192,14 +198,14 @@ def merge_shards(paths: Sequence[str], keys: Collection[Key],
     return {key: known[str(key)] for key in keys}
 
 
-def _digest(choices: Mapping[str, scenarios.Scenario]) -> str:
-    return hashlib.sha256(repr([(
+def _digest(choices: Mapping[str, scenarios.Scenario], settings: str) -> str:
+    return hashlib.sha256(repr([settings, *((
         [(kind, len(group), group[0].state.free)
          for kind, group in scenarios.group_hosts(scenario.fleet)], [
              ([each.flavor for each in requests.flavors], requests.arrivals,
               requests.warm_up, [each.end for each in requests.residents])
              for requests in scenario.requests])
-        for scenario in choices.values()]).encode()).hexdigest()
+        for scenario in choices.values())]).encode()).hexdigest()
 
 
 #: The most hosts that are tried, in multiples of those of the fleet.

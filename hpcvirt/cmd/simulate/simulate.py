@@ -15,6 +15,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 from hpcvirt import exception
+from hpcvirt import input_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
@@ -151,8 +152,10 @@ The same files and arguments always print the same document.
             'hpcvirt' if args.what_if else _STRATEGIES), args.moves,
             args.copy_rate))
         choices = choice_arguments.read_choices(args, _add_fleet)
+        settings = f'{args.moves} {args.copy_rate}'
         if args.nova_conf is not None:
             engines[strategies.NOVA_CONF] = _load_nova(args.nova_conf)
+            settings += f' {input_file.content(args.nova_conf, 1 << 20)!r}'
         tasks = simulation.list_tasks(choices, engines)
         searches = [] if args.lost_below is None else [
             functools.partial(
@@ -166,13 +169,15 @@ The same files and arguments always print the same document.
             number, shards = args.shard
             tasks = dict([*tasks.items()][number - 1::shards])
         with _show_percent() as show:
-            found = (simulation.merge_shards(args.merge, tasks, choices)
+            found = (simulation.merge_shards(args.merge, tasks, choices,
+                                             settings)
                      if args.merge else dict(zip(tasks, simulation.run(
                          [*tasks.values()], show), strict=True)))
             # The command that merges all shards searches.
             needed = simulation.run([] if args.shard else searches, show)
         if args.shard is not None:
-            print(json.dumps(simulation.dump_shard(found, choices)))
+            print(json.dumps(simulation.dump_shard(found, choices,
+                                                   settings)))
             return None
         document = report.document(
             simulation.gather(choices, args.windows, found), needed)
@@ -208,8 +213,9 @@ def _number(most: float, *,
             value = math.nan
         if not 0 <= value <= most or (above_zero and not value):
             raise argparse.ArgumentTypeError(
-                f'must be a number {"above" if above_zero else "from"} 0 to '
-                f'{most:g}, not {word[:20]!r}')
+                'must be a number '
+                + ('above 0 and at most ' if above_zero else 'from 0 to ')
+                + f'{most:g}, not {word[:20]!r}')
         return value
     return read
 

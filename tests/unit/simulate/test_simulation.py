@@ -46,14 +46,15 @@ class ShardTest(unittest.TestCase):
     def part(self, number):
         return dict([*self.found.items()][number - 1::2])
 
-    def write(self, name, found, its=None):
+    def write(self, name, found, its=None, settings='2 1000'):
         path = self.folder / name
         path.write_text(json.dumps(simulation.dump_shard(
-            found, its or choices())))
+            found, its or choices(), settings)))
         return str(path)
 
     def merge(self, *paths, its=None):
-        return simulation.merge_shards(paths, self.found, its or choices())
+        return simulation.merge_shards(paths, self.found, its or choices(),
+                                       '2 1000')
 
     def test_what_is_merged_is_what_was_written(self):
         paths = [self.write(f'{number}', self.part(number))
@@ -77,6 +78,8 @@ class ShardTest(unittest.TestCase):
             with self.assertRaisesRegex(exception.InvalidInput,
                                         'other: is a shard of other'):
                 self.merge(path)
+        with self.assertRaisesRegex(exception.InvalidInput, 'or settings'):
+            self.merge(self.write('set', self.found, settings='1 1000'))
         for text in ('', 'null', '[1]', '{"input": "0"}'):
             (self.folder / 'junk').write_text(text)
             with self.assertRaisesRegex(exception.InvalidInput, 'junk'):
