@@ -14,7 +14,6 @@ import functools
 import os
 import time
 from collections.abc import Callable
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -93,16 +92,11 @@ class Measurement:
 
     :ivar make_plan: makes a plan for pairs of an instance and a native target
     :ivar joined: whether a program spans several instances
-    :ivar software: name to version, stored with the result
-    :ivar ssh_s: how long to wait until an instance accepts ssh
     """
 
     make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan]
     store: stores.Store
     joined: bool = False
-    software: Mapping[str, str] = dataclasses.field(
-        default_factory=lambda: runner.read_versions('hpcvirt'))
-    ssh_s: float = SSH_S
 
     def run(self, guests: Sequence[targets.Target],
             natives: Sequence[targets.Target], shown: TimeLimit,
@@ -120,29 +114,34 @@ class Measurement:
                 stack.callback(each.place.close)
             for each in guests:
                 waiting.retry(functools.partial(each.place.run, ['true']),
-                              exception.Unreachable, self.ssh_s, PAUSE_S)
+                              exception.Unreachable, SSH_S, PAUSE_S)
             if self.joined and len(guests) > 1:
                 with open(key_file, encoding='ascii') as stream:
                     private_key = stream.read()
                 for each in guests:
                     let_log_in(each.place, private_key)
-            plan = self.make_plan(sides.pair(guests, natives))
-            try:
-                return runner.execute(plan, self.store, self.software, shown)
-            except (TimeUp, KeyboardInterrupt):
-                self._stop(plan, shown.result)
-                raise
+            return execute(self.make_plan(sides.pair(guests, natives)),
+                           self.store, shown)
 
-    def _stop(self, plan: plans.RunPlan, result: str) -> None:
-        """Stop the native jobs; those of guests end with their instances."""
-        if not result:
-            return
-        for run, planned in zip(self.store.result(result).runs, plan.runs,
-                                strict=False):
-            for job in planned.jobs.get(record.Side.NATIVE, ()):
+
+def execute(plan: plans.RunPlan, store: stores.Store,
+            shown: TimeLimit) -> str:
+    """Execute a plan to its end; stop its jobs at the time limit.
+
+    :returns: the id of the result
+    :raises TimeUp: at the time limit; finished samples are kept
+    """
+    try:
+        return runner.execute(plan, store, runner.read_versions('hpcvirt'),
+                              shown)
+    except (TimeUp, KeyboardInterrupt):
+        begun = store.result(shown.result).runs if shown.result else ()
+        for run, planned in zip(begun, plan.runs, strict=False):
+            for job in planned.all_jobs:
                 with contextlib.suppress(exception.Unreachable):
                     jobs.stop_run(job.target.place, run.id,
                                   job.target.directory)
+        raise
 
 
 class CaseClient(Protocol):

@@ -93,8 +93,8 @@ class WriteInventory(command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Write the inventory."""
-        sys.stdout.write(ansible.class_inventory(
-            hosts.read_names(parsed_args.fleet)).text)
+        sys.stdout.write(ansible.class_inventory(hosts.read_fleet(
+            parsed_args.fleet, names_only=True)).text)
 
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:

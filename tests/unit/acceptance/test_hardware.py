@@ -116,7 +116,7 @@ class HardwareTest(unittest.TestCase):
                 (f'{edac}/ce_count', '13', 'corrected memory errors'),
                 (f'{edac}/ue_count', '1', 'uncorrected memory errors'),
                 (f'{CPU}/cpu1/thermal_throttle/core_throttle_total_time_ms',
-                 '41000', 'throttling')):
+                 '41000', 'milliseconds of throttling')):
             with self.subTest(name):
                 self.setUp()
                 self.look(300, **{name: text})
@@ -158,7 +158,8 @@ class HardwareTest(unittest.TestCase):
         self.look(300, **{
             f'{CPU}/cpu{cpu}/thermal_throttle/{part}_throttle_total_time_ms':
             '90000' for cpu in range(4) for part in ('core', 'package')})
-        self.assertTrue(self.faults()['throttling'].endswith('; 4 more'))
+        self.assertTrue(self.faults()['milliseconds of throttling'].endswith(
+            '; 4 more'))
 
     def test_the_first_threads_are_the_cores(self):
         self.assertEqual({0, 1}, self.watch.find_cores())
