@@ -219,18 +219,18 @@ def report_pairs(runs: Iterable[record.Run]) -> Iterator[ReportedHost]:
 
 def _find_losses(run: record.Run) -> dict[str, float]:
     """Return the loss for the smallest message, or the largest of a rate."""
-    found: dict[str, tuple[float, str]] = {}
     directions = {name: metric.direction for sample in run.samples
                   for name, metric in sample.outcome.metrics.items()}
-    for metric in sample_pairs.metrics(run):
-        name, size = bounds.split(metric)
-        key = size or 0
-        rank = key if directions[metric] is outcome.Direction.UP else -key
-        found[name] = max(found.get(name, (-math.inf, '')), (rank, metric))
+    found: dict[str, str] = {}
+    for metric in sorted(sample_pairs.metrics(run),
+                         key=lambda each: bounds.split(each)[1] or 0):
+        name, _ = bounds.split(metric)
+        if directions[metric] is outcome.Direction.UP or name not in found:
+            found[name] = metric
     return {metric: statistics.median(stats.loss_of_ratio(
         sample.outcome.metrics[metric].value, directions[metric])
         for sample in run.samples if not sample.warm_up)
-        for _, metric in found.values()}
+        for metric in found.values()}
 
 
 def _judge_leaf(figure: str, pairs: Mapping[Pair, float],

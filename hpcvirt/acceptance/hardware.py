@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
@@ -227,8 +228,7 @@ def _count(text: str) -> int:
 def _report(name: str, faults: list[str], known: int,
             expected: str) -> acceptance.GateCheck:
     """Report a check of several units; the host may report only some."""
-    found = '; '.join(faults[:4]) + (
-        f'; {len(faults) - 4} more' if len(faults) > 4 else '')
     return acceptance.GateCheck(
-        name, not faults if known else None,
-        found or (f'{known} good' if known else 'not reported'), expected)
+        name, not faults if known else None, words.join_names(
+            faults, 'faults') or (f'{known} good' if known else
+                                  'not reported'), expected)

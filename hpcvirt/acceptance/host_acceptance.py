@@ -32,7 +32,6 @@ from hpcvirt.acceptance import records
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
-from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import cpu_affinity
 from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import judgement
@@ -45,7 +44,6 @@ from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import sampler
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target as targets
-from hpcvirt.model import quarantine
 
 _MINUTE_S = 60.0
 
@@ -174,11 +172,8 @@ class GateAcceptance:
                 name: bound for name, bound in self.bounds.items()
                 if bounds.split(name)[0] in [
                     figure.name for figure in definition.metrics]})
-        # Only a benchmark on all cores says something about their clocks.
-        is_on_all = definition.variant(request.variant).ranks is (
-            sizing.ProcessCount.PER_CPU)
         return measurement.execute(plan, self.store, measurement.TimeLimit(
-            self.show(), deadline, watch.look if is_on_all else None))
+            self.show(), deadline, watch.look))
 
     def _compare(self, runs: Sequence[record.Run]) -> judgement.Verdict:
         """Compare the host with its class."""
@@ -194,25 +189,23 @@ class HostAcceptance(GateAcceptance):
         the file of its private key
     :ivar connect_native: makes a native target of the host
     :ivar not_started: the exception for instances that Nova did not start
-    :ivar hold: puts a host in quarantine
-    :ivar release: ends the quarantine of a host by a holder
+    :ivar hold: puts the host in quarantine for a reason, since a time
+    :ivar release: ends this quarantine
     :ivar complain: called with a line on what could not be removed
-    :ivar by: who puts the host in quarantine
     """
 
     host: HostClient
     bench: measurement.Measurement
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[], targets.Target]
-    hold: Callable[[str, quarantine.Hold], None]
-    release: Callable[[str, str], None]
+    hold: Callable[[str, str], None]
+    release: Callable[[], None]
     not_started: type[exception.HpcvirtError]
     complain: Callable[[str], None]
-    by: str
 
     def _carry_out(self, found: acceptance.Acceptance,
                    deadline: float) -> acceptance.Acceptance:
-        self._hold(found, 'is being accepted')
+        self.hold('is being accepted', found.began_at)
         # An instance may have started before the quarantine.
         self.host.check_free(found.host)
         if self.connect_host is not None and found.gate is None:
@@ -302,14 +295,10 @@ class HostAcceptance(GateAcceptance):
         if found.result is not judgement.VerdictResult.INCONCLUSIVE:
             self.host.set_traits(found.traits, acceptance.TRAITS)
         if found.result is judgement.VerdictResult.PASS:
-            self.release(found.host, quarantine.ACCEPT)
+            self.release()
         else:
-            self._hold(found, f'acceptance: {found.result}, {found.reason}')
-
-    def _hold(self, found: acceptance.Acceptance, reason: str) -> None:
-        self.hold(found.host, quarantine.Hold(
-            quarantine.ACCEPT, reason, found.ended_at or found.began_at,
-            self.by))
+            self.hold(f'acceptance: {found.result}, {found.reason}',
+                      found.ended_at)
 
 
 def _whole_host(target: targets.Target, cores: frozenset[int]) -> sides.Pair:

@@ -29,6 +29,7 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
+from hpcvirt.model import quarantine
 
 if typing.TYPE_CHECKING:
     from hpcvirt.acceptance import acceptance
@@ -196,9 +197,12 @@ def _accept(args: argparse.Namespace,
             lambda server_id, flavor, key_file: targets.find_server(
                 args, server_id, flavor, key_file),
             lambda: targets.find_named(args, args.native),
-            host.cloud.hold, host.cloud.release,
-            benchmark_instances.InstancesNotStarted, output.complain,
-            f'hpcvirt@{os.uname().nodename}').accept(asked)
+            lambda reason, since: host.cloud.hold(
+                args.host, cloud_arguments.make_hold(
+                    quarantine.ACCEPT, reason, since)),
+            lambda: host.cloud.release(args.host, quarantine.ACCEPT),
+            benchmark_instances.InstancesNotStarted,
+            output.complain).accept(asked)
 
 
 def _read(args: argparse.Namespace) -> tuple[
