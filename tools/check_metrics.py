@@ -17,13 +17,14 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import urllib.request
 
 import prometheus_client
 
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
-from hpcvirt.cmd.host import watch_metrics
+from hpcvirt.cmd.host import watch as watch_command
 from hpcvirt.health import host_watch
 from hpcvirt.health import readings
 from hpcvirt.health import sampler
@@ -55,7 +56,8 @@ def main() -> int:
         for minute in range(10):
             watch.score(60.0 * minute, 60.0, {
                 Quantity.STEAL: {'cpu1': 0.25}, Quantity.LINK_LOSS: {}})
-        collector = watch_metrics.WatchCollector(watch)
+        collector = types.SimpleNamespace(collect=lambda: map(
+            exporter.metric, watch_command.list_families(watch)))
         port, other = find_ports(2)
         with (exporter.run_server(exporter.make_app(collector),
                                   ('127.0.0.1', port)),

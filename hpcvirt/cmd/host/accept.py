@@ -177,13 +177,14 @@ def _accept(args: argparse.Namespace,
     from hpcvirt.cloud import benchmark_instances
     from hpcvirt.cmd.bench import progress
     where = args.gate or args.native
+    of_gate, gate_bounds = (wanted, own_bounds) if args.quick else (
+        requests.find(host_acceptance.GATE_BENCHMARKS, ()), {})
     with contextlib.closing(store_arguments.open_store(args)) as store:
         gate = (
             store, records.Records(args.data), args.data, args.time_limit,
             lambda: progress.Terminal(args.data),
             (lambda: targets.find_named(args, where)) if where else None,
-            *((wanted, own_bounds) if args.quick else (
-                requests.find(host_acceptance.GATE_BENCHMARKS, ()), {})))
+            of_gate, gate_bounds)
         if host is None:
             return host_acceptance.GateAcceptance(*gate).accept(asked)
         return host_acceptance.HostAcceptance(
