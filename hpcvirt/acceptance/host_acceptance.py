@@ -185,6 +185,8 @@ class GateAcceptance:
 class HostAcceptance(GateAcceptance):
     """The acceptance of a host, ready to be carried out.
 
+    :ivar measure: measures in guests, beside natives, see
+        :func:`measurement.measure`; takes the file of the private key
     :ivar connect: makes a target from the id of an instance, its flavor and
         the file of its private key
     :ivar connect_native: makes a native target of the host
@@ -195,7 +197,8 @@ class HostAcceptance(GateAcceptance):
     """
 
     host: HostClient
-    bench: measurement.Measurement
+    measure: Callable[[Sequence[targets.Target], Sequence[targets.Target],
+                       measurement.TimeLimit, str], str]
     connect: Callable[[str, str, str], targets.Target]
     connect_native: Callable[[], targets.Target]
     hold: Callable[[str, str], None]
@@ -263,7 +266,7 @@ class HostAcceptance(GateAcceptance):
         if natives and not found.machine:
             found = dataclasses.replace(
                 found, machine=hardware.read_machine(natives[0].place))
-        entry = self.bench.run(guests, natives, shown, key_file)
+        entry = self.measure(guests, natives, shown, key_file)
         found = dataclasses.replace(found, parts=tuple(
             dataclasses.replace(each, result=entry) if each is part else each
             for each in found.parts))

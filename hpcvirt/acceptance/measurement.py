@@ -9,13 +9,12 @@ stop running jobs at the time limit.
 """
 
 import contextlib
-import dataclasses
 import functools
 import os
 import time
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Protocol
 
 import paramiko
 
@@ -24,7 +23,6 @@ from hpcvirt import waiting
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as jobs
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import runner
@@ -86,42 +84,33 @@ class TimeLimit:
             raise TimeUp('the time limit was reached')
 
 
-@dataclasses.dataclass(frozen=True)
-class Measurement:
-    """A measurement in instances.
-
-    :ivar make_plan: makes a plan for pairs of an instance and a native target
-    :ivar joined: whether a program spans several instances
-    """
-
-    make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan]
-    store: stores.Store
-    joined: bool = False
-
-    def run(self, guests: Sequence[targets.Target],
+def measure(make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan],
+            store: stores.Store, joined: bool,
+            guests: Sequence[targets.Target],
             natives: Sequence[targets.Target], shown: TimeLimit,
             key_file: str = '') -> str:
-        """Measure, or continue to measure, and close the connections.
+    """Measure in instances, or continue to, and close the connections.
 
-        :param natives: one for each guest, or empty
-        :param key_file: file of the private key of the instances
-        :returns: the id of the result
-        :raises TimeUp: at the time limit; finished samples are kept
-        :raises Unreachable: if an instance does not answer
-        """
-        with contextlib.ExitStack() as stack:
-            for each in (*guests, *natives):
-                stack.callback(each.place.close)
+    :param make_plan: makes a plan for pairs of an instance and a native target
+    :param joined: whether a program spans several instances
+    :param natives: one for each guest, or empty
+    :param key_file: file of the private key of the instances
+    :returns: the id of the result
+    :raises TimeUp: at the time limit; finished samples are kept
+    :raises Unreachable: if an instance does not answer
+    """
+    with contextlib.ExitStack() as stack:
+        for each in (*guests, *natives):
+            stack.callback(each.place.close)
+        for each in guests:
+            waiting.retry(functools.partial(each.place.run, ['true']),
+                          exception.Unreachable, SSH_S, PAUSE_S)
+        if joined and len(guests) > 1:
+            with open(key_file, encoding='ascii') as stream:
+                private_key = stream.read()
             for each in guests:
-                waiting.retry(functools.partial(each.place.run, ['true']),
-                              exception.Unreachable, SSH_S, PAUSE_S)
-            if self.joined and len(guests) > 1:
-                with open(key_file, encoding='ascii') as stream:
-                    private_key = stream.read()
-                for each in guests:
-                    let_log_in(each.place, private_key)
-            return execute(self.make_plan(sides.pair(guests, natives)),
-                           self.store, shown)
+                let_log_in(each.place, private_key)
+        return execute(make_plan(sides.pair(guests, natives)), store, shown)
 
 
 def execute(plan: plans.RunPlan, store: stores.Store,
@@ -144,53 +133,20 @@ def execute(plan: plans.RunPlan, store: stores.Store,
         raise
 
 
-class CaseClient(Protocol):
-    """The operations of a case on the instances in their cloud."""
+@contextlib.contextmanager
+def started(start: Callable[[str], Sequence[str]], stop: Callable[[], None],
+            key_file: str,
+            complain: Callable[[str], None]) -> Iterator[Sequence[str]]:
+    """Start instances for the time, and yield their ids.
 
-    def start(self, public_key: str) -> Sequence[str]:
-        """Start instances, unless they exist, and return their ids."""
-
-    def clear(self) -> None:
-        """Remove everything that was created."""
-
-
-@dataclasses.dataclass(frozen=True)
-class CaseRun:
-    """A case of a study, ready to be run.
-
-    :ivar name: name of the case, for files in the directory of raw outputs
-    :ivar data: directory of raw outputs
-    :ivar connect: makes a target from the id of an instance and the file of
-        its private key
-    :ivar connect_natives: makes the native target of each instance
-    :ivar complain: called with a line on what could not be removed
+    :param start: starts instances with a public key, unless they exist
+    :param stop: removes everything that was created
+    :param complain: called with a line on what could not be removed
     """
-
-    name: str
-    instances: CaseClient
-    bench: Measurement
-    data: str
-    connect: Callable[[str, str], targets.Target]
-    connect_natives: Callable[[], Sequence[targets.Target]]
-    complain: Callable[[str], None]
-
-    def measure(self, progress: runner.Progress) -> record.Result:
-        """Start the instances, measure, and remove the instances.
-
-        :raises HpcvirtError: if a step fails; finished samples are kept
-        """
-        key_file = os.path.join(self.data, f'{self.name}.key')
-        with location.measure(self.data, self.name):
-            try:
-                ids = self.instances.start(
-                    read_public_key(key_file, self.instances.clear))
-                entry = self.bench.run(
-                    [self.connect(server_id, key_file) for server_id in ids],
-                    self.connect_natives(), TimeLimit(progress),
-                    key_file)
-            finally:
-                clear(self.instances.clear, key_file, self.complain)
-        return self.bench.store.result(entry)
+    try:
+        yield start(read_public_key(key_file, stop))
+    finally:
+        clear(stop, key_file, complain)
 
 
 def let_log_in(place: executor.Executor, private_key: str) -> None:

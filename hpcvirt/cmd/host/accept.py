@@ -4,6 +4,7 @@
 
 import argparse
 import contextlib
+import functools
 import hashlib
 import json
 import os
@@ -188,13 +189,13 @@ def _accept(args: argparse.Namespace,
         if host is None:
             return host_acceptance.GateAcceptance(*gate).accept(asked)
         return host_acceptance.HostAcceptance(
-            *gate, host, measurement.Measurement(
-                lambda pairs: plans.make(
+            *gate, host, functools.partial(
+                measurement.measure, lambda pairs: plans.make(
                     wanted, pairs, record.Purpose.COMPARE if args.native
                     else record.Purpose.UNPAIRED, args.pairs,
                     launch=record.Launch.WARM, relaunch=True,
                     bounds=own_bounds),
-                store, joined=any(each.spans for each in wanted)),
+                store, any(each.spans for each in wanted)),
             lambda server_id, flavor, key_file: targets.find_server(
                 args, server_id, flavor, key_file),
             lambda: targets.find_named(args, args.native),
