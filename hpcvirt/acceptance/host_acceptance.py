@@ -185,11 +185,8 @@ class GateAcceptance:
 class HostAcceptance(GateAcceptance):
     """The acceptance of a host, ready to be carried out.
 
-    :ivar measure: measures in guests, beside natives, see
-        :func:`measurement.measure`; takes the file of the private key
-    :ivar connect: makes a target from the id of an instance, its flavor and
-        the file of its private key
-    :ivar connect_native: makes a native target of the host
+    :ivar measure: measures in the instances of these ids, of a flavor, with
+        the file of their private key; returns the id of the result
     :ivar not_started: the exception for instances that Nova did not start
     :ivar hold: puts the host in quarantine for a reason, since a time
     :ivar release: ends this quarantine
@@ -197,10 +194,7 @@ class HostAcceptance(GateAcceptance):
     """
 
     host: HostClient
-    measure: Callable[[Sequence[targets.Target], Sequence[targets.Target],
-                       measurement.TimeLimit, str], str]
-    connect: Callable[[str, str, str], targets.Target]
-    connect_native: Callable[[], targets.Target]
+    measure: Callable[[Sequence[str], str, str, measurement.TimeLimit], str]
     hold: Callable[[str, str], None]
     release: Callable[[], None]
     not_started: type[exception.HpcvirtError]
@@ -247,9 +241,11 @@ class HostAcceptance(GateAcceptance):
         runs = self._read_runs(found, [
             *(part.result for part in found.parts if part.result),
             *([last] if last else [])])
-        return acceptance.decide(
-            found, self._judge(found, runs) if runs else None, why,
-            sampler.read_clock())
+        judged = None
+        if runs:
+            judged = (verdict.judge_result(record.Result(runs)).verdict
+                      if found.native else self._compare(runs))
+        return acceptance.decide(found, judged, why, sampler.read_clock())
 
     def _measure(self, found: acceptance.Acceptance, number: int,
                  shown: measurement.TimeLimit) -> acceptance.Acceptance:
@@ -259,14 +255,7 @@ class HostAcceptance(GateAcceptance):
         ids = self.host.fill(part.flavor, part.instances, acceptance.TRAITS,
                              measurement.read_public_key(
                                  key_file, self.host.clear))
-        guests = [self.connect(server_id, part.flavor, key_file)
-                  for server_id in ids]
-        natives = [self.connect_native()
-                   for _ in guests] if found.native else []
-        if natives and not found.machine:
-            found = dataclasses.replace(
-                found, machine=hardware.read_machine(natives[0].place))
-        entry = self.measure(guests, natives, shown, key_file)
+        entry = self.measure(ids, part.flavor, key_file, shown)
         found = dataclasses.replace(found, parts=tuple(
             dataclasses.replace(each, result=entry) if each is part else each
             for each in found.parts))
@@ -286,12 +275,6 @@ class HostAcceptance(GateAcceptance):
                               if attempt.started_at >= since))
             for result in results
             for run in self.store.result(result).runs)
-
-    def _judge(self, found: acceptance.Acceptance,
-               runs: Sequence[record.Run]) -> judgement.Verdict | None:
-        if found.native:
-            return verdict.judge_result(record.Result(tuple(runs))).verdict
-        return self._compare(runs)
 
     def _close(self, found: acceptance.Acceptance) -> None:
         """Set the quarantine of the host and, if decided, its traits."""

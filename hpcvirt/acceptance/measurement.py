@@ -49,13 +49,13 @@ class TimeLimit:
     """A progress display that raises TimeUp at a deadline.
 
     :param deadline: time of the monotonic clock
-    :param look: called while a sample runs, if it is not None
+    :param look: called while a sample runs
     :ivar result: id of the result, empty before it is opened
     """
 
     def __init__(self, shown: runner.Progress,
                  deadline: float = float('inf'),
-                 look: Callable[[], None] | None = None) -> None:
+                 look: Callable[[], None] = lambda: None) -> None:
         self._shown = shown
         self._deadline = deadline
         self._look = look
@@ -75,8 +75,7 @@ class TimeLimit:
 
     def tick(self, elapsed_s: float) -> None:
         self._check()
-        if self._look is not None:
-            self._look()
+        self._look()
         self._shown.tick(elapsed_s)
 
     def _check(self) -> None:

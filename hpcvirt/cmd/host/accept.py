@@ -4,7 +4,6 @@
 
 import argparse
 import contextlib
-import functools
 import hashlib
 import json
 import os
@@ -189,16 +188,18 @@ def _accept(args: argparse.Namespace,
         if host is None:
             return host_acceptance.GateAcceptance(*gate).accept(asked)
         return host_acceptance.HostAcceptance(
-            *gate, host, functools.partial(
-                measurement.measure, lambda pairs: plans.make(
+            *gate, host,
+            lambda ids, flavor, key_file, shown: measurement.measure(
+                lambda pairs: plans.make(
                     wanted, pairs, record.Purpose.COMPARE if args.native
                     else record.Purpose.UNPAIRED, args.pairs,
                     launch=record.Launch.WARM, relaunch=True,
                     bounds=own_bounds),
-                store, any(each.spans for each in wanted)),
-            lambda server_id, flavor, key_file: targets.find_server(
-                args, server_id, flavor, key_file),
-            lambda: targets.find_named(args, args.native),
+                store, any(each.spans for each in wanted),
+                [targets.find_server(args, server_id, flavor, key_file)
+                 for server_id in ids],
+                [targets.find_named(args, args.native) for _ in ids]
+                if args.native else [], shown, key_file),
             lambda reason, since: host.cloud.hold(
                 args.host, cloud_arguments.make_hold(
                     quarantine.ACCEPT, reason, since)),
