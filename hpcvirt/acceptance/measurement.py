@@ -133,17 +133,17 @@ def execute(plan: plans.RunPlan, store: stores.Store,
 
 
 @contextlib.contextmanager
-def started(start: Callable[[str], Sequence[str]], stop: Callable[[], None],
-            key_file: str,
-            complain: Callable[[str], None]) -> Iterator[Sequence[str]]:
+def start(boot: Callable[[str], Sequence[str]], stop: Callable[[], None],
+          key_file: str,
+          complain: Callable[[str], None]) -> Iterator[Sequence[str]]:
     """Start instances for the time, and yield their ids.
 
-    :param start: starts instances with a public key, unless they exist
+    :param boot: starts instances with a public key, unless they exist
     :param stop: removes everything that was created
     :param complain: called with a line on what could not be removed
     """
     try:
-        yield start(read_public_key(key_file, stop))
+        yield boot(read_public_key(key_file, stop))
     finally:
         clear(stop, key_file, complain)
 

@@ -160,8 +160,8 @@ def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
     key_file = os.path.join(args.data, f'{name}.key')
     with (contextlib.closing(store_arguments.open_store(args)) as store,
           location.measure(args.data, name)):
-        with measurement.started(instances.start, instances.clear, key_file,
-                                 output.complain) as ids:
+        with measurement.start(instances.start, instances.clear, key_file,
+                               output.complain) as ids:
             entry = measurement.measure(
                 lambda pairs: plans.make(
                     chosen.requests(sides.whole(pairs), settings), pairs,

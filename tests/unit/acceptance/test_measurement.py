@@ -27,7 +27,7 @@ class Instances:
         self.cleared += 1
 
 
-class StartedTest(testtools.TestCase):
+class StartTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
@@ -36,9 +36,8 @@ class StartedTest(testtools.TestCase):
         self.instances, self.complaints = Instances(), []
 
     def measure(self, error=None):
-        with measurement.started(self.instances.start, self.instances.clear,
-                                 self.key_file,
-                                 self.complaints.append) as ids:
+        with measurement.start(self.instances.start, self.instances.clear,
+                               self.key_file, self.complaints.append) as ids:
             self.assertEqual(['a', 'b'], ids)
             self.assertEqual(1, len(self.keys()))
             if error is not None:
