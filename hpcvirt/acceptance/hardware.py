@@ -130,12 +130,10 @@ class HardwareWatch(sampler.HostSampler):
     def take(self) -> host_sample.HostSample:
         """Read the files, and take a sample of them."""
         printed = self._place.run(['sh', '-c', _READ]).stdout
-        lines: dict[str, list[str]] = {}
+        self._files: dict[str, str] = {}
         for line in printed.decode('utf-8', 'replace').splitlines():
             name, _, text = line.partition('=')
-            lines.setdefault(name, []).append(text)
-        self._files = {name: '\n'.join(each).strip()
-                       for name, each in lines.items()}
+            self._files[name] = f'{self._text(name)}\n{text}'.strip()
         return super().take()
 
     def _text(self, name: str) -> str:
