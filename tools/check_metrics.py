@@ -29,7 +29,7 @@ from hpcvirt.health import host_watch
 from hpcvirt.health import readings
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import Quantity
 
 #: Seconds until Prometheus has scraped.
 LIMIT_S = 60

@@ -20,10 +20,9 @@ from hpcvirt import words
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
-from hpcvirt.health import host_sample
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import Quantity
 from hpcvirt.model import cpuset
 from hpcvirt.topology import hardware_state
 
@@ -124,10 +123,10 @@ class HardwareWatch(sampler.HostSampler):
         self._place = place
         self._first = self._last = self.take()
         self._before = self._files
-        self._rates: list[host_sample.Values] = []
+        self._rates: list[signature.Values] = []
         self._looked = time.monotonic()
 
-    def take(self) -> host_sample.HostSample:
+    def take(self) -> signature.HostSample:
         """Read the files, and take a sample of them."""
         printed = self._place.run(['sh', '-c', _READ]).stdout
         self._files: dict[str, str] = {}
@@ -160,7 +159,7 @@ class HardwareWatch(sampler.HostSampler):
                 raise
             return
         self._rates.append(
-            host_sample.compute_rates(self._first, self._last, now))
+            signature.compute_rates(self._first, self._last, now))
         self._last = now
 
     def find_cores(self) -> frozenset[int]:

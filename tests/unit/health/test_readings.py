@@ -17,7 +17,6 @@ from prometheus_client import parser
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.cmd.host import watch as watch_command
-from hpcvirt.health import host_sample
 from hpcvirt.health import host_watch
 from hpcvirt.health import readings
 from hpcvirt.health import signature
@@ -145,7 +144,7 @@ class AgreementTest(unittest.TestCase):
                 '0000:41:00.0')))))
     def test_what_the_watcher_writes(self, scores):
         watch = host_watch.HostWatch(self.fail)
-        watch.latest = host_sample.HostSample(
+        watch.latest = signature.HostSample(
             time=NOW, uptime_s=1.0, values={}, slab_kib=3)
         watch.scores = scores
         text = exporter.write(watch_command.list_families(watch))
