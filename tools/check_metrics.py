@@ -17,10 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import types
 import urllib.request
 
 import prometheus_client
+from prometheus_client import registry
 
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
@@ -56,8 +56,13 @@ def main() -> int:
         for minute in range(10):
             watch.score(60.0 * minute, 60.0, {
                 Quantity.STEAL: {'cpu1': 0.25}, Quantity.LINK_LOSS: {}})
-        collector = types.SimpleNamespace(collect=lambda: map(
-            exporter.metric, watch_command.list_families(watch)))
+
+        class Collector(registry.Collector):
+            def collect(self):
+                return map(exporter.metric,
+                           watch_command.list_families(watch))
+
+        collector = Collector()
         port, other = find_ports(2)
         with (exporter.run_server(exporter.make_app(collector),
                                   ('127.0.0.1', port)),

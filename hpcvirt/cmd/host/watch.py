@@ -5,7 +5,6 @@
 import argparse
 import contextlib
 import pathlib
-import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -63,11 +62,15 @@ class WatchHost(command.Command):
         dedicated = (None if args.dedicated is None
                      else cpuset.parse(args.dedicated, '--dedicated'))
         with extras.require('exporter'):
+            from prometheus_client import registry
+
             from hpcvirt.cmd.fleet import exporter
         watch = host_watch.HostWatch(
             lambda line: output.complain(f'hpcvirt host watch: {line}'))
-        collector: Any = types.SimpleNamespace(
-            collect=lambda: map(exporter.metric, list_families(watch)))
+
+        class Collector(registry.Collector):
+            def collect(self) -> Iterator[Any]:
+                return map(exporter.metric, list_families(watch))
 
         def export() -> None:
             if args.textfile is not None:
@@ -77,7 +80,7 @@ class WatchHost(command.Command):
         export()
         with (command.sigterm_event() as stop,
               contextlib.nullcontext() if args.serve is None
-              else exporter.run_server(exporter.make_app(collector),
+              else exporter.run_server(exporter.make_app(Collector()),
                                        exporter.address(args.serve, _PORT))):
             watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
                       args.interval, stop, export)
