@@ -148,7 +148,7 @@ def _judge(runs: Iterable[record.Run], classes: fleet.Classes,
     pending = [figure for run in runs for figure in _figures(run, [
         other for host, other in sorted(
             classes.get(fleet.find_class(run), {}).items())
-        if host not in (run.host, *refused)], levels)]
+        if host != run.host and host not in refused], levels)]
     found = verdict.verdict_of(tuple(verdict.settle(pending, _decide)))
     return dataclasses.replace(found, method=METHOD, scope='')
 
@@ -294,11 +294,12 @@ def compare(own: Level, others: Sequence[Level]) -> ClassComparison | None:
         middle, max(statistics.stdev(losses), error) ** 2 * (
             1 + math.pi / 2 / count), count - 1)
     end = _end_of_trend(sorted(kept, key=lambda peer: peer.measured_at))
+    hosts = dict.fromkeys(peer.host for peer in kept)
     return ClassComparison(
         alike if end is None
         else stats.Cautious((alike, predict(*end, count - 2))), middle,
-        tuple(peer.host for peer in kept),
-        tuple(peer.host for peer in others if peer not in kept))
+        tuple(hosts),
+        tuple(peer.host for peer in others if peer.host not in hosts))
 
 
 def _end_of_trend(others: Sequence[Level]) -> tuple[float, float] | None:
