@@ -15,6 +15,7 @@ its hosts has a bad link.
 
 import collections
 import dataclasses
+import itertools
 import json
 import math
 import re
@@ -184,13 +185,12 @@ def find_differences(facts: Facts, others: Sequence[Facts]) -> Iterator[str]:
 
 def make_rounds(hosts: Sequence[str]) -> list[list[Pair]]:
     """Pair each host with each other, in rounds of disjoint pairs."""
-    ring = [*hosts, *[''] * (len(hosts) % 2)]
-    rounds: list[list[Pair]] = []
-    for _ in ring[1:]:
-        half = len(ring) // 2
-        rounds.append([pair for pair in zip(ring[:half], ring[:half - 1:-1],
-                                            strict=True) if all(pair)])
-        ring.insert(1, ring.pop())
+    count = len(hosts) - 1 + len(hosts) % 2
+    rounds: list[list[Pair]] = [[] for _ in range(count)]
+    for one, other in itertools.combinations(range(len(hosts)), 2):
+        # The last of an even number meets the one that is left over.
+        turn = one + (other if other < count else one)
+        rounds[turn % count].append((hosts[one], hosts[other]))
     return rounds
 
 

@@ -9,6 +9,7 @@ follows from it.
 """
 
 import collections
+import contextlib
 import pathlib
 import re
 import statistics
@@ -143,21 +144,19 @@ class HardwareWatch(sampler.HostSampler):
             path.removeprefix(f'{name}/').partition('/')[0]
             for path in self._files if path.startswith(f'{name}/')})
 
-    def look(self, *, at_once: bool = False) -> None:
-        """Look at the machine, unless the last look was just before.
+    def glance(self) -> None:
+        """Look now and then; a machine that is busy need not answer."""
+        if time.monotonic() - self._looked >= LOOK_S:
+            self._looked = time.monotonic()
+            with contextlib.suppress(exception.Unreachable):
+                self.look()
 
-        :param at_once: look in any case, and raise Unreachable if the machine
-            does not answer; a busy machine need not
+    def look(self) -> None:
+        """Look at the machine.
+
+        :raises Unreachable: if it does not answer
         """
-        if not at_once and time.monotonic() - self._looked < LOOK_S:
-            return
-        self._looked = time.monotonic()
-        try:
-            now = self.take()
-        except exception.Unreachable:
-            if at_once:
-                raise
-            return
+        now = self.take()
         self._rates.append(
             signature.compute_rates(self._first, self._last, now))
         self._last = now
@@ -169,8 +168,7 @@ class HardwareWatch(sampler.HostSampler):
 
     def describe(self) -> dict[str, str]:
         """Describe the memory and the links."""
-        kinds = {kind: [text for _, text in self._find(last)
-                        if text not in ('-1', '0')]
+        kinds = {kind: [text for _, text in self._find(last)]
                  for kind, last in _PARTS.items()}
         kinds['PCIe links'] = [
             f'class {link.kind} {link.now[0]:g} GT/s x{link.now[1]}'

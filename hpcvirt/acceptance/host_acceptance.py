@@ -148,7 +148,7 @@ class GateAcceptance:
                                                       watch))
                 except (exception.NotInstalled, measurement.TimeUp) as exc:
                     unable.append(f'{request.definition.name}: {exc}')
-            watch.look(at_once=True)
+            watch.look()
             machine = {**hardware.read_machine(place), **watch.describe()}
         runs = [run for entry in entries
                 for run in self.store.result(entry).runs]
@@ -173,7 +173,7 @@ class GateAcceptance:
                 if bounds.split(name)[0] in [
                     figure.name for figure in definition.metrics]})
         return measurement.execute(plan, self.store, measurement.TimeLimit(
-            self.show(), deadline, watch.look))
+            self.show(), deadline, watch.glance))
 
     def _compare(self, runs: Sequence[record.Run]) -> judgement.Verdict:
         """Compare the host with its class."""

@@ -75,7 +75,7 @@ class HardwareTest(unittest.TestCase):
     def look(self, seconds, **changes):
         self.place.files.update(busy(seconds))
         self.place.files.update(changes)
-        self.watch.look(at_once=True)
+        self.watch.look()
 
     def faults(self):
         return {check.name: check.found for check in self.watch.check()
@@ -92,7 +92,7 @@ class HardwareTest(unittest.TestCase):
         place = Place({'proc/uptime': '5.00 1.0'})
         watch = hardware.HardwareWatch(place)
         place.files['proc/uptime'] = '65.00 1.0'
-        watch.look(at_once=True)
+        watch.look()
         checks = list(watch.check())
         self.assertEqual({'reboots'}, {
             check.name for check in checks if check.passed is not None})
@@ -151,7 +151,7 @@ class HardwareTest(unittest.TestCase):
     def test_a_host_that_reboots_is_a_fault(self):
         self.look(60)
         self.place.files['proc/uptime'] = '12.00 1.0'
-        self.watch.look(at_once=True)
+        self.watch.look()
         self.assertIn('reboots', self.faults())
 
     def test_many_faults_are_counted(self):
@@ -172,16 +172,15 @@ class HardwareTest(unittest.TestCase):
 
     def test_looks_are_some_time_apart(self):
         self.place.files.update(busy(60))
-        self.watch.look()
+        self.watch.glance()
         self.assertIn('clock', [check.name for check in self.watch.check()
                                 if check.passed is None])
 
     def test_a_machine_too_busy_to_answer_is_looked_at_later(self):
         self.place.files.clear()
         with fixtures.MonkeyPatch('hpcvirt.acceptance.hardware.LOOK_S', 0.0):
-            self.watch.look()
-        self.assertRaises(exception.Unreachable, self.watch.look,
-                          at_once=True)
+            self.watch.glance()
+        self.assertRaises(exception.Unreachable, self.watch.look)
         self.place.files.update(HOST)
         self.look(60)
         self.assertEqual({}, self.faults())
