@@ -150,10 +150,10 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         kept = records.Records(args.data)
         plain = serialization.dump(found)
         text = report.render(found, args.data, kept.count_hosts())
-        if args.report is not None:
-            output_file.write(args.report, text.encode())
-        if args.junit is not None:
-            output_file.write(args.junit, report.make_junit(found).encode())
+        for path, content in ((args.report, text),
+                              (args.junit, report.make_junit(found))):
+            if path is not None:
+                output_file.write(path, content.encode())
         if args.json_lines is not None:
             line = json.dumps(plain, allow_nan=False) + '\n'
             with output_file.appending(args.json_lines, 0o644) as stream:
@@ -218,7 +218,10 @@ def _read(args: argparse.Namespace) -> tuple[
     from hpcvirt.cmd.host import audit
     from hpcvirt.flavors import plan_document
     for path in filter(None, (args.report, args.junit)):
-        _check_new(path)
+        if os.path.lexists(path):
+            raise exception.InvalidInput(path, 'exists already')
+        if not os.access(os.path.dirname(path) or '.', os.W_OK):
+            raise exception.InvalidInput(path, 'cannot be written')
     given = {'--gate or --native': args.gate or args.native} if (
         args.quick) else {'--flavor': args.flavors, '--plan': args.plan,
                           '--image': args.image, '--network': args.network}
@@ -303,14 +306,6 @@ def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
     return lines
-
-
-def _check_new(path: str) -> None:
-    folder = os.path.dirname(path) or '.'
-    if os.path.lexists(path):
-        raise exception.InvalidInput(path, 'exists already')
-    if not os.access(folder, os.W_OK):
-        raise exception.InvalidInput(path, 'cannot be written')
 
 
 def _names(word: str) -> list[str]:
