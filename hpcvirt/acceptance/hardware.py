@@ -79,30 +79,17 @@ _COUNTERS = {
 _PARTS = {'memory modules in MiB': 'size', 'network links in Mb/s': 'speed',
           'InfiniBand ports': 'rate'}
 
-_DMI = {'vendor': 'sys_vendor', 'product': 'product_name',
-        'serial number': 'product_serial', 'firmware': 'bios_version',
-        'firmware date': 'bios_date', 'board': 'board_name'}
-_READ_DMI = 'cd /sys/class/dmi/id && grep -s "" "$@" | sed s/:/=/'
-#: Fact to its name in the environment of a sample.
-_FACTS = {'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
+_READ_DMI = """
+cd /sys/class/dmi/id && grep -s '' sys_vendor product_name product_serial \\
+  bios_version bios_date board_name | sed s/:/=/
+"""
+#: Fact to its file of DMI, or to its name in the environment of a sample.
+_FACTS = {'vendor': 'sys_vendor', 'product': 'product_name',
+          'serial number': 'product_serial', 'firmware': 'bios_version',
+          'firmware date': 'bios_date', 'board': 'board_name',
+          'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
           'CPUs online': 'cpu.online', 'SMT': 'cpu.smt', 'kernel': 'kernel',
           'kernel command line': 'kernel.cmdline'}
-
-
-def read_machine(place: executor.Executor) -> dict[str, str]:
-    """Read the facts that identify a machine to its vendor.
-
-    Facts that the firmware does not state are left out; only root can read the
-    serial number.
-
-    :raises Unreachable: if the machine does not answer
-    """
-    dmi = environment.parse(place.run(
-        ['sh', '-c', _READ_DMI, 'dmi', *_DMI.values()]).stdout)
-    facts = environment.facts(place)
-    return {name: source[key] for names, source in ((_DMI, dmi),
-                                                    (_FACTS, facts))
-            for name, key in names.items() if source.get(key)}
 
 
 def count_guests(place: executor.Executor) -> int:
@@ -167,14 +154,24 @@ class HardwareWatch(sampler.HostSampler):
             'thread_siblings_list'))
 
     def describe(self) -> dict[str, str]:
-        """Describe the memory and the links."""
+        """Describe the machine to its vendor: facts, the memory, the links.
+
+        Facts that the firmware does not state are left out; only root can read
+        the serial number.
+
+        :raises Unreachable: if it does not answer
+        """
+        facts = environment.facts(self._place) | environment.parse(
+            self._place.run(['sh', '-c', _READ_DMI]).stdout)
         kinds = {kind: [text for _, text in self._find(last)]
                  for kind, last in _PARTS.items()}
         kinds['PCIe links'] = [
             f'class {link.kind} {link.now[0]:g} GT/s x{link.now[1]}'
             for link in hardware_state.read_links(self._text, self._names)]
-        return {kind: ', '.join(f'{count} x {what}' for what, count in sorted(
-            collections.Counter(each).items()))
+        return {name: facts[key] for name, key in _FACTS.items()
+                if facts.get(key)} | {
+            kind: ', '.join(f'{count} x {what}' for what, count in sorted(
+                collections.Counter(each).items()))
             for kind, each in kinds.items() if each}
 
     def check(self) -> Iterator[acceptance.GateCheck]:

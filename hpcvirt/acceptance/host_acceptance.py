@@ -149,7 +149,7 @@ class GateAcceptance:
                 except (exception.NotInstalled, measurement.TimeUp) as exc:
                     unable.append(f'{request.definition.name}: {exc}')
             watch.look()
-            machine = {**hardware.read_machine(place), **watch.describe()}
+            machine = watch.describe()
         runs = [run for entry in entries
                 for run in self.store.result(entry).runs]
         found = dataclasses.replace(

@@ -170,6 +170,16 @@ class HardwareTest(unittest.TestCase):
             'network links in Mb/s': '1 x 100000',
             'PCIe links': '1 x class 02 16 GT/s x16'}, self.watch.describe())
 
+    def test_what_the_firmware_says_is_read(self):
+        place = Place({
+            'proc/uptime': '5.00 1.0', 'sys_vendor': 'Dell Inc.',
+            'bios_version': '2.19.1', 'cpu.model': 'AMD EPYC 7763',
+            'kernel': '6.1.0'})
+        self.assertEqual({
+            'vendor': 'Dell Inc.', 'firmware': '2.19.1',
+            'CPU': 'AMD EPYC 7763', 'kernel': '6.1.0'},
+            hardware.HardwareWatch(place).describe())
+
     def test_looks_are_some_time_apart(self):
         self.place.files.update(busy(60))
         self.watch.glance()
@@ -188,17 +198,3 @@ class HardwareTest(unittest.TestCase):
     def test_a_machine_without_an_uptime_is_none(self):
         self.assertRaises(exception.Unreachable, hardware.HardwareWatch,
                           Place({}))
-
-
-class MachineTest(unittest.TestCase):
-    def test_what_the_firmware_says_is_read(self):
-        printed = {'dmi': b'sys_vendor=Dell Inc.\nbios_version=2.19.1\n',
-                   'facts': b'cpu.model=AMD EPYC 7763\nkernel=6.1.0\n'}
-
-        class Told:
-            def run(self, argv):
-                return executor.Completed(0, printed[argv[3]], b'')
-        self.assertEqual({
-            'vendor': 'Dell Inc.', 'firmware': '2.19.1',
-            'CPU': 'AMD EPYC 7763', 'kernel': '6.1.0'},
-            hardware.read_machine(Told()))
