@@ -21,7 +21,7 @@ from concurrent import futures
 
 from hpcvirt import text_table
 from hpcvirt.acceptance import class_verdict
-from hpcvirt.acceptance import gate as gates
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -162,7 +162,7 @@ def _run(dice: random.Random, kind: Class, host: str, level: float,
          day: int, gate: bool) -> record.Run:
     is_new = host == 'new'
     launches = LAUNCHES if not gate and (is_new or not kind.once) else 1
-    samples = gates.SAMPLES if gate else SAMPLES
+    samples = sample_pairs.MIN_PAIRS if gate else SAMPLES
     deviation = kind.launches
     if is_new and kind.own_launches is not None:
         deviation = kind.own_launches

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 
 import numpy
 
-from hpcvirt.health.host_sample import HOST
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import HOST
+from hpcvirt.health.signature import Quantity
 
 INTERVAL_S = 60.0
 MINUTES = 1440
@@ -143,7 +143,7 @@ Change = Callable[[Arrays, Host, int], None]
 
 
 def make_rates(arrays: Arrays) -> Iterator[Mapping]:
-    """Yield rates as ``host_sample.compute_rates`` does, minute by minute.
+    """Yield rates as ``signature.compute_rates`` does, minute by minute.
 
     CPUs that are far from every sign are left out.
     """

@@ -13,7 +13,7 @@ import host_rates
 import numpy
 
 from hpcvirt.health import signature
-from hpcvirt.health.host_sample import HOST
+from hpcvirt.health.signature import HOST
 
 _MINUTES = int(signature.WINDOW_S / host_rates.INTERVAL_S)
 _SUSTAINED = int(signature.SUSTAINED_S / host_rates.INTERVAL_S)

@@ -29,7 +29,7 @@ from host_rates import MINUTES
 
 from hpcvirt.health import signature
 from hpcvirt.health import supervision
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import Quantity
 
 SIZES = (32, 128, 512)
 HOSTS = 8

@@ -20,15 +20,16 @@ import time
 import urllib.request
 
 import prometheus_client
+from prometheus_client import registry
 
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
-from hpcvirt.cmd.host import watch_metrics
+from hpcvirt.cmd.host import watch as watch_command
 from hpcvirt.health import host_watch
 from hpcvirt.health import readings
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import Quantity
 
 #: Seconds until Prometheus has scraped.
 LIMIT_S = 60
@@ -55,7 +56,13 @@ def main() -> int:
         for minute in range(10):
             watch.score(60.0 * minute, 60.0, {
                 Quantity.STEAL: {'cpu1': 0.25}, Quantity.LINK_LOSS: {}})
-        collector = watch_metrics.WatchCollector(watch)
+
+        class Collector(registry.Collector):
+            def collect(self):
+                return map(exporter.metric,
+                           watch_command.list_families(watch))
+
+        collector = Collector()
         port, other = find_ports(2)
         with (exporter.run_server(exporter.make_app(collector),
                                   ('127.0.0.1', port)),

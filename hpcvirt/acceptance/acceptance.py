@@ -22,7 +22,6 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import serialization
-from hpcvirt.acceptance import gate as gates
 from hpcvirt.audit import finding
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
@@ -51,6 +50,39 @@ class AcceptancePart:
     flavor: str
     instances: int
     result: str = ''
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GateCheck:
+    """What was checked of the hardware.
+
+    :ivar passed: None if the host does not report it
+    :ivar found: what was found, and where
+    """
+
+    name: str
+    passed: bool | None
+    found: str
+    expected: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """What the quick gate of a host found.
+
+    :ivar target: where it was measured
+    :ivar results: ids of the results in the store
+    :ivar unable: what could not be measured, and why
+    """
+
+    target: str
+    result: judgement.VerdictResult = dataclasses.field(
+        metadata=serialization.keep_key('word'))
+    reason: str | None
+    checks: tuple[GateCheck, ...]
+    verdict: judgement.Verdict | None
+    results: tuple[str, ...] = ()
+    unable: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +117,7 @@ class Acceptance:
     repaired: str = ''
     machine: Mapping[str, str] = dataclasses.field(default_factory=dict)
     audit: tuple[finding.Finding, ...] | None = None
-    gate: gates.Gate | None = None
+    gate: Gate | None = None
     result: judgement.VerdictResult | None = dataclasses.field(
         default=None, metadata=serialization.keep_key('word'))
     reason: str | None = None
@@ -134,6 +166,28 @@ def find_parts(plan: plan_document.PlanDocument, host: str,
                 f'{host}; choose another flavor')
         parts.append(AcceptancePart(name, count))
     return tuple(parts)
+
+
+def decide_gate(target: str, checks: Sequence[GateCheck],
+                verdict: judgement.Verdict | None, results: Sequence[str],
+                unable: Sequence[str]) -> Gate:
+    """Decide on what the gate of a host found.
+
+    It fails if a check or a figure does. It passes if all figures do, and all
+    checks of what the host reports.
+    """
+    word, reason = Word.INCONCLUSIVE, next(iter(unable), None)
+    if verdict is not None and (not unable or verdict.result is Word.FAIL):
+        reason = verdict.reason
+        if verdict.result is not Word.INVALID:
+            word = verdict.result
+    for check in checks:
+        if check.passed is False:
+            word, reason = Word.FAIL, (f'{check.name}: {check.found}; '
+                                       f'expected {check.expected}')
+            break
+    return Gate(target, word, reason, tuple(checks), verdict, tuple(results),
+                tuple(unable))
 
 
 def decide(begun: Acceptance, verdict: judgement.Verdict | None,

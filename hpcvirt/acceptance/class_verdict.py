@@ -42,8 +42,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.acceptance import gate
-from hpcvirt.acceptance import peers
+from hpcvirt.acceptance import fleet
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
@@ -51,6 +50,7 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.analysis import unit_losses
 from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -60,6 +60,10 @@ Word = judgement.VerdictResult
 #: The default bound: how much slower than its class a host may be. Reports
 #: call a host behind from the same difference on.
 _ALLOWED = f'{trends.MIN_CHANGE:%}'
+#: The same for runs on hosts themselves, and the figures of these that are
+#: judged in addition to the primary ones.
+_ALLOWED_OF_HOST = '10%'
+_MORE_OF_HOST = ('StarDGEMM_Gflops', 'RandomlyOrderedRingLatency_usec')
 
 METHOD = ("Ratio host / class; prediction intervals of Student's t from the "
           'levels of the peer hosts, at most 5 % false PASS and 5 % false '
@@ -95,6 +99,10 @@ class Level:
     measured_at: str = ''
 
 
+#: The level of a run for a metric, computed once; None without this figure.
+_Levels = dict[tuple[int, str], Level | None]
+
+
 @dataclasses.dataclass(frozen=True)
 class ClassComparison:
     """A host against its class.
@@ -111,43 +119,43 @@ class ClassComparison:
     left_out: tuple[str, ...]
 
 
-def judge(runs: Iterable[record.Run], stored: Sequence[record.Run],
+def judge(runs: Iterable[record.Run], stored: Iterable[record.Run],
           refused: Collection[str] = ()) -> judgement.Verdict:
     """Judge the runs on a host against those on its peer hosts.
 
     :param stored: all runs of the store
     :param refused: hosts that do not count as peers
     """
-    levels = _Levels()
-    pending = [figure for run in runs for figure in _figures(
-        run, peers.peer_runs(run, stored, refused), levels)]
+    return _judge(runs, fleet.find_classes(stored), refused, {})
+
+
+def judge_fleet(classes: fleet.Classes, refused: Collection[str] = (),
+                ) -> dict[str, judgement.Verdict]:
+    """Judge each host against all others of its classes.
+
+    :param classes: from :func:`hpcvirt.acceptance.fleet.find_classes`
+    :param refused: hosts with which no other is compared
+    """
+    levels: _Levels = {}
+    return {host: _judge([hosts[host] for hosts in classes.values()
+                          if host in hosts], classes, refused, levels)
+            for host in dict.fromkeys(
+                host for hosts in classes.values() for host in hosts)}
+
+
+def _judge(runs: Iterable[record.Run], classes: fleet.Classes,
+           refused: Collection[str], levels: _Levels) -> judgement.Verdict:
+    pending = [figure for run in runs for figure in _figures(run, [
+        other for host, other in sorted(
+            classes.get(fleet.find_class(run), {}).items())
+        if host != run.host and host not in refused], levels)]
     found = verdict.verdict_of(tuple(verdict.settle(pending, _decide)))
     return dataclasses.replace(found, method=METHOD, scope='')
 
 
-def judge_fleet(classes: Iterable[Mapping[str, record.Run]],
-                refused: Collection[str] = ()) -> dict[str,
-                                                       judgement.Verdict]:
-    """Judge each host against all others of its classes.
-
-    :param classes: from :func:`hpcvirt.acceptance.peers.find_classes`
-    :param refused: hosts with which no other is compared
-    """
-    levels = _Levels()
-    pending: dict[str, list[figures.Figure]] = {}
-    for hosts in classes:
-        for host, run in hosts.items():
-            pending.setdefault(host, []).extend(_figures(run, [
-                other for name, other in hosts.items()
-                if name != host and name not in refused], levels))
-    return {host: dataclasses.replace(verdict.verdict_of(tuple(
-        verdict.settle(of_host, _decide))), method=METHOD, scope='')
-        for host, of_host in pending.items()}
-
-
 def _figures(run: record.Run, others: Sequence[record.Run],
-             levels: '_Levels') -> list[figures.Figure]:
-    count, too_few = len(peers.list_counted(run)), None
+             levels: _Levels) -> list[figures.Figure]:
+    count, too_few = len(fleet.list_counted(run)), None
     if count < run.planned_pairs:
         too_few = (f'only {count} of the {run.planned_pairs} planned samples '
                    'exist')
@@ -165,19 +173,30 @@ def _bounds(run: record.Run) -> Mapping[str, judgement.Bound]:
                   for name, figure in sample.outcome.metrics.items()}
     names, allowed = [*bounds.find_bounds(run)], _ALLOWED
     if run.launch is None:
-        names, allowed = gate.list_figures(run.benchmark), gate.ALLOWED
+        names, allowed = list_figures(run.benchmark), _ALLOWED_OF_HOST
     return {**{metric: bounds.parse_overhead(allowed, directions[metric])
                for metric in names if metric in directions}, **run.bounds}
 
 
+def list_figures(benchmark: str) -> list[str]:
+    """List the figures that are judged of runs on hosts themselves."""
+    return [figure.name for figure in catalogue.get(benchmark).metrics
+            if figure.primary or figure.name in _MORE_OF_HOST]
+
+
 def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             others: Sequence[record.Run],
-            levels: '_Levels') -> figures.Figure:
+            levels: _Levels) -> figures.Figure:
     blank = figures.make_blank(run, metric, Word.INCONCLUSIVE, None)
     direction = blank.direction
     own = _level(run, metric, direction)
+    for other in others:
+        if (id(other), metric) not in levels:
+            levels[id(other), metric] = (
+                _level(other, metric, direction)
+                if metric in sample_pairs.metrics(other) else None)
     known = [found for other in others
-             if (found := levels.find(other, metric, direction))]
+             if (found := levels[id(other), metric])]
     if run.launch and own.launches < sample_pairs.MIN_PAIRS:
         return figures.Figure(dataclasses.replace(
             blank, reason=f'{own.launches} launches of the host are known, at '
@@ -185,7 +204,7 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             'vary more than those of its class'))
     limit = bound.limit(direction)
     blank = dataclasses.replace(
-        blank, limit=limit, pairs=len(peers.list_counted(run)),
+        blank, limit=limit, pairs=len(fleet.list_counted(run)),
         guest=stats.ratio_of_loss(own.loss, direction))
     compared = compare(own, known)
     if compared is None:
@@ -207,25 +226,9 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
         stats.loss_of_ratio(limit, direction))
 
 
-class _Levels:
-    """The levels of runs. Each is computed once."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, str], Level | None] = {}
-
-    def find(self, run: record.Run, metric: str,
-             direction: outcome.Direction) -> Level | None:
-        """Return a level; None if the run has no such figure."""
-        key = id(run), metric
-        if key not in self._known:
-            self._known[key] = (_level(run, metric, direction) if metric in
-                                sample_pairs.metrics(run) else None)
-        return self._known[key]
-
-
 def _level(run: record.Run, metric: str,
            direction: outcome.Direction) -> Level:
-    counted = peers.list_counted(run)
+    counted = fleet.list_counted(run)
     return level(run.host, [
         stats.loss_of_ratio(sample.outcome.metrics[metric].value, direction)
         for sample in counted], [sample.launch_id for sample in counted],
@@ -291,11 +294,12 @@ def compare(own: Level, others: Sequence[Level]) -> ClassComparison | None:
         middle, max(statistics.stdev(losses), error) ** 2 * (
             1 + math.pi / 2 / count), count - 1)
     end = _end_of_trend(sorted(kept, key=lambda peer: peer.measured_at))
+    hosts = dict.fromkeys(peer.host for peer in kept)
     return ClassComparison(
         alike if end is None
         else stats.Cautious((alike, predict(*end, count - 2))), middle,
-        tuple(peer.host for peer in kept),
-        tuple(peer.host for peer in others if peer not in kept))
+        tuple(hosts),
+        tuple(peer.host for peer in others if peer.host not in hosts))
 
 
 def _end_of_trend(others: Sequence[Level]) -> tuple[float, float] | None:

@@ -2,13 +2,14 @@
 
 """Watch the hardware of a host while benchmarks load it.
 
-The files of the kernel are read by a shell script, so that the host needs no
-Python. The signs of a slow host and their limits are those of ``hpcvirt host
-watch``. In addition, error counters must not grow. What a host does not report
-is named, and nothing follows from it.
+A shell script reads the files of the kernel, so that the host needs no Python.
+Clocks and links must be above the limits of ``hpcvirt host watch``, and error
+counters must not grow. What a host does not report is named, and nothing
+follows from it.
 """
 
 import collections
+import contextlib
 import pathlib
 import re
 import statistics
@@ -16,42 +17,35 @@ import time
 from collections.abc import Iterator
 
 from hpcvirt import exception
-from hpcvirt.acceptance import gate
+from hpcvirt import words
+from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
-from hpcvirt.health import host_sample
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
+from hpcvirt.health.signature import Quantity
 from hpcvirt.model import cpuset
 from hpcvirt.topology import hardware_state
 
 #: Seconds between two looks.
 LOOK_S = 15.0
 
-_CPU = f'{hardware_state.CPU}/cpu*'
-#: Folders, and the files in them.
-_FILES = f"""
-proc uptime
-sys/bus/pci/devices/* aer_dev_correctable aer_dev_fatal aer_dev_nonfatal class
-sys/bus/pci/devices/* current_link_speed current_link_width max_link_speed
-sys/bus/pci/devices/* max_link_width secondary_bus_number
-sys/block/*/device ioerr_cnt
-sys/class/infiniband/*/ports/* rate
-sys/class/infiniband/*/ports/*/counters link_downed port_rcv_errors
-sys/class/infiniband/*/ports/*/counters symbol_error
-sys/class/net/*/device/net/* carrier_changes speed
-sys/class/net/*/device/net/*/statistics rx_errors tx_errors
-{_CPU}/acpi_cppc nominal_freq
-{_CPU}/cpufreq base_frequency scaling_cur_freq
-{_CPU}/thermal_throttle core_throttle_total_time_ms
-{_CPU}/thermal_throttle package_throttle_total_time_ms
-{_CPU}/topology thread_siblings_list
-{hardware_state.EDAC}/mc* ce_count ue_count
-{hardware_state.EDAC}/mc*/* size
-"""
+#: Prints the lines of files, each after the name of its file and "=".
 _READ = """
 cd /
-for file in FILES; do
+pci=sys/bus/pci/devices cpu=sys/devices/system/cpu
+mc=sys/devices/system/edac/mc net=sys/class/net ib=sys/class/infiniband
+for file in proc/uptime $pci/*/class $pci/*/secondary_bus_number \\
+  $pci/*/*_link_speed $pci/*/*_link_width $pci/*/aer_dev_* \\
+  sys/block/*/device/ioerr_cnt $mc/mc*/[cu]e_count $mc/mc*/*/size \\
+  $ib/*/ports/*/rate $ib/*/ports/*/counters/link_downed \\
+  $ib/*/ports/*/counters/port_rcv_errors \\
+  $ib/*/ports/*/counters/symbol_error \\
+  $net/*/device/net/*/speed $net/*/device/net/*/carrier_changes \\
+  $net/*/device/net/*/statistics/[rt]x_errors \\
+  $cpu/cpu*/acpi_cppc/nominal_freq $cpu/cpu*/cpufreq/base_frequency \\
+  $cpu/cpu*/cpufreq/scaling_cur_freq $cpu/cpu*/thermal_throttle/*_time_ms \\
+  $cpu/cpu*/topology/thread_siblings_list; do
   [ -f "$file" ] && [ -r "$file" ] || continue
   while IFS= read -r line || [ -n "$line" ]; do
     printf '%s=%s\\n' "$file" "$line"
@@ -59,22 +53,21 @@ for file in FILES; do
 done
 sed -n 's|^cpu|proc/stat=cpu|p' proc/stat
 sed -n 's|^ *MCE:|proc/interrupts/MCE=|p' proc/interrupts
-""".replace('FILES', ' '.join(
-    f'{folder}/{name}' for folder, *names in map(
-        str.split, _FILES.strip().splitlines()) for name in names))
+"""
 _GUESTS = 'grep -lsE "^(qemu|cloud-hyper)" /proc/[0-9]*/comm || :'
 
-#: Sign to the name of its check, and what is found.
-_SIGNS = {
-    'frequency': ('clock', '{:.0%} below its nominal frequency'),
-    'throttling': ('throttling', '{:.0f} s of throttling'),
-    'memory-errors': ('corrected memory errors', '{:.0f} errors'),
-    'uncorrected-errors': ('uncorrected memory errors', '{:.0f} errors'),
-    'link': ('PCIe links', '{:.0%} below what both of its ends support')}
-#: What counters count, and how much they may grow: firmware and drivers count
+#: What may be low by less than the limit of its sign: the name of its check,
+#: and what it is compared with.
+_LOW = {Quantity.SLOWDOWN: ('clock', 'its nominal frequency'),
+        Quantity.LINK_LOSS: ('PCIe links', 'what both of its ends support')}
+#: How much counters may grow, and their files: firmware and drivers count
 #: single errors that mean nothing.
 _FEW = 9
 _COUNTERS = {
+    'milliseconds of throttling': (36_000, (
+        'core_throttle_total_time_ms', 'package_throttle_total_time_ms')),
+    'corrected memory errors': (_FEW, ('ce_count',)),
+    'uncorrected memory errors': (0, ('ue_count',)),
     'machine checks': (0, ('MCE',)),
     'uncorrected PCIe errors': (0, ('aer_dev_fatal', 'aer_dev_nonfatal')),
     'corrected PCIe errors and replays': (_FEW, ('aer_dev_correctable',)),
@@ -86,36 +79,17 @@ _COUNTERS = {
 _PARTS = {'memory modules in MiB': 'size', 'network links in Mb/s': 'speed',
           'InfiniBand ports': 'rate'}
 
-_DMI = {'vendor': 'sys_vendor', 'product': 'product_name',
-        'serial number': 'product_serial', 'firmware': 'bios_version',
-        'firmware date': 'bios_date', 'board': 'board_name'}
 _READ_DMI = """
-for name; do
-  read -r value 2>/dev/null < "/sys/class/dmi/id/$name" &&
-    echo "$name=$value"
-done
-:
+cd /sys/class/dmi/id && grep -s '' sys_vendor product_name product_serial \\
+  bios_version bios_date board_name | sed s/:/=/
 """
-#: Fact to its name in the environment of a sample.
-_FACTS = {'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
+#: Fact to its file of DMI, or to its name in the environment of a sample.
+_FACTS = {'vendor': 'sys_vendor', 'product': 'product_name',
+          'serial number': 'product_serial', 'firmware': 'bios_version',
+          'firmware date': 'bios_date', 'board': 'board_name',
+          'CPU': 'cpu.model', 'microcode': 'cpu.microcode',
           'CPUs online': 'cpu.online', 'SMT': 'cpu.smt', 'kernel': 'kernel',
           'kernel command line': 'kernel.cmdline'}
-
-
-def read_machine(place: executor.Executor) -> dict[str, str]:
-    """Read the facts that identify a machine to its vendor.
-
-    Facts that the firmware does not state are left out; only root can read the
-    serial number.
-
-    :raises Unreachable: if the machine does not answer
-    """
-    dmi = environment.parse(place.run(
-        ['sh', '-c', _READ_DMI, 'dmi', *_DMI.values()]).stdout)
-    facts = environment.facts(place)
-    return {name: source[key] for names, source in ((_DMI, dmi),
-                                                    (_FACTS, facts))
-            for name, key in names.items() if source.get(key)}
 
 
 def count_guests(place: executor.Executor) -> int:
@@ -126,72 +100,52 @@ def count_guests(place: executor.Executor) -> int:
     return len(place.run(['sh', '-c', _GUESTS]).stdout.split())
 
 
-class _RemoteSampler(sampler.HostSampler):
-    """Takes samples of another machine.
-
-    :ivar files: what was read for the last sample: path to text
-    """
-
-    def __init__(self, place: executor.Executor) -> None:
-        super().__init__(pathlib.Path(place.name))
-        self._place = place
-        self.files: dict[str, str] = {}
-
-    def take(self) -> host_sample.HostSample:
-        printed = self._place.run(['sh', '-c', _READ]).stdout
-        lines: dict[str, list[str]] = {}
-        for line in printed.decode('utf-8', 'replace').splitlines():
-            name, _, text = line.partition('=')
-            lines.setdefault(name, []).append(text)
-        self.files = {name: '\n'.join(each).strip()
-                      for name, each in lines.items()}
-        return super().take()
-
-    def _text(self, name: str) -> str:
-        return self.files.get(name, '')
-
-    def _names(self, name: str) -> list[str]:
-        return sorted({
-            path.removeprefix(f'{name}/').partition('/')[0]
-            for path in self.files if path.startswith(f'{name}/')})
-
-    def links(self) -> list[str]:
-        """Describe the PCIe links."""
-        return [f'class {link.kind} {link.now[0]:g} GT/s x{link.now[1]}'
-                for link in hardware_state.read_links(self._text,
-                                                      self._names)]
-
-
-class HardwareWatch:
+class HardwareWatch(sampler.HostSampler):
     """Watches the hardware of a machine, from now on.
 
     :raises Unreachable: if it does not answer
     """
 
     def __init__(self, place: executor.Executor) -> None:
-        self._sampler = _RemoteSampler(place)
-        self._first = self._last = self._sampler.take()
-        self._before = self._sampler.files
-        self._rates: list[host_sample.Values] = []
+        super().__init__(pathlib.Path(place.name))
+        self._place = place
+        self._first = self._last = self.take()
+        self._before = self._files
+        self._rates: list[signature.Values] = []
         self._looked = time.monotonic()
 
-    def look(self, *, at_once: bool = False) -> None:
-        """Look at the machine, unless the last look was just before.
+    def take(self) -> signature.HostSample:
+        """Read the files, and take a sample of them."""
+        printed = self._place.run(['sh', '-c', _READ]).stdout
+        self._files: dict[str, str] = {}
+        for line in printed.decode('utf-8', 'replace').splitlines():
+            name, _, text = line.partition('=')
+            self._files[name] = f'{self._text(name)}\n{text}'.strip()
+        return super().take()
 
-        :param at_once: look in any case, and raise Unreachable if the machine
-            does not answer; a busy machine need not
+    def _text(self, name: str) -> str:
+        return self._files.get(name, '')
+
+    def _names(self, name: str) -> list[str]:
+        return sorted({
+            path.removeprefix(f'{name}/').partition('/')[0]
+            for path in self._files if path.startswith(f'{name}/')})
+
+    def glance(self) -> None:
+        """Look now and then; a machine that is busy need not answer."""
+        if time.monotonic() - self._looked >= LOOK_S:
+            self._looked = time.monotonic()
+            with contextlib.suppress(exception.Unreachable):
+                self.look()
+
+    def look(self) -> None:
+        """Look at the machine.
+
+        :raises Unreachable: if it does not answer
         """
-        if not at_once and time.monotonic() - self._looked < LOOK_S:
-            return
-        self._looked = time.monotonic()
-        try:
-            now = self._sampler.take()
-        except exception.Unreachable:
-            if at_once:
-                raise
-            return
+        now = self.take()
         self._rates.append(
-            host_sample.compute_rates(self._first, self._last, now))
+            signature.compute_rates(self._first, self._last, now))
         self._last = now
 
     def find_cores(self) -> frozenset[int]:
@@ -200,22 +154,34 @@ class HardwareWatch:
             'thread_siblings_list'))
 
     def describe(self) -> dict[str, str]:
-        """Describe the memory and the links."""
-        kinds = {name: [text for _, text in self._find(last)
-                        if text not in ('-1', '0')]
-                 for name, last in _PARTS.items()}
-        kinds['PCIe links'] = self._sampler.links()
-        return {kind: ', '.join(f'{count} x {what}' for what, count in sorted(
-            collections.Counter(each).items()))
+        """Describe the machine to its vendor: facts, the memory, the links.
+
+        Facts that the firmware does not state are left out; only root can read
+        the serial number.
+
+        :raises Unreachable: if it does not answer
+        """
+        facts = environment.facts(self._place) | environment.parse(
+            self._place.run(['sh', '-c', _READ_DMI]).stdout)
+        kinds = {kind: [text for _, text in self._find(last)]
+                 for kind, last in _PARTS.items()}
+        kinds['PCIe links'] = [
+            f'class {link.kind} {link.now[0]:g} GT/s x{link.now[1]}'
+            for link in hardware_state.read_links(self._text, self._names)]
+        return {name: facts[key] for name, key in _FACTS.items()
+                if facts.get(key)} | {
+            kind: ', '.join(f'{count} x {what}' for what, count in sorted(
+                collections.Counter(each).items()))
             for kind, each in kinds.items() if each}
 
-    def check(self) -> Iterator[gate.GateCheck]:
+    def check(self) -> Iterator[acceptance.GateCheck]:
         """Check what was seen since the beginning."""
         yield _report('reboots', ['the host has rebooted'] if (
             self._last.uptime_s < self._first.uptime_s) else [], 1, 'none')
         for sign in signature.SIGNS:
-            if sign.name in _SIGNS:
-                yield self._check_sign(sign)
+            for quantity, limit in sign.limits.items():
+                if quantity in _LOW:
+                    yield self._check_low(quantity, limit)
         for what, (most, names) in _COUNTERS.items():
             grown = {f'{folder}/{name}': _count(text) - _count(
                 self._before.get(f'{folder}/{name}', '')) for name in names
@@ -224,24 +190,21 @@ class HardwareWatch:
                 f'{counter}: {growth}' for counter, growth in grown.items()
                 if growth > most], len(grown), f'{most} at most')
 
-    def _check_sign(self, sign: signature.Sign) -> gate.GateCheck:
-        name, words = _SIGNS[sign.name]
-        ((quantity, limit),) = sign.limits.items()
-        known = [rates[quantity] for rates in self._rates
-                 if quantity in rates]
-        levels = known[-1] if known else {}
-        if sign.name == 'frequency':
-            # It is of a moment; all others count from the beginning.
-            levels = {unit: statistics.median(
-                rates.get(unit, 0.0) for rates in known) for unit in levels}
+    def _check_low(self, quantity: Quantity,
+                   limit: float) -> acceptance.GateCheck:
+        name, usual = _LOW[quantity]
+        seen = [rates[quantity] for rates in self._rates if quantity in rates]
+        levels = {unit: statistics.median(
+            rates.get(unit, 0.0) for rates in seen)
+            for unit in (seen[-1] if seen else ())}
         return _report(name, [
-            f'{unit}: {words.format(level)}' for unit, level in levels.items()
-            if level >= limit], len(levels), 'less than '
-            + words.format(limit))
+            f'{unit}: {level:.0%} below {usual}'
+            for unit, level in levels.items() if level >= limit], len(levels),
+            f'less than {limit:.0%} below {usual}')
 
     def _find(self, last: str) -> Iterator[tuple[str, str]]:
         """Yield the folders of the files with a name, and their texts."""
-        for name, text in self._sampler.files.items():
+        for name, text in self._files.items():
             folder, _, own = name.rpartition('/')
             if own == last:
                 yield folder, text
@@ -255,10 +218,9 @@ def _count(text: str) -> int:
 
 
 def _report(name: str, faults: list[str], known: int,
-            expected: str) -> gate.GateCheck:
+            expected: str) -> acceptance.GateCheck:
     """Report a check of several units; the host may report only some."""
-    found = '; '.join(faults[:4]) + (
-        f'; {len(faults) - 4} more' if len(faults) > 4 else '')
-    return gate.GateCheck(
-        name, not faults if known else None,
-        found or (f'{known} good' if known else 'not reported'), expected)
+    return acceptance.GateCheck(
+        name, not faults if known else None, words.join_names(
+            faults, 'faults') or (f'{known} good' if known else
+                                  'not reported'), expected)

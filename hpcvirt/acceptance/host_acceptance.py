@@ -6,13 +6,20 @@ Each step is recorded before the next one begins. If the process is killed, the
 same request finds the record, the instances and the samples, and continues. In
 all other cases the instances, the key pair and the copies of flavors are
 removed at the end.
+
+The quick gate measures the host itself for some minutes: benchmarks with a
+rank on each core, and its hardware meanwhile. Its samples are stored like
+those of instances; the gates of other hosts compare with them.
 """
 
+import contextlib
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -22,16 +29,32 @@ from hpcvirt.acceptance import class_verdict
 from hpcvirt.acceptance import hardware
 from hpcvirt.acceptance import measurement
 from hpcvirt.acceptance import records
+from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
+from hpcvirt.bench.execute import cpu_affinity
+from hpcvirt.bench.execute import mpi_hosts
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import location
+from hpcvirt.bench.results import store as stores
+from hpcvirt.bench.run import plan as plans
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import runner
 from hpcvirt.bench.run import sampler
+from hpcvirt.bench.run import sides
 from hpcvirt.bench.run import target as targets
-from hpcvirt.model import quarantine
 
 _MINUTE_S = 60.0
+
+#: The benchmarks of a gate, and the shape of their runs.
+GATE_BENCHMARKS = ('hpcc', 'fio')
+_SHAPE = 'host'
+#: HPCC's matrix fills between a quarter of this part of the memory and all of
+#: it. Its order is the same although hosts of a class report a little less or
+#: more memory: sizes such as 96, 128 and 160 GiB are not near a step.
+_MEMORY_FRACTION = 0.06
+_BLOCK = 80
 
 
 class HostClient(Protocol):
@@ -41,7 +64,7 @@ class HostClient(Protocol):
         """Raise InvalidInput if the host has other instances."""
 
     def fill(self, flavor: str, count: int, without: Collection[str],
-              public_key: str) -> Sequence[str]:
+             public_key: str) -> Sequence[str]:
         """Start instances, unless they exist, and return their ids."""
 
     def stop(self) -> None:
@@ -55,38 +78,26 @@ class HostClient(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class HostAcceptance:
-    """The acceptance of a host, ready to be carried out.
+class GateAcceptance:
+    """The quick gate of a host, ready to be carried out.
 
     :ivar data: directory of raw outputs
     :ivar time_limit_min: time limit of all measurements together
-    :ivar connect: makes a target from the id of an instance, its flavor and
-        the file of its private key
-    :ivar connect_native: makes a target of the host itself
-    :ivar gate: takes the quick gate before a deadline, None if there is none
     :ivar show: makes the progress display of a measurement
-    :ivar not_started: the exception for instances that Nova did not start
-    :ivar hold: puts a host in quarantine
-    :ivar release: ends the quarantine of a host by a holder
-    :ivar complain: called with a line on what could not be removed
-    :ivar by: who puts the host in quarantine
+    :ivar connect_host: makes a target of the host for the gate, None for an
+        acceptance without one
+    :ivar wanted: the benchmarks of the gate
+    :ivar bounds: bounds of the user for the gate
     """
 
-    host: HostClient
-    bench: measurement.Measurement
+    store: stores.Store
     records: records.Records
     data: str
     time_limit_min: int
-    connect: Callable[[str, str, str], targets.Target]
-    connect_native: Callable[[], targets.Target]
-    gate: Callable[[acceptance.Acceptance, float],
-                   acceptance.Acceptance] | None
     show: Callable[[], runner.Progress]
-    hold: Callable[[str, quarantine.Hold], None]
-    release: Callable[[str, str], None]
-    not_started: type[exception.HpcvirtError]
-    complain: Callable[[str], None]
-    by: str
+    connect_host: Callable[[], targets.Target] | None
+    wanted: Sequence[requests.RunRequest]
+    bounds: Mapping[str, judgement.Bound]
 
     def accept(self, asked: acceptance.Acceptance) -> acceptance.Acceptance:
         """Accept the host.
@@ -102,25 +113,110 @@ class HostAcceptance:
                 machine=begun.machine if begun else {},
                 began_at=begun.began_at if begun else sampler.read_clock())
             self.records.write(found)
-            self._hold(found, 'is being accepted')
-            # An instance may have started before the quarantine.
-            self.host.check_free(found.host)
-            found = self._carry_out(found)
-            self._close(found)
+            found = self._carry_out(
+                found, time.monotonic() + _MINUTE_S * self.time_limit_min)
             self.records.write(found)
             return found
 
-    def _carry_out(self,
-                   found: acceptance.Acceptance) -> acceptance.Acceptance:
-        """Measure, clean up, judge."""
-        deadline = time.monotonic() + _MINUTE_S * self.time_limit_min
-        if self.gate is not None and found.gate is None:
+    def _carry_out(self, found: acceptance.Acceptance,
+                   deadline: float) -> acceptance.Acceptance:
+        """Measure, clean up, judge.
+
+        :param deadline: time of the monotonic clock
+        """
+        return acceptance.decide(self._take_gate(found, deadline), None, '',
+                                 sampler.read_clock())
+
+    def _take_gate(self, found: acceptance.Acceptance,
+                   deadline: float) -> acceptance.Acceptance:
+        """Take the gate, unless it was taken, and read the machine."""
+        if self.connect_host is None or found.gate is not None:
+            return found
+        target = dataclasses.replace(self.connect_host(), label=found.host,
+                                     host=found.host)
+        with contextlib.closing(target.place) as place:
+            if count := hardware.count_guests(place):
+                raise exception.InvalidInput(
+                    f'host {found.host}', f'runs {count} guests; the gate '
+                    'needs the whole host')
+            watch = hardware.HardwareWatch(place)
+            pair = _whole_host(target, watch.find_cores())
+            entries, unable = [], []
+            for request in self.wanted:
+                try:
+                    entries.append(self._measure_host(request, pair, deadline,
+                                                      watch))
+                except (exception.NotInstalled, measurement.TimeUp) as exc:
+                    unable.append(f'{request.definition.name}: {exc}')
+            watch.look()
+            machine = watch.describe()
+        runs = [run for entry in entries
+                for run in self.store.result(entry).runs]
+        found = dataclasses.replace(
+            found, machine=machine, gate=acceptance.decide_gate(
+                target.named, list(watch.check()),
+                self._compare(runs) if runs else None, entries, unable))
+        self.records.write(found)
+        return found
+
+    def _measure_host(self, request: requests.RunRequest, pair: sides.Pair,
+                      deadline: float, watch: hardware.HardwareWatch) -> str:
+        definition = request.definition
+        if definition.name == 'hpcc':
+            request = dataclasses.replace(request, settings={
+                'N': str(find_order(pair.size.memory_mib)),
+                **request.settings})
+        plan = plans.make(
+            [request], [pair], record.Purpose.UNPAIRED, sample_pairs.MIN_PAIRS,
+            shape=_SHAPE, bounds={
+                name: bound for name, bound in self.bounds.items()
+                if bounds.split(name)[0] in [
+                    figure.name for figure in definition.metrics]})
+        return measurement.execute(plan, self.store, measurement.TimeLimit(
+            self.show(), deadline, watch.glance))
+
+    def _compare(self, runs: Sequence[record.Run]) -> judgement.Verdict:
+        """Compare the host with its class."""
+        return class_verdict.judge(runs, measurement.read_runs(self.store),
+                                   self.records.refused())
+
+
+@dataclasses.dataclass(frozen=True)
+class HostAcceptance(GateAcceptance):
+    """The acceptance of a host, ready to be carried out.
+
+    :ivar measure: measures in the instances of these ids, of a flavor, with
+        the file of their private key; returns the id of the result
+    :ivar not_started: the exception for instances that Nova did not start
+    :ivar hold: puts the host in quarantine for a reason, since a time
+    :ivar release: ends this quarantine
+    :ivar complain: called with a line on what could not be removed
+    """
+
+    host: HostClient
+    measure: Callable[[Sequence[str], str, str, measurement.TimeLimit], str]
+    hold: Callable[[str, str], None]
+    release: Callable[[], None]
+    not_started: type[exception.HpcvirtError]
+    complain: Callable[[str], None]
+
+    def _carry_out(self, found: acceptance.Acceptance,
+                   deadline: float) -> acceptance.Acceptance:
+        self.hold('is being accepted', found.began_at)
+        # An instance may have started before the quarantine.
+        self.host.check_free(found.host)
+        if self.connect_host is not None and found.gate is None:
             # Instances of an acceptance that was interrupted disturb it.
             self.host.stop()
-            found = self.gate(found, deadline)
-            self.records.write(found)
-        if found.is_stopped:
-            return acceptance.decide(found, None, '', sampler.read_clock())
+        found = self._take_gate(found, deadline)
+        found = (acceptance.decide(found, None, '', sampler.read_clock())
+                 if found.is_stopped else self._fill(found, deadline))
+        self._close(found)
+        return found
+
+    def _fill(self, found: acceptance.Acceptance,
+              deadline: float) -> acceptance.Acceptance:
+        """Measure instances that fill the host, clean up, judge."""
         why = last = ''
         try:
             for number, part in enumerate(found.parts):
@@ -145,9 +241,11 @@ class HostAcceptance:
         runs = self._read_runs(found, [
             *(part.result for part in found.parts if part.result),
             *([last] if last else [])])
-        return acceptance.decide(
-            found, self._judge(found, runs) if runs else None, why,
-            sampler.read_clock())
+        judged = None
+        if runs:
+            judged = (verdict.judge_result(record.Result(runs)).verdict
+                      if found.native else self._compare(runs))
+        return acceptance.decide(found, judged, why, sampler.read_clock())
 
     def _measure(self, found: acceptance.Acceptance, number: int,
                  shown: measurement.TimeLimit) -> acceptance.Acceptance:
@@ -157,14 +255,7 @@ class HostAcceptance:
         ids = self.host.fill(part.flavor, part.instances, acceptance.TRAITS,
                              measurement.read_public_key(
                                  key_file, self.host.clear))
-        guests = [self.connect(server_id, part.flavor, key_file)
-                  for server_id in ids]
-        natives = [self.connect_native()
-                   for _ in guests] if found.native else []
-        if natives and not found.machine:
-            found = dataclasses.replace(
-                found, machine=hardware.read_machine(natives[0].place))
-        entry = self.bench.run(guests, natives, shown, key_file)
+        entry = self.measure(ids, part.flavor, key_file, shown)
         found = dataclasses.replace(found, parts=tuple(
             dataclasses.replace(each, result=entry) if each is part else each
             for each in found.parts))
@@ -183,26 +274,30 @@ class HostAcceptance:
                 earlier=tuple(attempt for attempt in run.earlier
                               if attempt.started_at >= since))
             for result in results
-            for run in self.bench.store.result(result).runs)
-
-    def _judge(self, found: acceptance.Acceptance,
-               runs: Sequence[record.Run]) -> judgement.Verdict | None:
-        if found.native:
-            return verdict.judge_result(record.Result(tuple(runs))).verdict
-        return class_verdict.judge(
-            runs, measurement.read_runs(self.bench.store),
-            self.records.refused())
+            for run in self.store.result(result).runs)
 
     def _close(self, found: acceptance.Acceptance) -> None:
         """Set the quarantine of the host and, if decided, its traits."""
         if found.result is not judgement.VerdictResult.INCONCLUSIVE:
             self.host.set_traits(found.traits, acceptance.TRAITS)
         if found.result is judgement.VerdictResult.PASS:
-            self.release(found.host, quarantine.ACCEPT)
+            self.release()
         else:
-            self._hold(found, f'acceptance: {found.result}, {found.reason}')
+            self.hold(f'acceptance: {found.result}, {found.reason}',
+                      found.ended_at)
 
-    def _hold(self, found: acceptance.Acceptance, reason: str) -> None:
-        self.hold(found.host, quarantine.Hold(
-            quarantine.ACCEPT, reason, found.ended_at or found.began_at,
-            self.by))
+
+def _whole_host(target: targets.Target, cores: frozenset[int]) -> sides.Pair:
+    """Return a host as what is measured: a CPU of each of its cores."""
+    size = mpi_hosts.probe(target.place)
+    if cores:
+        size = dataclasses.replace(size, cpus=len(cores))
+    return sides.Pair(dataclasses.replace(
+        target, cpus=cores, cpu_count=size.cpus,
+        prefix=cpu_affinity.confine(target.place, cores)), size)
+
+
+def find_order(memory_mib: int) -> int:
+    """Return the order of HPCC's matrix for a gate."""
+    most = math.isqrt(int(memory_mib * 2 ** 20 * _MEMORY_FRACTION / 8))
+    return _BLOCK << max(1, (most // _BLOCK).bit_length()) - 1

@@ -9,14 +9,12 @@ stop running jobs at the time limit.
 """
 
 import contextlib
-import dataclasses
 import functools
 import os
 import time
 from collections.abc import Callable
-from collections.abc import Mapping
+from collections.abc import Iterator
 from collections.abc import Sequence
-from typing import Protocol
 
 import paramiko
 
@@ -25,7 +23,6 @@ from hpcvirt import waiting
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as jobs
 from hpcvirt.bench.model import record
-from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import runner
@@ -52,13 +49,13 @@ class TimeLimit:
     """A progress display that raises TimeUp at a deadline.
 
     :param deadline: time of the monotonic clock
-    :param look: called while a sample runs, if it is not None
+    :param look: called while a sample runs
     :ivar result: id of the result, empty before it is opened
     """
 
     def __init__(self, shown: runner.Progress,
                  deadline: float = float('inf'),
-                 look: Callable[[], None] | None = None) -> None:
+                 look: Callable[[], None] = lambda: None) -> None:
         self._shown = shown
         self._deadline = deadline
         self._look = look
@@ -78,8 +75,7 @@ class TimeLimit:
 
     def tick(self, elapsed_s: float) -> None:
         self._check()
-        if self._look is not None:
-            self._look()
+        self._look()
         self._shown.tick(elapsed_s)
 
     def _check(self) -> None:
@@ -87,111 +83,69 @@ class TimeLimit:
             raise TimeUp('the time limit was reached')
 
 
-@dataclasses.dataclass(frozen=True)
-class Measurement:
-    """A measurement in instances.
-
-    :ivar make_plan: makes a plan for pairs of an instance and a native target
-    :ivar joined: whether a program spans several instances
-    :ivar software: name to version, stored with the result
-    :ivar ssh_s: how long to wait until an instance accepts ssh
-    """
-
-    make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan]
-    store: stores.Store
-    joined: bool = False
-    software: Mapping[str, str] = dataclasses.field(
-        default_factory=lambda: runner.read_versions('hpcvirt'))
-    ssh_s: float = SSH_S
-
-    def run(self, guests: Sequence[targets.Target],
+def measure(make_plan: Callable[[Sequence[sides.Pair]], plans.RunPlan],
+            store: stores.Store, joined: bool,
+            guests: Sequence[targets.Target],
             natives: Sequence[targets.Target], shown: TimeLimit,
             key_file: str = '') -> str:
-        """Measure, or continue to measure, and close the connections.
+    """Measure in instances, or continue to, and close the connections.
 
-        :param natives: one for each guest, or empty
-        :param key_file: file of the private key of the instances
-        :returns: the id of the result
-        :raises TimeUp: at the time limit; finished samples are kept
-        :raises Unreachable: if an instance does not answer
-        """
-        with contextlib.ExitStack() as stack:
-            for each in (*guests, *natives):
-                stack.callback(each.place.close)
+    :param make_plan: makes a plan for pairs of an instance and a native target
+    :param joined: whether a program spans several instances
+    :param natives: one for each guest, or empty
+    :param key_file: file of the private key of the instances
+    :returns: the id of the result
+    :raises TimeUp: at the time limit; finished samples are kept
+    :raises Unreachable: if an instance does not answer
+    """
+    with contextlib.ExitStack() as stack:
+        for each in (*guests, *natives):
+            stack.callback(each.place.close)
+        for each in guests:
+            waiting.retry(functools.partial(each.place.run, ['true']),
+                          exception.Unreachable, SSH_S, PAUSE_S)
+        if joined and len(guests) > 1:
+            with open(key_file, encoding='ascii') as stream:
+                private_key = stream.read()
             for each in guests:
-                waiting.retry(functools.partial(each.place.run, ['true']),
-                              exception.Unreachable, self.ssh_s, PAUSE_S)
-            if self.joined and len(guests) > 1:
-                with open(key_file, encoding='ascii') as stream:
-                    private_key = stream.read()
-                for each in guests:
-                    let_log_in(each.place, private_key)
-            plan = self.make_plan(sides.pair(guests, natives))
-            try:
-                return runner.execute(plan, self.store, self.software, shown)
-            except (TimeUp, KeyboardInterrupt):
-                self._stop(plan, shown.result)
-                raise
+                let_log_in(each.place, private_key)
+        return execute(make_plan(sides.pair(guests, natives)), store, shown)
 
-    def _stop(self, plan: plans.RunPlan, result: str) -> None:
-        """Stop the native jobs; those of guests end with their instances."""
-        if not result:
-            return
-        for run, planned in zip(self.store.result(result).runs, plan.runs,
-                                strict=False):
-            for job in planned.jobs.get(record.Side.NATIVE, ()):
+
+def execute(plan: plans.RunPlan, store: stores.Store,
+            shown: TimeLimit) -> str:
+    """Execute a plan to its end; stop its jobs at the time limit.
+
+    :returns: the id of the result
+    :raises TimeUp: at the time limit; finished samples are kept
+    """
+    try:
+        return runner.execute(plan, store, runner.read_versions('hpcvirt'),
+                              shown)
+    except (TimeUp, KeyboardInterrupt):
+        begun = store.result(shown.result).runs if shown.result else ()
+        for run, planned in zip(begun, plan.runs, strict=False):
+            for job in planned.all_jobs:
                 with contextlib.suppress(exception.Unreachable):
                     jobs.stop_run(job.target.place, run.id,
                                   job.target.directory)
+        raise
 
 
-class CaseClient(Protocol):
-    """The operations of a case on the instances in their cloud."""
+@contextlib.contextmanager
+def start(boot: Callable[[str], Sequence[str]], stop: Callable[[], None],
+          key_file: str,
+          complain: Callable[[str], None]) -> Iterator[Sequence[str]]:
+    """Start instances for the time, and yield their ids.
 
-    def start(self, public_key: str) -> Sequence[str]:
-        """Start instances, unless they exist, and return their ids."""
-
-    def clear(self) -> None:
-        """Remove everything that was created."""
-
-
-@dataclasses.dataclass(frozen=True)
-class CaseRun:
-    """A case of a study, ready to be run.
-
-    :ivar name: name of the case, for files in the directory of raw outputs
-    :ivar data: directory of raw outputs
-    :ivar connect: makes a target from the id of an instance and the file of
-        its private key
-    :ivar connect_natives: makes the native target of each instance
-    :ivar complain: called with a line on what could not be removed
+    :param boot: starts instances with a public key, unless they exist
+    :param stop: removes everything that was created
+    :param complain: called with a line on what could not be removed
     """
-
-    name: str
-    instances: CaseClient
-    bench: Measurement
-    data: str
-    connect: Callable[[str, str], targets.Target]
-    connect_natives: Callable[[], Sequence[targets.Target]]
-    complain: Callable[[str], None]
-
-    def measure(self, progress: runner.Progress) -> record.Result:
-        """Start the instances, measure, and remove the instances.
-
-        :raises HpcvirtError: if a step fails; finished samples are kept
-        """
-        key_file = os.path.join(self.data, f'{self.name}.key')
-        with location.measure(self.data, self.name):
-            try:
-                ids = self.instances.start(
-                    read_public_key(key_file, self.instances.clear))
-                entry = self.bench.run(
-                    [self.connect(server_id, key_file) for server_id in ids],
-                    self.connect_natives(), TimeLimit(progress),
-                    key_file)
-            finally:
-                clear(self.instances.clear, key_file, self.complain)
-        return self.bench.store.result(entry)
+    try:
+        yield boot(read_public_key(key_file, stop))
+    finally:
+        clear(stop, key_file, complain)
 
 
 def let_log_in(place: executor.Executor, private_key: str) -> None:

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write the report of an acceptance as text for a support ticket."""
+"""Write the report of an acceptance: text for a support ticket, or JUnit."""
 
 import shlex
 import textwrap
 from collections.abc import Iterable
 from collections.abc import Iterator
+from xml.etree import ElementTree
 
 from hpcvirt import printable
 from hpcvirt.acceptance import acceptance
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.report import text
+
+Word = judgement.VerdictResult
 
 _WORDS = {True: 'good', False: 'FAIL', None: 'unknown'}
 
@@ -135,3 +138,49 @@ def _lines(lines: Iterable[str], indent: str = '') -> str:
                       subsequent_indent=indent + '  ',
                       break_long_words=False, break_on_hyphens=False) + '\n'
         for line in lines)
+
+
+def make_junit(found: acceptance.Acceptance) -> str:
+    """Write an acceptance as a suite of JUnit.
+
+    A FAIL is a failure. What decides nothing is skipped.
+    """
+    cases = list(_cases(found))
+    suite = ElementTree.Element(
+        'testsuite', name=found.host, timestamp=found.began_at,
+        tests=str(len(cases)),
+        failures=str(sum(word is Word.FAIL for _, word, _ in cases)),
+        skipped=str(sum(word not in (Word.PASS, Word.FAIL)
+                        for _, word, _ in cases)))
+    for name, word, why in cases:
+        case = ElementTree.SubElement(
+            suite, 'testcase', classname=found.host,
+            name=printable.escape(name))
+        if word is not Word.PASS:
+            ElementTree.SubElement(
+                case, 'failure' if word is Word.FAIL else 'skipped',
+                message=printable.one_line(f'{word or "unknown"}: {why}'))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, 'unicode') + '\n'
+
+
+def _cases(found: acceptance.Acceptance,
+           ) -> Iterator[tuple[str, judgement.VerdictResult | None, str]]:
+    yield 'acceptance' if found.parts else 'quick gate', found.result, (
+        found.reason or '')
+    verdicts = [('', found.verdict)]
+    if found.gate is not None:
+        verdicts.append(('gate: ', found.gate.verdict))
+        for check in found.gate.checks:
+            yield f'gate: {check.name}', (
+                None if check.passed is None else
+                Word.PASS if check.passed else Word.FAIL
+            ), f'{check.found}; expected {check.expected}'
+        for why in found.gate.unable:
+            yield f'gate: {why.partition(":")[0]}', Word.INCONCLUSIVE, why
+    for prefix, verdict in verdicts:
+        for figure in verdict.judgements if verdict else ():
+            ratio = (f'; the ratio is {figure.interval.ratio:.3f}'
+                     if figure.interval else '')
+            yield (f'{prefix}{figure.label} {figure.metric}', figure.result,
+                   f'{figure.reason}{ratio}')

@@ -137,9 +137,12 @@ def read(args: argparse.Namespace) -> documents.FleetDocument:
                        read_profile_content(profile or 'default'))
 
 
-def read_fleet(path: str) -> documents.FleetDocument:
+def read_fleet(path: str, *,
+               names_only: bool = False) -> documents.FleetDocument:
     """Read a fleet document and all files that it names.
 
+    :param names_only: whether only the names of hosts and classes are needed;
+        flavors and the topologies of hosts NAME=PATH need not exist then
     :raises InvalidInput: with the file, the class and the host that is wrong
     """
     where = input_file.name(path)
@@ -152,7 +155,7 @@ def read_fleet(path: str) -> documents.FleetDocument:
         for number, entry in enumerate(own.hosts):
             try:
                 entries += (read_entries([entry.path], folder=folder,
-                                         known=known)
+                                         known=known, names_only=names_only)
                             if entry.path is not None else [entry])
             except exception.InvalidInput as exc:
                 raise exception.InvalidInput(f'{here}.hosts[{number}]',
@@ -166,37 +169,11 @@ def read_fleet(path: str) -> documents.FleetDocument:
     document = dataclasses.replace(
         document, classes=classes, flavor_files=(), flavors=(
             *document.flavors, *(
-                flavor for each in document.flavor_files
+                flavor for each in (
+                    () if names_only else document.flavor_files)
                 for flavor in read_flavors(os.path.join(folder, each)))))
     document.check_names()
     return document
-
-
-def read_names(path: str) -> dict[str, tuple[str, ...]]:
-    """Read the names of the hosts of each class of a fleet document.
-
-    A topology that the document names as NAME=PATH need not exist yet.
-
-    :raises InvalidInput: with the file, the class or the host that is wrong
-    """
-    where = input_file.name(path)
-    document = documents.read(yaml_file.read(path, MAX_FLEET_BYTES), where)
-    folder = '' if path == input_file.STDIN else os.path.dirname(path)
-    known = _Topologies()
-    classes = {name: dataclasses.replace(own, hosts=tuple(
-        each for entry in own.hosts for each in _name(entry, folder, known)))
-        for name, own in document.classes.items()}
-    dataclasses.replace(document, classes=classes).check_names()
-    return {name: own.names for name, own in classes.items()}
-
-
-def _name(entry: fleet_classes.HostEntry, folder: str, known: _Topologies,
-          ) -> Iterable[fleet_classes.HostEntry]:
-    if entry.path is None:
-        return [entry]
-    name, _, count = split(entry.path, folder)
-    return ([fleet_classes.HostEntry(name=name, count=count)] if name
-            else read_entries([entry.path], folder=folder, known=known))
 
 
 def read_hosts(paths: Sequence[str],
@@ -219,7 +196,7 @@ def _read_class(paths: Sequence[str], kind: str,
 
 
 def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
-                 known: _Topologies | None = None,
+                 known: _Topologies | None = None, *, names_only: bool = False,
                  ) -> Iterator[fleet_classes.HostEntry]:
     """Read words of the form [NAME=]PATH[*COUNT].
 
@@ -228,11 +205,15 @@ def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
     :param kind: the format of all files, see :mod:`hpcvirt.topology.source`
     :param folder: the directory of relative paths
     :param known: cache of the paths that were read; it is updated
+    :param names_only: whether not to read the topology of NAME=PATH
     :raises InvalidInput: if a word has another form, or a path cannot be read
     """
     known = {} if known is None else known
     for word in paths:
         name, path, count = split(word, folder)
+        if names_only and name:
+            yield fleet_classes.HostEntry(name=name, count=count)
+            continue
         if path not in known:
             known[path] = list(collection.read(path, kind))
         found = known[path]

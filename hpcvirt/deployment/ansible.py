@@ -86,26 +86,18 @@ def inventory(path: str, groups: Iterable[HostGroup]) -> tree.File:
 
 
 def class_inventory(classes: Mapping[str, Iterable[str]]) -> tree.File:
-    """Write the hosts of each class of a fleet.
+    """Write the hosts of a fleet, each with its class.
 
     :raises InvalidInput: if a name cannot be in an inventory
     """
-    children: dict[str, dict[str, Any]] = {}
-    for name, members in classes.items():
+    hosts = {host: {'hpcvirt_fleet_class': name}
+             for name, members in classes.items() for host in members}
+    for name in (*classes, *hosts):
         check_name(name)
-        group = 'hpcvirt_class_' + re.sub('[^a-z0-9]', '_', name.lower())
-        if group in children:
-            raise exception.InvalidInput(
-                name, f'would share the group {group} with another class')
-        children[group] = {'vars': {'hpcvirt_fleet_class': name},
-                           'hosts': {host: {} for host in members}}
-        for host in children[group]['hosts']:
-            check_name(host)
     return tree.make_yaml_file(
-        'fleet.yml', 'The hosts of a fleet document, in groups by class. Give '
-        'it to the playbooks of the collection hpcvirt.hpc besides the '
-        'inventory that says how to reach the hosts.',
-        {GROUP: {'children': children}})
+        'fleet.yml', 'The hosts of a fleet document. Give it to the playbooks '
+        'of the collection hpcvirt.hpc besides the inventory that says how to '
+        'reach the hosts.', {GROUP: {'hosts': hosts}})
 
 
 def check_name(name: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import yaml_document
 from hpcvirt.deployment import ansible
-from hpcvirt.deployment import edpm
+from hpcvirt.deployment import formats
 from hpcvirt.deployment import steps
 from hpcvirt.deployment import tree
 
@@ -94,7 +94,7 @@ def _list_wanted(documents: Iterable[dict[str, Any]],
         for name, value in variables.items():
             found.setdefault(name, []).append(value)
     if 'edpm_kernel_args' in found:
-        for name in edpm.UNWANTED:
+        for name in formats.EDPM_UNWANTED:
             found.setdefault(name, [None])
     # The default of this variable of kayobe is the one for the group compute.
     if values := found.get('tuned_active_builtin_profile'):

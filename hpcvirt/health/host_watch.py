@@ -12,10 +12,9 @@ from collections.abc import Callable
 from collections.abc import Mapping
 
 from hpcvirt import exception
-from hpcvirt.health import host_sample
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import Quantity
 
 #: What reports a quantity, for those that many hosts do not know.
 _SOURCES = {
@@ -46,12 +45,12 @@ class HostWatch:
         :param complain: prints a line about what failed, or is not known
         """
         self._complain = complain
-        self._samples: collections.deque[host_sample.HostSample] = (
+        self._samples: collections.deque[signature.HostSample] = (
             collections.deque())
         self._histories = {sign.name: signature.UnitScores()
                            for sign in signature.SIGNS}
         self._observed_s = 0.0
-        self.latest: host_sample.HostSample | None = None
+        self.latest: signature.HostSample | None = None
         self.scores: Mapping[str, signature.SignScore] = {}
         self.worst: Mapping[str, Mapping[Quantity, float]] = {}
 
@@ -70,21 +69,21 @@ class HostWatch:
             if stop.wait(interval_s):
                 return
 
-    def take(self, sample: host_sample.HostSample) -> None:
+    def take(self, sample: signature.HostSample) -> None:
         """Score a sample."""
         if self.latest is None:
             self._say_unknown(sample)
         before, self.latest = self.latest, sample
         self._samples.append(sample)
-        while sample.uptime_s - self._samples[0].uptime_s > host_sample.RARE_S:
+        while sample.uptime_s - self._samples[0].uptime_s > signature.RARE_S:
             self._samples.popleft()
-        if before is not None and (found := host_sample.compute_rates(
+        if before is not None and (found := signature.compute_rates(
                 self._samples[0], before, sample)):
             self.score(sample.uptime_s, sample.uptime_s - before.uptime_s,
                        found)
 
     def score(self, now_s: float, length_s: float,
-              found: host_sample.Values) -> None:
+              found: signature.Values) -> None:
         """Score the rates of an interval that ends now."""
         cpus = len(found.get(Quantity.BUSY, ()))
         self._observed_s += length_s
@@ -97,7 +96,7 @@ class HostWatch:
             history.add(now_s, length_s, units)
             score = history.find_worst()
             unit = score.unit or max(units, key=lambda each: units[each],
-                                     default=host_sample.HOST)
+                                     default=signature.HOST)
             worst[sign.name] = {
                 name: found[name][unit] for name in sign.limits
                 if unit in found[name]}
@@ -106,7 +105,7 @@ class HostWatch:
                 scores[sign.name] = score
         self.scores, self.worst = scores, worst
 
-    def _say_unknown(self, sample: host_sample.HostSample) -> None:
+    def _say_unknown(self, sample: signature.HostSample) -> None:
         for sign in signature.SIGNS:
             missing = [name for name in sign.limits
                        if name not in sample.values]

@@ -24,9 +24,9 @@ import typing
 from collections.abc import Iterator
 
 from hpcvirt import exception
-from hpcvirt.health import host_sample
-from hpcvirt.health.host_sample import HOST
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health import signature
+from hpcvirt.health.signature import HOST
+from hpcvirt.health.signature import Quantity
 from hpcvirt.model import cpuset
 from hpcvirt.topology import hardware_state
 
@@ -92,7 +92,7 @@ class HostSampler:
         self._ticks: dict[tuple[int, int], int] | None = None
         self._foreign_ticks: collections.Counter[str] = collections.Counter()
 
-    def take(self) -> host_sample.HostSample:
+    def take(self) -> signature.HostSample:
         """Take a sample.
 
         :raises Unreachable: if not even the time since boot can be read
@@ -117,7 +117,7 @@ class HostSampler:
         values = {name: units for name, units in values.items() if units}
         if major_faults is not None:
             values[Quantity.MAJOR_FAULTS] = major_faults
-        return host_sample.HostSample(
+        return signature.HostSample(
             time=time.time(), uptime_s=float(uptime[0]), values=values,
             ksm_pages=self._number('sys/kernel/mm/ksm/pages_sharing'),
             slab_kib=slab, huge_pages=dict(self._huge_pages()))

@@ -20,7 +20,6 @@ import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.health import host_sample
 from hpcvirt.health import signature
 
 SCHEMA_VERSION = 1
@@ -106,7 +105,7 @@ def follow(record: FleetRecord, found: signature.Readings,
     :param classes: the names of the hosts of each class
     """
     length = 0.0 if record.time is None else min(
-        max(0.0, now - record.time), host_sample.LONGEST_S)
+        max(0.0, now - record.time), signature.LONGEST_S)
     hosts = {}
     common = []
     for class_name, names in classes.items():

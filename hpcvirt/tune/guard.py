@@ -16,7 +16,6 @@ from collections.abc import Callable
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import stragglers
-from hpcvirt.health import host_sample
 from hpcvirt.health import signature
 from hpcvirt.tune import effects
 from hpcvirt.tune import model
@@ -25,7 +24,7 @@ from hpcvirt.tune import model
 LEVEL = 0.005
 #: TLB shoot-downs in a second for each CPU.
 MAX_SHOOTDOWNS = next(
-    sign.limits[host_sample.Quantity.SHOOTDOWNS]
+    sign.limits[signature.Quantity.SHOOTDOWNS]
     for sign in signature.SIGNS if sign.name == 'cpu-shootdowns')
 
 _Row = tuple[model.Trial, list[int]]

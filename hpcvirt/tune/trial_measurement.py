@@ -52,8 +52,8 @@ def measure(experiment: experiments.Experiment, store: stores.Store,
                 [request], pairs[:1] if shares and request.spans else copies,
                 record.Purpose.UNPAIRED, experiment.samples,
                 shape=shape).runs))
-    entry = measurement.Measurement(make_plan, store, not shares and any(
-        request.spans for request in wanted)).run(guests, (), shown, key_file)
+    entry = measurement.measure(make_plan, store, not shares and any(
+        request.spans for request in wanted), guests, (), shown, key_file)
     return {
         name: find_runs(run, program.metric,
                         1 if request.spans else len(guests))

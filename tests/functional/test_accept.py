@@ -15,7 +15,6 @@ import fixtures
 
 from hpcvirt import exception
 from hpcvirt.acceptance import acceptance
-from hpcvirt.acceptance import gate
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.cloud import accepted_host
@@ -113,7 +112,7 @@ class AcceptCase(base.HPCNova):
                 ('cloud.benchmark_instances.BenchmarkInstances.find_network',
                  lambda *_: self.neutron.network_1['id']),
                 # The gate measures nothing, and guests may run here.
-                ('acceptance.gate.BENCHMARKS', ()),
+                ('acceptance.host_acceptance.GATE_BENCHMARKS', ()),
                 ('acceptance.hardware.count_guests', lambda _: 0)):
             self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
         self.ports = copy.deepcopy(self.neutron._net1_ports)
@@ -269,7 +268,7 @@ class AcceptTest(AcceptCase):
 
     def test_periodic_a_gate_that_fails_ends_the_acceptance(self):
         self.placement_api.change_traits(self.provider(), acceptance.TRAITS)
-        bad = gate.GateCheck('PCIe links', False, 'x8', 'x16')
+        bad = acceptance.GateCheck('PCIe links', False, 'x8', 'x16')
         with fixtures.MonkeyPatch('hpcvirt.acceptance.hardware.HardwareWatch'
                                   '.check', lambda _: [bad]):
             found = self.decided('FAIL', '--gate', 'local')

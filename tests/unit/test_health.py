@@ -6,10 +6,10 @@ import unittest
 import hypothesis
 from hypothesis import strategies as st
 
-from hpcvirt.health import host_sample
-from hpcvirt.health.host_sample import HOST
-from hpcvirt.health.host_sample import HostSample
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health import signature
+from hpcvirt.health.signature import HOST
+from hpcvirt.health.signature import HostSample
+from hpcvirt.health.signature import Quantity
 
 
 def sample(uptime_s=1000.0, **values):
@@ -23,7 +23,7 @@ class RatesTest(unittest.TestCase):
     def compute(self, first, second, later=60.0):
         before = sample(**first)
         after = sample(1000.0 + later, **second)
-        return host_sample.compute_rates(before, before, after)
+        return signature.compute_rates(before, before, after)
 
     def test_rates_are_those_of_each_unit_and_their_sum(self):
         found = self.compute(
@@ -45,7 +45,7 @@ class RatesTest(unittest.TestCase):
         first, second, third = (
             sample(1000.0 + 60 * number, corrected_errors={'mc0': errors})
             for number, errors in enumerate((1, 15, 16)))
-        self.assertEqual({'mc0': 15.0}, host_sample.compute_rates(
+        self.assertEqual({'mc0': 15.0}, signature.compute_rates(
             first, second, third)[Quantity.CORRECTED_ERRORS])
 
     def test_only_a_busy_cpu_is_slowed_down(self):
@@ -68,7 +68,7 @@ class RatesTest(unittest.TestCase):
         before = sample(steal={'cpu0': 0.0})
         after = dataclasses.replace(
             sample(1060.0, steal={'cpu0': 60.0}), time=0.0)
-        self.assertEqual({'cpu0': 1.0}, host_sample.compute_rates(
+        self.assertEqual({'cpu0': 1.0}, signature.compute_rates(
             before, before, after)[Quantity.STEAL])
 
     @hypothesis.given(

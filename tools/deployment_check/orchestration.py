@@ -18,7 +18,6 @@ import yaml
 from hpcvirt.deployment import ansible
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import kolla
 from hpcvirt.deployment import steps
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
@@ -445,13 +444,13 @@ def kolla_build(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
         'worker.build_image_list()\n'
         'print([plugin["source"] for image in worker.images\n'
         '       if image.name == "nova-base" for plugin in image.plugins\n'
-        f'       if plugin["name"] == "{kolla.SOURCE}"])\n',
+        f'       if plugin["name"] == "{formats.SOURCE}"])\n',
         '--config-file', folder / 'kolla-build-hpcvirt.conf',
         '--template-only', '--work-dir', folder / 'second', '--engine',
         'podman')
-    readers.equal(f'[{kolla.SOURCE_PLACE!r}]', words.splitlines()[-1],
-                  kolla.SOURCE)
-    return kolla.SOURCE
+    readers.equal(f'[{formats.SOURCE_PLACE!r}]', words.splitlines()[-1],
+                  formats.SOURCE)
+    return formats.SOURCE
 
 
 def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
@@ -485,8 +484,8 @@ def kayobe(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
             str(sysctl['vm.swappiness']), profile), 'variables of kayobe')
         text = (place / 'kolla-build.conf').read_text()
         readers.require(re.search(
-            rf'\[{kolla.SOURCE}\]\n# .*\ntype = local\n# .*\n'
-            f'location = {kolla.SOURCE_PLACE}\n', text) is not None, text)
+            rf'\[{formats.SOURCE}\]\n# .*\ntype = local\n# .*\n'
+            f'location = {formats.SOURCE_PLACE}\n', text) is not None, text)
         readers.require('[bifrost-base]' in text, text)
     return f'{number + 1} hosts'
 

@@ -83,7 +83,7 @@ class ShowFleet(command.Report):
 class WriteInventory(command.Command):
     """Write the hosts of a fleet document as an inventory of Ansible.
 
-    Print the hosts in groups by class, for the playbooks of the collection
+    Print the hosts with their classes, for the playbooks of the collection
     hpcvirt.hpc. The topology of a host NAME=PATH need not exist yet.
     """
 
@@ -93,8 +93,9 @@ class WriteInventory(command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Write the inventory."""
-        sys.stdout.write(ansible.class_inventory(
-            hosts.read_names(parsed_args.fleet)).text)
+        document = hosts.read_fleet(parsed_args.fleet, names_only=True)
+        sys.stdout.write(ansible.class_inventory({
+            name: own.names for name, own in document.classes.items()}).text)
 
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 """``hpcvirt host accept``: prove a host before it takes work."""
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
+from hpcvirt import output_file
 from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt.bench.analysis import bounds
@@ -27,6 +29,7 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
+from hpcvirt.model import quarantine
 
 if typing.TYPE_CHECKING:
     from hpcvirt.acceptance import acceptance
@@ -143,20 +146,21 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         if not args.apply:
             return command.CommandResult(serialization.dump(asked), str)
         from hpcvirt.acceptance import report
-        from hpcvirt.acceptance import verdict_files
-        found, path, hosts = _accept(args, host, asked, wanted, own_bounds)
-        text = report.render(found, args.data, hosts)
-        if args.report is not None:
-            _write_new(args.report, text)
-        if args.junit is not None:
-            _write_new(args.junit, verdict_files.make_junit(found))
+        found = _accept(args, host, asked, wanted, own_bounds)
+        kept = records.Records(args.data)
+        plain = serialization.dump(found)
+        text = report.render(found, args.data, kept.count_hosts())
+        for path, content in ((args.report, text),
+                              (args.junit, report.make_junit(found))):
+            if path is not None:
+                output_file.write(path, content.encode())
         if args.json_lines is not None:
-            verdict_files.append_line(args.json_lines,
-                                      serialization.dump(found))
+            line = json.dumps(plain, allow_nan=False) + '\n'
+            with output_file.appending(args.json_lines, 0o644) as stream:
+                output_file.append(stream, line.encode())
         return command.CommandResult(
-            serialization.dump(found),
-            lambda: f'\n{text}\nThe record is in '
-                    f'{printable.escape(path)}.\n',
+            plain, lambda: f'\n{text}\nThe record is in '
+                           f'{printable.escape(kept.path(found))}.\n',
             int(found.result is not judgement.VerdictResult.PASS))
 
 
@@ -165,51 +169,43 @@ def _accept(args: argparse.Namespace,
             asked: 'acceptance.Acceptance',
             wanted: Sequence[requests.RunRequest],
             own_bounds: Mapping[str, judgement.Bound],
-            ) -> tuple['acceptance.Acceptance', str, int]:
-    """Accept the host.
-
-    :returns: the acceptance with its result, the file of its record, and how
-        many hosts have been judged so far
-    """
-    from hpcvirt.acceptance import gate
-    from hpcvirt.acceptance import gate_run
+            ) -> 'acceptance.Acceptance':
+    """Accept the host, and return the acceptance with its result."""
     from hpcvirt.acceptance import host_acceptance
     from hpcvirt.acceptance import measurement
     from hpcvirt.acceptance import records
     from hpcvirt.cloud import benchmark_instances
     from hpcvirt.cmd.bench import progress
-    kept = records.Records(args.data)
-    store = store_arguments.open_store(args)
     where = args.gate or args.native
-    own = (wanted, own_bounds) if args.quick else (
-        requests.find(gate.BENCHMARKS, ()), {})
-    quick = gate_run.GateRun(
-        *own, store, kept, lambda: targets.find_named(args, where),
-        lambda: progress.Terminal(args.data))
-    try:
+    of_gate, gate_bounds = (wanted, own_bounds) if args.quick else (
+        requests.find(host_acceptance.GATE_BENCHMARKS, ()), {})
+    with contextlib.closing(store_arguments.open_store(args)) as store:
+        gate = (
+            store, records.Records(args.data), args.data, args.time_limit,
+            lambda: progress.Terminal(args.data),
+            (lambda: targets.find_named(args, where)) if where else None,
+            of_gate, gate_bounds)
         if host is None:
-            found = quick.accept(asked, args.data, args.time_limit)
-            return found, kept.path(found), kept.count_hosts()
-        found = host_acceptance.HostAcceptance(
-            host, measurement.Measurement(
+            return host_acceptance.GateAcceptance(*gate).accept(asked)
+        return host_acceptance.HostAcceptance(
+            *gate, host,
+            lambda ids, flavor, key_file, shown: measurement.measure(
                 lambda pairs: plans.make(
                     wanted, pairs, record.Purpose.COMPARE if args.native
                     else record.Purpose.UNPAIRED, args.pairs,
                     launch=record.Launch.WARM, relaunch=True,
                     bounds=own_bounds),
-                store, joined=any(each.spans for each in wanted)),
-            kept, args.data, args.time_limit,
-            lambda server_id, flavor, key_file: targets.find_server(
-                args, server_id, flavor, key_file),
-            lambda: targets.find_named(args, args.native),
-            quick.take if where else None,
-            lambda: progress.Terminal(args.data),
-            host.cloud.hold, host.cloud.release,
-            benchmark_instances.InstancesNotStarted, output.complain,
-            f'hpcvirt@{os.uname().nodename}').accept(asked)
-    finally:
-        store.close()
-    return found, kept.path(found), kept.count_hosts()
+                store, any(each.spans for each in wanted),
+                [targets.find_server(args, server_id, flavor, key_file)
+                 for server_id in ids],
+                [targets.find_named(args, args.native) for _ in ids]
+                if args.native else [], shown, key_file),
+            lambda reason, since: host.cloud.hold(
+                args.host, cloud_arguments.make_hold(
+                    quarantine.ACCEPT, reason, since)),
+            lambda: host.cloud.release(args.host, quarantine.ACCEPT),
+            benchmark_instances.InstancesNotStarted,
+            output.complain).accept(asked)
 
 
 def _read(args: argparse.Namespace) -> tuple[
@@ -217,13 +213,15 @@ def _read(args: argparse.Namespace) -> tuple[
         dict[str, judgement.Bound]]:
     # These modules load all that plans a host.
     from hpcvirt.acceptance import acceptance
-    from hpcvirt.acceptance import gate
-    from hpcvirt.acceptance import verdict_files
+    from hpcvirt.acceptance import host_acceptance
     from hpcvirt.cmd import hosts
     from hpcvirt.cmd.host import audit
     from hpcvirt.flavors import plan_document
     for path in filter(None, (args.report, args.junit)):
-        _check_new(path)
+        if os.path.lexists(path):
+            raise exception.InvalidInput(path, 'exists already')
+        if not os.access(os.path.dirname(path) or '.', os.W_OK):
+            raise exception.InvalidInput(path, 'cannot be written')
     given = {'--gate or --native': args.gate or args.native} if (
         args.quick) else {'--flavor': args.flavors, '--plan': args.plan,
                           '--image': args.image, '--network': args.network}
@@ -231,7 +229,7 @@ def _read(args: argparse.Namespace) -> tuple[
         if not value:
             raise exception.InvalidInput(name, 'is missing')
     args.benchmarks = args.benchmarks or list(
-        gate.BENCHMARKS if args.quick else ['hpcc'])
+        host_acceptance.GATE_BENCHMARKS if args.quick else ['hpcc'])
     own_bounds = dict(bounds.parse(word) for word in args.bounds)
     settings = requests.read_settings(args.settings, targets.SET)
     wanted = requests.find(args.benchmarks, settings,
@@ -248,7 +246,8 @@ def _read(args: argparse.Namespace) -> tuple[
         hosts.warn(item for item in plan.warnings if not item.subjects
                    or {args.host, *args.flavors} & {*item.subjects})
     if args.json_lines is not None:
-        verdict_files.append_line(args.json_lines, None)
+        with output_file.appending(args.json_lines, 0o644):
+            pass  # It can be written.
     # Everything else that the results depend on is recorded with them.
     identity = json.dumps([
         args.host, serialization.dump(parts), args.benchmarks,
@@ -307,23 +306,6 @@ def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
     if not args.apply:
         lines.append('Nothing was changed; use --apply to do it.')
     return lines
-
-
-def _check_new(path: str) -> None:
-    folder = os.path.dirname(path) or '.'
-    if os.path.lexists(path):
-        raise exception.InvalidInput(path, 'exists already')
-    if not os.access(folder, os.W_OK):
-        raise exception.InvalidInput(path, 'cannot be written')
-
-
-def _write_new(path: str, text: str) -> None:
-    try:
-        with open(path, 'x', encoding='utf-8') as stream:
-            stream.write(text)
-    except OSError as exc:
-        raise exception.Unreachable(
-            f'{path}: {exc.strerror or exc}') from exc
 
 
 def _names(word: str) -> list[str]:

@@ -36,10 +36,8 @@ no host is slow, 1 if one is, 2 if there are no results.
         """Judge the hosts."""
         with extras.bench():
             from hpcvirt.acceptance import class_verdict
-            from hpcvirt.acceptance import fabric
-            from hpcvirt.acceptance import fleet_report
+            from hpcvirt.acceptance import fleet
             from hpcvirt.acceptance import measurement
-            from hpcvirt.acceptance import peers
             from hpcvirt.acceptance import records
         store = store_arguments.open_existing(args)
         if store is None:
@@ -48,13 +46,13 @@ no host is slow, 1 if one is, 2 if there are no results.
             runs = measurement.read_runs(store)
         finally:
             store.close()
-        classes = peers.find_classes(
+        classes = fleet.find_classes(
             run for run in runs if ', ' not in run.host)
         kept = records.Records(args.data)
-        hosts = (*fleet_report.make(
+        hosts = [*fleet.report_hosts(
             class_verdict.judge_fleet(classes, kept.refused()), classes,
             {each.host: each.machine for each in kept.read()}),
-            *fabric.judge(runs))
+            *fleet.report_pairs(runs)]
         return command.CommandResult(
             [serialization.dump(each) for each in hosts],
             status=int(any(each.result is judgement.VerdictResult.FAIL
@@ -74,6 +72,6 @@ class PairHosts(command.Command):
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Print the rounds."""
-        from hpcvirt.acceptance import fabric
-        for pairs in fabric.make_rounds(parsed_args.hosts):
+        from hpcvirt.acceptance import fleet
+        for pairs in fleet.make_rounds(parsed_args.hosts):
             sys.stdout.write(printable.lines([*map(' '.join, pairs), '']))

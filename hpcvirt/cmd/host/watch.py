@@ -5,13 +5,17 @@
 import argparse
 import contextlib
 import pathlib
+from collections.abc import Iterator
+from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import output_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
+from hpcvirt.fleet import metrics
 from hpcvirt.health import host_watch
+from hpcvirt.health import readings
 from hpcvirt.health import sampler
 from hpcvirt.model import cpuset
 
@@ -58,25 +62,60 @@ class WatchHost(command.Command):
         dedicated = (None if args.dedicated is None
                      else cpuset.parse(args.dedicated, '--dedicated'))
         with extras.require('exporter'):
-            import prometheus_client
+            from prometheus_client import registry
 
             from hpcvirt.cmd.fleet import exporter
-            from hpcvirt.cmd.host import watch_metrics
         watch = host_watch.HostWatch(
             lambda line: output.complain(f'hpcvirt host watch: {line}'))
-        collector = watch_metrics.WatchCollector(watch)
+
+        class Collector(registry.Collector):
+            def collect(self) -> Iterator[Any]:
+                return map(exporter.metric, list_families(watch))
 
         def export() -> None:
             if args.textfile is not None:
-                output_file.write(
-                    args.textfile,
-                    prometheus_client.generate_latest(collector))
+                text = exporter.write(list_families(watch))
+                output_file.write(args.textfile, text.encode())
 
         export()
         with (command.sigterm_event() as stop,
               contextlib.nullcontext() if args.serve is None
-              else exporter.run_server(exporter.make_app(collector),
+              else exporter.run_server(exporter.make_app(Collector()),
                                        exporter.address(args.serve, _PORT))):
             watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
                       args.interval, stop, export)
         return 0
+
+
+def list_families(watch: host_watch.HostWatch) -> Iterator[metrics.Family]:
+    """List what the last samples said; what is not known is missing."""
+    yield metrics.Family(
+        readings.SCORE, 'What the worst unit of the host has reached of the '
+        'limits of the sign for 10 of the last 30 minutes; less than half is '
+        '0', ('sign', 'unit'), {
+            (sign, unit): score
+            for sign, (score, unit) in watch.scores.items()})
+    yield metrics.Family(
+        'hpcvirt_host_rate', 'What this unit does, in the units of the '
+        'documentation', ('sign', 'quantity'), {
+            (sign, name.value): value
+            for sign, values in watch.worst.items()
+            for name, value in values.items()})
+    sample = watch.latest
+    if sample is None:
+        return
+    yield metrics.Family(
+        readings.TIME, 'When the last sample was taken', (),
+        {(): sample.time})
+    for place, part in enumerate(('', '_free')):
+        yield metrics.Family(
+            f'hpcvirt_host_huge_pages{part}', f'Huge pages{part and ", free"}',
+            ('cell', 'size_kib'), {
+                labels: numbers[place]
+                for labels, numbers in sample.huge_pages.items()})
+    if sample.ksm_pages is not None:
+        yield metrics.Family('hpcvirt_host_ksm_pages', 'Pages that KSM has '
+                             'merged', (), {(): sample.ksm_pages})
+    if sample.slab_kib is not None:
+        yield metrics.Family('hpcvirt_host_slab_bytes', 'Unreclaimable slab',
+                             (), {(): sample.slab_kib * 1024})

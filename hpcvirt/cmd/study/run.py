@@ -3,7 +3,9 @@
 """``hpcvirt study run``: run a case of a study on hosts of a site."""
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
+from hpcvirt.bench.results import location
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import sides
@@ -154,19 +157,19 @@ def _measure(args: argparse.Namespace, planned: case_plan.CasePlan,
         cloud_arguments.connect(args), name, planned.flavor, hosts,
         args.image, args.networks, chosen.case.guests.device,
         case_plan.make_user_data(chosen.case))
-    store = store_arguments.open_store(args)
-    try:
-        return measurement.CaseRun(
-            name, instances, measurement.Measurement(
+    key_file = os.path.join(args.data, f'{name}.key')
+    with (contextlib.closing(store_arguments.open_store(args)) as store,
+          location.measure(args.data, name)):
+        with measurement.start(instances.start, instances.clear, key_file,
+                               output.complain) as ids:
+            entry = measurement.measure(
                 lambda pairs: plans.make(
                     chosen.requests(sides.whole(pairs), settings), pairs,
                     record.Purpose.COMPARE, args.pairs),
-                store, joined=len(hosts) > 1),
-            args.data,
-            lambda server_id, key_file: targets.find_server(
-                args, server_id, planned.flavor.name, key_file),
-            lambda: [targets.find_named(args, _native(args, host))
-                     for host in hosts],
-            output.complain).measure(progress.Terminal(args.data))
-    finally:
-        store.close()
+                store, len(hosts) > 1,
+                [targets.find_server(args, server_id, planned.flavor.name,
+                                     key_file) for server_id in ids],
+                [targets.find_named(args, _native(args, host))
+                 for host in hosts],
+                measurement.TimeLimit(progress.Terminal(args.data)), key_file)
+        return store.result(entry)

@@ -23,6 +23,10 @@ BEGUN = acceptance.Acceptance(
     command='hpcvirt host accept n1', native='ssh://n1', benchmarks=('hpcc',),
     parts=(acceptance.AcceptancePart('hpc.8c', 4, 'abc'),))
 
+GOOD = acceptance.GateCheck('clock', True, '8 good', 'fast')
+UNKNOWN = acceptance.GateCheck('disk errors', None, 'not reported', 'none')
+BAD = acceptance.GateCheck('PCIe links', False, 'x8', 'x16')
+
 PLAN = plan_document.PlanDocument(flavors=tuple(
     plan_document.FlavorSummary(
         name=name, vcpus=1, ram_mib=1, extra_specs={}, per_host=per_host)
@@ -116,6 +120,36 @@ class DecisionTest(testtools.TestCase):
         specs = {f'trait:{name}': 'required' for name in acceptance.TRAITS}
         found = profile.build({'extra_specs': specs}, 'profile')
         self.assertEqual(specs, dict(found.extra_specs))
+
+
+def gated(checks, word, *unable):
+    found = None if word is None else verdict(
+        result=word, reason=None if word is Word.PASS else 'because')
+    return acceptance.decide_gate('ssh://n1', checks, found, ['r1'], unable)
+
+
+class GateTest(testtools.TestCase):
+    def test_the_word_is_that_of_the_worst(self):
+        for checks, word, expected in (
+                ([GOOD, UNKNOWN], Word.PASS, Word.PASS),
+                ([GOOD], Word.FAIL, Word.FAIL),
+                ([GOOD], Word.INCONCLUSIVE, Word.INCONCLUSIVE),
+                ([GOOD], Word.INVALID, Word.INCONCLUSIVE),
+                ([GOOD], None, Word.INCONCLUSIVE),
+                ([GOOD, BAD], Word.PASS, Word.FAIL),
+                ([BAD], None, Word.FAIL)):
+            found = gated(checks, word)
+            self.assertIs(expected, found.result)
+            self.assertEqual(tuple(checks), found.checks)
+        self.assertEqual('PCIe links: x8; expected x16', found.reason)
+
+    def test_what_is_missing_is_inconclusive_unless_the_rest_fails(self):
+        for word, expected, reason in (
+                (Word.PASS, Word.INCONCLUSIVE, 'fio: no such program'),
+                (None, Word.INCONCLUSIVE, 'fio: no such program'),
+                (Word.FAIL, Word.FAIL, 'because')):
+            found = gated([GOOD], word, 'fio: no such program')
+            self.assertEqual((expected, reason), (found.result, found.reason))
 
 
 class ReportTest(testtools.TestCase):

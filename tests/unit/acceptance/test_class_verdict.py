@@ -10,7 +10,7 @@ import math
 import testtools
 
 from hpcvirt.acceptance import class_verdict
-from hpcvirt.acceptance import peers as peers_module
+from hpcvirt.acceptance import fleet
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
@@ -193,8 +193,7 @@ class FleetTest(testtools.TestCase):
     """All hosts of a class, each against the others."""
 
     def judged(self, stored, **more):
-        return class_verdict.judge_fleet(peers_module.find_classes(stored),
-                                         **more)
+        return class_verdict.judge_fleet(fleet.find_classes(stored), **more)
 
     def test_each_host_is_judged_as_if_it_came_last(self):
         stored = [*CLASS, run('n5', 80.0), run('n6', 100.3)]
@@ -217,6 +216,8 @@ class FleetTest(testtools.TestCase):
         found = self.judged([*CLASS, run('n5', 80.0)], refused={'n5'})
         self.assertIs(Word.FAIL, found['n5'].result)
         self.assertIn('4 peer hosts', found['n0'].reason)
+        self.assertIn('4 peer hosts', class_verdict.judge(
+            [run('new')], CLASS, {'n0'}).reason)
 
     def test_the_figures_of_several_classes_are_judged_together(self):
         other = [dataclasses.replace(each, variant='other')

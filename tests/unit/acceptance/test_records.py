@@ -11,7 +11,7 @@ import fixtures
 import testtools
 
 from hpcvirt import exception
-from hpcvirt.acceptance import gate
+from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import records
 from hpcvirt.bench.model import judgement
 from tests.unit.acceptance import test_acceptance
@@ -61,8 +61,8 @@ class RecordsTest(testtools.TestCase):
         fail, good = judgement.VerdictResult.FAIL, judgement.VerdictResult.PASS
 
         def gated(hour, word, **more):
-            return at(hour, gate=gate.decide('local', [
-                gate.GateCheck('clock', word is good, 'slow', 'fast')],
+            return at(hour, gate=acceptance.decide_gate('local', [
+                acceptance.GateCheck('clock', word is good, 'slow', 'fast')],
                 None, (), ()), ended_at='x', **more)
         self.records.write(gated(19, fail, host='n0', parts=(), result=fail))
         self.records.write(gated(20, fail, parts=(), result=fail))

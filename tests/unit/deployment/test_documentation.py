@@ -6,10 +6,8 @@ import dataclasses
 import re
 import unittest
 
-from hpcvirt.deployment import edpm
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
-from hpcvirt.deployment import kolla
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import pages
@@ -53,7 +51,7 @@ class GuidesTest(unittest.TestCase):
                     for path in re.findall('``(.*?)``', row.split(
                         '\n     - ')[0])]
                 self.assertRegex(pages.read(page),
-                                 rf'\s`*{kolla.SOURCE_PLACE}[`\s]')
+                                 rf'\s`*{formats.SOURCE_PLACE}[`\s]')
                 self.assertEqual(
                     {file.path.replace('hpcvirt_n1', 'GROUP').replace(
                         '/n1/', '/HOST/')
@@ -62,7 +60,7 @@ class GuidesTest(unittest.TestCase):
 
     def test_variables_of_edpm_are_listed(self):
         page = pages.read('install/rhoso')
-        (file,) = edpm.files(make_plan())
+        (file,) = formats.edpm_files(make_plan())
         names = set(re.findall(r'^ +(edpm_\w+):', file.text, re.MULTILINE))
         self.assertGreater(len(names), 3)
         for name in names:

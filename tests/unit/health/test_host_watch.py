@@ -7,9 +7,9 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.health import host_watch
-from hpcvirt.health.host_sample import HOST
-from hpcvirt.health.host_sample import HostSample
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import HOST
+from hpcvirt.health.signature import HostSample
+from hpcvirt.health.signature import Quantity
 
 
 def sample(minute, **values):

@@ -11,13 +11,12 @@ import unittest
 import urllib.parse
 
 import hypothesis
-import prometheus_client
 from hypothesis import strategies as st
 from prometheus_client import parser
 
 from hpcvirt import exception
-from hpcvirt.cmd.host import watch_metrics
-from hpcvirt.health import host_sample
+from hpcvirt.cmd.fleet import exporter
+from hpcvirt.cmd.host import watch as watch_command
 from hpcvirt.health import host_watch
 from hpcvirt.health import readings
 from hpcvirt.health import signature
@@ -145,16 +144,15 @@ class AgreementTest(unittest.TestCase):
                 '0000:41:00.0')))))
     def test_what_the_watcher_writes(self, scores):
         watch = host_watch.HostWatch(self.fail)
-        watch.latest = host_sample.HostSample(
+        watch.latest = signature.HostSample(
             time=NOW, uptime_s=1.0, values={}, slab_kib=3)
         watch.scores = scores
-        text = prometheus_client.generate_latest(
-            watch_metrics.WatchCollector(watch))
+        text = exporter.write(watch_command.list_families(watch))
         folder = folders.make(self)
-        (folder / 'n1.prom').write_bytes(text)
+        (folder / 'n1.prom').write_text(text)
         found = readings.read_folder(str(folder), ['n1'], NOW, self.fail)
         self.assertEqual(scores, found['n1'])
-        self.assertEqual(read_by_prometheus(text.decode()), {
+        self.assertEqual(read_by_prometheus(text), {
             sign: each.score for sign, each in scores.items()})
 
 

@@ -8,7 +8,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.health import sampler
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import Quantity
 from tests.builders import folders
 
 FILES = {

@@ -7,8 +7,8 @@ import unittest
 from hpcvirt import bibliography
 from hpcvirt.health import host_watch
 from hpcvirt.health import signature
-from hpcvirt.health.host_sample import HOST
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import HOST
+from hpcvirt.health.signature import Quantity
 
 SIGNS = {sign.name: sign for sign in signature.SIGNS}
 

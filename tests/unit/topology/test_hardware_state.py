@@ -11,7 +11,7 @@ import unittest
 from hpcvirt.audit import fact
 from hpcvirt.audit.reading import host
 from hpcvirt.health import sampler
-from hpcvirt.health.host_sample import Quantity
+from hpcvirt.health.signature import Quantity
 from hpcvirt.topology import hardware_state
 from tests.builders import audited
 from tests.builders import sysfs_files

@@ -113,7 +113,8 @@ class QuickTest(testtools.TestCase):
 
     def test_a_time_limit_ends_it(self):
         self.script.write_text('#!/bin/sh\nsleep 600\n')
-        with fixtures.MonkeyPatch('hpcvirt.acceptance.gate_run.MINUTE_S', 1):
+        with fixtures.MonkeyPatch(
+                'hpcvirt.acceptance.host_acceptance._MINUTE_S', 1):
             status, found = self.accept('--time-limit', '2')
         self.assertEqual((1, 'INCONCLUSIVE'), (status, found['word']))
         self.assertIn('the time limit was reached', found['reason'])

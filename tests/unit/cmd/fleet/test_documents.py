@@ -22,21 +22,20 @@ class InventoryTest(unittest.TestCase):
             name: {'hosts': words} for name, words in classes.items()}}))
         return commands.run('fleet', 'inventory', path)
 
-    def groups(self, **classes):
+    def read(self, **classes):
+        """Return the class of each host in the inventory."""
         ended = self.run_with(**classes)
         self.assertEqual((0, ''), (ended.status, ended.err))
-        return {name: (group['vars'], [*group['hosts']])
-                for name, group in yaml.safe_load(ended.out)[
-                    'hpcvirt_hosts']['children'].items()}
+        return {host: variables['hpcvirt_fleet_class']
+                for host, variables in yaml.safe_load(ended.out)[
+                    'hpcvirt_hosts']['hosts'].items()}
 
     def test_hosts_with_names_need_no_topology_yet(self):
-        self.assertEqual({
-            'hpcvirt_class_gpu': ({'hpcvirt_fleet_class': 'gpu'},
-                                  ['g-1', 'g-2', 'x.example.org']),
-            'hpcvirt_class_rack_7': ({'hpcvirt_fleet_class': 'Rack-7'},
-                                     ['n1'])},
-            self.groups(gpu=['g=captures/g.tar*2', 'x.example.org=x.json'],
-                        **{'Rack-7': ['n1=n1.json']}))
+        self.assertEqual(
+            {'g-1': 'gpu', 'g-2': 'gpu', 'x.example.org': 'gpu',
+             'n1': 'Rack-7'},
+            self.read(gpu=['g=captures/g.tar*2', 'x.example.org=x.json'],
+                      **{'Rack-7': ['n1=n1.json']}))
 
     def test_other_hosts_have_the_names_of_their_topologies(self):
         (self.folder / 'rack').mkdir()
@@ -45,16 +44,14 @@ class InventoryTest(unittest.TestCase):
                 snapshot.dumps(hosts.build(name=f'{name}.example.org')))
         self.assertEqual(
             ['n1.example.org', 'n2.example.org', 'n3'],
-            self.groups(all=['rack/*.json', {
+            [*self.read(all=['rack/*.json', {
                 'name': 'n3', 'topology': snapshot.make_json(
-                    hosts.build(name='other'))}])['hpcvirt_class_all'][1])
+                    hosts.build(name='other'))}])])
 
     def test_what_cannot_be_in_an_inventory_is_refused(self):
         for classes, said in (
                 ({'a': ['{{ x }}=n.json']}, '{{ x }}: cannot be the name of'),
                 ({'a b': ['n=n.json']}, 'a b: cannot be the name of a folder'),
-                ({'a-b': ['n=n.json'], 'a.b': ['m=m.json']},
-                 'a.b: would share the group hpcvirt_class_a_b'),
                 ({'a': ['n=n.json'], 'b': ['n=m.json']}, 'name of two hosts'),
                 ({'a': ['absent.json']}, 'absent.json: cannot be read')):
             with self.subTest(said):
