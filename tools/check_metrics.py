@@ -57,8 +57,9 @@ def main() -> int:
                 Quantity.STEAL: {'cpu1': 0.25}, Quantity.LINK_LOSS: {}})
         collector = watch_metrics.WatchCollector(watch)
         port, other = find_ports(2)
-        with (exporter.run_server(exporter.make_app(collector),
-                                  ('127.0.0.1', port)),
+        with (exporter.run_server(
+                lambda: prometheus_client.generate_latest(collector),
+                ('127.0.0.1', port)),
               subprocess.Popen([*CAPACITY, '--serve=127.0.0.1:0'],
                                stdout=subprocess.PIPE, text=True) as capacity):
             try:

@@ -3,6 +3,7 @@
 """``hpcvirt capacity``: count the instances that still fit on a fleet."""
 
 import argparse
+import contextlib
 import datetime
 import sys
 from collections.abc import Sequence
@@ -111,10 +112,11 @@ def _serve(args: argparse.Namespace) -> None:
         *(f'--{name}={getattr(args, name)}' for name in ('fleet', 'history')
           if getattr(args, name) is not None)],
         args.interval)
-    with command.sigterm_event() as stop:
-        reader.read(stop)
-        with exporter.run_server(reader, where):
-            reader.read_again(stop)
+    with (contextlib.suppress(KeyboardInterrupt),
+          command.interrupting_sigterm()):
+        reader.read()
+        with exporter.run_server(reader.answer, where):
+            reader.read_again()
 
 
 def _write_metrics(history: str | None, fleet: state.Fleet,

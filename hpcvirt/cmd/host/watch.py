@@ -66,16 +66,17 @@ class WatchHost(command.Command):
             lambda line: output.complain(f'hpcvirt host watch: {line}'))
         collector = watch_metrics.WatchCollector(watch)
 
+        def answer() -> bytes:
+            return prometheus_client.generate_latest(collector)
+
         def export() -> None:
             if args.textfile is not None:
-                output_file.write(
-                    args.textfile,
-                    prometheus_client.generate_latest(collector))
+                output_file.write(args.textfile, answer())
 
         export()
         with (command.sigterm_event() as stop,
               contextlib.nullcontext() if args.serve is None
-              else exporter.run_server(exporter.make_app(collector),
+              else exporter.run_server(answer,
                                        exporter.address(args.serve, _PORT))):
             watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
                       args.interval, stop, export)
