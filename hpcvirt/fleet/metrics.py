@@ -46,26 +46,22 @@ def families(fleet: state.Fleet,
 
     :param found: the counts of all flavors that the hosts may take
     """
-    by_flavor = ('flavor_name', 'public')
-    public = {item.flavor.name: str(item.flavor.projects is None)
-              for item in found}
-    yield Family(
-        'openstack_free_capacity_by_flavor_total',
-        'Instances of this flavor alone that Nova takes until it refuses one',
-        by_flavor, {(item.flavor.name, public[item.flavor.name]):
-                    item.total for item in found})
-    yield Family(
-        'hpcvirt_capacity_by_sums',
-        'Instances of this flavor alone for which the sums of Placement are '
-        'enough', by_flavor,
-        {(item.flavor.name, public[item.flavor.name]): item.by_sums
-         for item in found})
-    yield Family(
-        'hpcvirt_capacity_if_empty',
-        'Instances of this flavor alone that Nova would take if no instance '
-        'were on the hypervisors', by_flavor,
-        {(item.flavor.name, public[item.flavor.name]): item.total
-         for item in _count_if_empty(fleet, found)})
+    empty = _count_if_empty(fleet, found)
+    for name, words, numbers in (
+            ('openstack_free_capacity_by_flavor_total',
+             'that Nova takes until it refuses one',
+             [(item.flavor, item.total) for item in found]),
+            ('hpcvirt_capacity_by_sums',
+             'for which the sums of Placement are enough',
+             [(item.flavor, item.by_sums) for item in found]),
+            ('hpcvirt_capacity_if_empty',
+             'that Nova would take without instances on the hypervisors',
+             [(item.flavor, item.total) for item in empty])):
+        yield Family(
+            name, f'Instances of this flavor alone {words}',
+            ('flavor_name', 'public'),
+            {(flavor.name, str(flavor.projects is None)): number
+             for flavor, number in numbers})
     places = {host.name: (host.zone, host.project_aggregate)
               for host in fleet.hosts}
     # As in os-capacity, hosts that take no instance have no sample.
@@ -87,17 +83,15 @@ def families(fleet: state.Fleet,
         'missing from all other metrics', ('hypervisor',),
         {**{(host.name,): 0 for host in fleet.hosts},
          **{(name,): 1 for name in fleet.broken}})
-    instances = [item for host in fleet.hosts for item in host.instances
-                 if item.project is not None]
-    for name, words, weigh in (
-            ('instances', 'Instances', lambda _: 1),
-            ('pcpus', 'PCPUs of the instances',
-             lambda item: item.guest.sums.pcpus)):
-        sums = collections.Counter[tuple[str, ...]]()
-        for item in instances:
-            sums[item.project or '',] += weigh(item)
-        yield Family(f'hpcvirt_project_{name}', f'{words} of the project',
-                     ('project_id',), sums)
+    number, pcpus = (collections.Counter[tuple[str, ...]]() for _ in range(2))
+    for item in (item for host in fleet.hosts for item in host.instances):
+        if item.project is not None:
+            number[item.project,] += 1
+            pcpus[item.project,] += item.guest.sums.pcpus
+    yield Family('hpcvirt_project_instances', 'Instances of the project',
+                 ('project_id',), number)
+    yield Family('hpcvirt_project_pcpus', 'PCPUs of the instances of the '
+                 'project', ('project_id',), pcpus)
     yield from _room({
         (name, *places[name]): room for name, room
         in free_resources.describe_hosts(fleet, found).items()})

@@ -21,6 +21,7 @@ from hpcvirt.bench.parsers import parser as parsers
 from hpcvirt.bench.report import text as reports
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import output_files
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
@@ -79,18 +80,9 @@ class ParseOutput(command.Report):
                                      status=int(not outcome.valid))
 
 
-def _read_expectations(words: list[str]) -> dict[str, str]:
-    """Read the values of --expect.
-
-    :raises InvalidInput: for a word that is not ``KEY=VALUE``
-    """
-    expect = {}
-    for word in words:
-        key, equals, value = word.partition('=')
-        if not equals or not key.strip() or not value.strip():
-            raise exception.InvalidInput(f'--expect {word}', 'not KEY=VALUE')
-        expect[key.strip()] = value.strip()
-    return expect
+def _read_expectations(words: Iterable[str]) -> dict[str, str]:
+    return {setting.key: setting.value for setting
+            in requests.read_settings(words, '--expect')}
 
 
 def _draw_output(output: output_files.ParsedOutput) -> str:

@@ -21,8 +21,6 @@ from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import log_reading
-from hpcvirt.fleet import log_report
-from hpcvirt.fleet import nova_log
 from hpcvirt.fleet import verdict
 
 _OPTIONS = ('image', 'port', 'server')
@@ -180,8 +178,8 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
             ', '.join(map(input_file.name, paths)),
             _explain_empty(found, args.request_id))
     return command.CommandResult(
-        log_report.document(found),
-        lambda: log_report.text(found, terminal.width()),
+        explain_report.log_document(found),
+        lambda: explain_report.log_text(found, terminal.width()),
         status=1 if found.refusals else 0)
 
 
@@ -191,7 +189,7 @@ def _chain(paths: Sequence[str]) -> Iterator[bytes]:
 
 def _time(word: str) -> str:
     try:
-        return nova_log.normalize_time(word)
+        return log_reading.normalize_time(word)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(
             'must be a time such as 2026-11-24 or 2026-11-24T09:30, not '
