@@ -142,14 +142,11 @@ def log_document(found: log_reading.Found) -> dict[str, Any]:
                        'requests': number, 'last': serialization.dump(last)}
                       for (flavor, step, kind), (number, last)
                       in _most(found)],
-            'shadow': _shadow(found) if found.shadow else None,
+            'shadow': {
+                **found.shadow, 'error': found.error, 'differences': [
+                    {**serialization.dump(first), **sums} for sums, first
+                    in found.differences.values()]} if found.shadow else None,
             'unreadable': found.unreadable}
-
-
-def _shadow(found: log_reading.Found) -> dict[str, Any]:
-    return {**found.shadow, 'error': found.error, 'differences': [
-        {**serialization.dump(first), **sums}
-        for sums, first in found.differences.values()]}
 
 
 def log_text(found: log_reading.Found, width: int | None = None) -> str:
@@ -164,14 +161,21 @@ def log_text(found: log_reading.Found, width: int | None = None) -> str:
         blocks += _draw_refusal(last, room)
     if others:
         blocks += [_draw_others(others, found.refused - 1, room),
-                   'What is refused most:\n', _draw_kinds(found, room)]
+                   'What is refused most:\n', text_table.draw(_KINDS, [
+                       (str(number), flavor, step, _time(last)[:16],
+                        _why(last)) for (flavor, step, _), (number, last)
+                       in _most(found)[:_MAX_OTHERS]], {'Requests'}, room)]
     if found.shadow:
         blocks += _draw_shadow(found, room)
     if found.unreadable:
-        blocks.append(f'{words.count_noun(found.unreadable, "line")} of '
-                      'hpcvirt cannot be read: cut, or possibly forged by a '
-                      'user.\n')
+        blocks.append(f'{count_unreadable(found)}.\n')
     return '\n'.join(blocks)
+
+
+def count_unreadable(found: log_reading.Found) -> str:
+    """Say how many lines cannot be read."""
+    return (f'{words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
+            'be read: cut, or possibly forged by a user')
 
 
 def _in_order(found: log_reading.Found) -> list[list[log_reading.Refusal]]:
@@ -184,13 +188,6 @@ def _most(found: log_reading.Found) -> list[tuple[
     return sorted(found.kinds.items(), key=lambda item: -item[1][0])
 
 
-def _draw_kinds(found: log_reading.Found, room: int) -> str:
-    return text_table.draw(_KINDS, [
-        (str(number), flavor, step, _time(last)[:16], _why(last))
-        for (flavor, step, _), (number, last)
-        in _most(found)[:_MAX_OTHERS]], {'Requests'}, room)
-
-
 def _why(item: log_reading.Refusal) -> str:
     return (fit_reasons.KINDS[item.root] if isinstance(
         item, decision_log.RefusedHosts) else item.reason)
@@ -199,18 +196,15 @@ def _why(item: log_reading.Refusal) -> str:
 def _draw_refusal(groups: Sequence[log_reading.Refusal],
                   room: int) -> list[str]:
     first = groups[0]
-    if not isinstance(first, decision_log.RefusedHosts):
-        return [_fill(
-            f'At {_time(first)} the request '
-            f'{first.request_id or "(without id)"} for the instance '
-            f'{first.instance or "(without id)"} failed at the step '
-            + f'{first.step} on {first.examples}'.removesuffix(' on ')
-            + f': {first.reason}.', room)]
+    request = (f'the request {first.request_id or "(without id)"} for the '
+               f'instance {first.instance or "(without id)"}')
+    if isinstance(first, log_reading.FailedRequest):
+        where = f'{first.step} on {first.examples}'.removesuffix(' on ')
+        return [_fill(f'At {_time(first)} {request} failed at the step '
+                      f'{where}: {first.reason}.', room)]
     blocks = [
-        _fill(f'At {_time(first)} nova-scheduler refused the request '
-              f'{first.request_id or "(without id)"} for the instance '
-              f'{first.instance or "(without id)"}. It requested '
-              f'{first.asked}.', room),
+        _fill(f'At {_time(first)} nova-scheduler refused {request}. It '
+              f'requested {first.asked}.', room),
         printable.escape(
             f'{first.flavor} fits on 0 of {words.count_noun(first.of, "host")}'
             ' that reached the filter.') + '\n',

@@ -20,7 +20,6 @@ import select
 import shlex
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 import typing
@@ -80,6 +79,8 @@ while read -r limit most command size; do
 done
 """
 
+#: Slurm and a prolog print other lines.
+_ANSWER = re.compile(rb'^hpcvirt (.*)$', re.MULTILINE)
 _NODE = re.compile(r'[A-Za-z0-9][A-Za-z0-9._-]*')
 _PREFIX = re.compile(r'^\w+: (error: )?')
 #: Parts of the messages if Slurm refuses a job, as it would again, or has not
@@ -100,7 +101,6 @@ class SlurmExecutor:
         self._node = node
         self._lock = threading.Lock()
         self._agent: subprocess.Popen[bytes] | None = None
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
 
     def run(self, argv: Sequence[str], stdin: bytes = b'',
             timeout_s: float = executor.SHORT_S) -> executor.Completed:
@@ -137,9 +137,6 @@ class SlurmExecutor:
 
     def _allocate(self) -> 'subprocess.Popen[bytes]':
         """Allocate the node, and start the agent there."""
-        # Programs write at the offset that they share with this file.
-        self._errors.seek(0)
-        self._errors.truncate()
         try:
             agent = self._agent = subprocess.Popen(
                 ['salloc', '--nodes=1', f'--nodelist={self._node}',
@@ -147,7 +144,7 @@ class SlurmExecutor:
                  'srun', '--ntasks=1', '--mem=0', '--cpu-bind=none',
                  '--mpi=none', '/bin/sh', '-c', _AGENT],
                 bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=self._errors, process_group=0, env={
+                stderr=subprocess.STDOUT, process_group=0, env={
                     name: value for name, value in os.environ.items()
                     if not name.startswith('SLURM_') or name == 'SLURM_CONF'})
         except OSError as exc:
@@ -165,33 +162,34 @@ class SlurmExecutor:
         """
         send, receive = (typing.cast(IO[bytes], each)
                          for each in (agent.stdin, agent.stdout))
-        deadline = time.monotonic() + limit_s
         answer = bytearray()
+        has_ended = agent.poll() is not None
+        deadline = time.monotonic() + (0 if has_ended else limit_s)
         with contextlib.ExitStack() as failed:
             # The agent may have a part of the request.
             failed.callback(self.close)
             with contextlib.suppress(BrokenPipeError):
-                rest = memoryview(request if agent.poll() is None else b'')
+                rest = memoryview(b'' if has_ended else request)
                 while rest:
                     rest = rest[send.write(rest):]
-                while select.select([receive], [], [], max(
-                        0, deadline - time.monotonic()))[0]:
-                    chunk = receive.read(CHUNK)
-                    if not chunk:
-                        break
-                    answer += chunk
-                    # A prolog may have printed other lines before.
-                    line = (answer[:-1].rpartition(b'\n')[2]
-                            if chunk.endswith(b'\n') else b'')
-                    if line.startswith(b'hpcvirt '):
-                        failed.pop_all()
-                        return bytes(line).split(b' ')[1:]
-            raise self._explain(time.monotonic() < deadline)
+            while select.select([receive], [], [], max(
+                    0, deadline - time.monotonic()))[0]:
+                chunk = receive.read(CHUNK)
+                if not chunk:
+                    has_ended = True
+                    break
+                answer += chunk
+                if chunk.endswith(b'\n') and (match := _ANSWER.search(answer)):
+                    failed.pop_all()
+                    return bytes(match[1]).split(b' ')
+            raise self._explain(answer.decode('utf-8', 'replace'), has_ended)
 
-    def _explain(self, has_ended: bool) -> exception.Unreachable:
-        """Say why the job has ended, or else why it does not answer."""
-        self._errors.seek(0)
-        lines = self._errors.read().decode('utf-8', 'replace').splitlines()
+    def _explain(self, text: str, has_ended: bool) -> exception.Unreachable:
+        """Say why the job has ended, or else why it does not answer.
+
+        :param text: what Slurm has printed
+        """
+        lines = text.splitlines()
         errors = [line for line in lines if ' error: ' in line]
         said = _PREFIX.sub('', (errors or lines or [''])[-1])
         if has_ended:

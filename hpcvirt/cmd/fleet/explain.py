@@ -167,9 +167,10 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     paths = args.scheduler_log
     if args.history is not None:
         if paths:
-            unreadable = history_file.add(args.history, _chain(paths))
-            if unreadable:
-                output.complain(f'hpcvirt: {_count(unreadable)}')
+            added = history_file.add(args.history, _chain(paths))
+            if added.unreadable:
+                output.complain(
+                    f'hpcvirt: {explain_report.count_unreadable(added)}')
         paths = [args.history]
     found = log_reading.read(_chain(paths), args.request_id, args.since or '',
                              args.until or '~')
@@ -196,13 +197,9 @@ def _time(word: str) -> str:
             f'{word[:40]!r}') from exc
 
 
-def _count(unreadable: int) -> str:
-    return (f'{words.count_noun(unreadable, "line")} of hpcvirt cannot be '
-            'read: cut, or possibly forged by a user')
-
-
 def _explain_empty(found: log_reading.Found, request: str | None) -> str:
-    cut = f'; {_count(found.unreadable)}' if found.unreadable else ''
+    cut = (f'; {explain_report.count_unreadable(found)}'
+           if found.unreadable else '')
     if request is None:
         return ('has no refused request and no comparison of '
                 f'HPCTopologyFilter, which logs them at INFO level{cut}')

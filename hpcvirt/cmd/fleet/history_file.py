@@ -39,10 +39,10 @@ def lines(path: str) -> Iterator[bytes]:
         output.complain(f'hpcvirt: {exc}')
 
 
-def add(path: str, logs: Iterable[bytes]) -> int:
+def add(path: str, logs: Iterable[bytes]) -> log_reading.Found:
     """Add the lines of logs that the history does not have.
 
-    :returns: the number of lines that cannot be read
+    :returns: the number of lines that cannot be read, and nothing else
     :raises InvalidInput: if a log cannot be read, or the file is no history
         or cannot be written; nothing is added then
     """
@@ -59,4 +59,4 @@ def add(path: str, logs: Iterable[bytes]) -> int:
                 known.add(hash(line))
                 fresh.append(line)
         output_file.append(stream, b''.join(line + b'\n' for line in fresh))
-    return found.unreadable
+    return found
