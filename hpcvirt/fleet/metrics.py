@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
@@ -62,6 +60,7 @@ def families(fleet: state.Fleet,
             ('flavor_name', 'public'),
             {(flavor.name, str(flavor.projects is None)): number
              for flavor, number in numbers})
+    groups = state.group_alike(fleet.hosts)
     places = {host.name: (host.zone, host.project_aggregate)
               for host in fleet.hosts}
     # As in os-capacity, hosts that take no instance have no sample.
@@ -71,12 +70,21 @@ def families(fleet: state.Fleet,
         ('hypervisor', 'flavor_name', *_PLACE),
         {(host, item.flavor.name, *places[host]): number for item in found
          for host, number in item.per_host.items() if number})
+    refusing = collections.Counter[tuple[str, ...]]()
+    for item in found:
+        guest = guests.compile_flavor(item.flavor)
+        for group in groups:
+            if item.per_host[group[0].name]:
+                continue
+            answer = verdict.judge_host(guest, group[0])
+            if not answer.fits:
+                refusing[item.flavor.name, str(answer.step),
+                         str(answer.root)] += len(group)
     yield Family(
         'hpcvirt_refusing_hypervisors',
         'Hypervisors that refuse an instance of the flavor, by the step of '
         'Nova that refuses and its main reason',
-        ('flavor_name', 'step', 'reason'),
-        dict(_refusals(fleet, found)))
+        ('flavor_name', 'step', 'reason'), refusing)
     yield Family(
         'hpcvirt_hypervisor_broken',
         'Whether the record of the hypervisor is broken, so that it is '
@@ -84,10 +92,11 @@ def families(fleet: state.Fleet,
         {**{(host.name,): 0 for host in fleet.hosts},
          **{(name,): 1 for name in fleet.broken}})
     number, pcpus = (collections.Counter[tuple[str, ...]]() for _ in range(2))
-    for item in (item for host in fleet.hosts for item in host.instances):
-        if item.project is not None:
-            number[item.project,] += 1
-            pcpus[item.project,] += item.guest.sums.pcpus
+    for host in fleet.hosts:
+        for instance in host.instances:
+            if instance.project is not None:
+                number[instance.project,] += 1
+                pcpus[instance.project,] += instance.guest.sums.pcpus
     yield Family('hpcvirt_project_instances', 'Instances of the project',
                  ('project_id',), number)
     yield Family('hpcvirt_project_pcpus', 'PCPUs of the instances of the '
@@ -152,21 +161,3 @@ def _room(rooms: Mapping[tuple[str, ...],
         'hpcvirt_hypervisor_empty',
         'Whether no instance is on the hypervisor', labels,
         {place: room.hosts.free for place, room in rooms.items()})
-
-
-def _refusals(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
-              ) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Count the hosts that refuse each flavor, by step and reason."""
-    groups = [(group[0], len(group))
-              for group in state.group_alike(fleet.hosts)]
-    for item in found:
-        guest = guests.compile_flavor(item.flavor)
-        numbers: collections.Counter[tuple[str, ...]] = collections.Counter()
-        for host, number in groups:
-            if item.per_host[host.name]:
-                continue
-            misfit = admission.admit(guest, host.state)
-            if isinstance(misfit, reasons.Misfit):
-                numbers[item.flavor.name, verdict.step_of(misfit.code).value,
-                        misfit.root.value] += number
-        yield from numbers.items()

@@ -188,7 +188,9 @@ class CompareOutputs(command.Report):
                 'no figure has a bound; give --bound METRIC=RATIO or '
                 '--overhead PERCENT')
         found = verdict.judge(runs)
-        others = tuple(_without_bound(judged)) if args.all else ()
+        others = tuple(
+            figure for run in judged for figure in verdict.describe(run)
+            if figure.metric not in run.bounds) if args.all else ()
         document = {'schema_version': record.SCHEMA_VERSION,
                     'verdict': found.result, **serialization.dump(found),
                     'bounds': {run.label: serialization.dump(run.bounds)
@@ -244,14 +246,6 @@ def _match_sides(native: Iterable[output_files.SideOutputs],
     for name, _ in guest_outputs:
         raise exception.InvalidInput(
             name, 'there are only outputs of the guest')
-
-
-def _without_bound(runs: Iterable[record.Run],
-                   ) -> Iterable[judgement.Judgement]:
-    for run in runs:
-        for figure in verdict.describe(run):
-            if figure.metric not in run.bounds:
-                yield figure
 
 
 def _draw(found: judgement.Verdict,

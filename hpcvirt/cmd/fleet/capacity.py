@@ -65,18 +65,20 @@ class CountCapacity(command.Report):
                ) -> command.CommandResult | None:
         """Count the instances, or serve the counts."""
         for option in ('serve', 'html'):
-            if getattr(parsed_args, option) is not None:
-                if parsed_args.formatter != 'table':
-                    raise exception.InvalidInput(
-                        '--format', f'is not for --{option}')
-                break
+            if (getattr(parsed_args, option) is not None
+                    and parsed_args.formatter != 'table'):
+                raise exception.InvalidInput('--format',
+                                             f'is not for --{option}')
         if parsed_args.serve is not None:
             _serve(parsed_args)
             return None
         if parsed_args.html is not None:
             with extras.bench():
                 from hpcvirt.cmd.fleet import capacity_page
-        fleet, found = _count(parsed_args)
+        fleet, flavors = arguments.read(parsed_args)
+        found = count.count(fleet, flavors if not parsed_args.flavor else [
+            arguments.find_flavor(name, flavors, parsed_args.fleet)
+            for name in dict.fromkeys(parsed_args.flavor)])
         if parsed_args.html is not None:
             now = datetime.datetime.now(datetime.UTC)
             html_file.write(parsed_args.html, capacity_page.page(
@@ -130,12 +132,3 @@ def _write_metrics(history: str | None, fleet: state.Fleet,
         families.append(metrics.count_refusals(log_reading.read(
             history_file.lines(history), None, since.isoformat())))
     return exporter.write(families)
-
-
-def _count(args: argparse.Namespace,
-           ) -> tuple[state.Fleet, Sequence[count.InstanceCount]]:
-    fleet, flavors = arguments.read(args)
-    if args.flavor:
-        flavors = [arguments.find_flavor(name, flavors, args.fleet)
-                   for name in dict.fromkeys(args.flavor)]
-    return fleet, count.count(fleet, flavors)

@@ -64,9 +64,9 @@ def _section(anchor: str, title: str,
 
 
 def _flavor(item: counts.InstanceCount) -> dict[str, Any]:
-    name, vcpus, gib, fit, by_sums, lost, where = capacity_report.row(item)
-    return {'name': name, 'vcpus': vcpus, 'gib': gib, 'fit': fit,
-            'by_sums': by_sums, 'lost': lost, 'where': where}
+    return dict(zip(
+        ('name', 'vcpus', 'gib', 'fit', 'by_sums', 'lost', 'where'),
+        capacity_report.row(item), strict=True))
 
 
 def _cards(fleet: state.Fleet,

@@ -4,6 +4,7 @@
 
 import argparse
 import contextlib
+import functools
 import pathlib
 
 from hpcvirt import exception
@@ -66,8 +67,8 @@ class WatchHost(command.Command):
             lambda line: output.complain(f'hpcvirt host watch: {line}'))
         collector = watch_metrics.WatchCollector(watch)
 
-        def answer() -> bytes:
-            return prometheus_client.generate_latest(collector)
+        answer = functools.partial(prometheus_client.generate_latest,
+                                   collector)
 
         def export() -> None:
             if args.textfile is not None:
