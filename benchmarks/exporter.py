@@ -14,6 +14,7 @@ byte by byte. Run it from the root of the repository.
 
 import asyncio
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -49,12 +50,15 @@ def write_fleet(path, number, each):
 
 
 def scrape(url):
-    """Scrape once; return the seconds and the text."""
+    """Scrape once; return the seconds, the bytes and the text."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(  # noqa: S310
+        url, headers={'Accept-Encoding': 'gzip'})
     begin = time.perf_counter()
-    with opener.open(url, timeout=10) as answer:
-        text = answer.read()
-    return time.perf_counter() - begin, text.decode()
+    with opener.open(request, timeout=10) as answer:
+        packed = answer.read()
+    return (time.perf_counter() - begin, len(packed),
+            gzip.decompress(packed).decode())
 
 
 class Memory(threading.Thread):
@@ -89,7 +93,7 @@ def measure(what, url, seconds):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
-            taken, text = scrape(url)
+            taken, packed, text = scrape(url)
         except OSError:
             failed += 1
         else:
@@ -104,7 +108,7 @@ def measure(what, url, seconds):
           f'{times[len(times) // 2] * 1000:10.1f}'
           f'{times[len(times) * 99 // 100] * 1000:8.1f}'
           f'{times[-1] * 1000:8.1f}{age:10.1f}', flush=True)
-    return len(text), text.count('\n')
+    return packed, len(text), text.count('\n')
 
 
 async def hold(port, number, sends):
@@ -164,9 +168,10 @@ def main(number=2000, each=24, seconds=60):
                     found = measure('200 slow', url, seconds)
             finally:
                 process.terminate()
-    size_of, lines = found
-    print(f'\n{lines} lines, {size_of / 1e6:.1f} MB\nMost memory: '
-          f'{memory.most} MiB, the process that reads {memory.readers} MiB')
+    packed, plain, lines = found
+    print(f'\n{lines} lines, {plain / 1e6:.1f} MB, packed '
+          f'{packed / 1e6:.2f} MB\nMost memory: {memory.most} MiB, the '
+          f'process that reads {memory.readers} MiB')
 
 
 if __name__ == '__main__':

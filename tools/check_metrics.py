@@ -58,7 +58,7 @@ def main() -> int:
         collector = watch_metrics.WatchCollector(watch)
         port, other = find_ports(2)
         with (exporter.run_server(
-                lambda: prometheus_client.generate_latest(collector),
+                lambda _: prometheus_client.generate_latest(collector),
                 ('127.0.0.1', port)),
               subprocess.Popen([*CAPACITY, '--serve=127.0.0.1:0'],
                                stdout=subprocess.PIPE, text=True) as capacity):

@@ -11,6 +11,7 @@ the oldest is closed, so that nobody can keep Prometheus out.
 import asyncio
 import contextlib
 import errno
+import gzip
 import ipaddress
 import re
 import signal
@@ -59,8 +60,8 @@ class FleetReader(registry.Collector):
     def __init__(self, command: Sequence[str], interval_s: float) -> None:
         self._command = command
         self._interval_s = interval_s
-        # What the last reading that succeeded has printed.
-        self._text = b''
+        # What the last reading that succeeded has printed, and packed.
+        self._text = self._packed = b''
         self._up = False
         self._failures = 0
         self._begin = self._end = self._seconds = self._due = 0.0
@@ -96,7 +97,8 @@ class FleetReader(registry.Collector):
         self._seconds = time.monotonic() - begin
         if done.status:
             raise exception.Unreachable(reason.removeprefix('hpcvirt: '))
-        self._text, self._up = done.stdout, True
+        self._text, self._packed = done.stdout, gzip.compress(done.stdout, 6)
+        self._up = True
         self._begin, self._end = begin, time.time()
 
     def collect(self) -> Iterator[core.Metric]:
@@ -118,9 +120,15 @@ class FleetReader(registry.Collector):
             'hpcvirt_read_failures', 'Readings of the fleet that failed',
             value=self._failures)
 
-    def answer(self) -> bytes:
-        """Return the answer to a scrape."""
-        return prometheus_client.generate_latest(self) + self._text
+    def answer(self, packed: bool) -> bytes:
+        """Return the answer to a scrape.
+
+        :param packed: whether the client understands gzip
+        """
+        own = prometheus_client.generate_latest(self)
+        # Members of gzip that follow each other are one stream.
+        return (gzip.compress(own) + self._packed if packed
+                else own + self._text)
 
 
 def write(families: Iterable[metrics.Family]) -> str:
@@ -158,11 +166,12 @@ def address(words: str, usual_port: int = PORT) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def run_server(answer: Callable[[], bytes],
+def run_server(answer: Callable[[bool], bytes],
                where: tuple[str, int]) -> Iterator[None]:
     """Serve metrics in another thread.
 
-    :param answer: returns the metrics at a scrape; it must not wait
+    :param answer: returns the metrics at a scrape, which it may pack by gzip
+        if the client understands that; it must not wait
     :raises InvalidInput: if the address cannot be used
     """
     try:
@@ -175,6 +184,9 @@ def run_server(answer: Callable[[], bytes],
             '--serve', f'{_shown(*where)} cannot be used '
             f'({getattr(exc, "strerror", None) or exc})') from exc
     listener.setblocking(False)
+    # The kernel keeps connections for so long on which nothing is sent.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT,
+                        int(CONNECTION_S) or 1)
     print(f'Serving http://{_shown(where[0], listener.getsockname()[1])}'
           '/metrics', flush=True)
     thread = threading.Thread(
@@ -194,7 +206,7 @@ def run_server(answer: Callable[[], bytes],
 
 
 async def _serve(listener: socket.socket,
-                 answer: Callable[[], bytes]) -> None:
+                 answer: Callable[[bool], bytes]) -> None:
     """Serve until the socket is shut down."""
     loop = asyncio.get_running_loop()
     #: The connections, the oldest first.
@@ -220,22 +232,26 @@ async def _serve(listener: socket.socket,
 
 
 async def _reply(connection: socket.socket,
-                 answer: Callable[[], bytes]) -> None:
+                 answer: Callable[[bool], bytes]) -> None:
     """Answer a request of HTTP, whatever it asks for."""
     loop = asyncio.get_running_loop()
     request = b''
-    # Broken connections, and those that take too long, are closed.
+    # Broken connections, and those that take too long, are closed; so are
+    # those on which nothing was sent while the kernel kept them.
     with connection, contextlib.suppress(OSError):
+        connection.recv(1, socket.MSG_PEEK)
         async with asyncio.timeout(CONNECTION_S):
             while b'\r\n\r\n' not in request:
                 chunk = await loop.sock_recv(connection, 4096)
                 request += chunk
                 if not chunk or len(request) > MAX_REQUEST_BYTES:
                     return
-            body = answer()
+            body = answer(b'gzip' in request.lower())
+            is_packed = body.startswith(b'\x1f\x8b')
             await loop.sock_sendall(
-                connection, b'HTTP/1.1 200 OK\r\nConnection: close\r\n'
+                connection, b'HTTP/1.1 200 OK\r\nConnection: close\r\n%s'
                 b'Content-Type: %s\r\nContent-Length: %d\r\n\r\n' % (
+                    b'Content-Encoding: gzip\r\n' * is_packed,
                     prometheus_client.CONTENT_TYPE_LATEST.encode(), len(body)))
             await loop.sock_sendall(connection, body)
 

@@ -4,7 +4,6 @@
 
 import argparse
 import contextlib
-import functools
 import pathlib
 
 from hpcvirt import exception
@@ -67,12 +66,12 @@ class WatchHost(command.Command):
             lambda line: output.complain(f'hpcvirt host watch: {line}'))
         collector = watch_metrics.WatchCollector(watch)
 
-        answer = functools.partial(prometheus_client.generate_latest,
-                                   collector)
+        def answer(_: bool) -> bytes:
+            return prometheus_client.generate_latest(collector)
 
         def export() -> None:
             if args.textfile is not None:
-                output_file.write(args.textfile, answer())
+                output_file.write(args.textfile, answer(False))
 
         export()
         with (command.sigterm_event() as stop,

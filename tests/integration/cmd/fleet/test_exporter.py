@@ -3,9 +3,12 @@
 """What scrapes get while other programs read a fleet."""
 
 import contextlib
+import gzip
+import http.client
 import io
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -47,7 +50,8 @@ class FleetReaderTest(unittest.TestCase):
         """Scrape; return the samples."""
         return {sample.name: sample.value for family
                 in parser.text_string_to_metric_families(
-                    reader.answer().decode()) for sample in family.samples}
+                    reader.answer(packed=False).decode())
+                for sample in family.samples}
 
     def read(self, reader):
         """Read the fleet; return what is said on standard error."""
@@ -131,6 +135,29 @@ class FleetReaderTest(unittest.TestCase):
                          self.read_again(reader, 2))
         self.assertEqual(2, self.scrape(reader)[
             'hpcvirt_read_failures_total'])
+
+    def test_the_answer_is_packed_for_who_can_unpack_it(self):
+        self.prepare(SOME + '# a comment\n' * 1000)
+        reader = self.reader()
+        self.read(reader)
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            port = free.getsockname()[1]
+        with (contextlib.redirect_stdout(io.StringIO()),
+              exporter.run_server(reader.answer, ('127.0.0.1', port))):
+            answers = []
+            for headers in ({}, {'Accept-Encoding': 'gzip'}):
+                client = http.client.HTTPConnection('127.0.0.1', port, 10)
+                self.addCleanup(client.close)
+                client.request('GET', '/metrics', headers=headers)
+                answer = client.getresponse()
+                answers.append((answer.headers['Content-Encoding'],
+                                answer.read()))
+        (no, plain), (gz, packed) = answers
+        self.assertEqual((None, 'gzip'), (no, gz))
+        unpacked = gzip.decompress(packed)
+        self.assertTrue(unpacked.endswith(reader._text))
+        self.assertTrue(plain.endswith(reader._text))
+        self.assertLess(len(packed), len(plain) / 5)
 
     def test_a_failure_has_the_last_line_as_its_reason(self):
         self.prepare('', 'Warning: x\nhpcvirt: --flavor: is no flavor\n', 2)
