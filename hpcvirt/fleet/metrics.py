@@ -38,11 +38,12 @@ class Family:
     samples: Mapping[tuple[str, ...], float]
 
 
-def families(fleet: state.Fleet,
-             found: Sequence[counts.InstanceCount]) -> Iterator[Family]:
+def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
+             refused: log_reading.Found | None = None) -> Iterator[Family]:
     """Yield the metrics of a fleet.
 
     :param found: the counts of all flavors that the hosts may take
+    :param refused: the refusals of the last day, if they are known
     """
     empty = _count_if_empty(fleet, found)
     for name, words, numbers in (
@@ -101,18 +102,15 @@ def families(fleet: state.Fleet,
                  ('project_id',), number)
     yield Family('hpcvirt_project_pcpus', 'PCPUs of the instances of the '
                  'project', ('project_id',), pcpus)
+    if refused is not None:
+        yield Family(
+            'hpcvirt_refused_requests_last_day', 'Requests and builds of the '
+            'last 24 hours that failed, by the step of Nova and its main '
+            'reason', ('flavor_name', 'step', 'reason'),
+            {kind: number for kind, (number, _) in refused.kinds.items()})
     yield from _room({
         (name, *places[name]): room for name, room
         in free_resources.describe_hosts(fleet, found).items()})
-
-
-def count_refusals(found: log_reading.Found) -> Family:
-    """Return the metric of a history of refusals of the last day."""
-    return Family(
-        'hpcvirt_refused_requests_last_day', 'Requests and builds of the last '
-        '24 hours that failed, by the step of Nova and its main reason',
-        ('flavor_name', 'step', 'reason'),
-        {kind: number for kind, (number, _) in found.kinds.items()})
 
 
 def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
@@ -135,9 +133,9 @@ def _room(rooms: Mapping[tuple[str, ...],
     labels = ('hypervisor', *_PLACE)
     stays = ('that stay free whichever one of the flavors the hypervisor is '
              'filled with')
-    for part, words in (('', 'for guests'), ('_free', 'that are free'),
-                        ('_stranded', stays)):
-        key = part.removeprefix('_') or 'total'
+    for key, part, words in (
+            ('total', '', 'for guests'), ('free', '_free', 'that are free'),
+            ('stranded', '_stranded', stays)):
         yield Family(
             f'hpcvirt_hypervisor_pcpus{part}', f'PCPUs {words}',
             labels, {place: getattr(room.pcpus, key)
@@ -148,9 +146,9 @@ def _room(rooms: Mapping[tuple[str, ...],
             (*labels, 'size_kib'), {(*place, str(size)): getattr(amount, key)
                                     for place, room in rooms.items()
                                     for size, amount in room.pages.items()})
-    for part, words in (('', 'with PCPUs'), (
-            '_free', 'with PCPUs of which no instance has any part')):
-        key = part.removeprefix('_') or 'total'
+    for key, part, words in (
+            ('total', '', 'with PCPUs'),
+            ('free', '_free', 'with PCPUs of which no instance has any part')):
         for kind, name in (('cells', 'NUMA cells'),
                            ('sockets', 'Physical sockets')):
             yield Family(

@@ -137,19 +137,15 @@ class SlurmExecutor:
 
     def _allocate(self) -> 'subprocess.Popen[bytes]':
         """Allocate the node, and start the agent there."""
-        try:
-            agent = self._agent = subprocess.Popen(
-                ['salloc', '--nodes=1', f'--nodelist={self._node}',
-                 '--ntasks=1', '--exclusive', '--mem=0', '--job-name=hpcvirt',
-                 'srun', '--ntasks=1', '--mem=0', '--cpu-bind=none',
-                 '--mpi=none', '/bin/sh', '-c', _AGENT],
-                bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, process_group=0, env={
-                    name: value for name, value in os.environ.items()
-                    if not name.startswith('SLURM_') or name == 'SLURM_CONF'})
-        except OSError as exc:
-            raise exception.NotInstalled(
-                f'{self.name}: salloc: {exc.strerror}') from exc
+        agent = self._agent = subprocess.Popen(
+            ['salloc', '--nodes=1', f'--nodelist={self._node}', '--ntasks=1',
+             '--exclusive', '--mem=0', '--job-name=hpcvirt', 'srun',
+             '--ntasks=1', '--mem=0', '--cpu-bind=none', '--mpi=none',
+             '/bin/sh', '-c', _AGENT],
+            bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, process_group=0, env={
+                name: value for name, value in os.environ.items()
+                if not name.startswith('SLURM_') or name == 'SLURM_CONF'})
         self._ask(agent, b'', executor.PATIENCE_S)
         return agent
 

@@ -22,8 +22,6 @@ from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 
-_DAY_S = 24 * 60 * 60
-
 
 class CountCapacity(command.Report):
     """Count the instances that still fit on a fleet.
@@ -54,7 +52,7 @@ class CountCapacity(command.Report):
             '%(const)s), without encryption or authentication')
         serve.add_argument(
             '--interval', metavar='SECONDS', default=60,
-            type=command.whole_number(1, _DAY_S),
+            type=command.whole_number(1, 24 * 60 * 60),
             help='read the fleet so often, regardless of scrapes (default: '
             '%(default)s)')
         serve.add_argument(
@@ -125,10 +123,9 @@ def _write_metrics(history: str | None, fleet: state.Fleet,
                    found: Sequence[count.InstanceCount]) -> str:
     with extras.require('exporter'):
         from hpcvirt.cmd.fleet import exporter
-    families = [*metrics.families(fleet, found)]
+    refused = None
     if history is not None:
-        since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(
-            seconds=_DAY_S)
-        families.append(metrics.count_refusals(log_reading.read(
-            history_file.lines(history), None, since.isoformat())))
-    return exporter.write(families)
+        since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(1)
+        refused = log_reading.read(history_file.lines(history), None,
+                                   since.isoformat())
+    return exporter.write(metrics.families(fleet, found, refused))

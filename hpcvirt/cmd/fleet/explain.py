@@ -4,9 +4,6 @@
 
 import argparse
 import dataclasses
-import itertools
-from collections.abc import Iterator
-from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -22,11 +19,6 @@ from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import verdict
-
-_OPTIONS = ('image', 'port', 'server')
-
-#: Options that contradict --scheduler-log.
-_OPTIONS_OF_FLEETS = ('flavor', 'image', 'port', 'server', 'hosts', 'fleet')
 
 
 class ExplainRefusal(command.Report):
@@ -127,7 +119,7 @@ def _explain(args: argparse.Namespace) -> verdict.Explanation:
 
 
 def _read_file(args: argparse.Namespace) -> verdict.Explanation:
-    for option in _OPTIONS:
+    for option in ('image', 'port', 'server'):
         if getattr(args, option):
             raise exception.InvalidInput(
                 f'--{option}', 'needs a cloud, and cannot be used with '
@@ -159,7 +151,7 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     :raises InvalidInput: if the log has none of these, or for an option that
         has no effect
     """
-    for option in _OPTIONS_OF_FLEETS:
+    for option in ('flavor', 'image', 'port', 'server', 'hosts', 'fleet'):
         if getattr(args, option):
             raise exception.InvalidInput(
                 f'--{option}', 'is not for --scheduler-log or --history, '
@@ -167,13 +159,13 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     paths = args.scheduler_log
     if args.history is not None:
         if paths:
-            added = history_file.add(args.history, _chain(paths))
+            added = history_file.add(args.history, history_file.lines(*paths))
             if added.unreadable:
                 output.complain(
                     f'hpcvirt: {explain_report.count_unreadable(added)}')
         paths = [args.history]
-    found = log_reading.read(_chain(paths), args.request_id, args.since or '',
-                             args.until or '~')
+    found = log_reading.read(history_file.lines(*paths), args.request_id,
+                             args.since or '', args.until or '~')
     if not found.refusals and not found.shadow:
         raise exception.InvalidInput(
             ', '.join(map(input_file.name, paths)),
@@ -182,10 +174,6 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
         explain_report.log_document(found),
         lambda: explain_report.log_text(found, terminal.width()),
         status=1 if found.refusals else 0)
-
-
-def _chain(paths: Sequence[str]) -> Iterator[bytes]:
-    return itertools.chain.from_iterable(map(history_file.lines, paths))
 
 
 def _time(word: str) -> str:

@@ -64,12 +64,12 @@ class FleetReader(registry.Collector):
         self._text = self._packed = b''
         self._up = False
         self._failures = 0
-        self._begin = self._end = self._seconds = self._due = 0.0
+        self._begin = self._end = self._seconds = 0.0
 
     def read_again(self) -> NoReturn:
         """Read the fleet at each interval until SIGTERM interrupts it."""
         while True:
-            time.sleep(max(0, self._due - time.monotonic()))
+            time.sleep(max(0, self._interval_s - self._seconds))
             try:
                 self.read()
             except exception.Unreachable as exc:
@@ -84,7 +84,6 @@ class FleetReader(registry.Collector):
         :raises Unreachable: if that fails, with what the program has said
         """
         begin = time.monotonic()
-        self._due = begin + self._interval_s
         done = local.LocalExecutor().run(self._command,
                                          timeout_s=MAX_READING_S)
         said = done.stderr.decode(errors='replace').splitlines()

@@ -21,22 +21,23 @@ _FIRST = b'# The refusals that "hpcvirt explain --history" keeps.'
 _LONGEST_LINE = 64 * 1024
 
 
-def lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of a log, without their ends, up to a damaged place.
+def lines(*paths: str) -> Iterator[bytes]:
+    """Yield the lines of logs, without their ends, up to a damaged place.
 
     Long lines are cut, and their rest is dropped, so that text which a user
     of the cloud chose cannot become the beginning of a line.
 
-    :raises InvalidInput: if it cannot be read
+    :raises InvalidInput: if a log cannot be read
     """
-    begins = True
-    try:
-        for piece in input_file.lines(path, _LONGEST_LINE):
-            if begins:
-                yield piece.rstrip(b'\n')
-            begins = piece.endswith(b'\n')
-    except input_file.Damaged as exc:
-        output.complain(f'hpcvirt: {exc}')
+    for path in paths:
+        begins = True
+        try:
+            for piece in input_file.lines(path, _LONGEST_LINE):
+                if begins:
+                    yield piece.rstrip(b'\n')
+                begins = piece.endswith(b'\n')
+        except input_file.Damaged as exc:
+            output.complain(f'hpcvirt: {exc}')
 
 
 def add(path: str, logs: Iterable[bytes]) -> log_reading.Found:

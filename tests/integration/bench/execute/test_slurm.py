@@ -196,11 +196,6 @@ class RefusalTest(StandInCase):
         self.assertIs(kind, type(caught.exception))
         return str(caught.exception)
 
-    def test_programs_of_slurm_that_are_missing_are_named(self):
-        with mock.patch.dict(os.environ, PATH=str(self.folder)):
-            self.refused(exception.NotInstalled,
-                         '^slurm:n1: salloc: No such file or directory$')
-
     def test_a_job_that_is_refused_is_not_asked_for_again(self):
         (self.folder / 'refused').write_text('Invalid partition name')
         self.refused(exception.Unreachable,

@@ -90,9 +90,8 @@ def served():
     fleet, flavors = fleets.a_fleet(random.Random(9), 2)
     labels = {}
     refused = log_reading.read([test_log_reading.LINE], None)
-    for family in (*read(exporter.write([*metrics.families(
-            in_projects(fleet), count.count(fleet, flavors)),
-            metrics.count_refusals(refused)])),
+    for family in (*read(exporter.write(metrics.families(
+            in_projects(fleet), count.count(fleet, flavors), refused))),
             *exporter.FleetReader((), 60).collect()):
         for sample in family.samples:
             # Prometheus itself adds the job.
