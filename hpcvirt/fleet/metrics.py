@@ -45,7 +45,6 @@ def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     :param found: the counts of all flavors that the hosts may take
     :param refused: the refusals of the last day, if they are known
     """
-    empty = _count_if_empty(fleet, found)
     for name, words, numbers in (
             ('openstack_free_capacity_by_flavor_total',
              'that Nova takes until it refuses one',
@@ -55,7 +54,8 @@ def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
              [(item.flavor, item.by_sums) for item in found]),
             ('hpcvirt_capacity_if_empty',
              'that Nova would take without instances on the hypervisors',
-             [(item.flavor, item.total) for item in empty])):
+             [(item.flavor, item.total)
+              for item in _count_if_empty(fleet, found)])):
         yield Family(
             name, f'Instances of this flavor alone {words}',
             ('flavor_name', 'public'),

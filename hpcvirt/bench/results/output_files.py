@@ -94,7 +94,11 @@ def collect(path: str, side: record.Side, benchmark: str | None,
                                          'has no performance variables')
         return tuple(SideOutputs(*key, *zip(*outputs, strict=True))
                      for key, outputs in found.items())
-    if not others and _is_own(document):
+    # Raw outputs may be JSON, too.
+    is_own = isinstance(document, list) or (
+        isinstance(document, dict)
+        and not {'schema_version', 'benchmark'}.isdisjoint(document))
+    if not others and is_own:
         return _from_json(document, where, side)
     if benchmark is None:
         raise exception.InvalidInput(
@@ -177,13 +181,6 @@ def _json(raw: bytes) -> object | None:
             continue
         return documents[0] if len(documents) == 1 else documents
     return None
-
-
-def _is_own(document: object) -> bool:
-    """Return whether a document is of hpcvirt; raw outputs may be JSON too."""
-    return isinstance(document, list) or (
-        isinstance(document, dict)
-        and not {'schema_version', 'benchmark'}.isdisjoint(document))
 
 
 def _from_json(document: object, where: str,

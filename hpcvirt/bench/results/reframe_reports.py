@@ -18,8 +18,6 @@ from hpcvirt import printable
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import reading
 
-#: The major version of the data since ReFrame 4.7.
-_VERSION = '4'
 #: Part of the name of a test with --repeat.
 _REPEAT = re.compile(r' %[.$]repeat_no=\d+')
 
@@ -52,8 +50,13 @@ def read(reports: Iterable[tuple[Any, str]]) -> Mapping[
     """
     unique: dict[str, tuple[Any, str]] = {}
     for document, where in reports:
+        version = reading.inner(document, 'session_info', 'data_version')
+        if not is_report(document) or not str(version).startswith('4.'):
+            raise exception.InvalidInput(
+                where, f'data_version is {version!r:.40}: not a run report of '
+                'ReFrame 4.7 or later')
         # ReFrame links the latest report, which is then there twice.
-        launch = _identify(document, where)
+        launch = str(document['session_info'].get('uuid'))
         unique.pop(launch, None)
         unique[launch] = document, where
     found: dict[tuple[str, str], list[tuple[outcome.Outcome, str]]] = {}
@@ -77,16 +80,6 @@ def read(reports: Iterable[tuple[Any, str]]) -> Mapping[
             raise exception.InvalidInput(
                 where, f'not a run report of ReFrame ({exc!r})') from exc
     return found
-
-
-def _identify(document: Any, where: str) -> str:
-    version = reading.inner(document, 'session_info', 'data_version')
-    if not is_report(document) or (
-            str(version).partition('.')[0] != _VERSION):
-        raise exception.InvalidInput(
-            where, f'data_version is {version!r:.40}: not a run report of '
-            'ReFrame 4.7 or later')
-    return str(reading.inner(document, 'session_info', 'uuid'))
 
 
 def _outcome(case: Mapping[str, Any]) -> outcome.Outcome | None:

@@ -123,9 +123,7 @@ def _write_metrics(history: str | None, fleet: state.Fleet,
                    found: Sequence[count.InstanceCount]) -> str:
     with extras.require('exporter'):
         from hpcvirt.cmd.fleet import exporter
-    refused = None
-    if history is not None:
-        since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(1)
-        refused = log_reading.read(history_file.lines(history), None,
-                                   since.isoformat())
+    since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(1)
+    refused = None if history is None else log_reading.read(
+        history_file.lines(history), None, since.isoformat())
     return exporter.write(metrics.families(fleet, found, refused))
