@@ -19,8 +19,6 @@ import tempfile
 import time
 import urllib.request
 
-import prometheus_client
-from prometheus_client import registry
 
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
@@ -57,22 +55,18 @@ def main() -> int:
             watch.score(60.0 * minute, 60.0, {
                 Quantity.STEAL: {'cpu1': 0.25}, Quantity.LINK_LOSS: {}})
 
-        class Collector(registry.Collector):
-            def collect(self):
-                return map(exporter.metric,
-                           watch_command.list_families(watch))
+        def answer(_=False):
+            return exporter.write(watch_command.list_families(watch)).encode()
 
-        collector = Collector()
         port, other = find_ports(2)
-        with (exporter.run_server(exporter.make_app(collector),
-                                  ('127.0.0.1', port)),
+        with (exporter.run_server(answer, ('127.0.0.1', port)),
               subprocess.Popen([*CAPACITY, '--serve=127.0.0.1:0'],
                                stdout=subprocess.PIPE, text=True) as capacity):
             try:
                 match = re.search(r'(http://\S+:(\d+)/metrics)',
                                   capacity.stdout.readline())
                 for text in (scrape(f'http://127.0.0.1:{port}/metrics'),
-                             prometheus_client.generate_latest(collector),
+                             answer(),
                              scrape(match[1]), subprocess.check_output(
                                  [*CAPACITY, '--format=prometheus'])):
                     check_text(text)

@@ -58,14 +58,9 @@ def document(fleet: state.Fleet,
 
 
 def _room(room: free_resources.FreeResources) -> dict[str, Any]:
-    return {
-        'pcpus': dataclasses.asdict(room.pcpus),
-        'pages': [{'size_kib': size, **dataclasses.asdict(amount)}
-                  for size, amount in room.pages.items()],
-        'cells': dataclasses.asdict(room.cells),
-        'sockets': dataclasses.asdict(room.sockets),
-        'hosts': dataclasses.asdict(room.hosts),
-    }
+    plain = dataclasses.asdict(room)
+    return {**plain, 'pages': [{'size_kib': size, **amount}
+                               for size, amount in plain['pages'].items()]}
 
 
 def list_closed(fleet: state.Fleet) -> list[dict[str, str]]:
@@ -96,9 +91,13 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
         text_table.draw(_HEADINGS, [row(item) for item in found], _NUMBERS,
                         room),
         _filled(_LEGEND, room),
-        text_table.draw(_ROOM_HEADINGS, _room_rows(free_resources.total(
-            free_resources.describe_hosts(
-                fleet, found).values())), _ROOM_NUMBERS, room),
+        text_table.draw(_ROOM_HEADINGS, [
+            (name, str(total), str(free),
+             '' if stranded is None else str(stranded),
+             _bar(total, free, stranded or 0))
+            for name, total, free, stranded in list_amounts(
+                free_resources.total(free_resources.describe_hosts(
+                    fleet, found).values()))], _ROOM_NUMBERS, room),
         _filled(_ROOM_LEGEND, room),
     ]
     closed = list_closed(fleet)
@@ -117,21 +116,17 @@ def _filled(text: str, width: int) -> str:
                          break_on_hyphens=False) + '\n'
 
 
-def _room_rows(room: free_resources.FreeResources) -> Iterator[tuple[str,
-                                                                     ...]]:
-    yield _amount_row('PCPUs', room.pcpus)
-    for size, amount in room.pages.items():
-        yield _amount_row(f'pages of {memory.page_name(size)}', amount)
+def list_amounts(room: free_resources.FreeResources) -> Iterator[
+        tuple[str, int, int, int | None]]:
+    """List each resource: its total, and what is free and stranded."""
+    for name, amount in (('PCPUs', room.pcpus), *(
+            (f'pages of {memory.page_name(size)}', pages)
+            for size, pages in room.pages.items())):
+        yield name, amount.total, amount.free, amount.stranded
     for name, whole in (('whole cells', room.cells),
                         ('whole sockets', room.sockets),
                         ('whole hosts', room.hosts)):
-        yield (name, str(whole.total), str(whole.free), '',
-               _bar(whole.total, whole.free, 0))
-
-
-def _amount_row(name: str, amount: free_resources.Amount) -> tuple[str, ...]:
-    return (name, str(amount.total), str(amount.free), str(amount.stranded),
-            _bar(amount.total, amount.free, amount.stranded))
+        yield name, whole.total, whole.free, None
 
 
 def _bar(total: int, free: int, stranded: int) -> str:

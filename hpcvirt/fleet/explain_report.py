@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write why a guest fits or not, as a document and a table."""
+"""Write why a guest fits or not, or what a log says, as document and tables.
+
+A request that a log says was refused is written as a guest that does not fit,
+with the hosts that reached the filter.
+"""
 
 import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt import printable
+from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt import words
+from hpcvirt.fit import decision_log
 from hpcvirt.fit import reasons as fit_reasons
 from hpcvirt.fleet import changes
+from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import verdict
 from hpcvirt.model import cpuset
 
@@ -21,6 +29,14 @@ _MAX_WEIGHED = 5
 _WEIGHTS = ('Host', 'Weight', 'Parts')
 
 HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
+
+#: The most other refusals that the table names.
+_MAX_OTHERS = 20
+
+_OTHERS = ('Time', 'Request', 'Flavor', 'Hosts', 'Why')
+_KINDS = ('Requests', 'Flavor', 'Step', 'Last (UTC)', 'Why')
+_DIFFERENCES = ('Requests', 'Hosts', 'Flavor', 'Difference', 'Why')
+_NUMBERS = {'Requests', 'Hosts'}
 
 
 def document(verdicts: Sequence[verdict.HostVerdict],
@@ -103,3 +119,168 @@ def _row(group: Sequence[verdict.HostVerdict]) -> tuple[str, ...]:
         why = f'for example {first.name}: {why}'
     return (str(len(group)), words.shorten_names(names),
             first.step or '-', why)
+
+
+def log_document(found: log_reading.Found) -> dict[str, Any]:
+    """Write the decisions as dicts, lists, numbers and strings.
+
+    ``hosts`` has the hosts that the log names for the last refused request,
+    and ``refusals`` the records of each request.
+    """
+    refusals = _in_order(found)
+    verdicts = [
+        verdict.HostVerdict(name, verdict.step_of(group.code), group.code,
+                            group.root, group.reason)
+        for groups in refusals[-1:] for group in groups
+        if isinstance(group, decision_log.RefusedHosts)
+        for name in group.examples.split(', ')]
+    plain = document(verdicts, ())
+    return {**plain, 'fits': plain['fits'] if refusals else None,
+            'refused_requests': found.refused,
+            'refusals': serialization.dump(refusals),
+            'kinds': [{'flavor': flavor, 'step': step, 'kind': kind,
+                       'requests': number, 'last': serialization.dump(last)}
+                      for (flavor, step, kind), (number, last)
+                      in _most(found)],
+            'shadow': {
+                **found.shadow, 'error': found.error, 'differences': [
+                    {**serialization.dump(first), **sums} for sums, first
+                    in found.differences.values()]} if found.shadow else None,
+            'unreadable': found.unreadable}
+
+
+def log_text(found: log_reading.Found, width: int | None = None) -> str:
+    """Write the last refused request, a table of others, and shadow mode.
+
+    :param width: the columns of the terminal; None without a terminal
+    """
+    room = width or text_table.WIDTH
+    *others, last = _in_order(found) or [[]]
+    blocks = []
+    if last:
+        blocks += _draw_refusal(last, room)
+    if others:
+        blocks += [_draw_others(others, found.refused - 1, room),
+                   'What is refused most:\n', text_table.draw(_KINDS, [
+                       (str(number), flavor, step, _time(last)[:16],
+                        _why(last)) for (flavor, step, _), (number, last)
+                       in _most(found)[:_MAX_OTHERS]], {'Requests'}, room)]
+    if found.shadow:
+        blocks += _draw_shadow(found, room)
+    if found.unreadable:
+        blocks.append(f'{count_unreadable(found)}.\n')
+    return '\n'.join(blocks)
+
+
+def count_unreadable(found: log_reading.Found) -> str:
+    """Say how many lines cannot be read."""
+    return (f'{words.count_noun(found.unreadable, "line")} of hpcvirt cannot '
+            'be read: cut, or possibly forged by a user')
+
+
+def _in_order(found: log_reading.Found) -> list[list[log_reading.Refusal]]:
+    """Sort refusals by time, since several logs may be read."""
+    return sorted(found.refusals.values(), key=lambda groups: groups[0].time)
+
+
+def _most(found: log_reading.Found) -> list[tuple[
+        tuple[str, str, str], tuple[int, log_reading.Refusal]]]:
+    return sorted(found.kinds.items(), key=lambda item: -item[1][0])
+
+
+def _why(item: log_reading.Refusal) -> str:
+    return (fit_reasons.KINDS[item.root] if isinstance(
+        item, decision_log.RefusedHosts) else item.reason)
+
+
+def _draw_refusal(groups: Sequence[log_reading.Refusal],
+                  room: int) -> list[str]:
+    first = groups[0]
+    request = (f'the request {first.request_id or "(without id)"} for the '
+               f'instance {first.instance or "(without id)"}')
+    if isinstance(first, log_reading.FailedRequest):
+        where = f'{first.step} on {first.examples}'.removesuffix(' on ')
+        return [_fill(f'At {_time(first)} {request} failed at the step '
+                      f'{where}: {first.reason}.', room)]
+    blocks = [
+        _fill(f'At {_time(first)} nova-scheduler refused {request}. It '
+              f'requested {first.asked}.', room),
+        printable.escape(
+            f'{first.flavor} fits on 0 of {words.count_noun(first.of, "host")}'
+            ' that reached the filter.') + '\n',
+        text_table.draw(HEADINGS, map(_log_row, groups),
+                        {'Hosts'}, room)]
+    left_out = first.of - sum(group.hosts for group in groups)
+    if left_out > 0:
+        blocks.append(f'{words.count_noun(left_out, "host")} more '
+                      'failed for other reasons, which the log leaves out.\n')
+    return blocks
+
+
+def _log_row(group: log_reading.Refusal) -> tuple[str, ...]:
+    names = group.examples.split(', ')
+    example = f'for example {names[0]}: ' * (group.hosts > 1)
+    return (str(group.hosts), words.shorten_names(names, group.hosts),
+            log_reading.classify(group)[1], example + group.reason)
+
+
+def _draw_others(items: Sequence[Sequence[log_reading.Refusal]],
+                 total: int, room: int) -> str:
+    shown = items[:-_MAX_OTHERS - 1:-1]
+    title = f'{words.count_noun(total, "other refusal")} in this log'
+    if total > len(shown):
+        title += f'; the last {len(shown)} are'
+    return f'{title}:\n\n' + text_table.draw(
+        _OTHERS, [(_time(first), _name(first), first.flavor,
+                   str(getattr(first, 'of', first.hosts)),
+                   ', '.join(_why(group) + f' ({group.hosts})' * (
+                       group.hosts > 0)
+                             for group in (first, *more)))
+                  for first, *more in shown], {'Hosts'}, room)
+
+
+def _time(item: decision_log.LoggedRequest) -> str:
+    return f'{item.time[:19].replace("T", " ")} UTC'
+
+
+def _name(item: decision_log.LoggedRequest) -> str:
+    return item.request_id or item.instance or '-'
+
+
+def _draw_shadow(found: log_reading.Found, room: int) -> list[str]:
+    sums = found.shadow
+    requests = {name: words.count_noun(number, 'request')
+                for name, number in sums.items()}
+    blocks = [_fill(
+        'In shadow mode, hpcvirt and Nova judged '
+        f'{words.count_noun(sums["compared"], "host")} for '
+        f'{requests["requests"]}. They disagree for {requests["differing"]}. '
+        f'With filter_mode = enforce, {requests["only_nova_has_a_host"]} '
+        'would have found no host although Nova leaves one, and '
+        f'{requests["only_hpcvirt_has_a_host"]} would have found one although '
+        'Nova leaves none.', room)]
+    kinds = sorted(found.differences.values(),
+                   key=lambda kind: -kind[0]['requests'])
+    if kinds:
+        blocks.append(text_table.draw(_DIFFERENCES, [
+            (str(counts['requests']), str(counts['hosts']), first.flavor,
+             first.direction, fit_reasons.KINDS[first.code] if first.code
+             else 'fits by hpcvirt') for counts, first in kinds],
+            _NUMBERS, room))
+        blocks.append(''.join(
+            _fill(f'For example {_name(first)}: {first.reason}', room)
+            for _, first in kinds))
+    left_out = sums['hosts'] - sums['compared']
+    if left_out > 0:
+        blocks.append(_fill(
+            f'{words.count_noun(left_out, "host")} not compared, because '
+            "Nova's filter would have taken too long.", room))
+    if found.error is not None:
+        blocks.append(_fill(f'The comparison of {requests["errors"]} failed: '
+                            f'{found.error}', room))
+    return blocks
+
+
+def _fill(line: str, room: int) -> str:
+    return textwrap.fill(printable.escape(line), room,
+                         break_on_hyphens=False) + '\n'

@@ -2,12 +2,16 @@
 
 """Read the decisions of HPCTopologyFilter, and failures of Nova, from a log.
 
+Nova itself says that Placement or one of its filters leaves no host, and why a
+build has failed, such as after the claim, but not of which flavor.
+
 A line counts if oslo.log has written it for a logger of the filter. The name
 of the logger follows the level, which only a prefix of oslo.log, syslog,
 journalctl, a container or grep may precede. The line may also be a JSON
-object: of the formatter of oslo.log, of ``journalctl --output json`` or of a
-container, which have the line in one of their fields. Text that another
-logger quotes does not count, because a user of the cloud may have chosen it.
+object: of the formatter of oslo.log, but then only of the filter, or of
+``journalctl --output json`` or of a container, which have the line in one of
+their fields. Text that another logger quotes does not count, because a user of
+the cloud may have chosen it.
 
 In a file of plain text, a line break in quoted text begins a line as well.
 Nova quotes text of users in the lines of filters at DEBUG level. After such a
@@ -18,16 +22,16 @@ after it has received all that the user can choose.
 
 import collections
 import dataclasses
+import datetime
 import json
 import re
-from collections.abc import Callable
 from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.fit import decision_log
-from hpcvirt.fleet import nova_log
 from hpcvirt.fleet import verdict
 
 #: The most refusals that are kept: the last of the log.
@@ -36,6 +40,24 @@ MAX_REFUSALS = 1000
 #: The most kinds of differences that are counted: a log may name any number of
 #: flavors.
 MAX_DIFFERENCES = 1000
+
+#: Logger -> the step of Nova, and the messages about a failure.
+_FAILURES = {
+    'nova.scheduler.manager': ('placement', re.compile(
+        'Got no allocation candidates from the Placement API')),
+    'nova.filters': ('filter', re.compile(
+        r"Filtering removed all hosts for the request with instance ID '"
+        # HPCTopologyFilter says more about its refusals in lines of its own.
+        r"(?P<instance>[\w-]{1,64})'\. Filter results: .*"
+        r"'(?P<kind>(?!HPCTopologyFilter:)\w{1,99}): "
+        r"\(start: (?P<hosts>\d{1,9}), end: 0\)'\]")),
+    'nova.scheduler.utils': ('build', re.compile(
+        r'\[instance: (?P<instance>[\w-]{1,64})\] Error from last host: '
+        r'(?P<examples>[^ ]{1,255}) \(node [^ ]*\): (?P<reason>\[.*\])',
+        re.DOTALL)),
+}
+#: What stands before the reason in a list of the lines of a traceback.
+_BEFORE = re.compile(r"""re-scheduled: |\\n['"], ['"]|^\[['"]""")
 
 #: The loggers of the filter.
 _LOGGERS = ('hpcvirt.nova.no_valid_host_log', 'hpcvirt.nova.shadow')
@@ -73,11 +95,20 @@ _FIELD = re.compile(r'\b(\w{1,20})='
 
 #: The keys under which a JSON object without a logger may have a whole line.
 _LINES = ('MESSAGE', 'log', 'message')
-#: A container may wrap the JSON object of oslo.log in one of its own.
-_MAX_LEVELS = 2
 
 
-Refusal = decision_log.RefusedHosts | nova_log.FailedRequest
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FailedRequest(decision_log.LoggedHosts):
+    """A request or a build that has failed, as Nova itself logs it.
+
+    :ivar kind: the filter, or else the step
+    """
+
+    step: str
+    kind: str
+
+
+Refusal = decision_log.RefusedHosts | FailedRequest
 
 
 class Found:
@@ -105,7 +136,7 @@ class Found:
         self.differences: dict[object, tuple[
             collections.Counter[str], decision_log.ShadowDifference]] = {}
 
-    def add(self, item: decision_log.Record | nova_log.FailedRequest) -> None:
+    def add(self, item: decision_log.Record | FailedRequest) -> None:
         """Add the record of a line."""
         if isinstance(item, Refusal):
             self._add_refused(item)
@@ -151,7 +182,7 @@ class Found:
 
 def classify(item: Refusal) -> tuple[str, str, str]:
     """Return the flavor, the step and the code or name of the reason."""
-    if isinstance(item, nova_log.FailedRequest):
+    if isinstance(item, FailedRequest):
         return item.flavor, item.step, item.kind
     return item.flavor, verdict.step_of(item.code).value, item.root.value
 
@@ -164,20 +195,17 @@ class _Line:
         which escapes line breaks
     :ivar quotes: whether it may quote text of users
     :ivar time: as oslo.log or a prefix has it; empty if none has
-    :ivar request_id: empty if there is none
     """
 
     logger: str
     message: str
-    context: str | None
-    quotes: bool
-    time: str
-    request_id: str
+    context: str | None = None
+    quotes: bool = False
+    time: str = ''
 
 
 def read(lines: Iterable[bytes], request: str | None, since: str = '',
-         until: str = '~',
-         keep: Callable[[bytes], object] = lambda _: None) -> Found:
+         until: str = '~') -> Found:
     """Read a log.
 
     :param lines: lines of bounded length
@@ -185,13 +213,30 @@ def read(lines: Iterable[bytes], request: str | None, since: str = '',
         None for all. Lines about others are counted.
     :param since: only what is logged from this time, in UTC and ISO 8601
     :param until: only what is logged before this time
-    :param keep: called with each line that says anything
     """
     found = Found()
+    for _, record in records(lines, found):
+        if not since <= record.time < until:
+            continue
+        if request is None or request in (
+                record.request_id, record.global_request_id, record.instance):
+            found.add(record)
+        else:
+            found.others += 1
+    return found
+
+
+def records(lines: Iterable[bytes], found: Found) -> Iterator[
+        tuple[bytes, decision_log.Record | FailedRequest]]:
+    """Yield the lines of a log that say anything, each with its record.
+
+    :param lines: lines of bounded length
+    :param found: counts the lines that cannot be read
+    """
     # Contexts of lines that may quote line breaks -> the number of the last
     # such line.
     quoting: dict[str, int] = {}
-    loggers = *_LOGGERS, *nova_log.LOGGERS
+    loggers = *_LOGGERS, *_FAILURES
     known = tuple(name.encode() for name in (*loggers, _QUOTING))
     for number, text in enumerate(lines):
         if not quoting and not any(name in text for name in known):
@@ -201,26 +246,17 @@ def read(lines: Iterable[bytes], request: str | None, since: str = '',
         if line is None or line.logger not in loggers:
             continue
         try:
-            record = (
-                read_message(line.message) if line.logger in _LOGGERS
-                else nova_log.read(line.logger, line.message, line.time,
-                                   line.request_id))
-            if record is not None and quoting:
-                _require_own_line(record, line.context, quoting)
+            record = (read_message(line.message) if line.logger in _LOGGERS
+                      else _read_failure(line))
+            if record is None:
+                continue
+            named = (record.request_id or ' ') in (line.context or '').split()
+            if quoting and not (named and quoting.keys() == {line.context}):
+                raise ValueError('another request may quote the line')
         except (ValueError, exception.InvalidInput):
             found.unreadable += 1
             continue
-        if record is None:
-            continue
-        keep(text)
-        if not since <= record.time < until:
-            continue
-        if request is None or request in (
-                record.request_id, record.global_request_id, record.instance):
-            found.add(record)
-        else:
-            found.others += 1
-    return found
+        yield text, record
 
 
 def _follow(quoting: dict[str, int], line: _Line | None,
@@ -236,13 +272,6 @@ def _follow(quoting: dict[str, int], line: _Line | None,
             quoting[line.context] = number
 
 
-def _require_own_line(record: decision_log.LoggedRequest,
-                      context: str | None, quoting: Iterable[str]) -> None:
-    if (not record.request_id or any(other != context for other in quoting)
-            or record.request_id not in (context or '')):
-        raise ValueError('another request may quote the line')
-
-
 def read_message(message: str) -> decision_log.Record | None:
     """Read a message of the filter; None if it is not about a decision.
 
@@ -251,54 +280,71 @@ def read_message(message: str) -> decision_log.Record | None:
     """
     for beginning, kind in decision_log.BEGINNINGS.items():
         if message.startswith(beginning):
-            fields = _read_fields(message.partition('; ')[2])
+            text = message.partition('; ')[2]
+            pairs = _FIELD.findall(text)
+            fields = {name: None if value == '-' else json.loads(value)
+                      for name, value in pairs}
+            if len(fields) < len(pairs) or _FIELD.sub('', text):
+                raise ValueError('the line is cut')
             return serialization.load(kind, fields, 'log')
     return None
 
 
-def _read_fields(text: str) -> dict[str, object]:
-    pairs = _FIELD.findall(text)
-    fields = {name: None if value == '-' else json.loads(value)
-              for name, value in pairs}
-    if len(fields) < len(pairs) or _FIELD.sub('', text):
-        raise ValueError('the line is cut')
-    return fields
+def _read_failure(line: _Line) -> FailedRequest | None:
+    """Read a line of Nova; None if it is not about a failure.
+
+    :raises ValueError: if it has no time
+    """
+    step, pattern = _FAILURES[line.logger]
+    match = pattern.match(line.message)
+    if match is None:
+        return None
+    found = match.groupdict()
+    kind = found.get('kind') or step
+    reason = _BEFORE.split(found.get('reason') or '')[-1].rstrip(
+        ']\'"').removesuffix('\\n') or (
+            f'{kind} leaves none of the hosts' if step == 'filter'
+            else 'Placement has no allocation candidates')
+    # The global id of a request comes first.
+    ids = [word for word in (line.context or '').split()[:2]
+           if word.startswith('req-')]
+    return FailedRequest(
+        time=normalize_time(line.time), request_id=ids[-1] if ids else None,
+        instance=found.get('instance'), flavor='-',
+        hosts=int(found.get('hosts') or step == 'build'), step=step,
+        kind=kind, examples=found.get('examples') or '',
+        reason=reason[:decision_log.MAX_LENGTH])
 
 
-def _find_line(line: str, level: int = 0) -> _Line | None:
+def normalize_time(text: str) -> str:
+    """Write a time in UTC; one without a zone is in that of this machine.
+
+    :raises ValueError: if it is no time
+    """
+    return datetime.datetime.fromisoformat(text.replace(',', '.')).astimezone(
+        datetime.UTC).isoformat(timespec='milliseconds')
+
+
+def _find_line(line: str) -> _Line | None:
     """Find the line of oslo.log; None if the line has another form."""
     match = _LINE.match(_COLOR.sub('', line))
     if match is None:
         return None
     if match['logger']:
-        # The global id of a request comes first.
-        ids = [word for word in (match['context'] or '').split()[:2]
-               if word.startswith('req-')]
         return _Line(
             match['logger'], match['message'], match['context'] or '',
             match['level'] == 'DEBUG' and _QUOTING in match['logger'],
-            match['time'] or match['prefix'] or '', ids[-1] if ids else '')
-    if level == _MAX_LEVELS:
-        return None
+            match['time'] or match['prefix'] or '')
     try:
         plain: Any = json.loads(match['object'])
     except (ValueError, RecursionError):
         return None
     if 'name' in plain:
-        name, message = _text(plain, 'name'), _text(plain, 'message')
-        instance = _text(plain, 'extra', 'instance_uuid')
-        return _Line(
-            name, f'[instance: {instance}] ' * bool(instance) + message, None,
-            False, _text(plain, 'asctime'),
-            _text(plain, 'context', 'request_id'))
+        name, message = plain['name'], plain.get('message')
+        return (_Line(name, message)
+                if name in _LOGGERS and isinstance(message, str) else None)
     for field in _LINES:
         if isinstance(plain.get(field), str):
-            return _find_line(plain[field].rstrip(), level + 1)
+            # A container may wrap the JSON object of oslo.log.
+            return _find_line(plain[field].rstrip())
     return None
-
-
-def _text(plain: Any, *keys: str) -> str:
-    """Return a text in a JSON object; empty if there is none."""
-    for key in keys:
-        plain = plain.get(key) if isinstance(plain, dict) else None
-    return plain if isinstance(plain, str) else ''

@@ -13,8 +13,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
@@ -40,32 +38,30 @@ class Family:
     samples: Mapping[tuple[str, ...], float]
 
 
-def families(fleet: state.Fleet,
-             found: Sequence[counts.InstanceCount]) -> Iterator[Family]:
+def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
+             refused: log_reading.Found | None = None) -> Iterator[Family]:
     """Yield the metrics of a fleet.
 
     :param found: the counts of all flavors that the hosts may take
+    :param refused: the refusals of the last day, if they are known
     """
-    by_flavor = ('flavor_name', 'public')
-    public = {item.flavor.name: str(item.flavor.projects is None)
-              for item in found}
-    yield Family(
-        'openstack_free_capacity_by_flavor_total',
-        'Instances of this flavor alone that Nova takes until it refuses one',
-        by_flavor, {(item.flavor.name, public[item.flavor.name]):
-                    item.total for item in found})
-    yield Family(
-        'hpcvirt_capacity_by_sums',
-        'Instances of this flavor alone for which the sums of Placement are '
-        'enough', by_flavor,
-        {(item.flavor.name, public[item.flavor.name]): item.by_sums
-         for item in found})
-    yield Family(
-        'hpcvirt_capacity_if_empty',
-        'Instances of this flavor alone that Nova would take if no instance '
-        'were on the hypervisors', by_flavor,
-        {(item.flavor.name, public[item.flavor.name]): item.total
-         for item in _count_if_empty(fleet, found)})
+    for name, words, numbers in (
+            ('openstack_free_capacity_by_flavor_total',
+             'that Nova takes until it refuses one',
+             [(item.flavor, item.total) for item in found]),
+            ('hpcvirt_capacity_by_sums',
+             'for which the sums of Placement are enough',
+             [(item.flavor, item.by_sums) for item in found]),
+            ('hpcvirt_capacity_if_empty',
+             'that Nova would take without instances on the hypervisors',
+             [(item.flavor, item.total)
+              for item in _count_if_empty(fleet, found)])):
+        yield Family(
+            name, f'Instances of this flavor alone {words}',
+            ('flavor_name', 'public'),
+            {(flavor.name, str(flavor.projects is None)): number
+             for flavor, number in numbers})
+    groups = state.group_alike(fleet.hosts)
     places = {host.name: (host.zone, host.project_aggregate)
               for host in fleet.hosts}
     # As in os-capacity, hosts that take no instance have no sample.
@@ -75,41 +71,46 @@ def families(fleet: state.Fleet,
         ('hypervisor', 'flavor_name', *_PLACE),
         {(host, item.flavor.name, *places[host]): number for item in found
          for host, number in item.per_host.items() if number})
+    refusing = collections.Counter[tuple[str, ...]]()
+    for item in found:
+        guest = guests.compile_flavor(item.flavor)
+        for group in groups:
+            if item.per_host[group[0].name]:
+                continue
+            answer = verdict.judge_host(guest, group[0])
+            if not answer.fits:
+                refusing[item.flavor.name, str(answer.step),
+                         str(answer.root)] += len(group)
     yield Family(
         'hpcvirt_refusing_hypervisors',
         'Hypervisors that refuse an instance of the flavor, by the step of '
         'Nova that refuses and its main reason',
-        ('flavor_name', 'step', 'reason'),
-        dict(_refusals(fleet, found)))
+        ('flavor_name', 'step', 'reason'), refusing)
     yield Family(
         'hpcvirt_hypervisor_broken',
         'Whether the record of the hypervisor is broken, so that it is '
         'missing from all other metrics', ('hypervisor',),
         {**{(host.name,): 0 for host in fleet.hosts},
          **{(name,): 1 for name in fleet.broken}})
-    instances = [item for host in fleet.hosts for item in host.instances
-                 if item.project is not None]
-    for name, words, weigh in (
-            ('instances', 'Instances', lambda _: 1),
-            ('pcpus', 'PCPUs of the instances',
-             lambda item: item.guest.sums.pcpus)):
-        sums = collections.Counter[tuple[str, ...]]()
-        for item in instances:
-            sums[item.project or '',] += weigh(item)
-        yield Family(f'hpcvirt_project_{name}', f'{words} of the project',
-                     ('project_id',), sums)
+    number, pcpus = (collections.Counter[tuple[str, ...]]() for _ in range(2))
+    for host in fleet.hosts:
+        for instance in host.instances:
+            if instance.project is not None:
+                number[instance.project,] += 1
+                pcpus[instance.project,] += instance.guest.sums.pcpus
+    yield Family('hpcvirt_project_instances', 'Instances of the project',
+                 ('project_id',), number)
+    yield Family('hpcvirt_project_pcpus', 'PCPUs of the instances of the '
+                 'project', ('project_id',), pcpus)
+    if refused is not None:
+        yield Family(
+            'hpcvirt_refused_requests_last_day', 'Requests and builds of the '
+            'last 24 hours that failed, by the step of Nova and its main '
+            'reason', ('flavor_name', 'step', 'reason'),
+            {kind: number for kind, (number, _) in refused.kinds.items()})
     yield from _room({
         (name, *places[name]): room for name, room
         in free_resources.describe_hosts(fleet, found).items()})
-
-
-def count_refusals(found: log_reading.Found) -> Family:
-    """Return the metric of a history of refusals of the last day."""
-    return Family(
-        'hpcvirt_refused_requests_last_day', 'Requests and builds of the last '
-        '24 hours that failed, by the step of Nova and its main reason',
-        ('flavor_name', 'step', 'reason'),
-        {kind: number for kind, (number, _) in found.kinds.items()})
 
 
 def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
@@ -132,9 +133,9 @@ def _room(rooms: Mapping[tuple[str, ...],
     labels = ('hypervisor', *_PLACE)
     stays = ('that stay free whichever one of the flavors the hypervisor is '
              'filled with')
-    for part, words in (('', 'for guests'), ('_free', 'that are free'),
-                        ('_stranded', stays)):
-        key = part.removeprefix('_') or 'total'
+    for key, part, words in (
+            ('total', '', 'for guests'), ('free', '_free', 'that are free'),
+            ('stranded', '_stranded', stays)):
         yield Family(
             f'hpcvirt_hypervisor_pcpus{part}', f'PCPUs {words}',
             labels, {place: getattr(room.pcpus, key)
@@ -145,9 +146,9 @@ def _room(rooms: Mapping[tuple[str, ...],
             (*labels, 'size_kib'), {(*place, str(size)): getattr(amount, key)
                                     for place, room in rooms.items()
                                     for size, amount in room.pages.items()})
-    for part, words in (('', 'with PCPUs'), (
-            '_free', 'with PCPUs of which no instance has any part')):
-        key = part.removeprefix('_') or 'total'
+    for key, part, words in (
+            ('total', '', 'with PCPUs'),
+            ('free', '_free', 'with PCPUs of which no instance has any part')):
         for kind, name in (('cells', 'NUMA cells'),
                            ('sockets', 'Physical sockets')):
             yield Family(
@@ -158,21 +159,3 @@ def _room(rooms: Mapping[tuple[str, ...],
         'hpcvirt_hypervisor_empty',
         'Whether no instance is on the hypervisor', labels,
         {place: room.hosts.free for place, room in rooms.items()})
-
-
-def _refusals(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
-              ) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Count the hosts that refuse each flavor, by step and reason."""
-    groups = [(group[0], len(group))
-              for group in state.group_alike(fleet.hosts)]
-    for item in found:
-        guest = guests.compile_flavor(item.flavor)
-        numbers: collections.Counter[tuple[str, ...]] = collections.Counter()
-        for host, number in groups:
-            if item.per_host[host.name]:
-                continue
-            misfit = admission.admit(guest, host.state)
-            if isinstance(misfit, reasons.Misfit):
-                numbers[item.flavor.name, verdict.step_of(misfit.code).value,
-                        misfit.root.value] += number
-        yield from numbers.items()

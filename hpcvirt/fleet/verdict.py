@@ -95,7 +95,7 @@ def judge(guest: guests.Guest, fleet: state.Fleet) -> tuple[HostVerdict, ...]:
     """Decide for all hosts; those with broken records come last."""
     found: dict[str, HostVerdict] = {}
     for group in state.group_alike(fleet.hosts):
-        verdict = _verdict(guest, group[0])
+        verdict = judge_host(guest, group[0])
         for host in group:
             found[host.name] = dataclasses.replace(verdict, name=host.name)
     return (*(found[host.name] for host in fleet.hosts),
@@ -110,7 +110,8 @@ def make_broken(name: str, reason: str) -> HostVerdict:
                        reasons.Code.MALFORMED_HOST, reason)
 
 
-def _verdict(guest: guests.Guest, host: state.FleetHost) -> HostVerdict:
+def judge_host(guest: guests.Guest, host: state.FleetHost) -> HostVerdict:
+    """Decide for one host."""
     placed = admission.admit(guest, host.state)
     if not isinstance(placed, reasons.Misfit):
         return HostVerdict(host.name, None, cells=placed.cells,

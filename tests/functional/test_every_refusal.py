@@ -16,8 +16,8 @@ import fixtures
 from nova import objects
 
 from hpcvirt.fit import reasons
+from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import log_reading
-from hpcvirt.fleet import log_report
 from hpcvirt.nova import filters
 from hpcvirt.nova import no_valid_host_log
 from tests.builders import cases
@@ -123,7 +123,7 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
         found = log_reading.read(
             (line.encode() for line in self.log.output.splitlines()), None)
         self.assertEqual(0, found.unreadable, self.log.output)
-        document = log_report.document(found)
+        document = explain_report.log_document(found)
         self.assertFalse(document['fits'])
         self.assertEqual({misfit.code for misfit in seen},
                          {Code(item['code']) for item in document['hosts']})

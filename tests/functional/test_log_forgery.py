@@ -19,8 +19,8 @@ from oslo_log import formatters
 from oslo_log import log as oslo_logging
 
 from hpcvirt.fit import decision_log
+from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import log_reading
-from hpcvirt.fleet import log_report
 from tests.unit.fleet import test_log_reading
 
 LOGGERS = ('hpcvirt.nova.no_valid_host_log', 'hpcvirt.nova.shadow')
@@ -153,7 +153,7 @@ class ForgeryTest(unittest.TestCase):
                              [*found.refusals.values()], lines)
             self.assertEqual(len(written) - len(refused),
                              found.shadow['requests'], lines)
-        text = log_report.text(found, 100)
+        text = explain_report.log_text(found, 100)
         self.assertTrue(text.replace('\n', '').isprintable(), text)
         return found.unreadable
 

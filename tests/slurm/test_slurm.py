@@ -77,31 +77,34 @@ class SlurmExecutorTest(executor_tests.ExecutorTests, cluster.ClusterCase):
         self.assertEqual([], self.cluster.jobs())
 
     def test_a_node_that_cannot_be_had_is_named_with_the_reason(self):
-        self.refused(exception.Unreachable, '^slurm:n7: Slurm has no such '
-                     'node$', 'n7')
+        self.refused(exception.Unreachable, '^slurm:n7: .*nvalid node name',
+                     'n7')
         with mock.patch.dict(os.environ, SALLOC_PARTITION='none'):
             self.refused(exception.Unreachable, '^slurm:n1: .*invalid '
                          'partition|^slurm:n1: .*Invalid partition')
         with mock.patch.dict(os.environ, SALLOC_PARTITION='other'):
             self.refused(exception.Unreachable, '^slurm:n1: .*node '
                          'configuration is not available')
-        with mock.patch.dict(os.environ, SALLOC_PARTITION='closed'):
-            self.refused(exception.Unreachable, '^slurm:n1: ')
-        for state in ('down', 'drain'):
-            self.cluster.call('scontrol', 'update', 'nodename=n1',
-                              f'state={state}', 'reason=bad DIMM')
-            self.refused(exception.ConnectionLost,
-                         f'^slurm:n1: the node is {state}.*bad DIMM$')
-            self.cluster.call('scontrol', 'update', 'nodename=n1',
-                              'state=idle')
+        with mock.patch.object(executor, 'PATIENCE_S', 2):
+            with mock.patch.dict(os.environ, SALLOC_PARTITION='closed'):
+                self.refused(exception.Unreachable, '^slurm:n1: job [0-9]+ '
+                             'queued and waiting for resources; the node is '
+                             'idle: ')
+            for state in ('down', 'drain'):
+                self.cluster.call('scontrol', 'update', 'nodename=n1',
+                                  f'state={state}', 'reason=bad DIMM')
+                self.refused(exception.Unreachable,
+                             f'the node is {state}.*: bad DIMM$')
+                self.cluster.call('scontrol', 'update', 'nodename=n1',
+                                  'state=idle')
 
     def test_a_node_that_runs_another_job_is_waited_for(self):
         other = slurm.SlurmExecutor('n1')
         self.addCleanup(other.close)
         other.run(['true'])
-        with (mock.patch.object(executor, 'PATIENCE_S', 1),
+        with (mock.patch.object(executor, 'PATIENCE_S', 2),
               self.assertRaisesRegex(exception.Unreachable,
-                                     'job [0-9]+ does not start: ')):
+                                     'job [0-9]+ queued and waiting')):
             self.place.run(['true'])
         other.close()
         self.assertEqual(0, self.place.run(['true']).status)
@@ -213,8 +216,7 @@ class NodeFailureTest(RunCase):
         watch = threading.Thread(target=go_down)
         watch.start()
         self.addCleanup(watch.join)
-        with mock.patch.object(executor.RetryingExecutor.__init__,
-                               '__defaults__', (1.0,)):
+        with mock.patch.object(executor, 'PATIENCE_S', 20):
             status, out, err = commands.run(*self.words)
         self.assertEqual((2, ''), (status, out))
         self.assertIn('the node is down: bad DIMM; finished samples are kept, '

@@ -380,6 +380,8 @@ class FreeRoomTest(unittest.TestCase):
             free_resources.Amount(1000, 7, 1), {},
             *[free_resources.Whole(3, 3), free_resources.Whole(0, 0),
               free_resources.Whole(2, 1)])
-        bars = [row[-1] for row in capacity_report._room_rows(room)]
+        bars = [capacity_report._bar(total, free, stranded or 0)
+                for _, total, free, stranded
+                in capacity_report.list_amounts(room)]
         self.assertEqual(['#' * 22 + '-!', '-' * 24, '',
                           '#' * 12 + '-' * 12], bars)

@@ -87,9 +87,18 @@ def collect(path: str, side: record.Side, benchmark: str | None,
     where = input_file.name(path)
     document = _json(raw)
     if reframe_reports.is_report(document):
-        return _from_reports([(document, str(first)), *(
+        found = reframe_reports.read([(document, str(first)), *(
             (_json(read_raw(str(file))), str(file)) for file in others)])
-    if not others and document is not None:
+        if not found:
+            raise exception.InvalidInput(where,
+                                         'has no performance variables')
+        return tuple(SideOutputs(*key, *zip(*outputs, strict=True))
+                     for key, outputs in found.items())
+    # Raw outputs may be JSON, too.
+    is_own = isinstance(document, list) or (
+        isinstance(document, dict)
+        and not {'schema_version', 'benchmark'}.isdisjoint(document))
+    if not others and is_own:
         return _from_json(document, where, side)
     if benchmark is None:
         raise exception.InvalidInput(
@@ -194,33 +203,6 @@ def _from_json(document: object, where: str,
         name, '', tuple(group),
         tuple(output.launch for output in group if output.launch))
         for name, group in groups.items())
-
-
-def _from_reports(reports: Iterable[tuple[object, str]],
-                  ) -> tuple[SideOutputs, ...]:
-    """Group the samples of run reports by test and environment."""
-    unique: dict[str, tuple[object, str]] = {}
-    for document, where in reports:
-        # ReFrame links the latest report, which is then there twice.
-        launch = reframe_reports.identify(document, where)
-        unique.pop(launch, None)
-        unique[launch] = document, where
-    groups: dict[tuple[str, str], list[tuple[
-        str, reframe_reports.TestSample]]] = {}
-    for launch, (document, where) in unique.items():
-        for sample in reframe_reports.read(document, where):
-            group = groups.setdefault((sample.test, sample.environ), [])
-            group.append((launch, sample))
-            if sample.partition != group[0][1].partition:
-                raise exception.InvalidInput(
-                    where, f'{sample.test} ran on {sample.partition}, and on '
-                    f'{group[0][1].partition} before')
-    if not groups:
-        raise exception.InvalidInput(where, 'has no performance variables')
-    return tuple(SideOutputs(
-        *key, tuple(sample.outcome for _, sample in group),
-        tuple(launch for launch, _ in group))
-        for key, group in groups.items())
 
 
 def _check_figures(output: ParsedOutput, where: str) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read run reports of ReFrame 3 and 4; each test is a benchmark of its own.
+"""Read run reports of ReFrame; each test is a benchmark of its own.
 
 Each report counts as one launch of the guest, and each execution of a test as
 a sample; the performance variables are its metrics. ReFrame does not say which
@@ -9,21 +9,15 @@ otherwise from the unit.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from collections.abc import Mapping
-from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
 from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import reading
 
-#: The major versions of the data, of ReFrame 3.1 to 4.10.
-_VERSIONS = ('1', '2', '3', '4')
-_PASSED = ('success', 'pass', 'xpass')
-_SKIPPED = ('skipped', 'skip')
 #: Part of the name of a test with --repeat.
 _REPEAT = re.compile(r' %[.$]repeat_no=\d+')
 
@@ -35,101 +29,87 @@ _UNITS = (
     (reading.DOWN, re.compile(rf'{_TIME}(?: ?/.+)?', re.IGNORECASE)))
 
 
-class TestSample(NamedTuple):
-    """One execution of a test.
-
-    :ivar test: ``reframe:NAME``, without the number of a repetition
-    :ivar partition: where it ran, ``SYSTEM:PARTITION``
-    """
-
-    test: str
-    environ: str
-    partition: str
-    outcome: outcome.Outcome
-
-
 def is_report(document: object) -> bool:
     """Return whether a JSON document is a run report."""
     return isinstance(document, dict) and {'session_info', 'runs'} <= set(
         document)
 
 
-def identify(document: object, where: str) -> str:
-    """Return what identifies a run report.
-
-    :raises InvalidInput: if it is not a report of a known version
-    """
-    version = reading.inner(document, 'session_info', 'data_version')
-    if not is_report(document) or (
-            str(version).partition('.')[0] not in _VERSIONS):
-        raise exception.InvalidInput(
-            where, f'data_version is {version!r:.40}: not a run report of '
-            'ReFrame 3 or 4')
-    return str(reading.inner(document, 'session_info', 'uuid')
-               or reading.inner(document, 'session_info', 'time_start'))
-
-
-def read(document: Any, where: str) -> Iterator[TestSample]:
-    """Read the samples of a run report that :func:`identify` accepts.
+def read(reports: Iterable[tuple[Any, str]]) -> Mapping[
+        tuple[str, str], list[tuple[outcome.Outcome, str]]]:
+    """Read run reports.
 
     A test that was skipped, or that passed without performance variables, has
-    no sample.
+    no outcome.
 
-    :raises InvalidInput: if the report is damaged
+    :param reports: documents, and the files that they are from
+    :returns: ``reframe:NAME`` of a test, without the number of a repetition,
+        and its environment -> each outcome, and the report that it is from
+    :raises InvalidInput: if a document is no report of a known version, or is
+        damaged, or if a test ran on several partitions
     """
-    try:
-        for case in (case for run in document['runs']
-                     for case in run['testcases']):
-            found = _outcome(case)
-            name = case.get('display_name') or case['name']
-            if found is not None:
-                yield TestSample(
-                    'reframe:' + _REPEAT.sub('', name),
-                    str(case.get('environ') or case.get('environment')),
-                    ':'.join(str(case[key]) for key in (
-                        'system', 'partition') if key in case), found)
-    except (AttributeError, KeyError, TypeError, ValueError) as exc:
-        raise exception.InvalidInput(
-            where, f'not a run report of ReFrame ({exc!r})') from exc
+    unique: dict[str, tuple[Any, str]] = {}
+    for document, where in reports:
+        version = reading.inner(document, 'session_info', 'data_version')
+        if not is_report(document) or not str(version).startswith('4.'):
+            raise exception.InvalidInput(
+                where, f'data_version is {version!r:.40}: not a run report of '
+                'ReFrame 4.7 or later')
+        # ReFrame links the latest report, which is then there twice.
+        launch = str(document['session_info'].get('uuid'))
+        unique.pop(launch, None)
+        unique[launch] = document, where
+    found: dict[tuple[str, str], list[tuple[outcome.Outcome, str]]] = {}
+    places: dict[tuple[str, str], str] = {}
+    for launch, (document, where) in unique.items():
+        try:
+            for case in (case for run in document['runs']
+                         for case in run['testcases']):
+                key = ('reframe:' + _REPEAT.sub('', case['display_name']),
+                       str(case['environ']))
+                place = f'{case["system"]}:{case["partition"]}'
+                result = _outcome(case)
+                if result is None:
+                    continue
+                if places.setdefault(key, place) != place:
+                    raise exception.InvalidInput(
+                        where, f'{key[0]} ran on {place}, and on '
+                        f'{places[key]} before')
+                found.setdefault(key, []).append((result, launch))
+        except (AttributeError, KeyError, TypeError, ValueError) as exc:
+            raise exception.InvalidInput(
+                where, f'not a run report of ReFrame ({exc!r})') from exc
+    return found
 
 
 def _outcome(case: Mapping[str, Any]) -> outcome.Outcome | None:
     """Return the outcome of a test, None if it measured nothing."""
-    result, phase = case['result'], case.get('fail_phase')
-    if result in _SKIPPED:
+    result, phase = case['result'], case['fail_phase']
+    if result == 'skip':
         return None
     # A reference of the site does not decide; the other side does.
-    if result not in _PASSED and phase != 'performance':
+    if result not in ('pass', 'xpass') and phase != 'performance':
         return outcome.Outcome(False, printable.one_line(
-            f'{result} in {phase}: {case.get("fail_reason")}'))
+            f'{result} in {phase}: {case["fail_reason"]}'))
     metrics, remarks = {}, []
-    try:
-        for name, value, lower, upper, unit in _variables(case):
-            direction = _direction(lower, upper, str(unit or ''))
-            if direction is None:
-                remarks.append(f'{name} ({unit}) is left out: neither the '
-                               'unit nor a reference with one limit says '
-                               'whether more is better')
-            else:
-                metrics[name] = outcome.Metric(
-                    reading.score(value, name), str(unit or ''), direction)
-    except reading.InvalidOutput as exc:
-        return outcome.Outcome(False, exc.reason)
+    for key, (value, _, lower, upper, unit, *_) in (
+            case['perfvalues'] or {}).items():
+        name = key.rpartition(':')[2]
+        direction = _direction(lower, upper, str(unit or ''))
+        if direction is None:
+            remarks.append(f'{name} ({unit}) is left out: neither the unit '
+                           'nor a reference with one limit says whether more '
+                           'is better')
+            continue
+        try:
+            score = reading.score(value, name)
+        except reading.InvalidOutput as exc:
+            return outcome.Outcome(False, exc.reason)
+        metrics[name] = outcome.Metric(score, str(unit or ''), direction)
     if not metrics:
         return outcome.Outcome(False, remarks[0]) if remarks else None
-    tasks = case.get('num_tasks')
-    return outcome.Outcome(True, None, metrics, {} if tasks is None else {
-        'num_tasks': str(tasks)}, tuple(remarks))
-
-
-def _variables(case: Mapping[str, Any]) -> Iterator[Sequence[Any]]:
-    """Yield name, value, both limits and unit of each variable."""
-    for key, values in (case.get('perfvalues') or {}).items():
-        value, _, lower, upper, unit, *_ = values
-        yield key.rpartition(':')[2], value, lower, upper, unit
-    for each in case.get('perfvars') or ():
-        yield [each[key] for key in ('name', 'value', 'thres_lower',
-                                     'thres_upper', 'unit')]
+    return outcome.Outcome(True, None, metrics, {
+        'num_tasks': str(case['num_tasks'])}, tuple(remarks))
 
 
 def _direction(lower: object, upper: object,

@@ -21,6 +21,7 @@ from hpcvirt.bench.parsers import parser as parsers
 from hpcvirt.bench.report import text as reports
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import output_files
+from hpcvirt.bench.run import run_request as requests
 from hpcvirt.cmd import command
 from hpcvirt.cmd import terminal
 
@@ -79,18 +80,9 @@ class ParseOutput(command.Report):
                                      status=int(not outcome.valid))
 
 
-def _read_expectations(words: list[str]) -> dict[str, str]:
-    """Read the values of --expect.
-
-    :raises InvalidInput: for a word that is not ``KEY=VALUE``
-    """
-    expect = {}
-    for word in words:
-        key, equals, value = word.partition('=')
-        if not equals or not key.strip() or not value.strip():
-            raise exception.InvalidInput(f'--expect {word}', 'not KEY=VALUE')
-        expect[key.strip()] = value.strip()
-    return expect
+def _read_expectations(words: Iterable[str]) -> dict[str, str]:
+    return {setting.key: setting.value for setting
+            in requests.read_settings(words, '--expect')}
 
 
 def _draw_output(output: output_files.ParsedOutput) -> str:
@@ -196,7 +188,9 @@ class CompareOutputs(command.Report):
                 'no figure has a bound; give --bound METRIC=RATIO or '
                 '--overhead PERCENT')
         found = verdict.judge(runs)
-        others = tuple(_without_bound(judged)) if args.all else ()
+        others = tuple(
+            figure for run in judged for figure in verdict.describe(run)
+            if figure.metric not in run.bounds) if args.all else ()
         document = {'schema_version': record.SCHEMA_VERSION,
                     'verdict': found.result, **serialization.dump(found),
                     'bounds': {run.label: serialization.dump(run.bounds)
@@ -252,14 +246,6 @@ def _match_sides(native: Iterable[output_files.SideOutputs],
     for name, _ in guest_outputs:
         raise exception.InvalidInput(
             name, 'there are only outputs of the guest')
-
-
-def _without_bound(runs: Iterable[record.Run],
-                   ) -> Iterable[judgement.Judgement]:
-    for run in runs:
-        for figure in verdict.describe(run):
-            if figure.metric not in run.bounds:
-                yield figure
 
 
 def _draw(found: judgement.Verdict,

@@ -3,7 +3,6 @@
 """``hpcvirt bench run``: measure a guest against native."""
 
 import argparse
-import dataclasses
 from collections.abc import Sequence
 
 from hpcvirt import exception
@@ -158,9 +157,8 @@ def _pairs(args: argparse.Namespace) -> tuple[sides.Pair, ...]:
     if lists and not natives:
         raise exception.InvalidInput(_NATIVE_CPUS, f'needs {_NATIVE}')
     cpus = [cpuset.parse(words, _NATIVE_CPUS) for words in lists]
-    guests, hosts = ([dataclasses.replace(
-        targets.find(word, args.os_cloud, args.host_key), named=word)
-        for word in words] for words in (args.where, natives))
+    guests, hosts = ([targets.find_named(args, word) for word in words]
+                     for words in (args.where, natives))
     return sides.pair(guests, hosts, cpus)
 
 
@@ -190,13 +188,10 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
         shown.stop()
         where = (f'; "hpcvirt bench runs" lists it, "hpcvirt bench stop '
                  f'{shown.result}" ends it' if shown.result else '')
-        goes_on = 'continues on its target' if not any(
-            word.startswith(targets.SLURM)
-            for word in (*args.where, *(args.native or ()))
-        ) else 'ends with the allocation of its node'
         output.complain(
             'hpcvirt: interrupted; finished samples are kept, the current '
-            f'sample {goes_on}, and the same command continues the run{where}')
+            'sample continues on its target unless that is a node of Slurm, '
+            f'and the same command continues the run{where}')
         raise
     except exception.Unreachable as exc:
         raise exception.Unreachable(

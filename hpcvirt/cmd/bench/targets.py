@@ -19,9 +19,6 @@ from hpcvirt.cmd.bench import store_arguments
 FORMS = ('local, slurm:NODE, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
 
-#: The beginning of a target that is a node of Slurm.
-SLURM = 'slurm:'
-
 #: The option for settings of benchmarks.
 SET = '--set'
 
@@ -72,8 +69,8 @@ def find(text: str, cloud: str | None, host_key: str) -> target.Target:
     """
     if text == 'local':
         return target.Target(local.LocalExecutor(), text)
-    if text.startswith(SLURM) and text != SLURM:
-        node = text.removeprefix(SLURM)
+    if text.startswith('slurm:') and text != 'slurm:':
+        node = text.removeprefix('slurm:')
         return target.Target(slurm.connect(node), node, node)
     if text.startswith('ssh://'):
         place = _ssh(text, host_key)

@@ -3,6 +3,7 @@
 """``hpcvirt capacity``: count the instances that still fit on a fleet."""
 
 import argparse
+import contextlib
 import datetime
 import sys
 from collections.abc import Sequence
@@ -20,8 +21,6 @@ from hpcvirt.fleet import count
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
-
-_DAY_S = 24 * 60 * 60
 
 
 class CountCapacity(command.Report):
@@ -53,7 +52,7 @@ class CountCapacity(command.Report):
             '%(const)s), without encryption or authentication')
         serve.add_argument(
             '--interval', metavar='SECONDS', default=60,
-            type=command.whole_number(1, _DAY_S),
+            type=command.whole_number(1, 24 * 60 * 60),
             help='read the fleet so often, regardless of scrapes (default: '
             '%(default)s)')
         serve.add_argument(
@@ -64,18 +63,20 @@ class CountCapacity(command.Report):
                ) -> command.CommandResult | None:
         """Count the instances, or serve the counts."""
         for option in ('serve', 'html'):
-            if getattr(parsed_args, option) is not None:
-                if parsed_args.formatter != 'table':
-                    raise exception.InvalidInput(
-                        '--format', f'is not for --{option}')
-                break
+            if (getattr(parsed_args, option) is not None
+                    and parsed_args.formatter != 'table'):
+                raise exception.InvalidInput('--format',
+                                             f'is not for --{option}')
         if parsed_args.serve is not None:
             _serve(parsed_args)
             return None
         if parsed_args.html is not None:
             with extras.bench():
                 from hpcvirt.cmd.fleet import capacity_page
-        fleet, found = _count(parsed_args)
+        fleet, flavors = arguments.read(parsed_args)
+        found = count.count(fleet, flavors if not parsed_args.flavor else [
+            arguments.find_flavor(name, flavors, parsed_args.fleet)
+            for name in dict.fromkeys(parsed_args.flavor)])
         if parsed_args.html is not None:
             now = datetime.datetime.now(datetime.UTC)
             html_file.write(parsed_args.html, capacity_page.page(
@@ -111,29 +112,18 @@ def _serve(args: argparse.Namespace) -> None:
         *(f'--{name}={getattr(args, name)}' for name in ('fleet', 'history')
           if getattr(args, name) is not None)],
         args.interval)
-    with command.sigterm_event() as stop:
-        reader.read(stop)
-        with exporter.run_server(reader, where):
-            reader.read_again(stop)
+    with (contextlib.suppress(KeyboardInterrupt),
+          command.interrupting_sigterm()):
+        reader.read()
+        with exporter.run_server(reader.answer, where):
+            reader.read_again()
 
 
 def _write_metrics(history: str | None, fleet: state.Fleet,
                    found: Sequence[count.InstanceCount]) -> str:
     with extras.require('exporter'):
         from hpcvirt.cmd.fleet import exporter
-    families = [*metrics.families(fleet, found)]
-    if history is not None:
-        since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(
-            seconds=_DAY_S)
-        families.append(metrics.count_refusals(log_reading.read(
-            history_file.lines(history), None, since.isoformat())))
-    return exporter.write(families)
-
-
-def _count(args: argparse.Namespace,
-           ) -> tuple[state.Fleet, Sequence[count.InstanceCount]]:
-    fleet, flavors = arguments.read(args)
-    if args.flavor:
-        flavors = [arguments.find_flavor(name, flavors, args.fleet)
-                   for name in dict.fromkeys(args.flavor)]
-    return fleet, count.count(fleet, flavors)
+    since = datetime.datetime.now(datetime.UTC) - datetime.timedelta(1)
+    refused = None if history is None else log_reading.read(
+        history_file.lines(history), None, since.isoformat())
+    return exporter.write(metrics.families(fleet, found, refused))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import words
-from hpcvirt.flavors import memory
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import drawing
@@ -43,7 +42,12 @@ def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
         flavors=[{**_flavor(item), 'drawing': drawing.promise(
             item.total, item.by_sums, item.flavor.name)}
             for item in found],
-        room=[*_room(total)], cards=[*_cards(fleet, rooms)],
+        room=[{'name': name, 'total': amount, 'free': free,
+               'stranded': '' if stranded is None else stranded,
+               'drawing': drawing.shares(amount, free, stranded or 0, name)}
+              for name, amount, free, stranded
+              in capacity_report.list_amounts(total)],
+        cards=[*_cards(fleet, rooms)],
         groups=[*_groups(rooms)] if len(rooms) > MAX_CARDS else [],
         sections=[
             _section('closed', 'Counted as full, because no new instance is '
@@ -60,24 +64,9 @@ def _section(anchor: str, title: str,
 
 
 def _flavor(item: counts.InstanceCount) -> dict[str, Any]:
-    name, vcpus, gib, fit, by_sums, lost, where = capacity_report.row(item)
-    return {'name': name, 'vcpus': vcpus, 'gib': gib, 'fit': fit,
-            'by_sums': by_sums, 'lost': lost, 'where': where}
-
-
-def _room(room: free_resources.FreeResources) -> Iterator[dict[str, Any]]:
-    for name, amount in (('PCPUs', room.pcpus), *(
-            (f'pages of {memory.page_name(size)}', pages)
-            for size, pages in room.pages.items())):
-        yield {'name': name, 'total': amount.total, 'free': amount.free,
-               'stranded': amount.stranded, 'drawing': drawing.shares(
-                   amount.total, amount.free, amount.stranded, name)}
-    for name, whole in (('whole cells', room.cells),
-                        ('whole sockets', room.sockets),
-                        ('whole hosts', room.hosts)):
-        yield {'name': name, 'total': whole.total, 'free': whole.free,
-               'stranded': '', 'drawing': drawing.shares(
-                   whole.total, whole.free, 0, name)}
+    return dict(zip(
+        ('name', 'vcpus', 'gib', 'fit', 'by_sums', 'lost', 'where'),
+        capacity_report.row(item), strict=True))
 
 
 def _cards(fleet: state.Fleet,

@@ -4,9 +4,6 @@
 
 import argparse
 import dataclasses
-import itertools
-from collections.abc import Iterator
-from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -21,14 +18,7 @@ from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import log_reading
-from hpcvirt.fleet import log_report
-from hpcvirt.fleet import nova_log
 from hpcvirt.fleet import verdict
-
-_OPTIONS = ('image', 'port', 'server')
-
-#: Options that contradict --scheduler-log.
-_OPTIONS_OF_FLEETS = ('flavor', 'image', 'port', 'server', 'hosts', 'fleet')
 
 
 class ExplainRefusal(command.Report):
@@ -129,7 +119,7 @@ def _explain(args: argparse.Namespace) -> verdict.Explanation:
 
 
 def _read_file(args: argparse.Namespace) -> verdict.Explanation:
-    for option in _OPTIONS:
+    for option in ('image', 'port', 'server'):
         if getattr(args, option):
             raise exception.InvalidInput(
                 f'--{option}', 'needs a cloud, and cannot be used with '
@@ -161,7 +151,7 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     :raises InvalidInput: if the log has none of these, or for an option that
         has no effect
     """
-    for option in _OPTIONS_OF_FLEETS:
+    for option in ('flavor', 'image', 'port', 'server', 'hosts', 'fleet'):
         if getattr(args, option):
             raise exception.InvalidInput(
                 f'--{option}', 'is not for --scheduler-log or --history, '
@@ -169,42 +159,35 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
     paths = args.scheduler_log
     if args.history is not None:
         if paths:
-            unreadable = history_file.add(args.history, _chain(paths))
-            if unreadable:
-                output.complain(f'hpcvirt: {_count(unreadable)}')
+            added = history_file.add(args.history, history_file.lines(*paths))
+            if added.unreadable:
+                output.complain(
+                    f'hpcvirt: {explain_report.count_unreadable(added)}')
         paths = [args.history]
-    found = log_reading.read(_chain(paths), args.request_id, args.since or '',
-                             args.until or '~')
+    found = log_reading.read(history_file.lines(*paths), args.request_id,
+                             args.since or '', args.until or '~')
     if not found.refusals and not found.shadow:
         raise exception.InvalidInput(
             ', '.join(map(input_file.name, paths)),
             _explain_empty(found, args.request_id))
     return command.CommandResult(
-        log_report.document(found),
-        lambda: log_report.text(found, terminal.width()),
+        explain_report.log_document(found),
+        lambda: explain_report.log_text(found, terminal.width()),
         status=1 if found.refusals else 0)
-
-
-def _chain(paths: Sequence[str]) -> Iterator[bytes]:
-    return itertools.chain.from_iterable(map(history_file.lines, paths))
 
 
 def _time(word: str) -> str:
     try:
-        return nova_log.normalize_time(word)
+        return log_reading.normalize_time(word)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(
             'must be a time such as 2026-11-24 or 2026-11-24T09:30, not '
             f'{word[:40]!r}') from exc
 
 
-def _count(unreadable: int) -> str:
-    return (f'{words.count_noun(unreadable, "line")} of hpcvirt cannot be '
-            'read: cut, or possibly forged by a user')
-
-
 def _explain_empty(found: log_reading.Found, request: str | None) -> str:
-    cut = f'; {_count(found.unreadable)}' if found.unreadable else ''
+    cut = (f'; {explain_report.count_unreadable(found)}'
+           if found.unreadable else '')
     if request is None:
         return ('has no refused request and no comparison of '
                 f'HPCTopologyFilter, which logs them at INFO level{cut}')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Serve the capacity of a fleet to Prometheus.
+"""Serve metrics to Prometheus, such as the capacity of a fleet.
 
 Another process reads the fleet, again and again, and prints its metrics. A
 scrape gets what the last reading that succeeded has printed, and its age: it
@@ -8,23 +8,23 @@ never waits for a reading, nor causes one. If there are too many connections,
 the oldest is closed, so that nobody can keep Prometheus out.
 """
 
+import asyncio
 import contextlib
+import errno
 import gzip
 import ipaddress
 import re
 import signal
 import socket
-import socketserver
-import subprocess
 import threading
 import time
 import types
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from typing import Any
-from wsgiref import simple_server
-from wsgiref import types as wsgi
+from typing import NoReturn
 
 import prometheus_client
 from prometheus_client import core
@@ -32,21 +32,17 @@ from prometheus_client import registry
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt.bench.execute import local
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
 
-#: Limits of simultaneous connections, of the time of each, and of a request;
-#: and the time that each has even if there are too many.
-MAX_CONNECTIONS = 64
+#: Limits of simultaneous connections, of the time of each, and of a request.
+MAX_CONNECTIONS = 512
 CONNECTION_S = 5.0
-MIN_S = 0.1
-MAX_REQUEST_BYTES = 64 * 1024
+MAX_REQUEST_BYTES = 16 * 1024
 
 #: Time limit of a reading. Fleets of 10,000 hosts take minutes.
 MAX_READING_S = 1800
-
-#: How often SIGTERM and the time limits are looked at.
-_POLL_S = 0.2
 
 HOST, PORT = '127.0.0.1', 9834
 
@@ -55,7 +51,7 @@ _ADDRESS = re.compile(r'(?:\[(.+)\]|([^][:]*))(?::([0-9]{0,5}))?')
 
 
 class FleetReader(registry.Collector):
-    """Lets another process read a fleet, and answers scrapes by WSGI.
+    """Lets another process read a fleet, and answers scrapes.
 
     :param command: the program that reads the fleet, and prints its metrics
     :param interval_s: seconds from the begin of a reading to the next
@@ -65,62 +61,44 @@ class FleetReader(registry.Collector):
         self._command = command
         self._interval_s = interval_s
         # What the last reading that succeeded has printed, and packed.
-        self._answer = b'', b''
+        self._text = self._packed = b''
         self._up = False
         self._failures = 0
-        self._begin = self._end = self._seconds = self._due = 0.0
+        self._begin = self._end = self._seconds = 0.0
 
-    def read_again(self, stop: threading.Event) -> None:
-        """Read the fleet at each interval until an event is set."""
-        while not stop.wait(max(0, self._due - time.monotonic())):
+    def read_again(self) -> NoReturn:
+        """Read the fleet at each interval until SIGTERM interrupts it."""
+        while True:
+            time.sleep(max(0, self._interval_s - self._seconds))
             try:
-                self.read(stop)
+                self.read()
             except exception.Unreachable as exc:
                 # The metrics report the failure.
+                self._up = False
                 self._failures += 1
                 output.complain(f'hpcvirt capacity: {exc}')
 
-    def read(self, stop: threading.Event) -> None:
-        """Read the fleet once, unless an event ends it.
+    def read(self) -> None:
+        """Read the fleet once.
 
         :raises Unreachable: if that fails, with what the program has said
         """
         begin = time.monotonic()
-        self._due = begin + self._interval_s
-        status, text, said = self._run(stop, begin)
-        self._seconds = time.monotonic() - begin
-        if stop.is_set():
-            return
-        *warnings, last = said.splitlines() or [
-            f'the program that reads the fleet ended with {status}']
-        self._up = not status
-        for line in said.splitlines() if self._up else warnings:
+        done = local.LocalExecutor().run(self._command,
+                                         timeout_s=MAX_READING_S)
+        said = done.stderr.decode(errors='replace').splitlines()
+        reason = (said.pop() if said and done.status else
+                  f'the program that reads the fleet ended with {done.status}')
+        for line in said:
             # Lines of libraries may have a time, and differ each time.
             (output.warn if line.startswith(('Warning: ', 'hpcvirt: '))
              else output.complain)(line)
-        if not self._up:
-            raise exception.Unreachable(last.removeprefix('hpcvirt: '))
-        self._answer = text, gzip.compress(text, 6)
+        self._seconds = time.monotonic() - begin
+        if done.status:
+            raise exception.Unreachable(reason.removeprefix('hpcvirt: '))
+        self._text, self._packed = done.stdout, gzip.compress(done.stdout, 6)
+        self._up = True
         self._begin, self._end = begin, time.time()
-
-    def _run(self, stop: threading.Event,
-             begin: float) -> tuple[int, bytes, str]:
-        """Run the program; return its status, output and errors."""
-        with subprocess.Popen(
-                self._command, stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-            while True:
-                try:
-                    text, said = process.communicate(timeout=_POLL_S)
-                    return process.returncode, text, said.decode(
-                        errors='replace')
-                except subprocess.TimeoutExpired:
-                    if stop.is_set():
-                        process.kill()
-                    elif time.monotonic() > begin + MAX_READING_S:
-                        process.kill()
-                        return 2, b'', ('the fleet could not be read in '
-                                        f'{MAX_READING_S} s')
 
     def collect(self) -> Iterator[core.Metric]:
         """Yield what the readings themselves were like."""
@@ -141,37 +119,25 @@ class FleetReader(registry.Collector):
             'hpcvirt_read_failures', 'Readings of the fleet that failed',
             value=self._failures)
 
-    def __call__(self, environ: wsgi.WSGIEnvironment,
-                 start_response: wsgi.StartResponse) -> Iterable[bytes]:
-        """Answer a scrape."""
-        text, packed = self._answer
+    def answer(self, packed: bool) -> bytes:
+        """Return the answer to a scrape.
+
+        :param packed: whether the client understands gzip
+        """
         own = prometheus_client.generate_latest(self)
-        headers = [('Content-Type', prometheus_client.CONTENT_TYPE_LATEST)]
-        body = [own, text]
-        if 'gzip' in environ.get('HTTP_ACCEPT_ENCODING', ''):
-            headers.append(('Content-Encoding', 'gzip'))
-            # Members of gzip that follow each other are one stream.
-            body = [gzip.compress(own), packed]
-        headers.append(('Content-Length', str(sum(map(len, body)))))
-        start_response('200 OK', headers)
-        return body
+        # Members of gzip that follow each other are one stream.
+        return (gzip.compress(own) + self._packed if packed
+                else own + self._text)
 
 
 def write(families: Iterable[metrics.Family]) -> str:
     """Write metrics in the text format of Prometheus."""
     collector: Any = types.SimpleNamespace(
-        collect=lambda: map(metric, families))
+        collect=lambda: map(_metric, families))
     return prometheus_client.generate_latest(collector).decode()
 
 
-def make_app(collector: registry.Collector) -> wsgi.WSGIApplication:
-    """Return a WSGI application that collects the metrics at each scrape."""
-    collectors = registry.CollectorRegistry()
-    collectors.register(collector)
-    return prometheus_client.make_wsgi_app(collectors)
-
-
-def metric(family: metrics.Family) -> core.Metric:
+def _metric(family: metrics.Family) -> core.Metric:
     """Convert a gauge to the type of prometheus_client."""
     found = core.GaugeMetricFamily(family.name, family.help,
                                     labels=family.labels)
@@ -199,22 +165,31 @@ def address(words: str, usual_port: int = PORT) -> tuple[str, int]:
 
 
 @contextlib.contextmanager
-def run_server(app: wsgi.WSGIApplication,
+def run_server(answer: Callable[[bool], bytes],
                where: tuple[str, int]) -> Iterator[None]:
     """Serve metrics in another thread.
 
+    :param answer: returns the metrics at a scrape, which it may pack by gzip
+        if the client understands that; it must not wait
     :raises InvalidInput: if the address cannot be used
     """
     try:
-        server = _Server(where, app)
+        family, *_, found = socket.getaddrinfo(
+            *where, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.create_server(found[:2], family=family,
+                                        backlog=4096)
     except (OSError, UnicodeError) as exc:
         raise exception.InvalidInput(
             '--serve', f'{_shown(*where)} cannot be used '
             f'({getattr(exc, "strerror", None) or exc})') from exc
-    print(f'Serving http://{_shown(where[0], server.server_port)}/metrics',
-          flush=True)
-    thread = threading.Thread(target=server.serve_forever, args=(_POLL_S,),
-                              daemon=True)
+    listener.setblocking(False)
+    # The kernel keeps connections for so long on which nothing is sent.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT,
+                        int(CONNECTION_S) or 1)
+    print(f'Serving http://{_shown(where[0], listener.getsockname()[1])}'
+          '/metrics', flush=True)
+    thread = threading.Thread(
+        target=lambda: asyncio.run(_serve(listener, answer)), daemon=True)
     # Signals must reach the main thread, or they would not wake it.
     usual = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -224,109 +199,60 @@ def run_server(app: wsgi.WSGIApplication,
     try:
         yield
     finally:
-        server.shutdown()
-        server.server_close()
+        listener.shutdown(socket.SHUT_RDWR)
         thread.join()
+        listener.close()
 
 
-class _Server(socketserver.ThreadingMixIn, simple_server.WSGIServer):
-    """A server that limits its connections, which clients may hold open."""
-
-    request_queue_size = 4096
-    daemon_threads = True
-    block_on_close = False
-
-    def __init__(self, where: tuple[str, int], app: wsgi.WSGIApplication,
-                 ) -> None:
-        """Listen on the address.
-
-        :raises OSError: if the address cannot be used
-        """
-        self.address_family, *_, found = socket.getaddrinfo(
-            *where, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        self._free = threading.BoundedSemaphore(MAX_CONNECTIONS)
-        #: Connection -> when it is closed, the oldest first.
-        self._limits: dict[Any, float] = {}
-        super().__init__(found[:2], _Handler)  # type: ignore[arg-type]
-        # The kernel keeps connections for so long on which nothing is sent.
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT,
-                               int(CONNECTION_S) or 1)
-        self.set_app(app)
-
-    def verify_request(self, request: Any, *_: Any) -> bool:
-        """Return whether anything has been sent on a connection."""
+async def _serve(listener: socket.socket,
+                 answer: Callable[[bool], bytes]) -> None:
+    """Serve until the socket is shut down."""
+    loop = asyncio.get_running_loop()
+    #: The connections, the oldest first.
+    tasks: dict[asyncio.Task[None], None] = {}
+    while True:
         try:
-            return bool(request.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
-        except OSError:
-            return False
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._free.acquire(blocking=False):
-            oldest = list(self._limits.items())[:1]
-            for connection, limit in oldest:
-                time.sleep(max(0, limit - CONNECTION_S + MIN_S
-                               - time.monotonic()))
-                # Its thread ends at once, unless it computes an answer.
-                _hang_up(connection)
-            if not self._free.acquire(timeout=1):
-                self.shutdown_request(request)
+            connection, _ = await loop.sock_accept(listener)
+        except OSError as exc:
+            if exc.errno == errno.EINVAL:
                 return
-        self._limits[request] = time.monotonic() + CONNECTION_S
-        try:
-            super().process_request(request, client_address)
-        except RuntimeError:
-            # The system allows no further thread.
-            self._end(request)
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any,
-                               client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._end(request)
-
-    def _end(self, request: Any) -> None:
-        self._limits.pop(request, None)
-        self._free.release()
-
-    def service_actions(self) -> None:
-        """Close the connections that have reached their limit."""
-        now = time.monotonic()
-        _hang_up(*(request for request, limit in list(self._limits.items())
-                   if limit < now))
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore errors, such as broken connections."""
+            # The system allows no further connection.
+            await asyncio.sleep(0.1)
+            continue
+        task = loop.create_task(_reply(connection, answer))
+        tasks[task] = None
+        task.add_done_callback(lambda task: tasks.pop(task, None))
+        if len(tasks) > MAX_CONNECTIONS:
+            oldest = next(iter(tasks))
+            del tasks[oldest]
+            oldest.cancel()
+        # Let it receive what is there before the next one is accepted.
+        await asyncio.sleep(0)
 
 
-class _Handler(simple_server.WSGIRequestHandler):
-    def setup(self) -> None:
-        super().setup()
-        self.rfile = _Beginning(self.rfile)  # type: ignore[assignment]
-
-    def log_message(self, *_: Any) -> None:
-        """Log nothing."""
-
-
-class _Beginning:
-    """The beginning of a request, so that none fills the memory."""
-
-    def __init__(self, stream: Any) -> None:
-        self._left = MAX_REQUEST_BYTES
-        self._stream = stream
-        self.close = stream.close
-
-    def readline(self, most: int) -> bytes:
-        line: bytes = self._stream.readline(min(most, self._left))
-        self._left -= len(line)
-        return line
-
-
-def _hang_up(*requests: Any) -> None:
-    for request in requests:
-        with contextlib.suppress(OSError):
-            request.shutdown(socket.SHUT_RDWR)
+async def _reply(connection: socket.socket,
+                 answer: Callable[[bool], bytes]) -> None:
+    """Answer a request of HTTP, whatever it asks for."""
+    loop = asyncio.get_running_loop()
+    request = b''
+    # Broken connections, and those that take too long, are closed; so are
+    # those on which nothing was sent while the kernel kept them.
+    with connection, contextlib.suppress(OSError):
+        connection.recv(1, socket.MSG_PEEK)
+        async with asyncio.timeout(CONNECTION_S):
+            while b'\r\n\r\n' not in request:
+                chunk = await loop.sock_recv(connection, 4096)
+                request += chunk
+                if not chunk or len(request) > MAX_REQUEST_BYTES:
+                    return
+            body = answer(b'gzip' in request.lower())
+            is_packed = body.startswith(b'\x1f\x8b')
+            await loop.sock_sendall(
+                connection, b'HTTP/1.1 200 OK\r\nConnection: close\r\n%s'
+                b'Content-Type: %s\r\nContent-Length: %d\r\n\r\n' % (
+                    b'Content-Encoding: gzip\r\n' * is_packed,
+                    prometheus_client.CONTENT_TYPE_LATEST.encode(), len(body)))
+            await loop.sock_sendall(connection, body)
 
 
 def _is_ipv6(words: str) -> bool:

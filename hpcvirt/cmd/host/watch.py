@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import pathlib
 from collections.abc import Iterator
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import output_file
@@ -62,25 +61,21 @@ class WatchHost(command.Command):
         dedicated = (None if args.dedicated is None
                      else cpuset.parse(args.dedicated, '--dedicated'))
         with extras.require('exporter'):
-            from prometheus_client import registry
-
             from hpcvirt.cmd.fleet import exporter
         watch = host_watch.HostWatch(
             lambda line: output.complain(f'hpcvirt host watch: {line}'))
 
-        class Collector(registry.Collector):
-            def collect(self) -> Iterator[Any]:
-                return map(exporter.metric, list_families(watch))
+        def answer(_: bool) -> bytes:
+            return exporter.write(list_families(watch)).encode()
 
         def export() -> None:
             if args.textfile is not None:
-                text = exporter.write(list_families(watch))
-                output_file.write(args.textfile, text.encode())
+                output_file.write(args.textfile, answer(False))
 
         export()
         with (command.sigterm_event() as stop,
               contextlib.nullcontext() if args.serve is None
-              else exporter.run_server(exporter.make_app(Collector()),
+              else exporter.run_server(answer,
                                        exporter.address(args.serve, _PORT))):
             watch.run(sampler.HostSampler(pathlib.Path('/'), dedicated),
                       args.interval, stop, export)

@@ -4,8 +4,11 @@
 
 import contextlib
 import gzip
+import http.client
 import io
+import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -15,6 +18,7 @@ from unittest import mock
 from prometheus_client import parser
 
 from hpcvirt import exception
+from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import exporter
 from tests.builders import commands
@@ -32,7 +36,6 @@ class FleetReaderTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.folder = folders.make(self)
-        self.stop = threading.Event()
         self.enterContext(mock.patch.object(output, '_warned', set()))
 
     def prepare(self, out, err='', status=0):
@@ -43,31 +46,41 @@ class FleetReaderTest(unittest.TestCase):
         return exporter.FleetReader(['sh', '-c', script, self.folder],
                                     interval_s)
 
-    def scrape(self, reader, **environ):
-        """Scrape; return the samples and the answer."""
-        headers = {}
-        answer = b''.join(reader(environ, lambda status, found: (
-            headers.update(found), self.assertEqual('200 OK', status))))
-        self.assertEqual(len(answer), int(headers['Content-Length']))
-        text = (gzip.decompress(answer)
-                if headers.get('Content-Encoding') == 'gzip' else answer)
+    def scrape(self, reader):
+        """Scrape; return the samples."""
         return {sample.name: sample.value for family
-                in parser.text_string_to_metric_families(text.decode())
-                for sample in family.samples}, headers
+                in parser.text_string_to_metric_families(
+                    reader.answer(packed=False).decode())
+                for sample in family.samples}
 
     def read(self, reader):
         """Read the fleet; return what is said on standard error."""
         with (contextlib.redirect_stderr(io.StringIO()) as said,
               contextlib.suppress(exception.Unreachable)):
-            reader.read(self.stop)
+            reader.read()
+        return said.getvalue()
+
+    def read_again(self, reader, number):
+        """Read the fleet some more times; return what is said."""
+        readings = iter([reader.read] * number)
+
+        def read():
+            try:
+                next(readings)()
+            except StopIteration:
+                raise KeyboardInterrupt from None
+        with (mock.patch.object(reader, 'read', read),
+              contextlib.redirect_stderr(io.StringIO()) as said,
+              contextlib.suppress(KeyboardInterrupt)):
+            reader.read_again()
         return said.getvalue()
 
     def test_a_scrape_gets_the_last_good_answer_and_its_age(self):
         self.prepare(SOME)
-        reader = self.reader()
+        reader = self.reader(interval_s=0)
         begin = time.time()
         self.read(reader)
-        good, _ = self.scrape(reader)
+        good = self.scrape(reader)
         self.assertEqual((3, 1, 0), (
             good['figure'], good['hpcvirt_up'],
             good['hpcvirt_read_failures_total']))
@@ -75,8 +88,8 @@ class FleetReaderTest(unittest.TestCase):
                              good['hpcvirt_last_success_timestamp_seconds'])
         for out, status in (('', 2), ('figure{host="n1"} 4', 2), ('', 0)):
             self.prepare(out, 'a warning\nhpcvirt: why', status)
-            self.read(reader)
-            found, _ = self.scrape(reader)
+            self.read_again(reader, 1)
+            found = self.scrape(reader)
             if status:
                 self.assertEqual((3, 0), (found['figure'],
                                           found['hpcvirt_up']))
@@ -97,22 +110,20 @@ class FleetReaderTest(unittest.TestCase):
         go.touch()
         self.read(reader)
         go.unlink()
-        thread = threading.Thread(target=reader.read_again, args=(self.stop,))
+        thread = threading.Thread(target=reader.read)
         thread.start()
         self.addCleanup(thread.join)
-        self.addCleanup(self.stop.set)
+        self.addCleanup(go.touch)
         time.sleep(1.5)
         begin = time.monotonic()
-        found, _ = self.scrape(reader)
+        found = self.scrape(reader)
         self.assertLess(time.monotonic() - begin, 0.5)
-        self.assertEqual(3, found['figure'])
+        self.assertEqual((3, 1), (found['figure'], found['hpcvirt_up']))
         self.assertGreater(found['hpcvirt_answer_age_seconds'], 1.4)
         self.prepare(SOME.replace('3', '4'))
         go.touch()
-        deadline = time.monotonic() + 20
-        while self.scrape(reader)[0]['figure'] == 3:
-            self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.05)
+        thread.join(20)
+        self.assertEqual(4, self.scrape(reader)['figure'])
 
     def test_failures_are_counted_and_said_and_warnings_are_said_once(self):
         self.prepare(SOME, 'Warning: x\n')
@@ -120,20 +131,33 @@ class FleetReaderTest(unittest.TestCase):
         self.assertEqual('Warning: x\n', self.read(reader))
         self.assertEqual('', self.read(reader))
         self.prepare('', 'Warning: x\nhpcvirt: fleet.json: is not JSON\n', 2)
-
-        class Twice(threading.Event):
-            left = 3
-
-            def wait(self, *_):
-                self.left -= 1
-                return not self.left
-
-        with contextlib.redirect_stderr(io.StringIO()) as said:
-            reader.read_again(Twice())
         self.assertEqual('hpcvirt capacity: fleet.json: is not JSON\n' * 2,
-                         said.getvalue())
-        self.assertEqual(2, self.scrape(reader)[0][
+                         self.read_again(reader, 2))
+        self.assertEqual(2, self.scrape(reader)[
             'hpcvirt_read_failures_total'])
+
+    def test_the_answer_is_packed_for_who_can_unpack_it(self):
+        self.prepare(SOME + '# a comment\n' * 1000)
+        reader = self.reader()
+        self.read(reader)
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            port = free.getsockname()[1]
+        with (contextlib.redirect_stdout(io.StringIO()),
+              exporter.run_server(reader.answer, ('127.0.0.1', port))):
+            answers = []
+            for headers in ({}, {'Accept-Encoding': 'gzip'}):
+                client = http.client.HTTPConnection('127.0.0.1', port, 10)
+                self.addCleanup(client.close)
+                client.request('GET', '/metrics', headers=headers)
+                answer = client.getresponse()
+                answers.append((answer.headers['Content-Encoding'],
+                                answer.read()))
+        (no, plain), (gz, packed) = answers
+        self.assertEqual((None, 'gzip'), (no, gz))
+        unpacked = gzip.decompress(packed)
+        self.assertTrue(unpacked.endswith(reader._text))
+        self.assertTrue(plain.endswith(reader._text))
+        self.assertLess(len(packed), len(plain) / 5)
 
     def test_a_failure_has_the_last_line_as_its_reason(self):
         self.prepare('', 'Warning: x\nhpcvirt: --flavor: is no flavor\n', 2)
@@ -142,32 +166,23 @@ class FleetReaderTest(unittest.TestCase):
                 ('kill -9 $$', 'that reads the fleet ended with -9$')):
             with (contextlib.redirect_stderr(io.StringIO()),
                   self.assertRaisesRegex(exception.Unreachable, reason)):
-                self.reader(script).read(self.stop)
+                self.reader(script).read()
 
-    def test_a_reading_ends_with_the_command(self):
-        timer = threading.Timer(0.5, self.stop.set)
+    def test_sigterm_ends_a_reading(self):
+        timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM))
         timer.start()
         self.addCleanup(timer.cancel)
         begin = time.monotonic()
-        self.reader('exec sleep 60').read(self.stop)
+        with command.interrupting_sigterm():
+            self.assertRaises(KeyboardInterrupt,
+                              self.reader('exec sleep 60').read)
         self.assertLess(time.monotonic() - begin, 20)
 
     def test_a_reading_that_does_not_end_is_ended(self):
         with (mock.patch.object(exporter, 'MAX_READING_S', 0.5),
               self.assertRaisesRegex(exception.Unreachable,
-                                     'could not be read in 0.5 s')):
-            self.reader('exec sleep 60').read(self.stop)
-
-    def test_the_answer_is_packed_for_who_can_unpack_it(self):
-        self.prepare(SOME + '# a comment\n' * 1000)
-        reader = self.reader()
-        self.read(reader)
-        plain, headers = self.scrape(reader)
-        packed, small = self.scrape(reader, HTTP_ACCEPT_ENCODING='gzip')
-        self.assertEqual(set(plain), set(packed))
-        self.assertEqual('gzip', small['Content-Encoding'])
-        self.assertLess(int(small['Content-Length']),
-                        int(headers['Content-Length']) / 5)
+                                     'did not end within 0.5 s')):
+            self.reader('exec sleep 60').read()
 
 
 class CommandTest(test_serve.ServedFleet):

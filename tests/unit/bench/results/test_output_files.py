@@ -77,6 +77,13 @@ class TestCollect(testtools.TestCase):
             self.assertEqual(('npb-cg', 2),
                              (outputs.benchmark, len(outputs.outcomes)))
 
+    def test_a_raw_output_may_be_json(self):
+        path = self.write('fio.json', base.data('fio/fio-3.33.json'))
+        outputs, = self.collect(path, 'fio')
+        self.assertEqual(('fio', [True]), (outputs.benchmark, [
+            found.valid for found in outputs.outcomes]))
+        self.refused('name their benchmark', path, None)
+
     def test_an_answer_with_a_bad_figure_is_refused(self):
         answer = serialization.dump(
             output_files.make_output('npb-cg', runs.good(5.0)))

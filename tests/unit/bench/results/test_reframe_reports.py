@@ -13,77 +13,79 @@ from hpcvirt.bench.results import reframe_reports
 
 REPORTS = pathlib.Path(__file__).parents[3] / 'data' / 'bench' / 'reframe'
 UP, DOWN = outcome.Direction.UP, outcome.Direction.DOWN
-TESTS = {'reframe:MemoryCopy %block=1M', 'reframe:MemoryCopy %block=4M'}
+TESTS = {('reframe:MemoryCopy %block=1M', 'builtin'),
+         ('reframe:MemoryCopy %block=4M', 'builtin')}
 
 
 def load(name):
     return json.loads((REPORTS / f'{name}.json').read_text())
 
 
-def read(name):
-    return list(reframe_reports.read(load(name), name))
+def read(*names):
+    return reframe_reports.read((load(name), name) for name in names)
 
 
 class TestRead(testtools.TestCase):
-    def test_every_version_has_the_figures_that_dd_printed(self):
-        for name, rate in (('3.12.0', 14.8), ('4.6.3', 10.5),
-                           ('4.10.4', 19.2)):
-            samples = {sample.test: sample for sample in read(name)}
-            # The test that measures nothing has no sample.
-            self.assertEqual(TESTS, set(samples))
-            sample = samples['reframe:MemoryCopy %block=4M']
-            self.assertEqual(('builtin', 'generic:default'),
-                             (sample.environ, sample.partition))
-            found = sample.outcome
-            self.assertTrue(found.valid)
-            self.assertEqual(outcome.Metric(rate, 'GB/s', UP),
-                             found.metrics['rate'])
-            self.assertEqual(('s', DOWN), (found.metrics['elapsed'].unit,
-                                           found.metrics['elapsed'].direction))
-            # 838860800 bytes / the elapsed time is the rate that dd rounds.
-            self.assertAlmostEqual(
-                rate, 0.8388608 / found.metrics['elapsed'].value, delta=0.1)
-            # Bytes may be good or bad.
-            self.assertNotIn('size', found.metrics)
-            self.assertIn('size (B) is left out', found.remarks[0])
+    def test_the_figures_are_those_that_dd_printed(self):
+        samples = read('4.10.4')
+        # The test that measures nothing has no sample.
+        self.assertEqual(TESTS, set(samples))
+        (found, launch), = samples['reframe:MemoryCopy %block=4M', 'builtin']
+        self.assertEqual(load('4.10.4')['session_info']['uuid'], launch)
+        self.assertTrue(found.valid)
+        self.assertEqual(outcome.Metric(19.2, 'GB/s', UP),
+                         found.metrics['rate'])
+        self.assertEqual(('s', DOWN), (found.metrics['elapsed'].unit,
+                                       found.metrics['elapsed'].direction))
+        # 838860800 bytes / the elapsed time is the rate that dd rounds.
+        self.assertAlmostEqual(
+            19.2, 0.8388608 / found.metrics['elapsed'].value, delta=0.1)
+        # Bytes may be good or bad.
+        self.assertNotIn('size', found.metrics)
+        self.assertIn('size (B) is left out', found.remarks[0])
 
     def test_a_missed_reference_is_a_figure_all_the_same(self):
-        for sample in read('4.10.4-slow'):
-            self.assertTrue(sample.outcome.valid)
-            self.assertIn(sample.outcome.metrics['rate'].value, (20.0, 14.9))
+        for (found, _), in read('4.10.4-slow').values():
+            self.assertTrue(found.valid)
+            self.assertIn(found.metrics['rate'].value, (20.0, 14.9))
 
     def test_a_test_that_failed_is_an_invalid_sample(self):
-        for name in ('3.12.0-bad', '4.10.4-bad'):
-            samples = read(name)
-            self.assertEqual(TESTS, {sample.test for sample in samples})
-            for sample in samples:
-                self.assertFalse(sample.outcome.valid)
-                self.assertIn("in sanity: sanity error: pattern 'nothing' not "
-                              'found', sample.outcome.reason)
+        samples = read('4.10.4-bad')
+        self.assertEqual(TESTS, set(samples))
+        for (found, _), in samples.values():
+            self.assertFalse(found.valid)
+            self.assertIn("in sanity: sanity error: pattern 'nothing' not "
+                          'found', found.reason)
 
     def test_a_test_that_was_skipped_is_no_sample(self):
-        self.assertEqual([], read('4.10.4-skip'))
+        self.assertEqual({}, read('4.10.4-skip'))
 
     def test_repetitions_are_samples_of_one_test(self):
         samples = read('4.10.4-repeat')
-        self.assertEqual(4, len(samples))
-        self.assertEqual(TESTS, {sample.test for sample in samples})
+        self.assertEqual(TESTS, set(samples))
+        self.assertEqual([2, 2], [*map(len, samples.values())])
 
-    def test_each_report_is_identified(self):
-        names = ('3.12.0', '3.12.0-bad', '4.6.3', '4.10.4', '4.10.4-bad')
-        self.assertEqual(len(names), len({
-            reframe_reports.identify(load(name), name) for name in names}))
+    def test_reports_are_told_apart_and_each_counts_once(self):
+        names = ('4.10.4', '4.10.4-slow', '4.10.4-bad', '4.10.4')
+        self.assertEqual(
+            [load(name)['session_info']['uuid'] for name in names[1:]],
+            [launch for _, launch in read(*names)[min(TESTS)]])
+
+    def test_samples_of_several_partitions_are_refused(self):
+        other = load('4.10.4-slow')
+        other['runs'][0]['testcases'][0]['partition'] = 'other'
+        self.assertRaisesRegex(
+            exception.InvalidInput, 'b: reframe:MemoryCopy %block=1M ran on '
+            'generic:other, and on generic:default before',
+            reframe_reports.read, [(load('4.10.4'), 'a'), (other, 'b')])
 
     def directions(self, unit, lower=None, upper=None):
         report = load('4.10.4')
         case = report['runs'][0]['testcases'][0]
         case['perfvalues'] = {'a:b:x': [5.0, 1, lower, upper, unit, 'pass']}
-        for sample in reframe_reports.read(report, 'r'):
-            if 'x' in sample.outcome.metrics:
-                return sample.outcome.metrics['x'].direction
-            if not sample.outcome.valid:
-                return sample.outcome.reason
-        return None
+        (found, _), = reframe_reports.read([(report, 'r')])[min(TESTS)]
+        return (found.metrics['x'].direction if found.valid
+                else found.reason)
 
     def test_the_unit_says_which_direction_is_better(self):
         for unit in ('GB/s', 'MB/sec', 'Gflop/s', 'GFLOPS', 'it/s', 'ns/day',
@@ -106,23 +108,25 @@ class TestRead(testtools.TestCase):
             report = load('4.10.4')
             report['runs'][0]['testcases'][0]['perfvalues'][
                 'generic:default:rate'][0] = value
-            first = next(reframe_reports.read(report, 'r'))
-            self.assertFalse(first.outcome.valid)
-            self.assertIn('rate is', first.outcome.reason)
+            (found, _), = reframe_reports.read([(report, 'r')])[min(TESTS)]
+            self.assertFalse(found.valid)
+            self.assertIn('rate is', found.reason)
 
     def test_other_documents_and_versions_are_refused(self):
-        newer = load('4.10.4')
+        older, newer = load('4.10.4'), load('4.10.4')
+        older['session_info']['data_version'] = '3.1'
         newer['session_info']['data_version'] = '5.0'
-        for document in ({}, [], None, {'session_info': 1, 'runs': []}, newer):
+        for document in ({}, [], None, {'session_info': 1, 'runs': []}, older,
+                         newer):
             exc = self.assertRaises(exception.InvalidInput,
-                                    reframe_reports.identify, document, 'r')
+                                    reframe_reports.read, [(document, 'r')])
             self.assertIn('r: data_version is', str(exc))
 
     @hypothesis.settings(max_examples=150, deadline=None)
     @hypothesis.given(strategies.data())
     def test_damage_is_refused_and_never_a_crash(self, data):
         document = load(data.draw(strategies.sampled_from(
-            ('3.12.0', '4.10.4', '4.10.4-bad'))))
+            ('4.10.4', '4.10.4-bad'))))
         place, holder, key = document, None, None
         for _ in range(data.draw(strategies.integers(1, 7))):
             keys = (list(place) if isinstance(place, dict)
@@ -135,9 +139,9 @@ class TestRead(testtools.TestCase):
             holder[key] = data.draw(strategies.sampled_from(
                 (None, 7, 'x', [], {}, [None], True, float('inf'), '\ud800')))
         try:
-            reframe_reports.identify(document, 'r')
-            for sample in reframe_reports.read(document, 'r'):
-                for metric in sample.outcome.metrics.values():
-                    self.assertGreater(metric.value, 0)
+            for samples in reframe_reports.read([(document, 'r')]).values():
+                for found, _ in samples:
+                    for metric in found.metrics.values():
+                        self.assertGreater(metric.value, 0)
         except exception.InvalidInput as exc:
             self.assertNotIn('\n', str(exc))

@@ -7,7 +7,6 @@ import random
 import re
 import unittest
 
-import prometheus_client
 import yaml
 from prometheus_client import parser
 
@@ -85,24 +84,14 @@ class WriteTest(unittest.TestCase):
                               '\N{SNOWMAN}'}),
                          (sample.value, sample.labels))
 
-    def test_a_collector_is_served_as_it_is(self):
-        class Figures(prometheus_client.registry.Collector):
-            def collect(self):
-                yield exporter.metric(metrics.Family('f', 'F', (), {(): 3}))
-        answer = exporter.make_app(Figures())(
-            {'REQUEST_METHOD': 'GET', 'PATH_INFO': '/metrics',
-             'QUERY_STRING': ''}, lambda *_: None)
-        self.assertIn(b'f 3.0\n', b''.join(answer))
-
 
 def served():
     """Return the labels of each metric that is served."""
     fleet, flavors = fleets.a_fleet(random.Random(9), 2)
     labels = {}
     refused = log_reading.read([test_log_reading.LINE], None)
-    for family in (*read(exporter.write([*metrics.families(
-            in_projects(fleet), count.count(fleet, flavors)),
-            metrics.count_refusals(refused)])),
+    for family in (*read(exporter.write(metrics.families(
+            in_projects(fleet), count.count(fleet, flavors), refused))),
             *exporter.FleetReader((), 60).collect()):
         for sample in family.samples:
             # Prometheus itself adds the job.

@@ -10,12 +10,12 @@ from unittest import mock
 
 from tests.builders import commands
 from tests.builders import folders
-from tests.unit.fleet import test_nova_log
+from tests.unit.fleet import test_log_reading
 from tests.unit.fleet.test_log_reading import a_refusal
 from tests.unit.fleet.test_log_reading import line
 
-BUILD = test_nova_log.line('nova.scheduler.utils', test_nova_log.BUILD,
-                           'ERROR')
+BUILD = test_log_reading.nova_line('nova.scheduler.utils',
+                                   test_log_reading.BUILD, 'ERROR')
 
 
 class HistoryFileTest(unittest.TestCase):
@@ -122,7 +122,7 @@ class HistoryFileTest(unittest.TestCase):
         self.assertEqual(b'', other.read_bytes())
         self.history.unlink()
         os.mkfifo(self.history)
-        commands.check_refused(self, 'is no history of refusals',
+        commands.check_refused(self, 'is a FIFO, not a file',
                                self.explain(log))
 
     def test_nothing_is_added_if_a_log_cannot_be_read(self):
