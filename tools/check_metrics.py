@@ -19,7 +19,6 @@ import tempfile
 import time
 import urllib.request
 
-
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import exporter
 from hpcvirt.cmd.host import watch as watch_command
