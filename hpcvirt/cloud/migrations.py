@@ -7,6 +7,7 @@ and Nova refuses a move that its filters do not allow.
 """
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,27 @@ class Migrator:
     nova: Any
     patience_s: float = MIGRATION_S
     pause_s: float = PAUSE_S
+
+    def carry_out_all(self, moves: Sequence[moving.Move],
+                      may_begin: Callable[[], bool],
+                      tell: Callable[[moving.MoveAttempt], object],
+                      ) -> list[moving.MoveAttempt]:
+        """Make moves until one fails or must not begin.
+
+        :param may_begin: asked before each move
+        :param tell: told of each move that was begun
+        :returns: the moves that were begun
+        """
+        made: list[moving.MoveAttempt] = []
+        for move in moves:
+            if (made and made[-1].failure is not None) or not may_begin():
+                break
+            try:
+                made.append(moving.MoveAttempt(move, self.carry_out(move)))
+            except exception.Unreachable as exc:
+                made.append(moving.MoveAttempt(move, str(exc)))
+            tell(made[-1])
+        return made
 
     def carry_out(self, move: moving.Move) -> str | None:
         """Make a move unless it was made before, and check the result.
@@ -90,16 +112,14 @@ class Migrator:
         else:
             self.nova.servers.live_migrate(server.id, move.target, 'auto')
 
-    def _ended(self, move: moving.Move, also_not: str = '',
-               patience_s: float | None = None) -> Any:
+    def _ended(self, move: moving.Move, also_not: str = '') -> Any:
         """Wait until the task has ended and the source is free."""
         return waiting.poll(
             lambda: self.nova.servers.get(move.id),
             lambda server: servers.get_task(server) is None
             and server.status not in ('MIGRATING', 'RESIZE', also_not)
             and not self._leaves(server),
-            self.patience_s if patience_s is None else patience_s,
-            self.pause_s)
+            self.patience_s, self.pause_s)
 
     def _abort(self, move: moving.Move) -> bool:
         """Abort a live migration that does not converge."""
@@ -110,7 +130,7 @@ class Migrator:
         except (nova_exceptions.BadRequest, nova_exceptions.Conflict,
                 nova_exceptions.Forbidden, nova_exceptions.NotFound):
             return False
-        server = self._ended(move, patience_s=ABORT_S)
+        server = dataclasses.replace(self, patience_s=ABORT_S)._ended(move)
         return (servers.get_task(server) is None
                 and servers.get_host(server) == move.source)
 

@@ -17,7 +17,6 @@ from hpcvirt.fit import reasons
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
-from hpcvirt.fleet import standing
 from hpcvirt.fleet import state
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
@@ -111,7 +110,7 @@ class StandingRoom(Mover):
     """Keeps room for the usual kinds of requests, by moves that take time.
 
     After every Nth request, moves are planned for the kinds that
-    :func:`hpcvirt.fleet.standing.find_usual` finds among the requests so far.
+    :func:`hpcvirt.fleet.make_room.find_usual` finds among the requests so far.
     They are made one after the other, until one is no longer possible. While
     its memory is copied, a guest is on both hosts.
 
@@ -142,7 +141,7 @@ class StandingRoom(Mover):
         self._seen += 1
         if self._seen % self._every or self.moved is not None:
             return
-        usual = standing.find_usual(
+        usual = make_room.find_usual(
             [each.flavor for each in self._flavors], self._requested)
         if all(map(self._fits, usual)):
             return
