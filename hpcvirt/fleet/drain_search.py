@@ -110,10 +110,6 @@ class DrainSearch:
             self._move_each(order, hosts, most)
             if len(self._best.left) == self._fixed:
                 break
-        else:
-            possible = [one for one in order if self._is_possible(one, hosts)]
-            self._fixed += len(order) - len(possible)
-            order = possible
         proven = tries > 0 and self._prove(order, hosts, tries)
         return dataclasses.replace(self._best, proven=proven)
 
@@ -142,29 +138,10 @@ class DrainSearch:
                 moves, hosts = (*moves, *way[0]), way[1]
         self._keep_best(moves, hosts)
 
-    def _is_possible(self, instance: state.Instance, hosts: _Hosts) -> bool:
-        """Whether a host has room if all other instances leave it."""
-        return any(
-            moving.may_join(instance, host, self._movable(host))
-            and self._rank(instance, self._remember(
-                'bare', host, lambda host: moving.leave_all(
-                    self._movable(host), host))) is not None
-            for host in map(hosts.__getitem__, self._takers))
-
-    def _count_excess(self, order: Sequence[state.Instance],
-                      hosts: _Hosts) -> int:
-        """Count the instances for which the free resources are too few."""
-        free = [sum(max(0, hosts[name].state.free[place])
-                    for name in self._takers) for place in range(4)]
-        return max(sum(amount > free[place] for amount in itertools.accumulate(
-            sorted(one.guest.sums[place] for one in order)))
-            for place in range(4))
-
     def _prove(self, order: Sequence[state.Instance], hosts: _Hosts,
                tries: int) -> bool:
         """Try all plans that may be better; False if there are too many."""
         self._limit = self._tries + tries
-        self._least = self._count_excess(order, hosts)
         for others in range(MAX_OTHERS + 1):
             if self._best.cost <= (self._fixed, self._count_cold(order),
                                    len(order) + others):
@@ -188,23 +165,16 @@ class DrainSearch:
         self._keep_best(moves, hosts)
         self._tries += len(self._takers) // 10
         cold = sum(move.cold for move in moves)
-        kinds = {self._kind(one): one for one in left}
         key = (others, tuple(sorted(map(self._kind, left))), tuple(sorted(
             self._number(hosts[name]) for name in self._takers)))
         if self._seen.get(key, cold + 1) <= cold:
             return True
         self._seen[key] = cold
         # The least that can be reached from here.
-        full = {kind for kind, one in kinds.items()
-                if not others and not self._targets(one, hosts)}
-        stay = self._fixed + max(self._least, sum(
-            self._kind(one) in full for one in left))
-        may_stay = len(self._best.left) - self._fixed
-        if self._best.cost <= (
-                stay, cold + max(0, self._count_cold(left) - may_stay),
-                len(moves) + len(left) - may_stay):
+        if self._best.cost <= (self._fixed, cold + self._count_cold(left),
+                               len(moves) + len(left)):
             return True
-        for one in kinds.values():
+        for one in {self._kind(one): one for one in left}.values():
             rest = [other for other in left if other.id != one.id]
             for more, after in self._ways(one, hosts, others):
                 if not self._explore(rest, after, (*moves, *more),
@@ -282,11 +252,12 @@ class DrainSearch:
         def find(host: state.FleetHost) -> list[_Leavers]:
             counts = collections.Counter[object]()
             leavers = []
-            for one in self._movable(host):
-                counts[self._kind(one), one.cells] += 1
-                # More instances that are alike give no other sets.
-                if counts[self._kind(one), one.cells] <= most:
-                    leavers.append(one)
+            for one in host.instances:
+                if moving.stays(one, self._cold) is None:
+                    counts[self._kind(one), one.cells] += 1
+                    # More instances that are alike give no other sets.
+                    if counts[self._kind(one), one.cells] <= most:
+                        leavers.append(one)
             freed = freed_bound.FreedHost(instance.guest, host, 0, 1, leavers)
             found: dict[frozenset[str], _Leavers] = {}
             for size in range(1, most + 1):
@@ -305,11 +276,6 @@ class DrainSearch:
         if instance.hosts is not None and host.name not in instance.hosts:
             return []
         return self._remember(('open', self._kind(instance), most), host, find)
-
-    def _movable(self, host: state.FleetHost) -> list[state.Instance]:
-        return self._remember('movable', host, lambda host: [
-            one for one in host.instances
-            if moving.stays(one, self._cold) is None])
 
     def _number(self, host: state.FleetHost) -> int:
         """Number a host, so that interchangeable hosts have one number."""
