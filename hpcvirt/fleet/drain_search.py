@@ -28,7 +28,7 @@ from hpcvirt.fleet import state
 #: most in a plan when all plans are tried.
 MAX_OTHERS = 2
 #: The most moves that are tried when all plans are tried.
-MAX_TRIES = 20_000
+MAX_TRIES = 5_000
 #: The most moves that are tried for one instance.
 _MAX_TRIES_EACH = 3_000
 #: The most lists of targets that are remembered.

@@ -74,9 +74,7 @@ class MigrationStrategy(base.UnclassifiedStrategy):
     def get_display_name(cls) -> str:
         return cls.title
 
-    @classmethod
-    def get_translatable_display_name(cls) -> str:
-        return cls.title
+    get_translatable_display_name = get_display_name
 
     @classmethod
     def get_config_opts(cls) -> list[cfg.Opt]:
