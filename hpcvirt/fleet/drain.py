@@ -7,7 +7,6 @@ empty host is named with the reason, and with changes that would help. Each
 change was tried.
 """
 
-import collections
 import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -17,9 +16,6 @@ from hpcvirt.fleet import admission
 from hpcvirt.fleet import drain_search
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
-
-#: How often it is tried to empty a host in a wave.
-_MAX_MISSES = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,34 +85,35 @@ def plan_waves(hosts: Sequence[state.FleetHost], names: Sequence[str],
     search = drain_search.DrainSearch(hosts, cold)
     pending = [name for name in names if not any(
         moving.stays(one, cold) for one in now[name].instances)]
-    misses = collections.Counter[str]()
     waves: list[Wave] = []
-    while True:
+    while pending:
         done: tuple[str, ...] = ()
         moves: tuple[moving.Move, ...] = ()
         # Moves of others take long to find, and are seldom needed later.
         for others in (0, drain_search.MAX_OTHERS):
-            for name in sorted(pending, key=lambda name: (
-                    misses[name], len(now[name].instances))):
-                if len(done) == size or (others and done) or (
-                        misses[name] == _MAX_MISSES):
+            for name in sorted(pending, key=lambda name: len(
+                    now[name].instances)):
+                if len(done) == size or (others and done):
                     break
                 found = search.find(now, (*done, name), pending, others, 0)
                 if not found.left:
                     done, now = (*done, name), found.hosts
                     moves += found.moves
                 elif others:
-                    misses[name] += 1
-        if not done:
-            break
+                    pending.remove(name)
         pending = [name for name in pending if name not in done]
-        waves.append(Wave(done, moves))
+        waves += [Wave(done, moves)] if done else []
+    left: list[Obstacle] = []
     emptied = {name for wave in waves for name in wave.hosts}
-    left = [search.find(now, (name,), tries=0)
-            for name in names if name not in emptied]
-    return DrainPlan(tuple(waves), tuple(
-        _explain(one, found.hosts, (one.host,), cold)
-        for found in left for one in found.left), False)
+    for name in (name for name in names if name not in emptied):
+        found = search.find(now, (name,), tries=0)
+        left += [_explain(one, found.hosts, (name,), cold)
+                 for one in found.left]
+        if not found.left:
+            # Later waves have made room for its instances.
+            now = found.hosts
+            waves.append(Wave((name,), found.moves))
+    return DrainPlan(tuple(waves), tuple(left), False)
 
 
 def leave_out(hosts: Sequence[state.FleetHost], cold: bool,
