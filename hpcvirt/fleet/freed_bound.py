@@ -52,8 +52,6 @@ class FreedHost:
         self._cells = {cell.id: cell for cell in host.state.supply.cells}
         self._takes = {number: self._taken(cell)
                        for number, cell in self._cells.items()}
-        #: What a cell takes without instances, by its number and their ids.
-        self._memo: dict[tuple[object, ...], int] = {}
 
     def bound(self, gone: Collection[state.Instance]) -> int:
         """Return the most guests that the host may take without instances.
@@ -117,12 +115,9 @@ class FreedHost:
         takes = dict(self._takes)
         for number in {cell for instance in gone for cell in instance.cells}:
             own = [one for one in gone if number in one.cells]
-            key = number, *(one.id for one in own)
-            if key not in self._memo:
-                self._memo[key] = self._taken(functools.reduce(
-                    lambda cell, one: moving.release_cell(one, cell), own,
-                    self._cells[number]))
-            takes[number] = self._memo[key]
+            takes[number] = self._taken(functools.reduce(
+                lambda cell, one: moving.release_cell(one, cell), own,
+                self._cells[number]))
         # Each cell of a guest is on another host cell.
         count = self._most
         while count and sum(min(take, count) for take in takes.values()
