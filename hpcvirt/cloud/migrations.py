@@ -7,6 +7,7 @@ and Nova refuses a move that its filters do not allow.
 """
 
 import dataclasses
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,27 @@ class Migrator:
     """
 
     nova: Any
+
+    def carry_out_all(self, moves: Sequence[moving.Move],
+                      may_begin: Callable[[], bool],
+                      tell: Callable[[moving.MoveAttempt], object],
+                      ) -> list[moving.MoveAttempt]:
+        """Make moves until one fails or must not begin.
+
+        :param may_begin: asked before each move
+        :param tell: told of each move that was begun
+        :returns: the moves that were begun
+        """
+        made: list[moving.MoveAttempt] = []
+        for move in moves:
+            if (made and made[-1].failure is not None) or not may_begin():
+                break
+            try:
+                made.append(moving.MoveAttempt(move, self.carry_out(move)))
+            except exception.Unreachable as exc:
+                made.append(moving.MoveAttempt(move, str(exc)))
+            tell(made[-1])
+        return made
 
     def carry_out(self, move: moving.Move) -> str | None:
         """Make a move unless it was made before, and check the result.

@@ -131,8 +131,9 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                                 closed, provider.traits, in_quarantine)
 
 
-def _place(aggregates: Iterable[typing.Any]) -> tuple[str, str]:
-    """Return the zone and the project aggregate of a host.
+def _place(aggregates: Iterable[typing.Any],
+           ) -> tuple[str, str, tuple[str, ...]]:
+    """Return the zone, the project aggregate and the aggregates of a host.
 
     Nova's filters read all keys of the metadata that begin so.
     """
@@ -141,7 +142,8 @@ def _place(aggregates: Iterable[typing.Any]) -> tuple[str, str]:
     kept = [each.name for each in aggregates if any(
         key.startswith('filter_tenant_id') for key in each.metadata)]
     return (zones[0] if zones else '',
-            kept[0] if len(kept) == 1 else 'multiple' if kept else '')
+            kept[0] if len(kept) == 1 else 'multiple' if kept else '',
+            tuple(each.name for each in aggregates))
 
 
 def _peers(found: cell_hosts.CellHosts,

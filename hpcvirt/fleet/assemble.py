@@ -73,7 +73,8 @@ def make_fleet(document: documents.FleetDocument,
     return state.Fleet(
         tuple(dataclasses.replace(
             by_name[name], zone=own.zone or '',
-            project_aggregate=own.project_aggregate or '')
+            project_aggregate=own.project_aggregate or '',
+            aggregates=tuple(filter(None, (own.aggregate or '').split(', '))))
             for name, own in class_of.items() if name in by_name),
         {**broken, **built.broken}, warning.gather(
             item for plan in planned.values() for item in plan.warnings),

@@ -80,12 +80,6 @@ def nearest(guest: guests.Guest,
     return tuple(change for change in found if change is not None)
 
 
-def find_smaller(guest: guests.Guest,
-                 hosts: Iterable[state.FleetHost]) -> Change | None:
-    """Find the fewest CPUs without which a guest fits."""
-    return _fewer_cpus(guest, [group[0] for group in state.group_alike(hosts)])
-
-
 def _try(what: str, guest: guests.Guest,
          hosts: Iterable[state.FleetHost]) -> Change | None:
     for host in hosts:
@@ -309,4 +303,4 @@ def _moves(guest: guests.Guest,
     moves = ', then '.join(
         f'{move.id} moves from {move.source} to {move.target}'
         for move in plan.moves)
-    return Change(moves, plan.host, plan.cells, moves=plan.moves)
+    return Change(moves, *plan.places[0], moves=plan.moves)

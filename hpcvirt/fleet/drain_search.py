@@ -28,7 +28,7 @@ from hpcvirt.fleet import state
 #: most in a plan when all plans are tried.
 MAX_OTHERS = 2
 #: The most moves that are tried when all plans are tried.
-MAX_TRIES = 20_000
+MAX_TRIES = 5_000
 #: The most moves that are tried for one instance.
 _MAX_TRIES_EACH = 3_000
 #: The most lists of targets that are remembered.
@@ -39,7 +39,7 @@ _MAX_INSTANCES = 40
 _Hosts = Mapping[str, state.FleetHost]
 _Moves = tuple[moving.Move, ...]
 _Ways = Iterator[tuple[_Moves, _Hosts]]
-_Set = tuple[state.Instance, ...]
+_Leavers = tuple[state.Instance, ...]
 T = TypeVar('T')
 
 
@@ -97,7 +97,7 @@ class DrainSearch:
         known = set(map(id, hosts.values()))
         self._memo = {key: found for key, found in self._memo.items()
                       if key[1] in known}
-        self._drained = [hosts[name] for name in drained]
+        self._drained = list(drained)
         self._takers = [name for name in hosts if name not in drained]
         self._best = self._judge((), hosts)
         order = sorted((
@@ -107,33 +107,23 @@ class DrainSearch:
                              len(one.cells)))
         self._fixed = len(self._best.left) - len(order)
         for most in range(others + 1):
-            if not self._move_each(order, hosts, most):
-                return dataclasses.replace(self._best, proven=True)
+            self._move_each(order, hosts, most)
             if len(self._best.left) == self._fixed:
                 break
-        possible = [one for one in order if self._is_possible(one, hosts)]
-        self._fixed += len(order) - len(possible)
-        self._least = self._count_excess(possible, hosts)
-        self._limit = self._tries + tries
-        proven = (tries > 0 and len(possible) <= _MAX_INSTANCES
-                  and self._try_all(possible, hosts))
+        proven = tries > 0 and self._prove(order, hosts, tries)
         return dataclasses.replace(self._best, proven=proven)
 
     def _judge(self, moves: _Moves, hosts: _Hosts) -> Drain:
-        return Drain(moves, tuple(one for host in self._drained
-                                  for one in hosts[host.name].instances),
-                     hosts)
+        return Drain(moves, tuple(one for name in self._drained
+                                  for one in hosts[name].instances), hosts)
 
     def _keep_best(self, moves: _Moves, hosts: _Hosts) -> None:
         self._best = min(self._best, self._judge(moves, hosts),
                          key=lambda found: found.cost)
 
     def _move_each(self, order: Sequence[state.Instance], hosts: _Hosts,
-                   others: int) -> bool:
-        """Move one instance after the other to the first good target.
-
-        :returns: whether some had no room, or needed moves of others
-        """
+                   others: int) -> None:
+        """Move one instance after the other to the first good target."""
         moves: _Moves = ()
         full = set()
         for one in order:
@@ -147,35 +137,18 @@ class DrainSearch:
             else:
                 moves, hosts = (*moves, *way[0]), way[1]
         self._keep_best(moves, hosts)
-        return bool(full) or len(moves) > len(order)
 
-    def _is_possible(self, instance: state.Instance, hosts: _Hosts) -> bool:
-        """Whether a host has room if all other instances leave it."""
-        return any(
-            moving.may_join(instance, host, self._movable(host))
-            and self._rank(instance, self._remember(
-                'bare', host, lambda host: moving.leave_all(
-                    self._movable(host), host))) is not None
-            for host in map(hosts.__getitem__, self._takers))
-
-    def _count_excess(self, order: Sequence[state.Instance],
-                      hosts: _Hosts) -> int:
-        """Count the instances for which the free resources are too few."""
-        free = [sum(max(0, hosts[name].state.free[place])
-                    for name in self._takers) for place in range(4)]
-        return max(sum(amount > free[place] for amount in itertools.accumulate(
-            sorted(one.guest.sums[place] for one in order)))
-            for place in range(4))
-
-    def _try_all(self, order: Sequence[state.Instance],
-                 hosts: _Hosts) -> bool:
-        """Try all plans; False if there are too many."""
-        cold = self._count_cold(order)
+    def _prove(self, order: Sequence[state.Instance], hosts: _Hosts,
+               tries: int) -> bool:
+        """Try all plans that may be better; False if there are too many."""
+        self._limit = self._tries + tries
         for others in range(MAX_OTHERS + 1):
-            if self._best.cost < (self._fixed, cold, len(order) + others):
+            if self._best.cost <= (self._fixed, self._count_cold(order),
+                                   len(order) + others):
                 break
             self._seen.clear()
-            if not self._explore(order, hosts, (), others):
+            if len(order) > _MAX_INSTANCES or not self._explore(
+                    order, hosts, (), others):
                 return False
         return True
 
@@ -198,19 +171,14 @@ class DrainSearch:
             return True
         self._seen[key] = cold
         # The least that can be reached from here.
-        stay = self._fixed + max(self._least, 0 if others else sum(
-            not self._targets(one, hosts) for one in left))
-        may_stay = len(self._best.left) - self._fixed
-        if self._best.cost <= (
-                stay, cold + max(0, self._count_cold(left) - may_stay),
-                len(moves) + len(left) - may_stay):
+        if self._best.cost <= (self._fixed, cold + self._count_cold(left),
+                               len(moves) + len(left)):
             return True
         for one in {self._kind(one): one for one in left}.values():
             rest = [other for other in left if other.id != one.id]
             for more, after in self._ways(one, hosts, others):
-                if self._tries > self._limit or not self._explore(
-                        rest, after, (*moves, *more),
-                        others + 1 - len(more)):
+                if not self._explore(rest, after, (*moves, *more),
+                                     others + 1 - len(more)):
                     return False
         return self._tries <= self._limit
 
@@ -221,26 +189,27 @@ class DrainSearch:
         :param others: the most moves of others that may precede its own
         """
         known = set()
-        for name in self._targets(instance, hosts):
-            number = self._number(hosts[name])
-            if name != instance.host and number not in known:
+        for most in sorted({0, others}):
+            self._tries += len(self._takers) // 10 if most else 0
+            for name in self._takers if most else self._targets(
+                    instance, hosts):
+                number = self._number(hosts[name])
+                if name == instance.host or number in known:
+                    continue
                 known.add(number)
-                yield from self._finish((), instance, name, hosts)
-        if not others:
-            return
-        self._tries += len(self._takers) // 10
-        for name in self._takers:
-            number = self._number(hosts[name])
-            if name == instance.host or number in known:
-                continue
-            known.add(number)
-            for leavers in self._openings(instance, hosts[name], others):
-                for ordered in itertools.permutations(leavers):
-                    for moves, after in self._ways_of_all(
-                            ordered, hosts, others):
-                        yield from self._finish(moves, instance, name, after)
+                for moves, after in itertools.chain.from_iterable(
+                        self._ways_of_all(leavers, hosts, most) for leavers
+                        in self._openings(instance, hosts[name], most)):
+                    self._tries += 1
+                    if self._tries > self._limit:
+                        return
+                    now = dict(after)
+                    move = moving.try_move(now, instance, name)
+                    if move is not None:
+                        yield (*moves, move), now
 
-    def _ways_of_all(self, leavers: _Set, hosts: _Hosts, most: int) -> _Ways:
+    def _ways_of_all(self, leavers: _Leavers, hosts: _Hosts,
+                     most: int) -> _Ways:
         """Yield the ways to move several instances, with a number of moves."""
         if not leavers:
             yield (), hosts
@@ -249,15 +218,6 @@ class DrainSearch:
             for more, then in self._ways_of_all(leavers[1:], after,
                                                 most - len(moves)):
                 yield (*moves, *more), then
-
-    def _finish(self, moves: _Moves, instance: state.Instance, target: str,
-                hosts: _Hosts) -> _Ways:
-        self._tries += 1
-        after = dict(hosts)
-        move = (moving.try_move(after, instance, target)
-                if self._tries <= self._limit else None)
-        if move is not None:
-            yield (*moves, move), after
 
     def _targets(self, instance: state.Instance, hosts: _Hosts) -> list[str]:
         """Find the hosts with room, the one that fits best first."""
@@ -283,18 +243,23 @@ class DrainSearch:
         return self._remember(('rank', self._kind(instance)), host, count)
 
     def _openings(self, instance: state.Instance, host: state.FleetHost,
-                  most: int) -> list[_Set]:
-        """Find the sets of instances without which a host has room."""
-        def find(host: state.FleetHost) -> list[_Set]:
+                  most: int) -> list[_Leavers]:
+        """Find the sets of instances without which a host has room.
+
+        :param most: the most instances of a set; 0 if the host has room
+        :returns: the sets in all orders
+        """
+        def find(host: state.FleetHost) -> list[_Leavers]:
             counts = collections.Counter[object]()
             leavers = []
-            for one in self._movable(host):
-                counts[self._kind(one), one.cells] += 1
-                # More instances that are alike give no other sets.
-                if counts[self._kind(one), one.cells] <= most:
-                    leavers.append(one)
+            for one in host.instances:
+                if moving.stays(one, self._cold) is None:
+                    counts[self._kind(one), one.cells] += 1
+                    # More instances that are alike give no other sets.
+                    if counts[self._kind(one), one.cells] <= most:
+                        leavers.append(one)
             freed = freed_bound.FreedHost(instance.guest, host, 0, 1, leavers)
-            found: dict[frozenset[str], _Set] = {}
+            found: dict[frozenset[str], _Leavers] = {}
             for size in range(1, most + 1):
                 for chosen in itertools.combinations(leavers, size):
                     ids = frozenset(one.id for one in chosen)
@@ -304,15 +269,13 @@ class DrainSearch:
                             and moving.place(instance, moving.leave_all(
                                 chosen, host)) is not None):
                         found[ids] = chosen
-            return list(found.values())
+            return [ordered for chosen in found.values()
+                    for ordered in itertools.permutations(chosen)]
+        if not most:
+            return [()]
         if instance.hosts is not None and host.name not in instance.hosts:
             return []
         return self._remember(('open', self._kind(instance), most), host, find)
-
-    def _movable(self, host: state.FleetHost) -> list[state.Instance]:
-        return self._remember('movable', host, lambda host: [
-            one for one in host.instances
-            if moving.stays(one, self._cold) is None])
 
     def _number(self, host: state.FleetHost) -> int:
         """Number a host, so that interchangeable hosts have one number."""

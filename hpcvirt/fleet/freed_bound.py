@@ -7,6 +7,7 @@ instances that left are then examined again, which makes the search of
 :mod:`hpcvirt.fleet.move_search` fast.
 """
 
+import functools
 import itertools
 from collections.abc import Collection
 from collections.abc import Iterator
@@ -48,9 +49,9 @@ class FreedHost:
         self._counts = claim.counts_cells(demand, host.state.supply)
         self._width = (len(demand.cells) if demand.cells and
                        claim.is_immune(demand) else 0)
-        self._takes = {cell.id: self._taken(cell)
-                       for cell in host.state.supply.cells}
-        self._memo: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._cells = {cell.id: cell for cell in host.state.supply.cells}
+        self._takes = {number: self._taken(cell)
+                       for number, cell in self._cells.items()}
 
     def bound(self, gone: Collection[state.Instance]) -> int:
         """Return the most guests that the host may take without instances.
@@ -77,28 +78,12 @@ class FreedHost:
         """
         if self._by_sums(self._leavers) <= self.now:
             return
-        numbers = range(len(self._leavers))
-        fewer = {gone: self._bound_without(gone) for gone
-                 in itertools.combinations(numbers, size - 1)}
-        for chosen in itertools.combinations(numbers, size):
-            count = self._bound_without(chosen)
+        for chosen in itertools.combinations(self._leavers, size):
+            count = self.bound(chosen)
             if count > self.now and (not self._counts or all(
-                    fewer[gone] < count for gone
+                    self.bound(fewer) < count for fewer
                     in itertools.combinations(chosen, size - 1))):
-                yield tuple(self._leavers[number] for number in chosen)
-
-    def _bound_without(self, gone: tuple[int, ...]) -> int:
-        return self.bound([self._leavers[number] for number in gone])
-
-    def _without(self, number: int, gone: tuple[int, ...]) -> int:
-        key = number, gone
-        if key not in self._memo:
-            cell = next(cell for cell in self._host.state.supply.cells
-                        if cell.id == number)
-            for one in gone:
-                cell = moving.release_cell(self._leavers[one], cell)
-            self._memo[key] = self._taken(cell)
-        return self._memo[key]
+                yield chosen
 
     def _taken(self, cell: supplies.CellSupply) -> int:
         """Return the most guest cells that a host cell may take."""
@@ -127,13 +112,12 @@ class FreedHost:
     def _by_cells(self, gone: Collection[state.Instance]) -> int:
         if not self._width:
             return self._most
-        places = {instance.id: place
-                  for place, instance in enumerate(self._leavers)}
         takes = dict(self._takes)
         for number in {cell for instance in gone for cell in instance.cells}:
-            takes[number] = self._without(number, tuple(sorted(
-                places[instance.id] for instance in gone
-                if number in instance.cells)))
+            own = [one for one in gone if number in one.cells]
+            takes[number] = self._taken(functools.reduce(
+                lambda cell, one: moving.release_cell(one, cell), own,
+                self._cells[number]))
         # Each cell of a guest is on another host cell.
         count = self._most
         while count and sum(min(take, count) for take in takes.values()

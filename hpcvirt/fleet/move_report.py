@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write the moves that make room, as a document and as text."""
+"""Write moves that make room or empty hosts, as a document and as text."""
 
 import collections
 import dataclasses
@@ -13,8 +13,9 @@ from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import capacity_report
+from hpcvirt.fleet import drain
+from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
-from hpcvirt.fleet import standing
 from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
@@ -26,40 +27,52 @@ ADVICE = ('Nothing further was moved. Remove the cause, and run this again '
 
 @dataclasses.dataclass(frozen=True)
 class MoveRequest:
-    """The arguments of :func:`hpcvirt.fleet.make_room.search`."""
+    """The arguments of :func:`hpcvirt.fleet.make_room.keep_room`.
+
+    :ivar single: whether a single flavor was named
+    """
 
     most: int
-    count: int = 1
     cold: bool = False
+    together: bool = True
+    single: bool = False
 
 
-def document(fleet: state.Fleet,
-             plan: moving.MovePlan | None) -> dict[str, Any]:
+def document(fleet: state.Fleet, plan: make_room.StandingPlan,
+             asked: MoveRequest) -> dict[str, Any]:
     """Write a plan as dicts, lists, numbers and strings."""
-    places = _places_of(plan)
+    kinds: list[dict[str, Any]] = [{
+        'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
+        'fits': kept.plan is not None, 'places': [
+            {'host': host, 'cells': list(cells)} for host, cells
+            in (kept.plan.places if kept.plan else ())]}
+        for kept in plan.found]
+    places = kinds[0]['places']
     return {
         'schema_version': SCHEMA_VERSION,
-        'fits': plan is not None,
-        'moves': list_moves(plan.moves if plan else ()),
-        'then': places[0] if places else None,
-        'places': places,
+        'fits': not plan.waiting and all(kind['fits'] for kind in kinds),
+        'moves': list_moves(plan.moves),
+        'waiting': plan.waiting, 'why_waiting': plan.why,
+        **({'then': places[0] if places else None, 'places': places}
+           if asked.single else {'standing': kinds}),
         'broken': capacity_report.list_broken(fleet),
     }
 
 
-def standing_document(fleet: state.Fleet,
-                      plan: standing.StandingPlan) -> dict[str, Any]:
-    """Write the moves for several kinds, as :func:`document` does."""
+def drain_document(fleet: state.Fleet,
+                   plan: drain.DrainPlan) -> dict[str, Any]:
+    """Write the moves that empty hosts, as :func:`document` does."""
     return {
         'schema_version': SCHEMA_VERSION,
-        'fits': not plan.waiting and all(
-            kept.plan is not None for kept in plan.found),
-        'moves': list_moves(plan.moves),
-        'waiting': plan.waiting, 'why_waiting': plan.why,
-        'standing': [{
-            'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
-            'fits': kept.plan is not None, 'places': _places_of(kept.plan)}
-            for kept in plan.found],
+        'empty': not plan.obstacles,
+        'waves': [list(wave.hosts) for wave in plan.waves],
+        'moves': [{'wave': number, **move}
+                  for number, wave in enumerate(plan.waves, 1)
+                  for move in list_moves(wave.moves)],
+        'left': [{'id': one.instance.id, 'host': one.instance.host,
+                  'flavor': one.instance.flavor.name, 'reason': one.reason,
+                  'helps': list(one.helps)} for one in plan.obstacles],
+        'proven': plan.proven,
         'broken': capacity_report.list_broken(fleet),
     }
 
@@ -72,40 +85,61 @@ def list_moves(moves: Iterable[moving.Move]) -> list[dict[str, Any]]:
             for move in moves]
 
 
-def _places_of(plan: moving.MovePlan | None) -> list[dict[str, Any]]:
-    return [{'host': host, 'cells': list(cells)}
-            for host, cells in (plan.places if plan else ())]
+def list_made(made: Iterable[moving.MoveAttempt]) -> list[dict[str, Any]]:
+    """Write moves that were begun, with their outcome."""
+    return [row | {'done': attempt.failure is None, 'failure': attempt.failure}
+            for attempt in made for row in list_moves([attempt.move])]
 
 
-def text(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
+def text(fleet: state.Fleet, plan: make_room.StandingPlan,
          asked: MoveRequest, width: int | None = None) -> str:
     """Describe a plan.
 
-    :param name: the name of the flavor
     :param width: the columns of the terminal; None without a terminal
     """
-    return format_lines(fleet, _lines(fleet, name, plan, asked), width)
-
-
-def standing_text(fleet: state.Fleet, plan: standing.StandingPlan,
-                  asked: MoveRequest, together: bool,
-                  width: int | None = None) -> str:
-    """Describe the moves for several kinds; see :func:`text`."""
-    lines = ['Room for all of these at once, each beside those above it:'
-             if together else 'Room for any one of these:']
+    lines = [] if asked.single else [
+        'Room for all of these at once, each beside those above it:'
+        if asked.together else 'Room for any one of these:']
     for kept in plan.found:
-        lines += ['', *_lines(fleet, kept.wanted.flavor.name, kept.plan,
-                              dataclasses.replace(
-                                  asked, count=kept.wanted.count))]
+        lines += [*([''] if lines else []), *_lines(fleet, kept, asked)]
     if plan.waiting:
         moves = words.count_noun(plan.waiting, 'move')
         lines += ['', f'{moves} must wait: {plan.why}.']
-    return format_lines(fleet, lines, width)
+    return _format(fleet, lines, width)
 
 
-def format_lines(fleet: state.Fleet, lines: Sequence[str],
-                 width: int | None) -> str:
-    """Wrap lines, and add the broken hosts; see :func:`text`."""
+def drain_text(fleet: state.Fleet, plan: drain.DrainPlan,
+               width: int | None = None) -> str:
+    """Describe the moves that empty hosts; see :func:`text`."""
+    lines = []
+    for number, wave in enumerate(plan.waves, 1):
+        moves = words.count_noun(len(wave.moves), 'move')
+        if wave.hosts:
+            lines.append(
+                (f'Wave {number}: ' if len(plan.waves) > 1 else '')
+                + words.join_names(wave.hosts, 'hosts')
+                + (' is' if len(wave.hosts) == 1 else ' are') + ' empty'
+                + (f' after {moves}:' if wave.moves else '.'))
+        elif wave.moves:
+            lines.append(f'No host can be emptied, but {moves} can be made:')
+        lines += _number(wave.moves)
+    if plan.obstacles:
+        lines.append(f'{words.count_noun(len(plan.obstacles), "instance")} '
+                     'cannot leave:')
+    for one in plan.obstacles:
+        lines.append(
+            f'  {one.instance.id} on {one.instance.host}: {one.reason}.'
+            + (f' What would help: {"; ".join(one.helps)}.'
+               if one.helps else ''))
+    if not plan.proven and len(plan.waves) == 1:
+        lines.append('There are too many plans to try all of them; there may '
+                     'be a better one.')
+    return _format(fleet, lines, width)
+
+
+def _format(fleet: state.Fleet, lines: Sequence[str],
+            width: int | None) -> str:
+    """Wrap lines, and add the broken hosts."""
     width = width or text_table.WIDTH
     lines = [part for line in lines for part in textwrap.wrap(
         line, width, subsequent_indent='  ', break_long_words=False,
@@ -116,10 +150,12 @@ def format_lines(fleet: state.Fleet, lines: Sequence[str],
     return '\n'.join(lines) + '\n'
 
 
-def _lines(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
+def _lines(fleet: state.Fleet, kept: make_room.Kept,
            asked: MoveRequest) -> list[str]:
-    subject, fits, does = ((name, 'fits', 'does') if asked.count == 1 else
-                           (f'{asked.count} instances of {name}', 'fit', 'do'))
+    plan, count = kept.plan, kept.wanted.count
+    name = kept.wanted.flavor.name
+    subject, fits, does = ((name, 'fits', 'does') if count == 1 else
+                           (f'{count} instances of {name}', 'fit', 'do'))
     if plan is None:
         instances = [instance for host in fleet.hosts
                      for instance in host.instances]
@@ -131,38 +167,30 @@ def _lines(fleet: state.Fleet, name: str, plan: moving.MovePlan | None,
                 'either.'),
                 f'{why.total()} of {number} cannot move'
                 + (':' if why else '.'),
-                *(f'  {reason}: {count}'
-                  for reason, count in sorted(why.items()))]
+                *(f'  {reason}: {own}'
+                  for reason, own in sorted(why.items()))]
+    places = '; '.join(_where(host, cells) for host, cells in plan.places)
     if not plan.moves:
-        return [(f'{subject} {fits} now, on {_places(plan)}. '
-                'Nothing has to move.')]
+        return [f'{subject} {fits} now, on {places}. Nothing has to move.']
     return [
         f'{subject} {fits} after {words.count_noun(len(plan.moves), "move")}:',
-        *(f'{number:3}. {format_move(move)}'
-          for number, move in enumerate(plan.moves, 1)),
-        (f'Then {"it fits" if asked.count == 1 else "they fit"} on '
-        f'{_places(plan)}.')]
+        *_number(plan.moves),
+        f'Then {"it fits" if count == 1 else "they fit"} on {places}.']
 
 
-def progress(move: moving.Move, why: str | None) -> str:
-    """Say whether a move was made.
-
-    :param why: why it was not made; None if it was
-    """
-    if why is None:
+def progress(made: moving.MoveAttempt) -> str:
+    """Say whether a move was made."""
+    move = made.move
+    if made.failure is None:
         return f'{move.id} is on {_where(move.target, move.cells)}.\n'
-    return f'{move.id} did not move as planned: {why}\n'
+    return f'{move.id} did not move as planned: {made.failure}\n'
 
 
-def format_move(move: moving.Move) -> str:
-    """Name the instance of a move, its source and its target."""
-    return (f'{move.id} from {move.source} to '
+def _number(moves: Sequence[moving.Move]) -> list[str]:
+    return [f'{number:3}. {move.id} from {move.source} to '
             f'{_where(move.target, move.cells)}'
-            + (' (cold)' if move.cold else ''))
-
-
-def _places(plan: moving.MovePlan) -> str:
-    return '; '.join(_where(host, cells) for host, cells in plan.places)
+            + (' (cold)' if move.cold else '')
+            for number, move in enumerate(moves, 1)]
 
 
 def _where(host: str, cells: tuple[int, ...]) -> str:

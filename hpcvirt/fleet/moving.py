@@ -40,6 +40,17 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
+class MoveAttempt:
+    """A move that was begun.
+
+    :ivar failure: why it did not succeed; None if it did
+    """
+
+    move: Move
+    failure: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class MovePlan:
     """Moves, in their order, and the hosts on which the guests then fit.
 
@@ -48,16 +59,6 @@ class MovePlan:
 
     moves: tuple[Move, ...]
     places: tuple[tuple[str, tuple[int, ...]], ...]
-
-    @property
-    def host(self) -> str:
-        """The host of the first guest."""
-        return self.places[0][0]
-
-    @property
-    def cells(self) -> tuple[int, ...]:
-        """The host cells of the first guest."""
-        return self.places[0][1]
 
 
 def stays(instance: state.Instance, cold: bool = False) -> str | None:
@@ -189,38 +190,27 @@ class MoveTargets:
             instance for instance in host.instances
             if stays(instance, cold) is None] for host in hosts}
         self._hosts = hosts
-        self._kinds: dict[str, tuple[object, int]] = {}
+        self._kinds: dict[str, int] = {}
         self._numbers: dict[object, int] = {}
-        self._roomy: dict[object, list[state.FleetHost]] = {}
         self._targets: dict[int, dict[str, None]] = {}
-
-    def _describe(self, instance: state.Instance) -> tuple[object, int]:
-        """Return the size of an instance, and the number of its kind.
-
-        The size determines on which hosts it has room.
-        """
-        if instance.id not in self._kinds:
-            guest = instance.guest
-            # The tags of device requests cannot be hashed.
-            size = (id(guest) if guest.demand.requests else guest.demand,
-                    guest.sums, instance.holding.placement.pages_kib)
-            self._kinds[instance.id] = size, self._numbers.setdefault(
-                (size, instance.hosts, instance.group, only_cold(instance)),
-                len(self._numbers))
-        return self._kinds[instance.id]
 
     def kind(self, instance: state.Instance) -> int:
         """Number the kind of an instance, which determines its targets."""
-        return self._describe(instance)[1]
+        if instance.id not in self._kinds:
+            guest = instance.guest
+            # The tags of device requests cannot be hashed.
+            self._kinds[instance.id] = self._numbers.setdefault((
+                id(guest) if guest.demand.requests else guest.demand,
+                guest.sums, instance.holding.placement.pages_kib,
+                instance.hosts, instance.group, only_cold(instance)),
+                len(self._numbers))
+        return self._kinds[instance.id]
 
     def find(self, instance: state.Instance) -> dict[str, None]:
         """Find the hosts to which an instance can move now."""
-        size, kind = self._describe(instance)
-        if size not in self._roomy:
-            self._roomy[size] = [host for host in self._hosts
-                                 if place(instance, host) is not None]
+        kind = self.kind(instance)
         if kind not in self._targets:
             self._targets[kind] = {
-                host.name: None for host in self._roomy[size]
-                if may_join(instance, host)}
+                host.name: None for host in self._hosts
+                if land(instance, host) is not None}
         return self._targets[kind]

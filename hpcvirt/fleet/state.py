@@ -96,6 +96,7 @@ class FleetHost:
     :ivar zone: its availability zone; empty if no aggregate names one
     :ivar project_aggregate: the aggregate that keeps it for projects; empty
         if none does, "multiple" if several do
+    :ivar aggregates: the names of all its aggregates
     """
 
     name: str
@@ -103,6 +104,7 @@ class FleetHost:
     instances: tuple[Instance, ...] = ()
     zone: str = ''
     project_aggregate: str = ''
+    aggregates: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

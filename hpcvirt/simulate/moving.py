@@ -18,7 +18,6 @@ from hpcvirt.fit import reasons
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
-from hpcvirt.fleet import standing
 from hpcvirt.fleet import state
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
@@ -35,7 +34,7 @@ class Mover:
 
     For a refused request, moves take no time. Beforehand, after every Nth
     request, moves are planned for the kinds that
-    :func:`hpcvirt.fleet.standing.find_usual` finds among the requests so far.
+    :func:`hpcvirt.fleet.make_room.find_usual` finds among the requests so far.
     They are made one after the other, until one is no longer possible. While
     its memory is copied, a guest is on both hosts.
 
@@ -89,7 +88,7 @@ class Mover:
         if not self._strategy.standing or self.moved is not None or (
                 self._seen % self._strategy.standing):
             return
-        usual = standing.find_usual(
+        usual = make_room.find_usual(
             [each.flavor for each in self._flavors], self._requested)
         if all(fits(number, 1) for number in usual):
             return

@@ -7,8 +7,6 @@ commands read them as nova-scheduler does, with the configuration of Nova,
 which must not be mixed with that of Watcher in one process.
 """
 
-import abc
-import dataclasses
 import json
 import shlex
 import subprocess
@@ -20,9 +18,8 @@ from typing import ClassVar
 from oslo_config import cfg
 from oslo_log import log
 from watcher.common import exception as watcher_exception
+from watcher.decision_engine.planner import weight
 from watcher.decision_engine.strategy.strategies import base
-
-from hpcvirt import exception
 
 LOG = log.getLogger(__name__)
 
@@ -30,17 +27,20 @@ LOG = log.getLogger(__name__)
 PATIENCE_S = 600
 
 
-@dataclasses.dataclass(frozen=True)
-class PlannedMigration:
-    """A migration of the plan.
+class InOrder(weight.WeightPlanner):
+    """Watcher's weight planner, with one migration after another.
 
-    :ivar kind: ``live`` or ``cold``
+    Watcher's own planners start two migrations at once.
     """
 
-    id: str
-    source: str
-    target: str
-    kind: str
+    @classmethod
+    def get_config_opts(cls) -> list[cfg.Opt]:
+        """Return the options of the weight planner, without parallelism."""
+        return [cfg.DictOpt('weights', default=cls.action_weights,
+                            help='As of the planner "weight".'),
+                cfg.DictOpt('parallelization',
+                            default=dict.fromkeys(cls.action_weights, 1),
+                            help='As of the planner "weight".')]
 
 
 class NoRoom(watcher_exception.WatcherException):
@@ -74,9 +74,7 @@ class MigrationStrategy(base.UnclassifiedStrategy):
     def get_display_name(cls) -> str:
         return cls.title
 
-    @classmethod
-    def get_translatable_display_name(cls) -> str:
-        return cls.title
+    get_translatable_display_name = get_display_name
 
     @classmethod
     def get_config_opts(cls) -> list[cfg.Opt]:
@@ -86,13 +84,13 @@ class MigrationStrategy(base.UnclassifiedStrategy):
             'describe the fleet, such as --config-file. Its Python needs Nova '
             'and must be able to read the databases of Nova.')]
 
-    @abc.abstractmethod
     def list_words(self) -> list[str]:
         """Return the arguments of the command for an audit."""
+        return []
 
-    @abc.abstractmethod
-    def explain(self, document: Mapping[str, Any]) -> str | None:
+    def explain(self, document: Mapping[str, Any]) -> str | None:  # noqa: ARG002
         """Say why the document of the command is no plan; None if it is."""
+        return None
 
     def pre_execute(self) -> None:
         self._pre_execute()
@@ -103,47 +101,45 @@ class MigrationStrategy(base.UnclassifiedStrategy):
         :raises NoRoom: if there is no plan, or if Watcher must not make one of
             its moves
         """
-        try:
-            moves = self._read_plan()
-        except exception.Unreachable as exc:
-            raise NoRoom(reason=str(exc)) from exc
         hosts: dict[str, str] = {}
-        for move in moves:
-            self._add(move, hosts)
+        for move in self._read_plan():
+            self._add(*move, hosts)
 
-    def _add(self, move: PlannedMigration, hosts: dict[str, str]) -> None:
+    def _add(self, uuid: str, kind: str, here: str, there: str,
+             hosts: dict[str, str]) -> None:
         """Add one migration.
 
+        :param kind: ``live`` or ``cold``
         :param hosts: where the instances are after the migrations before it
         """
         model = self.compute_model
         try:
-            instance = model.get_instance_by_uuid(move.id)
-            source = model.get_node_by_instance_uuid(move.id)
-            target = model.get_node_by_name(move.target)
+            instance = model.get_instance_by_uuid(uuid)
+            before = model.get_node_by_instance_uuid(uuid).hostname
+            source, target = map(model.get_node_by_name, (here, there))
         except watcher_exception.ComputeResourceNotFound as exc:
-            raise NoRoom(reason=f'{move.id} would move from {move.source} to '
-                         f'{move.target}, which are not all in the scope of '
-                         'the audit') from exc
+            raise NoRoom(reason=f'{uuid} would move from {here} to {there}, '
+                         'which are not all in the scope of the audit',
+                         ) from exc
         if instance.watcher_exclude or instance.locked:
-            raise NoRoom(reason=f'{move.id} would move, which is '
+            raise NoRoom(reason=f'{uuid} would move, which is '
                          + ('locked' if instance.locked else
                             'excluded by the scope of the audit'))
-        if hosts.get(move.id, source.hostname) != move.source:
-            raise NoRoom(reason=f'Watcher has {move.id} on {source.hostname}, '
-                         f'Nova on {move.source}')
-        if move.id in hosts:
-            source = model.get_node_by_name(move.source)
-        hosts[move.id] = move.target
-        self.add_action_migrate(instance, move.kind, source, target)
+        if hosts.get(uuid, before) != here:
+            raise NoRoom(reason=f'Watcher has {uuid} on {before}, Nova on '
+                         f'{here}')
+        hosts[uuid] = there
+        self.add_action_migrate(instance, kind, source, target)
 
     def post_execute(self) -> None:
         """Do nothing: the solution is complete."""
 
-    def _read_plan(self) -> Sequence[PlannedMigration]:
+    def _read_plan(self) -> Sequence[tuple[str, str, str, str]]:
         """Run the command that makes the plan.
 
-        :raises Unreachable: if the command fails, or has no plan
+        :returns: the instance, the kind, the source and the target of each
+            migration
+        :raises NoRoom: if the command fails, or has no plan
         """
         words = [*shlex.split(self.config.command), '--format', 'json',
                  *(['--cold'] if self.input_parameters.get('cold') else []),
@@ -152,23 +148,21 @@ class MigrationStrategy(base.UnclassifiedStrategy):
             done = subprocess.run(words, check=False, capture_output=True,
                                   text=True, timeout=PATIENCE_S)
         except (OSError, subprocess.TimeoutExpired) as exc:
-            raise exception.Unreachable(f'{words[0]}: {exc}') from exc
+            raise NoRoom(reason=f'{words[0]}: {exc}') from exc
         if done.returncode not in (0, 1):
-            raise exception.Unreachable(
-                done.stderr.strip() or f'{words[0]} ended with the status '
-                f'{done.returncode}')
+            raise NoRoom(reason=done.stderr.strip() or (
+                f'{words[0]} ended with the status {done.returncode}'))
         try:
             document = json.loads(done.stdout)
             why = self.explain(document)
-            if why is not None:
-                raise exception.Unreachable(why)
-            return [PlannedMigration(move['id'], move['from'], move['to'],
-                                     move['kind'])
-                    for move in document['moves']]
+            moves = [(move['id'], move['kind'], move['from'], move['to'])
+                     for move in document['moves']]
         except (KeyError, TypeError, ValueError) as exc:
-            raise exception.Unreachable(
-                f'{words[0]} printed no plan of {self.command} ({exc})',
-            ) from exc
+            raise NoRoom(reason=f'{words[0]} printed no plan of '
+                         f'{self.command} ({exc})') from exc
+        if why is not None:
+            raise NoRoom(reason=why)
+        return moves
 
 
 def _cold() -> dict[str, Any]:
@@ -214,8 +208,8 @@ class MakeRoomStrategy(MigrationStrategy):
 class StandingRoomStrategy(MigrationStrategy):
     """Keep room for what is usually requested, by a continuous audit.
 
-    A continuous audit that fails is never run again, so a pass without a plan
-    has no actions.
+    Without moves, there is room or none can be made. A continuous audit that
+    fails is never run again, so a pass without a plan has no actions.
     """
 
     command = 'hpcvirt make-room --standing'
@@ -224,12 +218,6 @@ class StandingRoomStrategy(MigrationStrategy):
     @classmethod
     def get_name(cls) -> str:
         return 'hpcvirt_standing_room'
-
-    def list_words(self) -> list[str]:
-        return []
-
-    def explain(self, document: Mapping[str, Any]) -> None:
-        """Accept any plan: without moves, there is room or none is found."""
 
     def do_execute(self, audit: Any = None) -> None:
         """Add the migrations, all of them or none."""

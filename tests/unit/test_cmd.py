@@ -36,7 +36,8 @@ class ConnectTest(unittest.TestCase):
             for action in parser._actions:
                 action.required = False
             args = parser.parse_args(
-                [] if name == 'make-room' else ['subject'])
+                ['--flavor', 'subject'] if name == 'make-room'
+                else ['subject'])
             self.assertIsNone(args.connect)
             args.connect = lambda: 'its client'
             self.assertEqual('its client', cloud_arguments.connect(args))

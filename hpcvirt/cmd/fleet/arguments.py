@@ -8,6 +8,7 @@ from the cloud.
 
 import argparse
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,7 +48,7 @@ def add_live(parser: argparse.ArgumentParser) -> None:
         'several times')
 
 
-def add_flavor(parser: argparse.ArgumentParser) -> None:
+def add_flavor(parser: argparse._ActionsContainer) -> None:
     """Add --flavor."""
     parser.add_argument('--flavor', metavar='NAME|FILE',
                         help='a flavor of the fleet, or a file with one '
@@ -105,6 +106,18 @@ def _is_accepted(flavor: flavor_model.Flavor) -> bool:
         output.warn(f'hpcvirt: {exc}; it is left out')
         return False
     return True
+
+
+def show(args: argparse.Namespace, text: str) -> bool:
+    """Print a part of the answer at once, which only the format table does.
+
+    :returns: whether it was printed
+    """
+    shown = args.formatter == 'table' and not args.columns
+    if shown:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    return shown
 
 
 def look(args: argparse.Namespace) -> Any:

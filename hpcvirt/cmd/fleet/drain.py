@@ -3,25 +3,17 @@
 """``hpcvirt drain``: empty hosts by migrations, all at once or in waves."""
 
 import argparse
-import collections
 import math
-import sys
 import time
-from collections.abc import Collection
-from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
-from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
-from hpcvirt.cmd.fleet import execution
-from hpcvirt.fleet import assemble
 from hpcvirt.fleet import drain
-from hpcvirt.fleet import drain_report
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -43,10 +35,9 @@ class DrainHosts(command.Report):
     epilog = arguments.EPILOG + """
 With --apply, the hosts are put in quarantine by the holder "drain" first,
 unless they take no new instances already, and stay in it. If a move fails or
-the cloud has changed, the cloud is read again and a new plan is made; with
---fleet, a move that fails ends the drain. Exit status: 0 if the hosts are
-empty, now or after the moves; 1 if instances cannot leave; 2 if the input or
-the cloud cannot be used; 3 if moves were not begun.
+the cloud has changed, the cloud is read again and a new plan is made. Exit
+status: 0 if the hosts are empty, now or after the moves; 1 if instances cannot
+leave; 2 if the input or the cloud cannot be used; 3 if moves were not begun.
 """
     rows = 'moves'
     fields = ('wave', 'id', 'from', 'to', 'cells', 'kind')
@@ -68,9 +59,7 @@ the cloud cannot be used; 3 if moves were not begun.
             '--deadline', metavar='MINUTES',
             type=command.whole_number(1, 100_000), help='with --apply, begin '
             'no move later than that many minutes after the start')
-        parser.add_argument('--apply', action='store_true', help='carry out '
-                            'the moves; without it they are only printed')
-        cloud_arguments.add(parser)
+        cloud_arguments.add_apply(parser, 'moves')
         arguments.add(parser)
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
@@ -78,11 +67,14 @@ the cloud cannot be used; 3 if moves were not begun.
         args = parsed_args
         if args.deadline and not args.apply:
             raise exception.InvalidInput('--deadline', 'needs --apply')
+        if args.apply and args.fleet is not None:
+            raise exception.InvalidInput(
+                '--apply', 'needs the live cloud, which is read again')
         end = time.monotonic() + 60 * (args.deadline or math.inf)
-        fleet, members = _read(args)
+        fleet, _ = arguments.read(args)
         names = list(dict.fromkeys((*args.host, *(
-            name for name, own in members.items()
-            if args.aggregate and args.aggregate in own))))
+            host.name for host in fleet.hosts
+            if args.aggregate in host.aggregates))))
         if not names:
             raise exception.InvalidInput('drain', 'no host is named' + (
                 f', and the aggregate {args.aggregate[:64]!r} has none'
@@ -91,106 +83,56 @@ the cloud cannot be used; 3 if moves were not begun.
         plan = (drain.plan_waves(fleet.hosts, names, args.rolling, args.cold)
                 if args.rolling else
                 drain.plan(fleet.hosts, names, args.cold))
-        if not args.apply or not plan.waves:
-            return command.CommandResult(
-                drain_report.document(fleet, plan),
-                lambda: drain_report.text(fleet, plan, terminal.width()),
-                1 if plan.obstacles else 0)
-        drained = plan.waves[0].hosts if args.rolling else names
-        return _Drainage(args, drained, names, fleet, plan).carry_out(end)
-
-
-class _Drainage:
-    """Carries out a plan, and plans again when the cloud changes."""
-
-    def __init__(self, args: argparse.Namespace, drained: Sequence[str],
-                 names: Sequence[str], fleet: state.Fleet,
-                 plan: drain.DrainPlan) -> None:
-        """Remember what was planned.
-
-        :param drained: the hosts to empty now
-        :param names: all hosts to empty, now or later
-        """
-        self._args, self._drained, self._names = args, drained, names
-        self._fleet, self._plan = fleet, plan
-        self._left = plan.waves[0].moves
-        # The format table prints the plan before its progress.
-        self._shown = args.formatter == 'table' and not args.columns
-
-    def carry_out(self, end: float) -> command.CommandResult:
-        """Keep new instances away, and move the others.
-
-        :param end: the time after which no move begins
-        """
-        args = self._args
-        self._show()
-        self._carrier = execution.Execution(
-            args, self._shown, lambda: time.monotonic() < end)
-        self._hold([host.name for host in self._fleet.hosts
-                    if host.name in self._drained and not host.state.closed])
-        done = (self._carrier.carry_out_plans(self._plan_again, MAX_PLANS)
-                if args.fleet is None else self._carrier.carry_out(self._left))
-        made = self._carrier.attempts
-        if args.fleet is not None:
-            self._left = self._left[len(made):]
-        document = drain_report.document(self._fleet, self._plan) | {
-            'moves': [*({**row, **attempt.document} for row, attempt in zip(
-                move_report.list_moves(each.move for each in made), made,
-                strict=True)), *move_report.list_moves(self._left)]}
+        if args.apply and plan.waves:
+            return _empty(args, fleet, plan.waves[0].hosts if args.rolling
+                          else names, names, end)
         return command.CommandResult(
-            document, lambda: drain_report.text_of_end(
-                self._fleet, self._plan, self._left, terminal.width()),
-            3 if not done else 1 if self._plan.obstacles else 0)
-
-    def _plan_again(self) -> Sequence[moving.Move]:
-        """Read the cloud, and plan what is left to do."""
-        self._fleet, _ = _read(self._args)
-        _check_hosts(self._fleet, self._drained, closed=True)
-        failed = collections.defaultdict(list)
-        for each in self._carrier.attempts:
-            if each.failure is not None:
-                failed[each.move.id].append((each.move, each.failure))
-        self._plan = drain.plan(
-            drain.leave_out(self._fleet.hosts, self._args.cold, failed),
-            self._drained, self._args.cold, self._names)
-        begun = {each.move for each in self._carrier.attempts}
-        expected = tuple(move for move in self._left if move not in begun)
-        self._left = self._plan.moves
-        if expected != self._left:
-            self._show('The cloud has changed.\n')
-        return self._left
-
-    def _hold(self, names: Sequence[str]) -> None:
-        """Put hosts in quarantine."""
-        if names:
-            cloud = cloud_arguments.connect_quarantine(self._args)
-            for name in names:
-                cloud.hold(name, cloud_arguments.make_hold(
-                    quarantine.DRAIN, 'is drained'))
-
-    def _show(self, heading: str = '') -> None:
-        if self._shown:
-            sys.stdout.write(heading + drain_report.text(
-                self._fleet, self._plan, terminal.width()))
-            sys.stdout.flush()
+            move_report.drain_document(fleet, plan),
+            lambda: move_report.drain_text(fleet, plan, terminal.width()),
+            1 if plan.obstacles else 0)
 
 
-def _read(args: argparse.Namespace,
-          ) -> tuple[state.Fleet, Mapping[str, Collection[str]]]:
-    """Read the fleet.
+def _empty(args: argparse.Namespace, fleet: state.Fleet,
+           drained: Sequence[str], names: Sequence[str],
+           end: float) -> command.CommandResult:
+    """Keep new instances away, and move the others.
 
-    :returns: the fleet; and host -> its aggregates
+    Plan again from what is found in the cloud until no move is left.
+
+    :param drained: the hosts to empty now
+    :param names: all hosts to empty, now or later
+    :param end: the time after which no move begins
     """
-    if args.fleet is None:
-        view = arguments.look(args)
-        return view.fleet, {
-            name: [each.name for each in found.aggregates]
-            for name, found in view.found.states.items()}
-    document = hosts.read_fleet(args.fleet)
-    fleet, _ = assemble.make_fleet(document)
-    hosts.warn(fleet.warnings)
-    return fleet, {name: [own.aggregate or '']
-                   for own in document.classes.values() for name in own.names}
+    # The client libraries take half a second to load.
+    from hpcvirt.cloud import migrations
+    migrator = migrations.Migrator(cloud_arguments.connect(args))
+    cloud = cloud_arguments.connect_quarantine(args)
+    for host in fleet.hosts:
+        if host.name in drained and not host.state.closed:
+            cloud.hold(host.name, cloud_arguments.make_hold(
+                quarantine.DRAIN, 'is drained'))
+    made: list[moving.MoveAttempt] = []
+    for number in range(MAX_PLANS + 1):
+        fleet, _ = arguments.read(args)
+        _check_hosts(fleet, drained, closed=True)
+        plan = drain.plan(drain.leave_out(fleet.hosts, args.cold, made),
+                          drained, args.cold, names)
+        if (not plan.moves or number == MAX_PLANS
+                or time.monotonic() >= end):
+            break
+        arguments.show(args, move_report.drain_text(fleet, plan,
+                                                    terminal.width()))
+        made += migrator.carry_out_all(
+            plan.moves, lambda: time.monotonic() < end,
+            lambda done: arguments.show(args, move_report.progress(done)))
+    document = move_report.drain_document(fleet, plan) | {
+        'moves': [*move_report.list_made(made),
+                  *move_report.list_moves(plan.moves)]}
+    heading = 'Not all moves were made.\n' if plan.moves else ''
+    return command.CommandResult(
+        document, lambda: heading + move_report.drain_text(
+            fleet, plan, terminal.width()),
+        3 if plan.moves else 1 if plan.obstacles else 0)
 
 
 def _check_hosts(fleet: state.Fleet, names: Sequence[str],

@@ -3,20 +3,30 @@
 """``hpcvirt make-room``: move the fewest instances so that others fit."""
 
 import argparse
-import sys
+import collections
+import re
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
+from hpcvirt import exception
+from hpcvirt import output_file
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
+from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
-from hpcvirt.cmd.fleet import execution
-from hpcvirt.cmd.fleet import standing
-from hpcvirt.fleet import guest
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
-from hpcvirt.fleet import standing as standings
+
+#: Two moves cannot make room for more instances.
+MAX_INSTANCES = 1000
+
+_count = command.whole_number(1, MAX_INSTANCES)
+_HOUR = r'([01]\d|2[0-3]):[0-5]\d'
+_PART_OF_DAY = re.compile(f'{_HOUR}-{_HOUR}', re.ASCII)
 
 
 class MakeRoom(command.Report):
@@ -38,7 +48,15 @@ ones were not begun.
     fields = ('id', 'from', 'to', 'cells', 'kind')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        arguments.add_flavor(parser)
+        wanted = parser.add_mutually_exclusive_group(required=True)
+        arguments.add_flavor(wanted)
+        wanted.add_argument(
+            '--standing', metavar='NAME=N', action='append', default=[],
+            nargs='?', const=(), type=_read_wanted, help='keep room for N '
+            'instances of this flavor, at the same time as for those of other '
+            '--standing options; may be given several times; without NAME=N, '
+            'for an instance of any of the three largest flavors that are '
+            'usually requested')
         parser.add_argument(
             '--count', metavar='N', type=_count, default=1,
             help='number of instances that must fit at the same time, on any '
@@ -50,66 +68,176 @@ ones were not begun.
             '--cold', action='store_true', help='allow cold migrations, as '
             'few as possible, of instances that cannot be live-migrated, such '
             'as those with virtual functions')
-        parser.add_argument(
-            '--apply', action='store_true', help='carry out the moves, and '
-            'stop at the first that fails; without it they are only printed')
-        standing.add_arguments(parser)
-        cloud_arguments.add(parser)
+        _add_standing(parser)
+        cloud_arguments.add_apply(parser, 'moves')
         arguments.add(parser)
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
         """Find the moves, and carry them out with --apply."""
-        standing.check(parsed_args)
-        plan, document, text = _search(parsed_args)
-        moves = plan.moves if plan else ()
-        attempts: list[execution.MoveAttempt] = []
-        if parsed_args.apply and moves:
+        args = parsed_args
+        _check(args)
+        plan, document, text = _search(args)
+        moves = plan.moves if args.apply else ()
+        made: list[moving.MoveAttempt] = []
+        if moves:
             # The format table prints the plan before its progress.
-            shown = (parsed_args.formatter == 'table'
-                     and not parsed_args.columns)
-            if shown:
-                sys.stdout.write(text)
-                sys.stdout.flush()
-                text = ''
-            carrier = execution.Execution(
-                parsed_args, shown, lambda: not standing.is_quiet(parsed_args))
-            done = carrier.carry_out(moves)
-            document['fits'] &= done
-            attempts = carrier.attempts
-            for row, attempt in zip(document['moves'], attempts, strict=False):
-                row.update(attempt.document)
-            if shown and not done:
-                text = move_report.ADVICE if carrier.attempts and (
-                    carrier.attempts[-1].failure) else (
-                    'The other moves must wait: these are quiet hours.\n')
-        failed = any(attempt.failure for attempt in attempts)
-        if parsed_args.textfile and isinstance(plan, standings.StandingPlan):
-            standing.write_metrics(
-                parsed_args.textfile, plan,
-                [each.move for each in attempts if not each.failure], failed)
+            text = '' if arguments.show(args, text) else text
+            # The client libraries take half a second to load.
+            from hpcvirt.cloud import migrations
+            made = migrations.Migrator(
+                cloud_arguments.connect(args)).carry_out_all(
+                    moves, lambda: not is_quiet(args),
+                    lambda done: arguments.show(
+                        args, move_report.progress(done)))
+        document['moves'][:len(made)] = move_report.list_made(made)
+        failed = any(attempt.failure for attempt in made)
+        if failed or len(made) < len(moves):
+            document['fits'] = False
+            text += move_report.ADVICE if failed else (
+                'The other moves must wait: these are quiet hours.\n')
+        if args.textfile:
+            _write_metrics(args.textfile, plan, made)
         return command.CommandResult(
             document, lambda: text,
             3 if failed else 0 if document['fits'] else 1)
 
 
-def _search(args: argparse.Namespace) -> tuple[
-        moving.MovePlan | standings.StandingPlan | None, dict[str, Any], str]:
+def _add_standing(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group('room in advance')
+    group.add_argument(
+        '--requests', metavar='FILE', help='what is requested: a table of '
+        'instances, as for "hpcvirt simulate" (default: the requests of four '
+        'weeks in the live cloud)')
+    group.add_argument(
+        '--budget', metavar='N', type=command.whole_number(1, 10_000),
+        help='the most migrations in an hour, with those that others began; '
+        'none for an hour after one has failed; only in the live cloud')
+    group.add_argument(
+        '--quiet-hours', metavar='FROM-TO', action='append', default=[],
+        type=_part_of_day, help='begin no move in this part of the day, in '
+        'local time, such as 08:00-18:00; may be given several times')
+    group.add_argument(
+        '--exclude-project', metavar='ID', action='append', default=[],
+        help='move no instance of this project; may be given several times')
+    group.add_argument(
+        '--textfile', metavar='FILE', help='write the metrics to this file, '
+        'which ends with .prom, for the textfile collector of node_exporter')
+
+
+def _read_wanted(word: str) -> tuple[str, int]:
+    name, _, number = word.rpartition('=')
+    if not name:
+        raise argparse.ArgumentTypeError(
+            f'{word[:64]!r} is not NAME=N, such as hpc.16c1n.2m=2')
+    return name, _count(number)
+
+
+def _part_of_day(word: str) -> str:
+    if not _PART_OF_DAY.fullmatch(word) or word[:5] == word[6:]:
+        raise argparse.ArgumentTypeError(
+            f'must be like 08:00-18:00, not {word[:20]!r}')
+    return word
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raise InvalidInput if an option would have no effect."""
+    if args.requests and all(args.standing):
+        raise exception.InvalidInput(
+            '--requests', 'belongs to --standing without NAME=N')
+    if args.standing and args.count != 1:
+        raise exception.InvalidInput('--count', 'belongs to --flavor')
+    if args.fleet is not None and args.budget:
+        raise exception.InvalidInput(
+            '--budget', 'needs the live cloud, whose migrations it counts')
+
+
+def is_quiet(args: argparse.Namespace) -> bool:
+    """Whether these are quiet hours; an end may be of the next day."""
+    now = time.strftime('%H:%M')
+    return any(
+        begin <= now < end if begin < end else now >= begin or now < end
+        for begin, end in (part.split('-') for part in args.quiet_hours))
+
+
+def _search(args: argparse.Namespace,
+            ) -> tuple[make_room.StandingPlan, dict[str, Any], str]:
     """Search for the moves.
 
     :returns: the plan, its document and its text
+    :raises InvalidInput: for an invalid file or argument
+    :raises Unreachable: if the cloud cannot be read
     """
     fleet, flavors = arguments.read(args)
-    asked = move_report.MoveRequest(args.moves, args.count, args.cold)
-    if args.standing:
-        kept = standing.search(args, fleet, flavors)
-        return (kept, move_report.standing_document(fleet, kept),
-                move_report.standing_text(
-                    fleet, kept, asked, all(args.standing), terminal.width()))
-    flavor = arguments.find_flavor(args.flavor, flavors, args.fleet)
-    plan = make_room.search(guest.compile_flavor(flavor), fleet.hosts,
-                            args.moves, args.count, args.cold)
-    return plan, move_report.document(fleet, plan), move_report.text(
-        fleet, flavor.name, plan, asked, terminal.width())
+    wanted = [make_room.Wanted(arguments.find_flavor(
+        one[0], flavors, args.fleet, '--standing'), one[1])
+        for one in args.standing if one]
+    if args.flavor:
+        wanted = [make_room.Wanted(arguments.find_flavor(
+            args.flavor, flavors, args.fleet), args.count)]
+    elif not all(args.standing):
+        requested = _count_requests(args)
+        wanted += [make_room.Wanted(flavors[index], 1)
+                   for index in make_room.find_usual(flavors, [
+                       requested.get(flavor.name, 0) for flavor in flavors])]
+        if not wanted:
+            raise exception.InvalidInput(
+                args.requests or 'the cloud', 'has no request for a flavor '
+                'that exists; name flavors with --standing NAME=N')
+    most, why = None, ''
+    if is_quiet(args):
+        most, why = 0, 'these are quiet hours'
+    elif args.budget:
+        from hpcvirt.controller import recent
+        most, why = recent.find_budget(args.budget)
+    asked = move_report.MoveRequest(
+        args.moves, args.cold, not args.flavor and all(args.standing),
+        bool(args.flavor))
+    plan = make_room.limit(make_room.keep_room(
+        wanted, make_room.exclude_projects(fleet.hosts, args.exclude_project),
+        args.moves, args.cold, asked.together), most, why)
+    return plan, move_report.document(fleet, plan, asked), move_report.text(
+        fleet, plan, asked, terminal.width())
 
 
-_count = command.whole_number(1, standing.MAX_INSTANCES)
+def _count_requests(args: argparse.Namespace) -> Mapping[str, int]:
+    """Count the requested instances of each flavor, by its name."""
+    if args.requests is None and args.fleet is None:
+        from hpcvirt.controller import recent
+        return recent.count_requests()
+    if args.requests is None:
+        raise exception.InvalidInput(
+            '--standing', 'without NAME=N needs --requests or the live '
+            'cloud')
+    from hpcvirt.simulate import read
+    found = collections.Counter[str]()
+    for job in read.workload(args.requests).jobs:
+        found[job.flavor] += job.count
+    return found
+
+
+def _write_metrics(path: str, plan: make_room.StandingPlan,
+                   made: Sequence[moving.MoveAttempt]) -> None:
+    """Write the metrics of a pass.
+
+    :raises InvalidInput: if the file cannot be written
+    """
+    with extras.require('exporter'):
+        import prometheus_client
+    registry = prometheus_client.CollectorRegistry()
+    room, moves, last = (prometheus_client.Gauge(
+        f'hpcvirt_standing_{name}', text, labels, registry=registry)
+        for name, text, labels in (
+            ('room', 'Whether the last pass left room for this flavor',
+             ('flavor_name',)),
+            ('moves', 'Moves of the last pass', ('state',)),
+            ('last_pass_timestamp_seconds', 'When the last pass ended', ())))
+    done = {attempt.move for attempt in made if attempt.failure is None}
+    for kept in plan.found:
+        room.labels(kept.wanted.flavor.name).set(
+            kept.plan is not None and done.issuperset(kept.plan.moves))
+    for state_of, number in (('made', len(done)),
+                             ('failed', len(made) - len(done)),
+                             ('waiting', plan.waiting)):
+        moves.labels(state_of).set(number)
+    last.set_to_current_time()
+    output_file.write(path, prometheus_client.generate_latest(registry))

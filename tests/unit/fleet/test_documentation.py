@@ -142,11 +142,11 @@ class DocumentationTest(unittest.TestCase):
     def test_standing_is_wrong_in_one_line(self):
         for words, message in (
                 (('--standing', 'hpc.8c1n.2m'), 'is not NAME=N, such as'),
-                (('--standing', 'hpc.8c1n.2m=0'), 'is not NAME=N, such as'),
+                (('--standing', 'hpc.8c1n.2m=0'), 'from 1 to 1000'),
                 (('--standing', 'x=1'), "'x' is not a flavor of"),
-                ((), 'needs either --flavor or --standing'),
+                ((), '--flavor --standing is required'),
                 (('--standing', 'x=1', '--flavor', 'x'),
-                 'needs either --flavor or --standing'),
+                 'not allowed with argument'),
                 (('--standing', 'x=1', '--count', '2'),
                  '--count: belongs to --flavor')):
             commands.check_refused(self, message,

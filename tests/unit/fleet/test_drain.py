@@ -6,9 +6,9 @@ import unittest
 
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import drain
-from hpcvirt.fleet import drain_report
 from hpcvirt.fleet import drain_search
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from tests.builders import drains
@@ -218,16 +218,16 @@ class LeaveOutTest(unittest.TestCase):
             hosts for hosts in iter(lambda: some_fleet(dice, (3,), 9), None)
             if len(drain.plan(hosts, ('h0',)).moves) > 1)
         move = drain.plan(hosts, ('h0',)).moves[0]
-        failed = [(move, 'it did not converge')]
-        once = drain.plan(drain.leave_out(hosts, False, {move.id: failed}),
+        failed = [moving.MoveAttempt(move, 'it did not converge')]
+        once = drain.plan(drain.leave_out(hosts, False, failed),
                           ('h0',))
         self.assertNotIn((move.id, move.target), [
             (each.id, each.target) for each in once.moves])
-        cold = drain.plan(drain.leave_out(hosts, True, {move.id: failed}),
+        cold = drain.plan(drain.leave_out(hosts, True, failed),
                           ('h0',), True)
         self.assertTrue({each.id: each.cold for each in cold.moves}[move.id])
-        twice = drain.plan(drain.leave_out(hosts, True, {
-            move.id: failed * 2}), ('h0',), True)
+        twice = drain.plan(drain.leave_out(hosts, True, failed * 2),
+                           ('h0',), True)
         self.assertEqual(['did not move: it did not converge'], [
             one.reason for one in twice.obstacles
             if one.instance.id == move.id])
@@ -236,12 +236,13 @@ class LeaveOutTest(unittest.TestCase):
 class ReportTest(unittest.TestCase):
     def test_what_stays_and_what_would_help_is_said(self):
         fleet, _ = fleets.with_devices()
-        text = drain_report.text(fleet, drain.plan(fleet.hosts, ('h0',)))
+        text = move_report.drain_text(fleet, drain.plan(
+            fleet.hosts, ('h0',)))
         self.assertEqual(
             '1 instance cannot leave:\n'
             '  a on h0: has PCI devices, so that it cannot be live-migrated. '
             'What would help: --cold.\n', text)
-        text = drain_report.text(fleet, drain.plan(fleet.hosts, ('h0',),
-                                                   True))
+        text = move_report.drain_text(fleet, drain.plan(
+            fleet.hosts, ('h0',), True))
         self.assertEqual('h0 is empty after 1 move:\n'
                          '  1. a from h0 to h1, cell 0 (cold)\n', text)

@@ -11,6 +11,7 @@ from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
+from hpcvirt.model import flavor as flavor_model
 from tests.builders import fleets
 
 
@@ -230,6 +231,72 @@ class StandingTest(PlanTestCase):
         self.assertGreater(several, 5)
 
 
+def a_flavor(vcpus, ram_mib=1024):
+    return flavor_model.Flavor(f'f{vcpus}-{ram_mib}', vcpus, ram_mib, 0, {})
+
+
+def kept(vcpus, *moved):
+    """Make the plan of a kind, with moves of these instances."""
+    return make_room.Kept(
+        make_room.Wanted(a_flavor(vcpus), 1), moving.MovePlan(tuple(
+            moving.Move(name, 'a', 'b', (0,)) for name in moved),
+            (('a', (0,)),)))
+
+
+NO_PLAN = make_room.Kept(make_room.Wanted(a_flavor(64), 1), None)
+
+
+class UsualTest(unittest.TestCase):
+    def test_the_three_largest_are_found_the_largest_first(self):
+        flavors = [a_flavor(vcpus) for vcpus in (4, 32, 8, 16)]
+        self.assertEqual([1, 3, 2], make_room.find_usual(
+            flavors, [10, 10, 10, 10]))
+
+    def test_what_has_few_of_the_cpus_is_not_usual(self):
+        flavors = [a_flavor(vcpus) for vcpus in (4, 8, 64)]
+        # One request for 64 CPUs among 3,200.
+        self.assertEqual([2, 1], make_room.find_usual(flavors, [4, 390, 1]))
+        # And among 3,208.
+        self.assertEqual([1], make_room.find_usual(flavors, [4, 391, 1]))
+
+    def test_memory_decides_between_equal_cpus(self):
+        flavors = [a_flavor(8, 512), a_flavor(8, 2048), a_flavor(8)]
+        self.assertEqual([1, 2, 0], make_room.find_usual(flavors, [1, 1, 1]))
+
+    def test_nothing_is_usual_if_nothing_was_requested(self):
+        self.assertEqual([], make_room.find_usual([a_flavor(8)], [0]))
+
+
+class LimitTest(unittest.TestCase):
+    PLANS = kept(32, 'x', 'y'), NO_PLAN, kept(16), kept(8, 'z')
+
+    def limit(self, most):
+        plan = make_room.limit(self.PLANS, most, 'of the budget')
+        names = ''.join(move.id for move in plan.moves)
+        self.assertEqual(3, len(names) + plan.waiting)
+        self.assertEqual('of the budget' if plan.waiting else None, plan.why)
+        return names
+
+    def test_no_plan_is_made_in_part(self):
+        # The small kind does not overtake the large one.
+        for most, moved in ((None, 'xyz'), (3, 'xyz'), (2, 'xy'), (1, ''),
+                            (0, '')):
+            self.assertEqual(moved, self.limit(most))
+
+
+class ExcludedTest(unittest.TestCase):
+    def test_only_instances_of_the_projects_stay(self):
+        fleet, _ = fleets.a_fleet(random.Random(5), 2)
+        hosts = tuple(dataclasses.replace(host, instances=tuple(
+            dataclasses.replace(instance, project=host.name)
+            for instance in host.instances)) for host in fleet.hosts)
+        self.assertEqual(hosts, make_room.exclude_projects(hosts, ['other']))
+        first, second = make_room.exclude_projects(hosts, [hosts[0].name])
+        self.assertEqual(hosts[1], second)
+        self.assertEqual({'is of an excluded project'}, {
+            moving.stays(instance) for instance in first.instances})
+
+
 class ReportTest(unittest.TestCase):
     def test_the_reasons_of_those_that_stay_are_counted(self):
         fleet, _ = fleets.a_fleet(random.Random(5), 2)
@@ -238,20 +305,22 @@ class ReportTest(unittest.TestCase):
             dataclasses.replace(first, stays='is locked'),
             *(dataclasses.replace(item, devices=('0000:41:02.1',))
               for item in others)))
-        text = move_report.text(state.Fleet((host,), {}), 'x', None,
-                                move_report.MoveRequest(1))
+        text = move_report.text(state.Fleet((host,), {}), make_room.limit(
+            [NO_PLAN], None, ''), move_report.MoveRequest(1, single=True))
         self.assertEqual(
-            f'x does not fit, and would not after 1 move either.\n'
+            f'f64-1024 does not fit, and would not after 1 move either.\n'
             f'{len(others) + 1} of {len(others) + 1} instances cannot move:\n'
             f'  has PCI devices that its flavor does not request: '
             f'{len(others)}\n  is locked: 1\n', text)
 
     def test_a_guest_that_fits_needs_no_moves(self):
         fleet, _ = fleets.a_fleet(random.Random(6), 1)
-        plan = moving.MovePlan((), (('h0', (1,)),))
-        self.assertEqual('x fits now, on h0, cell 1. Nothing has to move.\n',
-                         move_report.text(fleet, 'x', plan,
-                                          move_report.MoveRequest(2)))
-        document = move_report.document(fleet, None)
+        asked = move_report.MoveRequest(2, single=True)
+        self.assertEqual(
+            'f8-1024 fits now, on a, cell 0. Nothing has to move.\n',
+            move_report.text(fleet, make_room.limit([kept(8)], None, ''),
+                             asked))
+        document = move_report.document(
+            fleet, make_room.limit([NO_PLAN], None, ''), asked)
         self.assertEqual((False, [], None), (
             document['fits'], document['moves'], document['then']))

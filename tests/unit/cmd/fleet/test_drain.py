@@ -1,12 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import argparse
+import dataclasses
 import json
+import math
 import pathlib
 import unittest
 from unittest import mock
 
-from hpcvirt.cmd.fleet import execution
+from hpcvirt import exception
+from hpcvirt.cloud import migrations
+from hpcvirt.cmd import hosts
+from hpcvirt.cmd.fleet import drain
+from hpcvirt.fleet import assemble
 from hpcvirt.fleet import moving
+from hpcvirt.fleet import state
 from tests.builders import commands
 from tests.builders import folders
 
@@ -53,7 +61,7 @@ class DrainHostsTest(unittest.TestCase):
         folder = folders.make(self)
         fleet = json.loads((ETC / 'fleets' / 'three-hosts.json').read_text())
         own = fleet['classes']['plain']
-        own['aggregate'] = 'hpc'
+        own['aggregate'] = 'gpu, hpc'
         own['hosts'] = [host.replace('..', str(ETC)) for host in own['hosts']]
         path = folder / 'fleet.json'
         path.write_text(json.dumps(fleet))
@@ -61,7 +69,8 @@ class DrainHostsTest(unittest.TestCase):
                 ((), 'no host is named'),
                 (('n9',), 'host n9: is not in the fleet'),
                 (('--aggregate', 'hcp'), "the aggregate 'hcp' has none"),
-                (('n1', '--deadline', '5'), '--deadline: needs --apply')):
+                (('n1', '--deadline', '5'), '--deadline: needs --apply'),
+                (('n1', '--apply'), '--apply: needs the live cloud')):
             commands.check_refused(self, message, commands.run(
                 'drain', f'--fleet={path}', *words))
         status, text, _ = commands.run(
@@ -70,41 +79,64 @@ class DrainHostsTest(unittest.TestCase):
         self.assertEqual(6, len(json.loads(text)['left']))
 
 
-class ExecutionTest(unittest.TestCase):
-    """A cloud whose moves fail or not, as the test says."""
+class EmptyTest(unittest.TestCase):
+    """A cloud whose migrations fail or not, as the test says."""
 
-    def execution(self, outcomes, may_begin=lambda: True):
-        made = execution.Execution(
-            mock.Mock(connect=lambda: None, os_cloud=None), False, may_begin)
+    def setUp(self):
+        super().setUp()
+        fleet, _ = assemble.make_fleet(hosts.read_fleet(FLEET[8:]))
+        self.hosts = {host.name: dataclasses.replace(
+            host, state=dataclasses.replace(
+                host.state, closed='is drained' if host.name == 'n1'
+                else None)) for host in fleet.hosts}
+        for name in ('connect', 'connect_quarantine'):
+            self.enterContext(mock.patch.object(
+                drain.cloud_arguments, name, autospec=True))
+        self.enterContext(mock.patch.object(
+            drain.arguments, 'read', autospec=True, side_effect=self.read))
+
+    def read(self, _args):
+        return state.Fleet(tuple(self.hosts.values()), {}), []
+
+    def empty(self, outcomes=(), end=math.inf):
+        """Empty n1; returns the status, the outcomes and the text."""
         outcomes = iter(outcomes)
-        made._migrator = mock.Mock(carry_out=lambda _: next(outcomes))
-        return made
 
-    def moves(self, *ids):
-        return [moving.Move(each, 'n1', 'n2', (0,)) for each in ids]
-
-    def test_the_first_move_that_fails_is_the_last(self):
-        made = self.execution([None, 'it is locked', None])
-        self.assertFalse(made.carry_out(self.moves('a', 'b', 'c')))
-        self.assertEqual([('a', None), ('b', 'it is locked')], [
-            (each.move.id, each.failure) for each in made.attempts])
+        def carry_out(_migrator, move):
+            (instance,) = (each for each in self.hosts[move.source].instances
+                           if each.id == move.id)
+            why = next(outcomes, None)
+            if why is None:
+                moving.try_move(self.hosts, instance, move.target)
+            return why
+        args = argparse.Namespace(formatter='json', columns=[], cold=True)
+        with mock.patch.object(migrations.Migrator, 'carry_out', autospec=True,
+                               side_effect=carry_out):
+            found = drain._empty(args, self.read(args)[0], ['n1'], ['n1'], end)
+        return (found.status, [move.get('done') for move
+                               in found.document['moves']], found.text())
 
     def test_plans_are_made_until_one_has_no_moves(self):
-        plans = iter([self.moves('a', 'b'), self.moves('b'), []])
-        made = self.execution([None, 'no valid host', None])
-        self.assertTrue(made.carry_out_plans(lambda: next(plans), 9))
-        self.assertEqual(['a', 'b', 'b'], [
-            each.move.id for each in made.attempts])
+        self.assertEqual((0, [True, False, True], 'n1 is empty.\n'),
+                         self.empty((None, 'it did not converge')))
 
     def test_a_cloud_in_which_every_move_fails_ends_the_drain(self):
-        made = self.execution(['no valid host'] * 9)
-        self.assertFalse(made.carry_out_plans(lambda: self.moves('a'), 3))
-        self.assertEqual(3, len(made.attempts))
+        status, made, text = self.empty(['no valid host'] * 99)
+        self.assertEqual((1, [False] * 4), (status, made))
+        self.assertIn('did not move: no valid host', text)
 
-    def test_no_move_begins_after_the_end(self):
-        left = [True, True, False]
-        made = self.execution([None] * 9, lambda: left.pop(0) if left
-                              else False)
-        self.assertFalse(made.carry_out_plans(
-            lambda: self.moves('a', 'b', 'c'), 3))
-        self.assertEqual(2, len(made.attempts))
+    def test_moves_that_were_not_begun_are_left(self):
+        for most, end in ((0, math.inf), (20, 0)):
+            with mock.patch.object(drain, 'MAX_PLANS', most):
+                status, made, text = self.empty(end=end)
+            self.assertEqual((3, [None, None]), (status, made))
+            self.assertIn('Not all moves were made.\nn1 is empty after 2 ',
+                          text)
+
+    def test_a_host_that_may_get_new_instances_is_not_emptied(self):
+        host = self.hosts['n1']
+        self.hosts['n1'] = dataclasses.replace(host, state=dataclasses.replace(
+            host.state, closed=None))
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'may get new instances'):
+            self.empty()

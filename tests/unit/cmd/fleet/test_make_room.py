@@ -6,13 +6,13 @@ import argparse
 import unittest
 from unittest import mock
 
-from hpcvirt.cmd.fleet import standing
+from hpcvirt.cmd.fleet import make_room
 
 
 class QuietTest(unittest.TestCase):
     def is_quiet(self, now, *parts):
         with mock.patch('time.strftime', autospec=True, return_value=now):
-            return standing.is_quiet(argparse.Namespace(quiet_hours=parts))
+            return make_room.is_quiet(argparse.Namespace(quiet_hours=parts))
 
     def test_the_end_may_be_of_the_next_day(self):
         for now, by_day, by_night in (
