@@ -116,32 +116,45 @@ def plan_waves(hosts: Sequence[state.FleetHost], names: Sequence[str],
     return DrainPlan(tuple(waves), tuple(left), False)
 
 
-def leave_out(hosts: Sequence[state.FleetHost], cold: bool,
-              made: Sequence[moving.MoveAttempt],
-              ) -> tuple[state.FleetHost, ...]:
-    """Leave out the moves that failed before.
+def plan_again(hosts: Sequence[state.FleetHost], names: Sequence[str],
+               cold: bool, last: Sequence[str],
+               made: Sequence[moving.MoveAttempt]) -> DrainPlan:
+    """Plan what is left, without the moves that failed before.
 
     After a live migration that failed, an instance may be migrated cold if
     that is allowed, or else to another host. After two, it stays.
 
-    :param made: the moves that were begun before
+    :param made: the moves that were begun before; see also :func:`plan`
     """
-    names = frozenset(host.name for host in hosts)
+    known = frozenset(host.name for host in hosts)
+    failed: dict[str, list[moving.MoveAttempt]] = {}
+    for attempt in made:
+        if attempt.failure is not None:
+            failed.setdefault(attempt.move.id, []).append(attempt)
 
     def change(one: state.Instance) -> state.Instance:
-        failed = [attempt for attempt in made if attempt.move.id == one.id
-                  and attempt.failure is not None]
-        if not failed or one.stays:
+        own = failed.get(one.id)
+        if not own or one.stays:
             return one
-        move, why = failed[-1].move, f'did not move: {failed[-1].failure}'
-        if len(failed) > 1:
+        move, why = own[-1].move, f'did not move: {own[-1].failure}'
+        if len(own) > 1:
             return dataclasses.replace(one, stays=why)
         if cold and not move.cold:
             return dataclasses.replace(one, only_cold=why)
         return dataclasses.replace(
-            one, hosts=(one.hosts or names) - {move.target})
-    return tuple(dataclasses.replace(host, instances=tuple(
-        map(change, host.instances))) for host in hosts)
+            one, hosts=(one.hosts or known) - {move.target})
+    found = plan([dataclasses.replace(host, instances=tuple(
+        map(change, host.instances))) for host in hosts], names, cold, last)
+
+    def describe(one: Obstacle) -> Obstacle:
+        own = failed.get(one.instance.id, ())
+        if len(own) != 1 or one.instance.stays:
+            return one
+        return dataclasses.replace(
+            one, reason=f'did not move to {own[0].move.target}: '
+            f'{own[0].failure}; now: {one.reason}')
+    return dataclasses.replace(
+        found, obstacles=tuple(map(describe, found.obstacles)))
 
 
 def _explain(instance: state.Instance, hosts: Mapping[str, state.FleetHost],

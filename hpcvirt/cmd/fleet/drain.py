@@ -115,8 +115,7 @@ def _empty(args: argparse.Namespace, fleet: state.Fleet,
     for number in range(MAX_PLANS + 1):
         fleet, _ = arguments.read(args)
         _check_hosts(fleet, drained, closed=True)
-        plan = drain.plan(drain.leave_out(fleet.hosts, args.cold, made),
-                          drained, args.cold, names)
+        plan = drain.plan_again(fleet.hosts, drained, args.cold, names, made)
         if (not plan.moves or number == MAX_PLANS
                 or time.monotonic() >= end):
             break

@@ -211,26 +211,38 @@ class WavesTest(PlanTestCase):
         self.assertEqual((), plan.obstacles)
 
 
-class LeaveOutTest(unittest.TestCase):
-    def test_what_failed_is_not_planned_again(self):
+class PlanAgainTest(unittest.TestCase):
+    def setUp(self):
         dice = random.Random(6)
-        hosts = next(
+        self.hosts = next(
             hosts for hosts in iter(lambda: some_fleet(dice, (3,), 9), None)
             if len(drain.plan(hosts, ('h0',)).moves) > 1)
-        move = drain.plan(hosts, ('h0',)).moves[0]
-        failed = [moving.MoveAttempt(move, 'it did not converge')]
-        once = drain.plan(drain.leave_out(hosts, False, failed),
-                          ('h0',))
-        self.assertNotIn((move.id, move.target), [
-            (each.id, each.target) for each in once.moves])
-        cold = drain.plan(drain.leave_out(hosts, True, failed),
-                          ('h0',), True)
-        self.assertTrue({each.id: each.cold for each in cold.moves}[move.id])
-        twice = drain.plan(drain.leave_out(hosts, True, failed * 2),
-                           ('h0',), True)
-        self.assertEqual(['did not move: it did not converge'], [
-            one.reason for one in twice.obstacles
-            if one.instance.id == move.id])
+        self.move = drain.plan(self.hosts, ('h0',)).moves[0]
+
+    def again(self, failures=1, cold=False, hosts=None):
+        return drain.plan_again(
+            hosts or self.hosts, ('h0',), cold, (), [moving.MoveAttempt(
+                self.move, 'it did not converge')] * failures)
+
+    def reasons(self, plan):
+        return [one.reason for one in plan.obstacles
+                if one.instance.id == self.move.id]
+
+    def test_what_failed_is_not_planned_again(self):
+        self.assertNotIn((self.move.id, self.move.target), [
+            (each.id, each.target) for each in self.again().moves])
+        cold = self.again(cold=True)
+        self.assertTrue({each.id: each.cold for each in cold.moves}[
+            self.move.id])
+        self.assertEqual(['did not move: it did not converge'],
+                         self.reasons(self.again(2, cold=True)))
+
+    def test_a_failure_is_named_if_no_other_host_has_room(self):
+        (reason,) = self.reasons(self.again(hosts=[
+            host for host in self.hosts
+            if host.name in ('h0', self.move.target)]))
+        self.assertRegex(reason, f'did not move to {self.move.target}: it did '
+                         'not converge; now: may move to no other host')
 
 
 class ReportTest(unittest.TestCase):
