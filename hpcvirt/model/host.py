@@ -132,8 +132,7 @@ class Host:
         SR-IOV capable or assignable, ascending by address
     :ivar unknown: the facts that the source of this host does not report
     :ivar processor: the name of its processors, None if it is unknown
-    :ivar wiring: how ``devices`` are wired; None if the source does not say,
-        or without devices
+    :ivar wiring: how ``devices`` are wired; None without them, or if unknown
     """
 
     name: str
@@ -166,8 +165,7 @@ class Host:
 def group_twins(hosts: Iterable[Host]) -> list[list[Host]]:
     """Group the hosts that differ only in their names and their wiring.
 
-    The wiring has the present speed of links, and depends on the tools that
-    were installed.
+    The wiring has the present speed of links, and what tools said.
     """
     twins: dict[Host, list[Host]] = {}
     for host in hosts:

@@ -11,8 +11,7 @@ import enum
 import functools
 from collections.abc import Mapping
 
-#: The controls of Access Control Services in the order of their bits, as lspci
-#: abbreviates them.
+#: The controls of Access Control Services by bit, as lspci abbreviates them.
 ACS_CONTROLS = ('SrcValid', 'TransBlk', 'ReqRedir', 'CmpltRedir',
                 'UpstreamFwd', 'EgressCtrl', 'DirectTrans')
 
@@ -115,7 +114,7 @@ class DeviceLink:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Partition:
+class FabricPartition:
     """A set of GPUs that NVIDIA's fabric manager can connect.
 
     :ivar devices: their addresses, ascending
@@ -138,7 +137,7 @@ class Wiring:
     bridges: tuple[Bridge, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     links: tuple[DeviceLink, ...] = ()
-    partitions: tuple[Partition, ...] | None = None
+    partitions: tuple[FabricPartition, ...] | None = None
     unknown: frozenset[UnknownWiring] = frozenset()
 
     @functools.cached_property

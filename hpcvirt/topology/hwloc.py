@@ -215,10 +215,10 @@ def _wiring(tree: hwloc_tree.HwlocTree,
     return wiring.Wiring(
         # A host bridge has no address: a root bus is below it.
         bridges=tuple(wiring.Bridge(
-            _address(place.element), _above(place), link=_link(tree, place))
+            _address(place.element), _above(place), link=_link(place))
             for place in tree.of_type('Bridge') if _address(place.element)),
         attachments=tuple(wiring.Attachment(
-            _address(place.element), _above(place), _link(tree, place))
+            _address(place.element), _above(place), _link(place))
             for place in devices), unknown=frozenset(unknown))
 
 
@@ -227,11 +227,8 @@ def _above(place: hwloc_tree.Place) -> str | None:
     return None if bridge is None else _address(bridge) or None
 
 
-def _link(tree: hwloc_tree.HwlocTree,
-          place: hwloc_tree.Place) -> wiring.PCIeLink | None:
-    text = place.element.get('pci_link_speed', '0')
-    if not re.fullmatch(r'[0-9]{1,6}(\.[0-9]{1,9})?', text):
-        raise exception.InvalidInput(
-            f'{tree.where}: {_address(place.element)[:40]}',
-            f'{text[:40]!r} is not the speed of a link')
-    return wiring.PCIeLink(gb_per_s=float(text)) if float(text) else None
+def _link(place: hwloc_tree.Place) -> wiring.PCIeLink | None:
+    """Read the GB/s of a link; None if hwloc writes 0, or no number."""
+    text = place.element.get('pci_link_speed', '')
+    known = re.fullmatch(r'[0-9]{1,6}(\.[0-9]{1,9})?', text) and float(text)
+    return wiring.PCIeLink(gb_per_s=known) if known else None

@@ -26,7 +26,6 @@ MAX_VFS = 65535
 
 #: Few hosts have 10 bridges above a device.
 _MAX_DEPTH = 32
-
 _MAX_NUMBER = 2 ** 31 - 1
 
 #: Base classes (PCI Code and ID Assignment Specification) whose functions are
@@ -141,21 +140,20 @@ def check_wiring(where: str, wiring: wiring_model.Wiring,
     does not place is on a root bus.
 
     :param where: the file or directory, for errors
-    :param devices: the devices of the host
+    :param devices: the devices of the host, ascending by address
     :raises InvalidInput: for a contradiction or an impossible value
     """
     addresses = [device.address for device in devices]
     for fault in _find_faults_of_wiring(wiring, frozenset(addresses)):
         raise exception.InvalidInput(f'{where}: wiring', fault)
     found = {each.address: each for each in wiring.attachments}
-    attached = [found.get(address) or wiring_model.Attachment(address)
-                for address in addresses]
+    attached = tuple(found.get(address) or wiring_model.Attachment(address)
+                     for address in addresses)
     return wiring_model.Wiring(
         bridges=tuple(sorted(
             {bridge for each in attached for bridge in wiring.path(each)},
             key=lambda bridge: address_key(bridge.address))),
-        attachments=tuple(sorted(
-            attached, key=lambda each: address_key(each.address))),
+        attachments=attached,
         links=tuple(sorted(wiring.links, key=lambda link: [
             *map(address_key, link.ends)])),
         partitions=wiring.partitions and tuple(sorted(
@@ -164,9 +162,9 @@ def check_wiring(where: str, wiring: wiring_model.Wiring,
 
 
 def _find_faults_of_wiring(wiring: wiring_model.Wiring,
-                           devices: frozenset[str]) -> Iterator[str]:
-    places = (*wiring.bridges, *wiring.attachments)
-    names = [each.address for each in places]
+                           devices: Set[str]) -> Iterator[str]:
+    places: list[wiring_model.Bridge | wiring_model.Attachment] = [
+        *wiring.bridges, *wiring.attachments]
     for each in places:
         if not ADDRESS.fullmatch(each.address):
             yield f'{each.address[:40]!r} is not a PCI address'
@@ -179,6 +177,28 @@ def _find_faults_of_wiring(wiring: wiring_model.Wiring,
         if depth > _MAX_DEPTH:
             yield (f'{each.address} is below itself or below more than '
                    f'{_MAX_DEPTH} bridges')
+    for bridge in wiring.bridges:
+        for control in (bridge.acs or frozenset()).difference(
+                wiring_model.ACS_CONTROLS):
+            yield f'{control[:40]!r} is not a control of ACS'
+    yield from _find_faults_of_sets(wiring, devices)
+    names = [*(each.address for each in places),
+             *(f'the {link.kind} of {" and ".join(link.ends)}'
+               for link in wiring.links),
+             *(f'partition {each.number}' for each in wiring.partitions or ())]
+    for name, count in collections.Counter(names).most_common(1):
+        if count > 1:
+            yield f'{name} occurs twice'
+    for number in _list_numbers(serialization.dump(wiring)):
+        if not 0 <= number <= _MAX_NUMBER:
+            yield f'{number} is not within 0 to {_MAX_NUMBER}'
+
+
+def _find_faults_of_sets(wiring: wiring_model.Wiring,
+                         devices: Set[str]) -> Iterator[str]:
+    for link in wiring.links:
+        if len(link.ends) != 2:
+            yield f'a link has {len(link.ends)} ends'
     for named in (*((each.address,) for each in wiring.attachments),
                   *(link.ends for link in wiring.links),
                   *(each.devices for each in wiring.partitions or ())):
@@ -188,15 +208,6 @@ def _find_faults_of_wiring(wiring: wiring_model.Wiring,
         if not named or [*named] != sorted(set(named), key=address_key):
             yield (f'{" and ".join(named)[:80]!r} are not the devices of a '
                    'link or a partition, each once, in ascending order')
-    names += [f'the {link.kind} of {" and ".join(link.ends)}'
-              for link in wiring.links]
-    names += [f'partition {each.number}' for each in wiring.partitions or ()]
-    for name, count in collections.Counter(names).most_common(1):
-        if count > 1:
-            yield f'{name} occurs twice'
-    for number in _list_numbers(serialization.dump(wiring)):
-        if not 0 <= number <= _MAX_NUMBER:
-            yield f'{number} is not within 0 to {_MAX_NUMBER}'
 
 
 def _list_numbers(plain: Any) -> Iterator[float]:

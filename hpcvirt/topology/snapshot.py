@@ -109,7 +109,7 @@ def dumps(host: host_model.Host) -> str:
     }
     if 'wiring' in plain:
         blocks['wiring'] = _join(
-            (f'  {json.dumps(key)}: {_lines(items)}'
+            (f'  {json.dumps(key)}: ' + _lines(items).replace('\n', '\n ')
              for key, items in plain['wiring'].items()), '{', ' }')
     return _join((f' {json.dumps(key)}: {blocks.get(key) or json.dumps(value)}'
                   for key, value in plain.items()), '{', '}\n')

@@ -4,12 +4,16 @@
 
 The folder of a device, to which its link in /sys/bus/pci/devices leads, is
 inside of that of the bridge above it. A capture has a list of these links.
+
+What a bridge is, and its ACS, is in its configuration space. The kernel gives
+the first 64 bytes to any user, and the capabilities behind them to root only.
+Registers: PCI Express Base Specification 6.0, 7.5 and 7.7.
 """
 
 import contextlib
 import itertools
+import re
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -17,7 +21,6 @@ from hpcvirt import exception
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
 from hpcvirt.topology import capture
-from hpcvirt.topology import config_space
 from hpcvirt.topology import hardware_state
 from hpcvirt.topology import pci
 from hpcvirt.topology import sysfs_tree
@@ -25,6 +28,20 @@ from hpcvirt.topology import tool_output
 
 _PCI = 'sys/bus/pci/devices'
 _GROUPS = 'sys/kernel/iommu_groups'
+
+#: The base classes of displays and accelerators.
+_GPU_CLASSES = ('0x03', '0x12')
+
+_TYPES = {4: wiring.PortKind.ROOT, 5: wiring.PortKind.UPSTREAM,
+          6: wiring.PortKind.DOWNSTREAM, 7: wiring.PortKind.BRIDGE,
+          8: wiring.PortKind.BRIDGE}
+
+#: Extended capabilities follow the 256 bytes of conventional PCI.
+_EXTENDED = 0x100
+_WHOLE = 0x1000
+
+_PCI_EXPRESS = 0x10
+_ACS = 0x0d
 
 
 def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
@@ -43,27 +60,28 @@ def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
     above = _read_above(tree, addresses, output('pci'))
     if above is None:
         return None
-    try:
-        known, device_links = tool_output.read_links(output)
-    except exception.InvalidInput as exc:
-        raise exception.InvalidInput(
-            f'{tree.where}: {tool_output.FOLDER}/{exc.where}',
-            exc.what) from exc
+    known, device_links = tool_output.read_links(output, tree.where)
     speeds = tool_output.read_speeds(output)
     ports = tool_output.read_bridges(output)
-    groups = dict(_read_groups(tree))
-    gpus = set(_list_gpus(tree, devices))
+    groups = {address: int(name) for name in tree.names(_GROUPS)
+              if re.fullmatch('[0-9]{1,9}', name)
+              for address in tree.names(f'{_GROUPS}/{name}/devices')}
+    virtual = pci.list_virtual(devices)
+    gpus = {device.address for device in devices if device not in virtual
+            and (tree.text(f'{_PCI}/{device.address}/class') or '').startswith(
+                _GPU_CLASSES)}
     bridges = [_make_bridge(tree, address, above[address], ports)
                for address in above.keys() - addresses]
     attachments = [wiring.Attachment(
         address, above[address], _read_link(tree, address),
         groups.get(address), speeds.get(address, ())) for address in addresses]
-    has_links = any(each.link for each in (*bridges, *attachments))
+    links = [each.link for each in bridges]
+    links += [each.link for each in attachments]
     unknown = {
-        wiring.UnknownWiring.PCIE_LINKS: not has_links and _lacks(
+        wiring.UnknownWiring.PCIE_LINKS: not any(links) and _lacks(
             tree, f'{_PCI}/0000:00:00.0/current_link_speed'),
         wiring.UnknownWiring.IOMMU_GROUPS: not groups and _lacks(
-            tree, f'{_GROUPS}/0/devices/0000:00:00.0/captured'),
+            tree, f'{_GROUPS}/0/devices/0000:00:00.0'),
         wiring.UnknownWiring.DEVICE_LINKS: len(gpus) > 1 and not gpus <= known}
     return wiring.Wiring(
         tuple(bridges), tuple(attachments), tuple(device_links),
@@ -90,13 +108,15 @@ def _read_above(tree: sysfs_tree.SysfsTree, addresses: Iterable[str],
     for address in addresses:
         target = tree.link_target(f'{_PCI}/{address}') or targets.get(address)
         folders = (target or '').split('/')
-        if folders[-1] != address:
+        if folders[-1] != address or len(folders) < 2:
             return None
         for before, folder in itertools.pairwise(folders):
             if pci.ADDRESS.fullmatch(folder):
                 # Behind Intel VMD, a root bus is in the folder of a device.
-                above[folder] = (before if pci.ADDRESS.fullmatch(before)
-                                 else None)
+                place = before if pci.ADDRESS.fullmatch(before) else None
+                if above.setdefault(folder, place) != place:
+                    raise exception.InvalidInput(
+                        f'{tree.where}: {folder}', 'is below two bridges')
     return above
 
 
@@ -109,30 +129,45 @@ def _read_link(tree: sysfs_tree.SysfsTree,
     return wiring.PCIeLink(*now, *(most or (None, None)))
 
 
-def _read_groups(tree: sysfs_tree.SysfsTree) -> Iterator[tuple[str, int]]:
-    for name in tree.names(_GROUPS):
-        if name.isascii() and name.isdigit() and len(name) < 10:
-            for address in tree.names(f'{_GROUPS}/{name}/devices'):
-                yield address, int(name)
-
-
 def _make_bridge(tree: sysfs_tree.SysfsTree, address: str, above: str | None,
                  ports: Mapping[str, tool_output.Port]) -> wiring.Bridge:
     config = None
     with contextlib.suppress(exception.InvalidInput):
         # A bridge that does not answer may not keep others from being read.
         config = tree.data(f'{_PCI}/{address}/config')
-    kind, acs = config_space.read_bridge(config or b'')
+    kind, acs = read_config(config or b'')
     if acs is None:
         kind, acs = ports.get(address, (kind, acs))
     return wiring.Bridge(address, above, kind, _read_link(tree, address), acs)
 
 
-def _list_gpus(tree: sysfs_tree.SysfsTree,
-               devices: Sequence[host_model.Device]) -> Iterator[str]:
-    """List displays and accelerators without virtual functions."""
-    virtual = pci.list_virtual(devices)
-    for device in devices:
-        kind = tree.text(f'{_PCI}/{device.address}/class') or ''
-        if kind[:4] in ('0x03', '0x12') and device not in virtual:
-            yield device.address
+def read_config(data: bytes) -> tuple[wiring.PortKind | None,
+                                      frozenset[str] | None]:
+    """Read the kind and the ACS of a bridge; None for either if unknown.
+
+    :param data: the content of the file ``config``, whole or in part
+    """
+    if len(data) < _EXTENDED:
+        return None, None
+    place = data[0x34] & 0xfc if data[0x06] & 0x10 else 0
+    for _ in range(_EXTENDED // 4):
+        if not place:
+            return wiring.PortKind.BRIDGE, frozenset()
+        if data[place] == _PCI_EXPRESS:
+            return _TYPES.get(data[place + 2] >> 4), _read_acs(data)
+        place = data[place + 1] & 0xfc
+    return None, None
+
+
+def _read_acs(data: bytes) -> frozenset[str] | None:
+    place = _EXTENDED
+    for _ in range(_WHOLE // 4):
+        header = int.from_bytes(data[place:place + 4], 'little')
+        if header & 0xffff == _ACS and len(data) > place + 6:
+            return frozenset(
+                name for bit, name in enumerate(wiring.ACS_CONTROLS)
+                if data[place + 6] >> bit & 1)
+        place = header >> 20 & 0xffc
+        if not place and len(data) >= _WHOLE:
+            return frozenset()
+    return None

@@ -9,7 +9,6 @@ Text that is cut off or contradicts itself is refused.
 
 import re
 from collections.abc import Callable
-from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.model import wiring
@@ -22,8 +21,8 @@ FOLDER = 'output'
 COMMANDS = {
     'pci': ('.', 'find sys/bus/pci/devices -type l -exec readlink {} ;'),
     'lspci': ('^[0-9a-f]+:|Express|ACSCtl', 'lspci -Dvvv'),
-    'nvidia-smi-gpus': ('.', 'nvidia-smi --query-gpu=index,pci.bus_id '
-                        '--format=csv,noheader'),
+    'nvidia-smi-gpus': (
+        '.', 'nvidia-smi --query-gpu=index,pci.bus_id --format=csv,noheader'),
     'nvidia-smi-topo': ('GPU', 'nvidia-smi topo -m'),
     'nvidia-smi-nvlink': ('^GPU.[0-9]+:|Link', 'nvidia-smi nvlink --status'),
     'rocm-smi-bus': ('GPU', 'rocm-smi --showbus'),
@@ -62,9 +61,11 @@ def read_bridges(text: Text) -> dict[str, Port]:
     return found
 
 
-def read_links(text: Text) -> tuple[set[str], list[wiring.DeviceLink]]:
+def read_links(text: Text, where: str,
+               ) -> tuple[set[str], list[wiring.DeviceLink]]:
     """Read the links between GPUs.
 
+    :param where: the capture, for errors
     :returns: the addresses of the GPUs whose links are known, and the links
     :raises InvalidInput: if an output is cut off or contradicts itself
     """
@@ -73,13 +74,13 @@ def read_links(text: Text) -> tuple[set[str], list[wiring.DeviceLink]]:
     nvlink = re.sub('\x1b\\[[0-9;]{0,9}m', '', text('nvidia-smi-topo'))
     known: set[str] = set()
     links = []
-    for where, table, gpus in (
+    for name, table, gpus in (
             ('nvidia-smi-topo', nvlink,
              _find_gpus(text('nvidia-smi-gpus'), 'N, *')),
             ('rocm-smi-topo', xgmi.partition('\n')[2],
              _find_gpus(text('rocm-smi-bus'), r'GPU\[N\]\s*: PCI Bus: '))):
-        cells = _read_table(table, where)
-        known |= {gpus[name] for name, _ in cells if name in gpus}
+        cells = _read_table(table, f'{where}: {FOLDER}/{name}')
+        known |= {gpus[row] for row, _ in cells if row in gpus}
         for (row, column), cell in cells.items():
             match = re.fullmatch('NV([1-9][0-9]{0,3})|XGMI', cell)
             if match and row in gpus and column in gpus:
@@ -114,10 +115,7 @@ def _normal(domain: str | None, rest: str) -> str:
 
 
 def _find_gpus(text: str, pattern: str) -> dict[str, str]:
-    """Find the address of each GPU by its name in tables.
-
-    :param pattern: what stands around its number
-    """
+    """Find the addresses of GPUs after a pattern with their number N."""
     return {f'GPU{int(number)}': _normal(domain, rest)
             for number, domain, rest in re.findall(
                 pattern.replace('N', '([0-9]{1,4})') + _ADDRESS, text)}

@@ -87,9 +87,14 @@ def _sysfs_cpu(cell: host_model.Cell, cpu: int, core: Iterable[int],
 def _sysfs_folder(host: host_model.Host,
                   place: wiring.Bridge | wiring.Attachment) -> str:
     """Name the folder of a bridge or device below ``sys``."""
-    assert host.wiring is not None
+    path = host.wiring.path(place) if host.wiring else ()
     return '/'.join(('devices/pci0000:00', *(
-        each.address for each in (*host.wiring.path(place), place))))
+        each.address for each in (*path, place))))
+
+
+def _attachment(host: host_model.Host, address: str) -> wiring.Attachment:
+    return next((each for each in (host.wiring or wiring.Wiring()).attachments
+                 if each.address == address), wiring.Attachment(address))
 
 
 def _sysfs_wiring(host: host_model.Host) -> dict[str, str]:
@@ -100,16 +105,17 @@ def _sysfs_wiring(host: host_model.Host) -> dict[str, str]:
         return files
     for place in (*host.wiring.bridges, *host.wiring.attachments):
         here = _sysfs_folder(host, place)
-        files[f'sys/bus/pci/devices/{place.address}'] = sysfs_files.Link(
-            f'../../../{here}')
         if place.link:
             link = place.link
             files |= {
-                f'sys/{here}/current_link_speed': f'{link.speed_gts} GT/s PCIe',
+                f'sys/{here}/current_link_speed':
+                    f'{link.speed_gts} GT/s PCIe',
                 f'sys/{here}/max_link_speed': f'{link.most_speed_gts} GT/s',
                 f'sys/{here}/current_link_width': f'{link.lanes}',
                 f'sys/{here}/max_link_width': f'{link.most_lanes}'}
         if isinstance(place, wiring.Bridge):
+            files[f'sys/bus/pci/devices/{place.address}'] = sysfs_files.Link(
+                f'../../../{here}')
             files[f'sys/{here}/class'] = '0x060400'
             files[f'sys/{here}/vendor'] = '0x8086'
             if place.kind and place.acs is not None:
@@ -137,11 +143,11 @@ def lspci_of(bridge: wiring.Bridge) -> list[str]:
 
 def _sysfs_device(host: host_model.Host,
                   device: host_model.Device) -> dict[str, str]:
-    assert host.wiring is not None
-    there = next('sys/' + _sysfs_folder(host, each)
-                 for each in host.wiring.attachments
-                 if each.address == device.address)
+    folder = _sysfs_folder(host, _attachment(host, device.address))
+    there = f'sys/{folder}'
     files = {
+        f'sys/bus/pci/devices/{device.address}':
+            sysfs_files.Link(f'../../../{folder}'),
         f'{there}/class': '0x020000',
         f'{there}/vendor': f'0x{device.vendor_id}',
         f'{there}/device': f'0x{device.product_id}',
@@ -264,13 +270,11 @@ def _node(holder: ElementTree.Element, cell: host_model.Cell,
 
 def _hwloc_device(holder: ElementTree.Element, host: host_model.Host,
                   device: host_model.Device) -> None:
-    assert host.wiring is not None
-    attachment = next(each for each in host.wiring.attachments
-                      if each.address == device.address)
+    attachment = _attachment(host, device.address)
     host_bridge = holder.find('object[@bridge_type="0-1"]')
     above = (_sub(holder, 'object', type='Bridge', bridge_type='0-1')
              if host_bridge is None else host_bridge)
-    for bridge in host.wiring.path(attachment):
+    for bridge in host.wiring.path(attachment) if host.wiring else ():
         found = above.find(f'object[@pci_busid="{bridge.address}"]')
         above = found if found is not None else _sub(
             above, 'object', type='Bridge', bridge_type='1-1',

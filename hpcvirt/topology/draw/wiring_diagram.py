@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt import words
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring as model
@@ -14,12 +15,8 @@ from hpcvirt.topology import pci
 from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import cell_diagram
 
-#: The controls with which no device reaches another behind the IOMMU's back;
-#: Linux switches them on together.
+#: With these, which Linux switches on, all requests pass the IOMMU.
 _ISOLATING = {'SrcValid', 'ReqRedir', 'CmpltRedir', 'UpstreamFwd'}
-
-#: So wide that each kind of device is in one line.
-_ONE_LINE = 1000
 
 
 def draw(host: host_model.Host, width: int) -> list[str]:
@@ -44,7 +41,7 @@ def draw(host: host_model.Host, width: int) -> list[str]:
                  *(f'partition {each.number}{" (active)" * each.active}: '
                    f'{" ".join(each.devices)}'
                    for each in host.wiring.partitions or ())):
-        lines += boxes.wrap(part.split(), width, '  ')
+        lines += _wrap(0, width, part)
     return lines
 
 
@@ -52,7 +49,7 @@ def list_unknown(host: host_model.Host) -> list[str]:
     """List the facts about the wiring that the source does not report."""
     if host.wiring is None:
         return ['the wiring of devices'] if host.devices else []
-    unknown = sorted(host.wiring.unknown)
+    unknown = [*map(str, sorted(host.wiring.unknown))]
     if any(bridge.acs is None for bridge in host.wiring.bridges):
         unknown.append('the ACS of bridges')
     if host.wiring.links and host.wiring.partitions is None:
@@ -87,8 +84,8 @@ def _draw_tree(wiring: model.Wiring, devices: Mapping[str, host_model.Device],
 
 def _wrap(depth: int, width: int, text: str) -> list[str]:
     indent = '  ' * depth
-    first, *words = text.split()
-    return boxes.wrap([f'{indent}{first}', *words], width, f'{indent}  ')
+    first, *rest = text.split()
+    return boxes.wrap([f'{indent}{first}', *rest], width, f'{indent}  ')
 
 
 def _describe_devices(members: Iterable[model.Attachment],
@@ -100,18 +97,18 @@ def _describe_devices(members: Iterable[model.Attachment],
         device = devices[each.address]
         # The link of a device is that of the port above it.
         said = [_say(each.link)] if each.link and each.link != above else []
-        said += [f'{each.nvlinks.count(speed)} NVLinks '
-                 + (f'at {speed:g} GB/s' if speed else 'down')
+        said += [words.count_noun(each.nvlinks.count(speed), 'NVLink')
+                 + (f' at {speed:g} GB/s' if speed else ' down')
                  for speed in sorted(set(each.nvlinks), reverse=True)]
         groups.setdefault((device.vendor_id, device.product_id, *said),
                           []).append(each)
-    for (_, _, *said), alike in groups.items():
+    for (_, _, *facts), alike in groups.items():
         numbers = cpuset.render(each.iommu_group for each in alike
                                 if each.iommu_group is not None)
-        said += [f'IOMMU group {numbers}'] if numbers else []
-        for line in cell_diagram.devices(
-                [devices[each.address] for each in alike], _ONE_LINE):
-            yield f'{line} {", ".join(said)}'
+        group = [f'IOMMU group {numbers}'] if numbers else []
+        for line in cell_diagram.devices(  # one for each kind of device
+                [devices[each.address] for each in alike], 1000):
+            yield ', '.join((line, *facts, *group))
 
 
 def _say(link: model.PCIeLink | None) -> str:
@@ -119,9 +116,11 @@ def _say(link: model.PCIeLink | None) -> str:
         return ''
     if link.gb_per_s is not None:
         return f'{link.gb_per_s:.3g} GB/s'
-    now = f'x{link.lanes} at {link.speed_gts:g} GT/s'
-    most = f'x{link.most_lanes} at {link.most_speed_gts or 0:g} GT/s'
-    return now if now == most or not link.most_lanes else f'{now} of {most}'
+    now, most = (
+        f'x{lanes or "?"} at {"?" if speed is None else f"{speed:g}"} GT/s'
+        for lanes, speed in ((link.lanes, link.speed_gts),
+                             (link.most_lanes, link.most_speed_gts)))
+    return now if most in (now, 'x? at ? GT/s') else f'{now} of {most}'
 
 
 def _list_links(links: Iterable[model.DeviceLink]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
 import pathlib
 import random
 import re
@@ -36,12 +37,12 @@ class Case(unittest.TestCase):
         return self.outputs.get(name, '')
 
     def links(self) -> list[tuple[str, str, str, int | None]]:
-        _, links = tool_output.read_links(self.text)
+        _, links = tool_output.read_links(self.text, 'n7')
         return [(link.kind, *link.ends, link.count) for link in links]
 
     def refused(self, pattern: str) -> None:
         with self.assertRaisesRegex(exception.InvalidInput, pattern):
-            tool_output.read_links(self.text)
+            tool_output.read_links(self.text, 'n7')
 
 
 class ReadBridgesTest(Case):
@@ -59,8 +60,8 @@ class ReadBridgesTest(Case):
             f'0000:0{number}:00.0 PCI bridge: x\n'
             f'\tCapabilities: [70] Express (v2) {kind}, MSI 00\n'
             for number, kind in enumerate((
-                'Root Port (Slot-)', 'Upstream Port', 'Downstream Port '
-                '(Slot+)', 'PCI-Express to PCI/PCI-X Bridge',
+                'Root Port (Slot-)', 'Upstream Port',
+                'Downstream Port (Slot+)', 'PCI-Express to PCI/PCI-X Bridge',
                 'PCI/PCI-X to PCI-Express Bridge', 'Endpoint',
                 'Root Complex Integrated Endpoint'))))
         self.assertEqual(
@@ -85,7 +86,7 @@ class ReadLinksTest(Case):
     def test_nvlinks_of_a_published_table(self) -> None:
         self.outputs = {'nvidia-smi-topo': published('v100-topo'),
                         'nvidia-smi-gpus': gpus(0x1a, 0x1c, 0x3d, 0x3e)}
-        known, _ = tool_output.read_links(self.text)
+        known, _ = tool_output.read_links(self.text, 'n7')
         a, b, c, d = sorted(known)
         self.assertEqual(('0000:1a:00.0', '0000:3e:00.0'), (a, d))
         self.assertEqual(
@@ -110,7 +111,7 @@ class ReadLinksTest(Case):
             whole = self.outputs[tool] = published(name)
             self.outputs['nvidia-smi-gpus'] = gpus(1, 2, 3, 4)
             before = (tool_output.read_bridges(self.text),
-                      tool_output.read_links(self.text),
+                      tool_output.read_links(self.text, 'n7'),
                       tool_output.read_speeds(self.text))
             pattern, _ = tool_output.COMMANDS[tool]
             self.outputs[tool] = ''.join(
@@ -119,7 +120,7 @@ class ReadLinksTest(Case):
                              line))
             self.assertLess(len(self.outputs[tool]), len(whole) + 1)
             self.assertEqual(before, (tool_output.read_bridges(self.text),
-                                      tool_output.read_links(self.text),
+                                      tool_output.read_links(self.text, 'n7'),
                                       tool_output.read_speeds(self.text)))
 
     def test_underlined_names_are_names(self) -> None:
@@ -136,21 +137,21 @@ class ReadLinksTest(Case):
             'GPU0\t X \tPHB\t0-7\nGPU1\tPHB\t X \t0-7\n',
             'nvidia-smi-gpus': gpus(1, 2)}
         self.assertEqual(({'0000:01:00.0', '0000:02:00.0'}, []),
-                         tool_output.read_links(self.text))
+                         tool_output.read_links(self.text, 'n7'))
 
     def test_the_address_of_a_gpu_is_not_guessed(self) -> None:
         self.outputs = {'nvidia-smi-topo': published('v100-topo'),
                         'rocm-smi-topo': published('mi60-topo')}
-        self.assertEqual((set(), []), tool_output.read_links(self.text))
+        self.assertEqual((set(), []), tool_output.read_links(self.text, 'n7'))
         self.outputs['nvidia-smi-gpus'] = gpus(0x1a, 0x1c)
         self.assertEqual([(NVLINK, '0000:1a:00.0', '0000:1c:00.0', 1)],
                          self.links())
 
     def test_messages_instead_of_tables_say_nothing(self) -> None:
-        for text in ('', 'No devices were found\n', 'Failed to initialize '
-                     'NVML: Driver/library version mismatch\n', '\0\x1b[2J'):
+        for text in ('', 'No devices were found\n', 'Failed to initialize\n',
+                     '\0\x1b[2J'):
             self.outputs = dict.fromkeys(tool_output.COMMANDS, text)
-            self.assertEqual((set(), []), tool_output.read_links(self.text))
+            self.assertEqual((set(), []), tool_output.read_links(self.text, 'n7'))
             self.assertEqual({}, tool_output.read_speeds(self.text))
             self.assertEqual({}, tool_output.read_bridges(self.text))
 
@@ -182,7 +183,7 @@ class ReadLinksTest(Case):
                     whole.replace('X\tNV1\tNV2', 'X\tNV2\tNV2', 1),
                 'each GPU must have a row and a column':
                     whole.replace('\tGPU3', '\tGPU7', 1),
-                'nvidia-smi-topo: is cut off': whole + whole[40:]}.items():
+                'n7: output/nvidia-smi-topo: is cut off': whole + whole[40:]}.items():
             self.outputs = {'nvidia-smi-topo': table}
             self.refused(pattern)
 
@@ -201,7 +202,7 @@ class ReadLinksTest(Case):
                         'GPU019NV\t\n \x1b\u2028X:=')
                 self.outputs[tool] = ''.join(text)
             try:
-                tool_output.read_links(self.text)
+                tool_output.read_links(self.text, 'n7')
             except exception.InvalidInput as exc:
                 self.assertNotIn('\n', str(exc))
                 self.assertTrue(str(exc).isprintable(), str(exc))
@@ -217,10 +218,8 @@ class ReadLinksTest(Case):
                      + '\n' + 'GPU1 X\n' * 100_000,
                      'Link 1: 1.1 GB/s\n' * 60_000):
             self.outputs = dict.fromkeys(tool_output.COMMANDS, text)
-            try:
-                tool_output.read_links(self.text)
-            except exception.InvalidInput:
-                pass
+            with contextlib.suppress(exception.InvalidInput):
+                tool_output.read_links(self.text, 'n7')
             tool_output.read_speeds(self.text)
             tool_output.read_bridges(self.text)
         self.assertLess(time.monotonic() - begin, 30)
