@@ -197,7 +197,7 @@ def _find_faults_of_wiring(wiring: wiring_model.Wiring,
 def _find_faults_of_sets(wiring: wiring_model.Wiring,
                          devices: Set[str]) -> Iterator[str]:
     for link in wiring.links:
-        if len(link.ends) != 2:
+        if len([*link.ends]) != 2:
             yield f'a link has {len(link.ends)} ends'
     for named in (*((each.address,) for each in wiring.attachments),
                   *(link.ends for link in wiring.links),

@@ -54,4 +54,5 @@ def host() -> host_model.Host:
              wiring.DeviceLink(wiring.LinkKind.NVLINK, GPUS[1:3], 6),
              wiring.DeviceLink(wiring.LinkKind.NVLINK, GPUS[1::2], 6),
              wiring.DeviceLink(wiring.LinkKind.NVLINK, GPUS[2:], 18)),
-            (wiring.FabricPartition(0, GPUS, True), wiring.FabricPartition(1, GPUS[:2]))))
+            (wiring.FabricPartition(0, GPUS, True),
+             wiring.FabricPartition(1, GPUS[:2]))))

@@ -299,7 +299,7 @@ class CollectorTest(unittest.TestCase):
     def test_what_programs_print_is_kept_of_this_host_only(self):
         tools = self.folder / 'tools'
         tools.mkdir()
-        topo = published.TOOLS / 'v100-topo.txt'
+        topo = published.TOOLS / 'dgx-1-topo.txt'
         for name, text in {
                 'nvidia-smi': f'test "$*" = "topo -m" && cat {topo}',
                 'lspci': f'test "$*" = -Dvvv && echo "serial {SECRET}" && '

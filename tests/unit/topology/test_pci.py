@@ -41,7 +41,8 @@ class CheckWiringTest(unittest.TestCase):
              wiring.Attachment(A, ROOT.address)),
             (wiring.DeviceLink(wiring.LinkKind.NVLINK, (B, C)),
              wiring.DeviceLink(wiring.LinkKind.NVLINK, (A, C))),
-            (wiring.FabricPartition(10, (A, B)), wiring.FabricPartition(9, (C,))))
+            (wiring.FabricPartition(10, (A, B)),
+             wiring.FabricPartition(9, (C,))))
         found = check(wired)
         self.assertEqual([ROOT.address, '10000:00:01.0'],
                          [each.address for each in found.bridges])
@@ -82,7 +83,8 @@ class CheckWiringTest(unittest.TestCase):
             'each once': {'links': (
                 dataclasses.replace(link, ends=(A, A)),)},
             'partition 3 occurs twice': {'partitions': (
-                wiring.FabricPartition(3, (A,)), wiring.FabricPartition(3, (B,)))},
+                wiring.FabricPartition(3, (A,)),
+                wiring.FabricPartition(3, (B,)))},
             "'' are not the devices": {'partitions': (
                 wiring.FabricPartition(3, ()),)},
             '-1 is not within 0 to': {'partitions': (
