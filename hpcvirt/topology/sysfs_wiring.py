@@ -66,7 +66,7 @@ def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
     groups = {address: int(name) for name in tree.names(_GROUPS)
               if re.fullmatch('[0-9]{1,9}', name)
               for address in tree.names(f'{_GROUPS}/{name}/devices')}
-    virtual = pci.list_virtual(devices)
+    virtual = set(pci.list_virtual(devices))
     gpus = {device.address for device in devices if device not in virtual
             and (tree.text(f'{_PCI}/{device.address}/class') or '').startswith(
                 _GPU_CLASSES)}

@@ -185,7 +185,8 @@ class ReadLinksTest(Case):
                     whole.replace('X \tNV1', 'X \tNV2', 1),
                 'each GPU must have a row and a column':
                     whole.replace('\tGPU3', '\tGPU7', 1),
-                'n7: output/nvidia-smi-topo: is cut off': whole + whole[40:]}.items():
+                'n7: output/nvidia-smi-topo: is cut off':
+                    whole + whole[40:]}.items():
             self.outputs = {'nvidia-smi-topo': table}
             self.refused(pattern)
 
