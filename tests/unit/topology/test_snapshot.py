@@ -111,11 +111,18 @@ class RoundTripTest(unittest.TestCase):
 class DocumentationTest(unittest.TestCase):
     def test_the_example_of_the_documentation_is_read(self) -> None:
         text = pages.read('reference/snapshot')
-        example = text.split('.. code-block:: json\n')[1]
-        example = example[:example.index('\n\n.. list-table::')]
-        host = read(example.encode())
+        first, second = (
+            example[:example.index('\n   }\n') + 5]
+            for example in text.split('.. code-block:: json\n')[1:])
+        host = read(first.encode())
         self.assertEqual(('node7', 4, 64), (
             host.name, len(host.cpus), host.devices[0].total_vfs))
+        wired_host = read(json.loads(first) | {'wiring': json.loads(second)})
+        assert wired_host.wiring is not None
+        self.assertEqual(
+            ['0000:40:01.1'], [bridge.address for bridge in
+                               wired_host.wiring.path(
+                                   wired_host.wiring.attachments[0])])
 
 
 class DefaultsTest(unittest.TestCase):
