@@ -10,6 +10,7 @@ import pathlib
 
 from hpcvirt.audit.reading import hardware
 from hpcvirt.audit.reading import nova
+from hpcvirt.topology import tool_output
 
 _SCRIPT = pathlib.Path(__file__).with_suffix('.sh')
 
@@ -70,7 +71,7 @@ COPIED = tuple(f'{folder}/{name}' for folder, *names in map(
 
 #: Folders that are only named.
 _FOLDERS = ('proc/irq/*/*/', 'sys/class/iommu/*/', 'sys/class/misc/*/',
-            'sys/module/*/')
+            'sys/kernel/iommu_groups/*/devices/*/', 'sys/module/*/')
 
 
 def make_script() -> str:
@@ -85,6 +86,8 @@ def make_script() -> str:
     for word, value in (
             ('OPTIONS', ' '.join(sorted(names))),
             ('WORDS', f'{hardware.WORDS.pattern}|{hardware.ADDRESS.pattern}'),
-            ('TABLE', table)):
+            ('TABLE', table), ('TOOLS', '\n'.join(
+                ' '.join((name, *how)) for name, how
+                in tool_output.COMMANDS.items()))):
         text = text.replace(f'@{word}@', value)
     return text

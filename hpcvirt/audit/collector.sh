@@ -157,11 +157,35 @@ latency() {
         { rm "$out/$1" && hidden "$1"; }
 }
 
+# tool NAME PATTERN PROGRAM...: keep the lines with a pattern that it prints
+tool() {
+    name=output/$1
+    pattern=$2
+    shift 2
+    printf '%s\n' "$name" >>"$list"
+    # Programs describe this host, and not a copy of another one.
+    [ "$1" = find ] || [ "$PWD" = / ] || return 0
+    command -v "$1" >/dev/null || return 0
+    timeout 60 "$@" >"$out/text" 2>/dev/null </dev/null || return 0
+    mkdir -p "$out/output"
+    grep -E "$pattern" "$out/text" | head -c 1048576 >"$out/$name"
+}
+
 while read -r how pattern; do
     take "$how" "$pattern"
 done <<'END'
 @TABLE@
 END
+
+PATH=$PATH:/usr/sbin:/sbin:/opt/rocm/bin
+set -f
+while read -r name pattern program; do
+    # shellcheck disable=SC2086
+    tool "$name" "$pattern" $program
+done <<'TOOLS'
+@TOOLS@
+TOOLS
+set +f
 
 # The files that nova-compute names, if it is a program of root or of nova.
 owners=" 0 $(id -u nova 2>/dev/null) $(stat -c %u etc/nova 2>/dev/null) "

@@ -12,6 +12,8 @@ import functools
 from collections.abc import Iterable
 from collections.abc import Mapping
 
+from hpcvirt.model import wiring as wiring_model
+
 SMALL_PAGE_KIB = 4
 
 
@@ -130,6 +132,7 @@ class Host:
         SR-IOV capable or assignable, ascending by address
     :ivar unknown: the facts that the source of this host does not report
     :ivar processor: the name of its processors, None if it is unknown
+    :ivar wiring: how ``devices`` are wired; None without them, or if unknown
     """
 
     name: str
@@ -138,6 +141,7 @@ class Host:
     devices: tuple[Device, ...] = ()
     unknown: frozenset[Unknown] = frozenset()
     processor: str | None = None
+    wiring: wiring_model.Wiring | None = None
 
     @functools.cached_property
     def by_id(self) -> Mapping[int, Cell]:
@@ -159,8 +163,12 @@ class Host:
 
 
 def group_twins(hosts: Iterable[Host]) -> list[list[Host]]:
-    """Group the hosts that differ only in their names."""
+    """Group the hosts that differ only in their names and their wiring.
+
+    The wiring has the present speed of links, and what tools said.
+    """
     twins: dict[Host, list[Host]] = {}
     for host in hosts:
-        twins.setdefault(dataclasses.replace(host, name=''), []).append(host)
+        twins.setdefault(dataclasses.replace(host, name='', wiring=None),
+                         []).append(host)
     return list(twins.values())

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring as wiring_model
 from hpcvirt.topology import pci
 
 #: Linux has at most 2 ** 10 nodes (CONFIG_NODES_SHIFT).
@@ -53,7 +54,8 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
          distances: Mapping[tuple[int, int], int],
          devices: Iterable[host_model.Device],
          unknown: frozenset[host_model.Unknown] = frozenset(),
-         processor: str | None = None) -> host_model.Host:
+         processor: str | None = None,
+         wiring: wiring_model.Wiring | None = None) -> host_model.Host:
     """Check the facts of a machine and build the Host.
 
     :param where: the file or directory, for errors
@@ -64,6 +66,7 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
     :param distances: (from cell, to cell) -> distance; empty if unknown
     :param unknown: the facts that the source does not report
     :param processor: the name of the processors; runs of blanks become one
+    :param wiring: how the devices are wired; None if it is unknown
     :raises InvalidInput: for a contradiction or an impossible value
     """
     _check_name(where, name)
@@ -82,13 +85,15 @@ def host(where: str, name: str, cells: Sequence[CellFacts],
         raise exception.InvalidInput(where, 'no cell has memory')
     cores = _partition(where, 'siblings', siblings, cell_of)
     shared = _partition(where, 'last-level cache', caches, cell_of)
+    checked = pci.check_devices(where, {cell.id for cell in ordered}, devices)
     return host_model.Host(
         name=name,
         cells=tuple(_cell(where, cell, cores, shared) for cell in ordered),
         distances=_matrix(where, [cell.id for cell in ordered], distances),
-        devices=pci.check_devices(where, {cell.id for cell in ordered},
-                                  devices),
-        unknown=unknown, processor=_processor(where, processor))
+        devices=checked,
+        unknown=unknown, processor=_processor(where, processor),
+        wiring=None if wiring is None or not checked
+        else pci.check_wiring(where, wiring, checked))
 
 
 def small_page_kib(sizes: Iterable[int]) -> int:

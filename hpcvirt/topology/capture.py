@@ -2,7 +2,8 @@
 
 """Read a capture, which ``hpcvirt host capture`` made of a host.
 
-A capture is a .tar or .tar.gz of files below ``proc``, ``sys`` and ``etc``.
+A capture is a .tar or .tar.gz of files below ``proc``, ``sys`` and ``etc``,
+and of the ``output`` of programs (:mod:`hpcvirt.topology.tool_output`).
 Its first file, ``hpcvirt-capture``, lists the patterns of files that were
 looked for. If a pattern matches the name of a missing file, the file was
 missing on the host; otherwise, it is unknown. A line that begins with ``!``

@@ -75,18 +75,18 @@ def read_links(text: Text, names: Names) -> Iterator[PcieLink]:
                if kind.startswith(_BRIDGE) else None)
         if bus and re.fullmatch('[0-9]{1,3}', bus):
             below = f'{address.partition(":")[0]}:{int(bus):02x}'
-            ports[below] = _read_link(text, f'{_PCI}/{address}/max')
+            ports[below] = read_link(text, f'{_PCI}/{address}/max')
     for address, kind in kinds.items():
         if kind[:2] in _KINDS:
-            now, card = (_read_link(text, f'{_PCI}/{address}/{which}')
+            now, card = (read_link(text, f'{_PCI}/{address}/{which}')
                          for which in ('current', 'max'))
             slot = ports.get(address.rpartition(':')[0])
             if now and card and slot:  # chips on a root bus have no link
                 yield PcieLink(address.lower(), kind[:2], now, card, slot)
 
 
-def _read_link(text: Text, place: str) -> tuple[float, int] | None:
-    """Read a speed and a width; None without a link (virtual functions)."""
+def read_link(text: Text, place: str) -> tuple[float, int] | None:
+    """Read GT/s and lanes; None without a link (virtual functions)."""
     speed = re.match(r'([0-9]{1,3}(?:\.[0-9])?) GT/s',
                      text(f'{place}_link_speed') or '')
     lanes = text(f'{place}_link_width') or ''

@@ -5,7 +5,8 @@
 Every object of the machine is an ``<object>`` element inside its parent.
 CPUs that are offline or that lstopo was not allowed to use are left out. So
 are nodes without CPUs whose memory it was not allowed to use. hwloc reports
-neither drivers nor SR-IOV capabilities, and no page sizes since version 3.
+neither drivers nor SR-IOV capabilities, and no page sizes since version 3. Of
+wiring it reports the bridges and the GB/s of their links.
 """
 
 import re
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
 from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc_nodes
@@ -51,13 +53,15 @@ def read(root: hwloc_tree.Element, where: str, name: str) -> host_model.Host:
     nodes = hwloc_nodes.read(tree)
     cell_of = hwloc_nodes.cell_of(tree, nodes)
     cells = list(_cells(tree, nodes, cell_of))
+    devices = list(_devices(tree, cell_of))
     return assemble.host(
         where, _host_name(root, machine) or name, cells,
         siblings=_groups(tree, _core),
         caches=_groups(tree, _last_level_cache),
         distances=hwloc_nodes.read_distances(
             root, tree, [cell.id for cell in cells]),
-        devices=_devices(tree, cell_of))
+        devices=[device for _, device in devices],
+        wiring=_wiring(tree, [place for place, _ in devices]))
 
 
 def _host_name(root: hwloc_tree.Element, machine: hwloc_tree.Element,
@@ -172,16 +176,16 @@ def _level(element: hwloc_tree.Element) -> int:
 
 
 def _devices(tree: hwloc_tree.HwlocTree, cell_of: Mapping[int, int],
-             ) -> Iterator[host_model.Device]:
+             ) -> Iterator[tuple[hwloc_tree.Place, host_model.Device]]:
     for place in tree.of_type('PCIDev'):
-        address = place.element.get('pci_busid', '').lower()
+        address = _address(place.element)
         here = f'{tree.where}: PCIDev {address[:40]}'
         match = _PCI_TYPE.match(place.element.get('pci_type', ''))
         if match is None:
             raise exception.InvalidInput(
                 here, 'has no pci_type with class, vendor and device')
         if pci.is_listed(int(match[1], 16), match[2].lower()):
-            yield host_model.Device(
+            yield place, host_model.Device(
                 address, match[2].lower(), match[3].lower(),
                 _local_cell(tree, place, cell_of))
 
@@ -193,3 +197,38 @@ def _local_cell(tree: hwloc_tree.HwlocTree, place: hwloc_tree.Place,
                    if parent.get('type') not in _IO), tree.machine)
     cells = {cell_of[cpu] for cpu in tree.below.get(holder, ())}
     return min(cells) if len(cells) == 1 else None
+
+
+def _address(element: hwloc_tree.Element) -> str:
+    return element.get('pci_busid', '').lower()
+
+
+def _wiring(tree: hwloc_tree.HwlocTree,
+            devices: Sequence[hwloc_tree.Place]) -> wiring.Wiring | None:
+    """Read the bridges above devices; None if lstopo left bridges out."""
+    if any(place.nearest('Bridge') is None for place in devices):
+        return None
+    gpus = [place for place in devices
+            if place.element.get('pci_type', '')[:2] in ('03', '12')]
+    unknown = [*[wiring.UnknownWiring.IOMMU_GROUPS] * bool(devices),
+               *[wiring.UnknownWiring.DEVICE_LINKS] * (len(gpus) > 1)]
+    return wiring.Wiring(
+        # A host bridge has no address: a root bus is below it.
+        bridges=tuple(wiring.Bridge(
+            _address(place.element), _above(place), link=_link(place))
+            for place in tree.of_type('Bridge') if _address(place.element)),
+        attachments=tuple(wiring.Attachment(
+            _address(place.element), _above(place), _link(place))
+            for place in devices), unknown=frozenset(unknown))
+
+
+def _above(place: hwloc_tree.Place) -> str | None:
+    bridge = place.nearest('Bridge')
+    return None if bridge is None else _address(bridge) or None
+
+
+def _link(place: hwloc_tree.Place) -> wiring.PCIeLink | None:
+    """Read the GB/s of a link; None if hwloc writes 0, or no number."""
+    text = place.element.get('pci_link_speed', '')
+    known = re.fullmatch(r'[0-9]{1,6}(\.[0-9]{1,9})?', text) and float(text)
+    return wiring.PCIeLink(gb_per_s=known) if known else None

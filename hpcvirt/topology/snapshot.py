@@ -19,7 +19,8 @@ hand may leave out ``llc`` (one cache for the cell), ``distances``,
 (the product id of its VFs). ``unknown`` lists the facts that the source of the
 host does not report (:class:`hpcvirt.model.host.Unknown`); it is left out if
 it is empty. ``processor`` is left out if the name of the processors is
-unknown.
+unknown, and ``wiring`` (:class:`hpcvirt.model.wiring.Wiring`) if the wiring
+is. In it, whatever is null or empty is left out.
 """
 
 import dataclasses
@@ -33,6 +34,7 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring as wiring_model
 from hpcvirt.topology import assemble
 
 SCHEMA_VERSION = 1
@@ -70,12 +72,17 @@ class _Snapshot:
     devices: tuple[host_model.Device, ...] = ()
     unknown: frozenset[host_model.Unknown] = frozenset()
     processor: str | None = None
+    wiring: wiring_model.Wiring | None = None
 
 
 def make_json(host: host_model.Host) -> dict[str, Any]:
     """Return a snapshot as dicts, lists, numbers and strings."""
     plain = {'schema_version': SCHEMA_VERSION, **serialization.dump(host)}
-    for key in ('unknown', 'processor'):
+    if host.wiring is not None:
+        plain['wiring'] = {
+            key: [_without_empty(item) for item in items]
+            for key, items in plain['wiring'].items() if items is not None}
+    for key in ('unknown', 'processor', 'wiring'):
         if not plain[key]:
             del plain[key]
     for cell in plain['cells']:
@@ -100,8 +107,21 @@ def dumps(host: host_model.Host) -> str:
         'distances': _lines(plain['distances']),
         'devices': _lines(plain['devices']),
     }
+    if 'wiring' in plain:
+        blocks['wiring'] = _join(
+            (f'  {json.dumps(key)}: ' + _lines(items).replace('\n', '\n ')
+             for key, items in plain['wiring'].items()), '{', ' }')
     return _join((f' {json.dumps(key)}: {blocks.get(key) or json.dumps(value)}'
                   for key, value in plain.items()), '{', '}\n')
+
+
+def _without_empty(item: Any) -> Any:
+    """Leave out what is unknown or missing, but not an empty list of ACS."""
+    if not isinstance(item, dict):
+        return item
+    return {key: _without_empty(value) for key, value in item.items()
+            if value is not None and value is not False
+            and (value != [] or key == 'acs')}
 
 
 def _lines(values: Iterable[Any]) -> str:
@@ -138,7 +158,8 @@ def read_json(plain: object, where: str) -> host_model.Host:
     return assemble.host(where, snapshot.name, cells, siblings, caches,
                          distances,
                          [_lower_case(device) for device in snapshot.devices],
-                         snapshot.unknown, snapshot.processor)
+                         snapshot.unknown, snapshot.processor,
+                         snapshot.wiring)
 
 
 def _cell(cell: _Cell, where: str, siblings: dict[int, frozenset[int]],

@@ -23,6 +23,7 @@ from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 from hpcvirt.topology import pci
 from hpcvirt.topology import sysfs_tree
+from hpcvirt.topology import sysfs_wiring
 
 _CPU = 'sys/devices/system/cpu'
 _NODE = 'sys/devices/system/node'
@@ -49,12 +50,14 @@ def read(root: pathlib.Path) -> host_model.Host:
     if missing:
         raise exception.InvalidInput(
             tree.where, f'CPU {min(missing)} is online but in no node')
+    devices = list(_devices(tree))
     return assemble.host(
         tree.where, tree.host_name(), cells,
         siblings=dict(_siblings(tree, online)),
         caches=dict(_caches(tree, online)),
         distances=_distances(tree, nodes),
-        devices=list(_devices(tree)), processor=_processor(tree))
+        devices=devices, processor=_processor(tree),
+        wiring=sysfs_wiring.read(tree, devices))
 
 
 def _processor(tree: sysfs_tree.SysfsTree) -> str | None:
@@ -235,9 +238,9 @@ def _vf_product(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
 
 def _driver(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
     """Return the driver; a copy may have only uevent, not the link."""
-    linked = tree.link_name(f'{device}/driver')
+    linked = tree.link_target(f'{device}/driver')
     if linked is not None:
-        return linked
+        return linked.rpartition('/')[2]
     match = re.search('^DRIVER=(.+)$', tree.text(f'{device}/uevent') or '',
                       re.MULTILINE)
     return match[1] if match else None

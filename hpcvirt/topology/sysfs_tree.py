@@ -57,11 +57,7 @@ class SysfsTree:
 
         :param owners: the users who may own the file; None for any
         """
-        here = self._below(name)
-        path = self._path(name)
-        data = (None if path is None else b'' if path == os.devnull else
-                input_file.find_content(path, _MAX_BYTES, here,
-                                        owners=owners))
+        data = self.data(name, owners)
         if data is None:
             return None
         try:
@@ -69,9 +65,18 @@ class SysfsTree:
             text = data.decode(errors='replace' if name.startswith('proc/')
                                else 'strict')
         except UnicodeDecodeError as exc:
-            raise exception.InvalidInput(here, 'is not text') from exc
+            raise exception.InvalidInput(self._below(name),
+                                         'is not text') from exc
         # Older kernels end their lists with a NUL.
         return text.strip(' \t\r\n\0')
+
+    def data(self, name: str,
+             owners: Collection[int] | None = None) -> bytes | None:
+        """Read the bytes of a file; see :meth:`text`."""
+        path = self._path(name)
+        return (None if path is None else b'' if path == os.devnull else
+                input_file.find_content(path, _MAX_BYTES, self._below(name),
+                                        owners=owners))
 
     @property
     def is_mounted(self) -> bool:
@@ -128,13 +133,12 @@ class SysfsTree:
                 self._below(name),
                 f'cannot be listed ({exc.strerror or exc})') from exc
 
-    def link_name(self, name: str) -> str | None:
-        """Return the last component of the target of a symbolic link."""
+    def link_target(self, name: str) -> str | None:
+        """Return the target of a symbolic link; None if it is none."""
         try:
-            target = os.readlink(self._below(name))
+            return os.readlink(self._below(name))
         except (OSError, ValueError):
             return None
-        return target.rpartition('/')[2]
 
     def host_name(self) -> str:
         """Return the host name; the directory name if a copy has none."""

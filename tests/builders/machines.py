@@ -5,6 +5,7 @@
 import random
 
 from hpcvirt.model import host
+from hpcvirt.model import wiring
 
 GIB = 1024 * 1024
 
@@ -30,10 +31,21 @@ def memory_kib(pools: tuple[host.PagePool, ...]) -> int:
 
 
 def of_cells(*cells: host.Cell, distances: bool = True,
-             devices: tuple[host.Device, ...] = ()) -> host.Host:
+             devices: tuple[host.Device, ...] = (),
+             wired: wiring.Wiring | None = None) -> host.Host:
+    """Create a machine.
+
+    :param wired: by default, all devices are on root buses, and no more is
+        known
+    """
     matrix = tuple(tuple(10 if row is column else 20 + row.id + column.id
                          for column in cells) for row in cells)
-    return host.Host('box', cells, matrix if distances else (), devices)
+    wired = wired or wiring.Wiring(attachments=tuple(
+        wiring.Attachment(device.address) for device in devices),
+        unknown=frozenset((wiring.UnknownWiring.PCIE_LINKS,
+                           wiring.UnknownWiring.IOMMU_GROUPS)))
+    return host.Host('box', cells, matrix if distances else (), devices,
+                     wiring=wired if devices else None)
 
 
 def invent(seed: int) -> tuple[host.Host, frozenset[int]]:
@@ -73,8 +85,42 @@ def invent(seed: int) -> tuple[host.Host, frozenset[int]]:
             if first or dice.random() < 0.8 else 0,
             huge=huge, small_kib=small_kib))
     devices = tuple(_devices(dice, cells))
-    return (of_cells(*cells, distances=dice.random() < 0.8, devices=devices),
-            frozenset(offline))
+    return (of_cells(*cells, distances=dice.random() < 0.8, devices=devices,
+                     wired=wire(seed, devices)), frozenset(offline))
+
+
+def wire(seed: int, devices: tuple[host.Device, ...]) -> wiring.Wiring:
+    """Wire devices at random, to root ports and switches of any depth.
+
+    Only devices of one cell share a bridge.
+    """
+    dice = random.Random(seed)
+    bridges: list[wiring.Bridge] = []
+    of_cell: dict[int | None, list[str]] = {}
+    attached = []
+    for device in devices:
+        above = None
+        near = of_cell.setdefault(device.cell, [])
+        for _ in range(dice.choice((0, 1, 1, 3, 5))):
+            if above is None and near and dice.random() < 0.3:
+                above = dice.choice(near)
+                continue
+            bridges.append(wiring.Bridge(
+                f'0000:{len(bridges) // 8:02x}:1c.{len(bridges) % 8}', above,
+                dice.choice(list(wiring.PortKind)), _link(dice),
+                frozenset(dice.sample(wiring.ACS_CONTROLS,
+                                      dice.randrange(8)))))
+            above = bridges[-1].address
+            near.append(above)
+        attached.append(wiring.Attachment(
+            device.address, above, _link(dice),
+            dice.choice((None, 0, len(attached), 999))))
+    return wiring.Wiring(tuple(bridges), tuple(attached))
+
+
+def _link(dice: random.Random) -> wiring.PCIeLink | None:
+    return dice.choice((None, wiring.PCIeLink(2.5, 1, 16.0, 8),
+                        wiring.PCIeLink(32.0, 16, 32.0, 16)))
 
 
 def _partition(dice: random.Random, cores: list[tuple[int, ...]],

@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
+from hpcvirt.topology import tool_output
 from tests.builders import machines
 from tests.builders import sysfs_files
 
@@ -37,8 +39,8 @@ def sysfs(host: host_model.Host, offline: Iterable[int] = (),
             for cpu in core:
                 files |= _sysfs_cpu(cell, cpu, core | extra)
     for device in host.devices:
-        files |= _sysfs_device(device)
-    return files
+        files |= _sysfs_device(host, device)
+    return files | _sysfs_wiring(host)
 
 
 def _sysfs_node(host: host_model.Host,
@@ -82,11 +84,70 @@ def _sysfs_cpu(cell: host_model.Cell, cpu: int, core: Iterable[int],
     return files
 
 
-def _sysfs_device(device: host_model.Device) -> dict[str, str]:
-    there = f'sys/devices/pci0000:00/{device.address}'
+def _sysfs_folder(host: host_model.Host,
+                  place: wiring.Bridge | wiring.Attachment) -> str:
+    """Name the folder of a bridge or device below ``sys``."""
+    path = host.wiring.path(place) if host.wiring else ()
+    return '/'.join(('devices/pci0000:00', *(
+        each.address for each in (*path, place))))
+
+
+def _attachment(host: host_model.Host, address: str) -> wiring.Attachment:
+    return next((each for each in (host.wiring or wiring.Wiring()).attachments
+                 if each.address == address), wiring.Attachment(address))
+
+
+def _sysfs_wiring(host: host_model.Host) -> dict[str, str]:
+    """Write the links, the IOMMU groups, and what lspci said of bridges."""
+    files: dict[str, str] = {}
+    lspci = []
+    if host.wiring is None:
+        return files
+    for place in (*host.wiring.bridges, *host.wiring.attachments):
+        here = _sysfs_folder(host, place)
+        if place.link:
+            link = place.link
+            files |= {
+                f'sys/{here}/current_link_speed':
+                    f'{link.speed_gts} GT/s PCIe',
+                f'sys/{here}/max_link_speed': f'{link.most_speed_gts} GT/s',
+                f'sys/{here}/current_link_width': f'{link.lanes}',
+                f'sys/{here}/max_link_width': f'{link.most_lanes}'}
+        if isinstance(place, wiring.Bridge):
+            files[f'sys/bus/pci/devices/{place.address}'] = sysfs_files.Link(
+                f'../../../{here}')
+            files[f'sys/{here}/class'] = '0x060400'
+            files[f'sys/{here}/vendor'] = '0x8086'
+            if place.kind and place.acs is not None:
+                lspci += [*lspci_of(place), '']
+        elif place.iommu_group is not None:
+            files['sys/kernel/iommu_groups/'
+                  f'{place.iommu_group}/devices/{place.address}/x'] = ''
+    return files | ({f'{tool_output.FOLDER}/lspci': '\n'.join(lspci)}
+                    if lspci else {})
+
+
+def lspci_of(bridge: wiring.Bridge) -> list[str]:
+    """Write lines that lspci -Dvvv prints of a bridge."""
+    kind = {wiring.PortKind.ROOT: 'Root Port (Slot+)',
+            wiring.PortKind.UPSTREAM: 'Upstream Port',
+            wiring.PortKind.DOWNSTREAM: 'Downstream Port (Slot-)',
+            wiring.PortKind.BRIDGE: 'PCI-Express to PCI/PCI-X Bridge',
+            None: ''}[bridge.kind]
+    controls = ' '.join(f'{name}{"+" if name in (bridge.acs or ()) else "-"}'
+                        for name in wiring.ACS_CONTROLS)
+    return [f'{bridge.address} PCI bridge: Vendor Device (rev 01)',
+            f'\tCapabilities: [68] Express (v2) {kind}, MSI 00',
+            *([f'\t\tACSCtl:\t{controls}'] if bridge.acs else [])]
+
+
+def _sysfs_device(host: host_model.Host,
+                  device: host_model.Device) -> dict[str, str]:
+    folder = _sysfs_folder(host, _attachment(host, device.address))
+    there = f'sys/{folder}'
     files = {
         f'sys/bus/pci/devices/{device.address}':
-            sysfs_files.Link(f'../../../devices/pci0000:00/{device.address}'),
+            sysfs_files.Link(f'../../../{folder}'),
         f'{there}/class': '0x020000',
         f'{there}/vendor': f'0x{device.vendor_id}',
         f'{there}/device': f'0x{device.product_id}',
@@ -98,8 +159,9 @@ def _sysfs_device(device: host_model.Device) -> dict[str, str]:
     if device.vf_product_id:
         files[f'{there}/sriov_vf_device'] = device.vf_product_id
     if device.driver:
+        depth = there.count('/')
         files[f'{there}/driver'] = sysfs_files.Link(
-            f'../../../bus/pci/drivers/{device.driver}')
+            f'{"../" * depth}bus/pci/drivers/{device.driver}')
     return files
 
 
@@ -163,11 +225,11 @@ def hwloc(host: host_model.Host, offline: Iterable[int] = (),
             _hwloc_cell(holder, cell, version)
             for device in host.devices:
                 if device.cell == cell.id:
-                    _hwloc_device(holder[-1], device)
+                    _hwloc_device(holder[-1], host, device)
     for cell in (cell for cell in host.cells if not cell.cpus):
         _node(machine, cell, shown if version > 1 else ())
     for device in (each for each in host.devices if each.cell is None):
-        _hwloc_device(machine, device)
+        _hwloc_device(machine, host, device)
     for cpu in offline if show_offline else ():
         _object(machine, 'PU', {cpu}, (), os_index=cpu)
     if version == 2:
@@ -206,10 +268,18 @@ def _node(holder: ElementTree.Element, cell: host_model.Cell,
     return element
 
 
-def _hwloc_device(holder: ElementTree.Element,
+def _hwloc_device(holder: ElementTree.Element, host: host_model.Host,
                   device: host_model.Device) -> None:
-    bridge = _sub(holder, 'object', type='Bridge', bridge_type='0-1')
-    _sub(bridge, 'object', type='PCIDev', pci_busid=device.address,
+    attachment = _attachment(host, device.address)
+    host_bridge = holder.find('object[@bridge_type="0-1"]')
+    above = (_sub(holder, 'object', type='Bridge', bridge_type='0-1')
+             if host_bridge is None else host_bridge)
+    for bridge in host.wiring.path(attachment) if host.wiring else ():
+        found = above.find(f'object[@pci_busid="{bridge.address}"]')
+        above = found if found is not None else _sub(
+            above, 'object', type='Bridge', bridge_type='1-1',
+            pci_busid=bridge.address, pci_type='0604 [8086:3c02]')
+    _sub(above, 'object', type='PCIDev', pci_busid=device.address,
          pci_type=f'0200 [{device.vendor_id}:{device.product_id}] '
          '[8086:0001] 01')
 

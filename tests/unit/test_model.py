@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import random
 import unittest
 
@@ -12,6 +13,17 @@ from hpcvirt.model import host
 from hpcvirt.model import quarantine
 from hpcvirt.model import shape
 from tests.builders import machines
+from tests.builders import wired
+
+
+class GroupTwinsTest(unittest.TestCase):
+    def test_twins_may_differ_in_names_and_present_links(self) -> None:
+        first, other = wired.host(), wired.host()
+        self.assertEqual([[first, dataclasses.replace(
+            other, name='n2', wiring=None)]], host.group_twins((
+                first, dataclasses.replace(other, name='n2', wiring=None))))
+        self.assertEqual(2, len(host.group_twins((
+            first, dataclasses.replace(other, devices=())))))
 
 
 class ParseTest(unittest.TestCase):

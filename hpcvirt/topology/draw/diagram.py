@@ -14,6 +14,7 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import cell_diagram
+from hpcvirt.topology.draw import wiring_diagram
 
 #: The minimum width inside a cell's box: two boxes in a socket's box fit into
 #: 80 columns.
@@ -44,6 +45,7 @@ def draw(host: host_model.Host, width: int = 80) -> str:
              _sockets(host, width),
              _memory_cells(host, width),
              _devices_without_cell(host, width),
+             wiring_diagram.draw(host, width),
              _distances(host, width),
              _legend(host, width),
              _not_said(host, width)]
@@ -197,13 +199,12 @@ def _legend(host: host_model.Host, width: int) -> list[str]:
 
 
 def _not_said(host: host_model.Host, width: int) -> list[str]:
-    if not host.unknown:
-        return []
     missing = [words for unknown, words in _NOT_SAID.items()
                if unknown in host.unknown]
-    if len(host.cells) > 1 and not host.distances:
+    if missing and len(host.cells) > 1 and not host.distances:
         missing.append('distances')
-    return boxes.wrap(
+    missing += wiring_diagram.list_unknown(host)
+    return [] if not missing else boxes.wrap(
         f'Unknown, because the source does not say: {", ".join(missing)}.'
         .split(), width)
 

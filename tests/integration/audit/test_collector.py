@@ -3,6 +3,7 @@
 """The script that captures a host, in the shells and with the tools there."""
 
 import contextlib
+import dataclasses
 import os
 import pathlib
 import random
@@ -11,16 +12,21 @@ import shutil
 import subprocess
 import unittest
 
+from hpcvirt import topology
 from hpcvirt.audit import audit
 from hpcvirt.audit import collector
 from hpcvirt.audit import fact
 from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
 from hpcvirt.topology import capture
+from hpcvirt.topology import tool_output
 from tests.builders import audited
 from tests.builders import folders
+from tests.builders import machines
 from tests.builders import strangers
 from tests.builders import sysfs_files
+from tests.builders import writers
+from tests.unit.topology import test_tool_output as published
 
 SECRET = 'what no capture may have'.replace(' ', '')
 
@@ -289,6 +295,55 @@ class CollectorTest(unittest.TestCase):
             '/etc/kolla/nova-compute/nova.conf',
             'could not be read when it was captured'),
             audited.values(facts)['nova'])
+
+    def test_what_programs_print_is_kept_of_this_host_only(self):
+        tools = self.folder / 'tools'
+        tools.mkdir()
+        topo = published.TOOLS / 'dgx-1-topo.txt'
+        for name, text in {
+                'nvidia-smi': f'test "$*" = "topo -m" && cat {topo}',
+                'lspci': f'test "$*" = -Dvvv && echo "serial {SECRET}" && '
+                'echo "0000:00:01.0 PCI bridge"',
+                'rocm-smi': 'echo GPU0; exit 1'}.items():
+            (tools / name).write_text(f'#!/bin/sh\n{text}\n')
+            (tools / name).chmod(0o755)
+        env = {**os.environ, 'PATH': f'{tools}:{os.environ["PATH"]}'}
+        expected = {'lspci': '0000:00:01.0 PCI bridge\n',
+                    'nvidia-smi-topo': ''.join(
+                        line for line in topo.read_text().splitlines(True)
+                        if 'GPU' in line)}
+        for root, outputs in (('/', expected),
+                              (self.lay_out(audited.tree()), {})):
+            self.read(root, env=env)
+            with capture.open_root(str(self.captured)) as unpacked:
+                folder = unpacked / tool_output.FOLDER
+                self.assertEqual(outputs, {
+                    path.name: path.read_text() for path in folder.glob('*')
+                    if path.name != 'pci'})
+                looked_for = capture.CaptureList(
+                    (unpacked / capture.LIST).read_text())
+                self.assertIsNone(looked_for.find_gap(f'{folder.name}/lspci'))
+                self.assertEqual(
+                    {path.name for path in pathlib.Path(
+                        root, 'sys/bus/pci/devices').glob('*')
+                     if path.is_symlink()},
+                    {line.rpartition('/')[2] for line in
+                     (folder / 'pci').read_text().splitlines()})
+
+    def test_a_capture_has_the_wiring(self):
+        for seed in range(8):
+            invented, _ = machines.invent(seed)
+            root = self.folder / f'{seed}'
+            sysfs_files.lay_out({
+                **writers.sysfs(invented), capture.LIST: 'sys/**'}, root)
+            self.run_script(root)
+            expected = topology.read(str(root)).wiring
+            found = topology.read(str(self.captured)).wiring
+            # A copy has no programs, of which lspci is one.
+            self.assertEqual(expected and dataclasses.replace(
+                expected, bridges=tuple(
+                    dataclasses.replace(each, kind=None, acs=None)
+                    for each in expected.bridges)), found)
 
     def test_errors_are_one_line(self):
         for words in (['/nowhere'], [str(self.folder)]):

@@ -15,6 +15,7 @@ from hpcvirt.audit.reading import host
 from hpcvirt.topology import capture
 from hpcvirt.topology import sysfs
 from hpcvirt.topology import sysfs_tree
+from hpcvirt.topology import tool_output
 from tests.builders import audited
 from tests.builders import sysfs_files
 
@@ -70,7 +71,11 @@ class CollectorTest(unittest.TestCase):
         case.doCleanups()
         cls.script = collector.make_script()
         table = cls.script.partition("<<'END'\n")[2].partition('\nEND')[0]
-        cls.taken = [line.split()[1] for line in table.splitlines()]
+        tools = cls.script.partition("<<'TOOLS'\n")[2].partition('\nTOOLS')[0]
+        cls.taken = [
+            *(line.split()[1] for line in table.splitlines()),
+            *(f'{tool_output.FOLDER}/{line.split()[0]}'
+              for line in tools.splitlines())]
 
     def test_what_is_read_is_captured(self):
         taken = capture.CaptureList('\n'.join(self.taken))

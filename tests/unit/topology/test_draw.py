@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+import itertools
 import pathlib
 import re
 import unittest
 
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
 from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import cell_diagram
 from hpcvirt.topology.draw import diagram
 from tests.builders import hosts
 from tests.builders import machines
+from tests.builders import wired
 
 
 class BoxTest(unittest.TestCase):
@@ -169,6 +173,81 @@ class DrawTest(unittest.TestCase):
                 host_model.Device('0000:41:02.2', '8086', '154c', 1),
                 host_model.Device('0000:c1:00.0', '15b3', '101d', None)))
         self.assertEqual(expected('two-cells'), diagram.draw(host, 80))
+
+    def test_bridges_are_trees_and_links_are_lists(self) -> None:
+        self.assertEqual(expected('wiring'), diagram.draw(wired.host(), 80))
+
+    def test_what_is_unknown_of_the_wiring_is_said(self) -> None:
+        host = wired.host()
+        assert host.wiring is not None
+        for wiring_of, words in (
+                (None, 'the wiring of devices'),
+                (dataclasses.replace(host.wiring, partitions=None),
+                 'the ACS of bridges, partitions of GPUs'),
+                (dataclasses.replace(
+                    host.wiring, bridges=(), links=(),
+                    attachments=tuple(wiring.Attachment(each.address) for
+                                      each in host.wiring.attachments),
+                    unknown=frozenset(wiring.UnknownWiring)),
+                 'IOMMU groups, PCIe links, links between GPUs')):
+            text = diagram.draw(dataclasses.replace(host, wiring=wiring_of))
+            self.assertIn(f'because the source does not say: {words}.',
+                          ' '.join(text.split()))
+
+    def test_every_bridge_is_drawn_once(self) -> None:
+        for seed in range(60):
+            host, _ = machines.invent(seed)
+            lines = diagram.draw(host, 100).splitlines()
+            for bridge in host.wiring.bridges if host.wiring else ():
+                self.assertEqual(1, len([line for line in lines if
+                                         line.split()[:1] == [
+                                             bridge.address]]))
+
+    def test_virtual_functions_share_a_line(self) -> None:
+        devices = tuple(host_model.Device(f'0000:41:{number:02x}.0', '8086',
+                                          '154c', 0) for number in range(9))
+        text = diagram.draw(machines.of_cells(
+            machines.cell(0, (0,)), devices=devices, wired=wiring.Wiring(
+                (wiring.Bridge('0000:40:00.0'),), tuple(
+                    wiring.Attachment(device.address, '0000:40:00.0', None,
+                                      number)
+                    for number, device in enumerate(devices)))))
+        self.assertIn('  0000:40:00.0 bridge\n    0000:41:00.0 … 08.0 9 x '
+                      '8086:154c, IOMMU group 0-8\n', text)
+
+    def test_links_are_one_line_where_all_have_one(self) -> None:
+        names = [f'0000:{bus:02x}:00.0' for bus in range(16)]
+        links = [wiring.DeviceLink(wiring.LinkKind.NVLINK, ends, 18)
+                 for ends in itertools.combinations(names[:8], 2)]
+        links += [wiring.DeviceLink(wiring.LinkKind.XGMI, ends)
+                  for ends in itertools.pairwise(names[8:])]
+        host = machines.of_cells(
+            machines.cell(0, (0,)), devices=tuple(
+                host_model.Device(name, '10de', '2330', 0) for name in names),
+            wired=wiring.Wiring(attachments=tuple(
+                map(wiring.Attachment, names)), links=tuple(links)))
+        lines = diagram.draw(host, 200).splitlines()
+        self.assertEqual(
+            [f'NVLink x18 between {" ".join(names[:8])}',
+             *(f'xGMI between {" ".join(ends)}'
+               for ends in itertools.pairwise(names[8:]))],
+            [line for line in lines if ' between ' in line
+             and not line.startswith('Unknown')])
+
+    def test_half_a_link_is_drawn(self) -> None:
+        for link, words in (
+                (wiring.PCIeLink(lanes=16), 'bridge, x16 at ? GT/s'),
+                (wiring.PCIeLink(8.0), 'bridge, x? at 8 GT/s'),
+                (wiring.PCIeLink(gb_per_s=15.75), 'bridge, 15.8 GB/s'),
+                (wiring.PCIeLink(8.0, 8, None, 16),
+                 'bridge, x8 at 8 GT/s of x16 at ? GT/s')):
+            text = diagram.draw(machines.of_cells(
+                machines.cell(0, (0,)), devices=(
+                    host_model.Device('0000:41:00.0', '8086', '1572', 0),),
+                wired=wiring.Wiring(
+                    (wiring.Bridge('0000:40:00.0', link=link),),
+                    (wiring.Attachment('0000:41:00.0', '0000:40:00.0'),))))
+            self.assertIn(f'  0000:40:00.0 {words}\n', text)
 
     def test_cells_of_one_socket_are_in_its_box(self) -> None:
         host = machines.of_cells(

@@ -23,12 +23,15 @@ from hpcvirt.topology import snapshot
 from hpcvirt.topology.draw import diagram
 from tests.builders import hosts
 from tests.builders import sysfs_files
+from tests.builders import wired
+from tests.builders import writers
 
 FACTOR = float(os.environ.get('HPCVIRT_FUZZ', '1'))
 MACHINE = sysfs_files.MACHINES / 'emulated-intel-2x2x2'
 SYNTHETIC = sysfs_files.MACHINES / 'synthetic-2x2'
 INSPECTED = sysfs_files.HOSTS / 'intel-2s-smt.ironic.json'
 SHIPPED = hosts.TOPOLOGIES
+TOOLS = sysfs_files.MACHINES.with_name('tools')
 
 REAL = (MACHINE / 'capabilities.xml', MACHINE / 'lstopo.xml',
         SYNTHETIC / 'lstopo-v1.xml',
@@ -44,7 +47,8 @@ NASTY = ('', ' ', '0', '1', '-1', '3', '7', '8', '255', '256', '65535',
 
 NASTY_VALUES: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2 ** 31, 2 ** 63, 10 ** 300, 1.5, 1e400,
-    '', 'x', '\ud800', '0', [], {}, [0], [[0]], [True], {'4': 0}, 'a\nb')
+    '', 'x', '\ud800', '0', [], {}, [0], [[0]], [True], {'4': 0}, 'a\nb',
+    '\x1b[31m', '0000:00:01.0', '0000:18:00.0')
 
 
 class HostileInputTest(unittest.TestCase):
@@ -65,7 +69,9 @@ class HostileInputTest(unittest.TestCase):
         self.sound += 1
         again = snapshot.read(snapshot.dumps(host).encode(), 'again')
         self.assertEqual(host, again, hint)
-        self.assertTrue(diagram.draw(host, 80), hint)
+        drawn = diagram.draw(host, 80)
+        self.assertTrue(drawn, hint)
+        self.assertTrue(drawn.replace('\n', '').isprintable(), hint)
 
     def judge_bytes(self, data: bytes, hint: str) -> None:
         path = self.scratch / 'file'
@@ -108,9 +114,10 @@ class HostileInputTest(unittest.TestCase):
         self.assertGreater(self.sound, 50)
 
     def test_changed_values(self) -> None:
-        for path in (SHIPPED / 'single-1s-8c-smt.json',
-                     SHIPPED / 'uneven-2s.json', INSPECTED):
-            real = json.loads(path.read_text())
+        for real in (*(json.loads(path.read_text()) for path in (
+                SHIPPED / 'single-1s-8c-smt.json',
+                SHIPPED / 'uneven-2s.json', INSPECTED)),
+                snapshot.make_json(wired.host())):
             for seed in range(int(1000 * FACTOR)):
                 dice = random.Random(seed)
                 plain = copy.deepcopy(real)
@@ -120,10 +127,17 @@ class HostileInputTest(unittest.TestCase):
         self.assertGreater(self.refused, 200)
 
     def test_changed_sysfs(self) -> None:
-        real = sysfs_files.captured('emulated-intel-2x2x2')
-        for seed in range(int(60 * FACTOR)):
+        emulated = sysfs_files.captured('emulated-intel-2x2x2')
+        devices = writers.sysfs(wired.host()) | {
+            f'output/{name}': (TOOLS / f'{file}.txt').read_text()
+            for name, file in {
+                'nvidia-smi-topo': 'dgx-1-topo', 'rocm-smi-bus': 'mi60-bus',
+                'nvidia-smi-nvlink': 'v100-nvlink',
+                'rocm-smi-topo': 'mi60-topo',
+                'lspci': 'granite-ridge-lspci'}.items()}
+        for seed in range(int(100 * FACTOR)):
             dice = random.Random(seed)
-            files = dict(real)
+            files = dict(devices if seed % 2 else emulated)
             for _ in range(dice.choice((1, 1, 2, 6))):
                 name = dice.choice(sorted(files))
                 kind = dice.random()

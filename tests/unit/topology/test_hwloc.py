@@ -8,6 +8,7 @@ import unittest
 from hpcvirt import exception
 from hpcvirt import topology
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc
 from tests.builders import machines
@@ -160,6 +161,46 @@ class DevicesTest(Case):
         self.refused(machine(node(0, 1), pus(0), self.PCI.replace(
             '[8086:15AB]', '').format('b0', '0200')),
             'PCIDev 0000:b0:00.0: has no pci_type')
+
+
+class WiringTest(Case):
+    XML = ('<object type="Bridge" bridge_type="0-1">'
+           '<object type="Bridge" bridge_type="1-1" pci_busid="0000:A0:01.0" '
+           'pci_type="0604 [8086:2030] [0000:0000] 04" '
+           'pci_link_speed="15.753846"><object type="PCIDev" '
+           'pci_busid="0000:a1:00.0" pci_type="0302 [10de:2330] [10de:0001] '
+           'a1" pci_link_speed="{}"/></object><object type="PCIDev" '
+           'pci_busid="0000:a0:04.0" pci_type="1200 [8086:0b25] [8086:0001] '
+           '00"/></object>')
+
+    def read(self, inside: str) -> wiring.Wiring | None:
+        return read(machine(node(0, 1), pus(0), inside)).wiring
+
+    def test_bridges_have_addresses_and_host_bridges_have_none(self) -> None:
+        found = self.read(self.XML.format('3.938462'))
+        self.assertEqual(wiring.Wiring(
+            (wiring.Bridge('0000:a0:01.0',
+                           link=wiring.PCIeLink(gb_per_s=15.753846)),),
+            (wiring.Attachment('0000:a0:04.0'), wiring.Attachment(
+                '0000:a1:00.0', '0000:a0:01.0',
+                wiring.PCIeLink(gb_per_s=3.938462))),
+            unknown=frozenset((wiring.UnknownWiring.IOMMU_GROUPS,
+                               wiring.UnknownWiring.DEVICE_LINKS))), found)
+
+    def test_a_speed_of_0_or_no_number_is_unknown(self) -> None:
+        for speed in ('0.000000', '', '-1', 'nan', 'inf', '1e9', '9' * 400):
+            found = self.read(self.XML.format(speed))
+            assert found is not None
+            self.assertIsNone(found.attachments[1].link)
+
+    def test_without_bridges_the_wiring_is_unknown(self) -> None:
+        self.assertIsNone(self.read(
+            '<object type="PCIDev" pci_busid="0000:a1:00.0" '
+            'pci_type="0302 [10de:2330] [10de:0001] a1"/>'))
+
+    def test_a_bridge_that_occurs_twice_is_refused(self) -> None:
+        self.refused(machine(node(0, 1), pus(0), self.XML * 2),
+                     'occurs twice')
 
 
 class NameTest(Case):

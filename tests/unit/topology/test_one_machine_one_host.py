@@ -7,6 +7,8 @@ import unittest
 
 from hpcvirt import topology
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
+from hpcvirt.topology import capture
 from tests.builders import machines
 from tests.builders import sysfs_files
 from tests.builders import writers
@@ -20,6 +22,16 @@ def without_vfs(host: host_model.Host) -> tuple[host_model.Device, ...]:
     return tuple(dataclasses.replace(device, total_vfs=0, driver=None,
                                      vf_product_id=None)
                  for device in host.devices)
+
+
+def as_hwloc(wired: wiring.Wiring | None) -> wiring.Wiring | None:
+    """Keep only the bridges above devices, as hwloc reports them."""
+    return wired and wiring.Wiring(
+        tuple(wiring.Bridge(each.address, each.above)
+              for each in wired.bridges),
+        tuple(wiring.Attachment(each.address, each.above)
+              for each in wired.attachments),
+        unknown=frozenset((wiring.UnknownWiring.IOMMU_GROUPS,)))
 
 
 class Written(unittest.TestCase):
@@ -57,6 +69,15 @@ class CapturedMachineTest(Written):
 
     def test_hwloc_has_all_of_a_device_but_vfs_and_driver(self) -> None:
         self.assertEqual(without_vfs(self.by_sysfs), self.by_hwloc.devices)
+
+    def test_the_same_bridges_are_above_the_devices(self) -> None:
+        assert self.by_sysfs.wiring and self.by_hwloc.wiring
+        self.assertEqual(as_hwloc(self.by_sysfs.wiring),
+                         as_hwloc(self.by_hwloc.wiring))
+        self.assertEqual(
+            [['0000:40:00.0']] * 3 + [['0000:80:00.0']] * 3,
+            [[bridge.address for bridge in self.by_sysfs.wiring.path(each)]
+             for each in self.by_sysfs.wiring.attachments])
 
     def test_sysfs_agrees_with_numactl(self) -> None:
         first, second = self.by_sysfs.cells
@@ -97,7 +118,8 @@ class InventedMachinesTest(Written):
         for seed in INVENTED:
             host, offline = machines.invent(seed)
             read = self.from_sysfs(
-                writers.sysfs(host, offline, seed % 2 == 0), seed)
+                {capture.LIST: 'sys/**', **writers.sysfs(
+                    host, offline, seed % 2 == 0)}, seed)
             if not host.distances:
                 host = dataclasses.replace(host, distances=read.distances)
             self.expect(seed, host, read)
@@ -107,16 +129,17 @@ class InventedMachinesTest(Written):
             host, offline = machines.invent(seed)
             self.expect(seed, host,
                         self.from_xml(writers.libvirt(host, offline)),
-                        devices=())
+                        devices=(), wiring=None)
 
     def test_hwloc(self) -> None:
         for seed in INVENTED:
             host, offline = machines.invent(seed)
             self.expect(
                 seed, host, self.from_xml(writers.hwloc(host, offline)),
-                devices=without_vfs(host))
+                devices=without_vfs(host), wiring=as_hwloc(host.wiring))
             # Version 1, of a whole system.
             self.expect(
                 seed, host, self.from_xml(writers.hwloc(
                     host, offline, version=1, show_offline=True)),
-                distances=(), devices=without_vfs(host))
+                distances=(), devices=without_vfs(host),
+                wiring=as_hwloc(host.wiring))

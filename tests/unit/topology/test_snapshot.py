@@ -7,9 +7,11 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
 from hpcvirt.topology import snapshot
 from tests import pages
 from tests.builders import machines
+from tests.builders import wired
 
 BOX: dict[str, Any] = {
     'schema_version': 1, 'name': 'box',
@@ -44,6 +46,48 @@ class RoundTripTest(unittest.TestCase):
             text = snapshot.dumps(host)
             self.assertEqual(host, read(text.encode()), f'seed {seed}')
 
+    def test_the_wiring_comes_back(self) -> None:
+        host = wired.host()
+        text = snapshot.dumps(host)
+        self.assertEqual(snapshot.make_json(host), json.loads(text))
+        again = read(text.encode())
+        self.assertEqual(host, again)
+        self.assertIsNotNone(again.wiring)
+
+    def test_of_the_wiring_only_what_is_known_is_written(self) -> None:
+        plain = snapshot.make_json(wired.host())['wiring']
+        self.assertEqual(
+            ['bridges', 'attachments', 'links', 'partitions', 'unknown'],
+            list(plain))
+        self.assertEqual(
+            {'address': '0000:00:03.0', 'kind': 'root port',
+             'link': {'speed_gts': 8.0, 'lanes': 2, 'most_speed_gts': 16.0,
+                      'most_lanes': 4}}, plain['bridges'][0])
+        self.assertEqual(
+            {'address': '0000:16:00.0', 'above': '0000:15:01.0',
+             'kind': 'upstream port', 'acs': [],
+             'link': {'speed_gts': 32.0, 'lanes': 16, 'most_speed_gts': 32.0,
+                      'most_lanes': 16}}, plain['bridges'][2])
+        self.assertEqual(
+            {'kind': 'NVLink', 'ends': ['0000:18:00.0', '0000:19:00.0'],
+             'count': 18}, plain['links'][0])
+        self.assertEqual(
+            [{'number': 0, 'devices': [*wired.GPUS], 'active': True},
+             {'number': 1, 'devices': [*wired.GPUS[:2]]}],
+            plain['partitions'])
+
+    def test_group_0_of_the_iommu_is_written(self) -> None:
+        host = machines.of_cells(
+            machines.cell(0, (0,)),
+            devices=(host_model.Device('0000:41:00.0', '8086', '1572', 0),),
+            wired=wiring.Wiring(attachments=(
+                wiring.Attachment('0000:41:00.0', iommu_group=0),)))
+        self.assertEqual(host, read(snapshot.dumps(host).encode()))
+
+    def test_an_older_snapshot_has_no_wiring(self) -> None:
+        self.assertIsNone(read(BOX).wiring)
+        self.assertNotIn('wiring', snapshot.make_json(read(BOX)))
+
     def test_keys_stand_in_the_documented_order(self) -> None:
         plain = json.loads(snapshot.dumps(read(BOX)))
         self.assertEqual(list(BOX), list(plain))
@@ -67,11 +111,18 @@ class RoundTripTest(unittest.TestCase):
 class DocumentationTest(unittest.TestCase):
     def test_the_example_of_the_documentation_is_read(self) -> None:
         text = pages.read('reference/snapshot')
-        example = text.split('.. code-block:: json\n')[1]
-        example = example[:example.index('\n\n.. list-table::')]
-        host = read(example.encode())
+        first, second = (
+            example[:example.index('\n   }\n') + 5]
+            for example in text.split('.. code-block:: json\n')[1:])
+        host = read(first.encode())
         self.assertEqual(('node7', 4, 64), (
             host.name, len(host.cpus), host.devices[0].total_vfs))
+        wired_host = read(json.loads(first) | {'wiring': json.loads(second)})
+        assert wired_host.wiring is not None
+        self.assertEqual(
+            ['0000:40:01.1'], [bridge.address for bridge in
+                               wired_host.wiring.path(
+                                   wired_host.wiring.attachments[0])])
 
 
 class DefaultsTest(unittest.TestCase):
@@ -99,6 +150,24 @@ class DefaultsTest(unittest.TestCase):
 
 
 class RefusalTest(unittest.TestCase):
+    def test_a_wiring_that_cannot_be(self) -> None:
+        for pattern, part, value in (
+                ("'.x1b.2J' is not a control of ACS", 'bridges', [
+                    {'address': '0000:00:01.0', 'acs': ['\x1b[2J']}]),
+                ('is below itself', 'bridges', [
+                    {'address': '0000:00:01.0', 'above': '0000:00:01.0'}]),
+                (r'bridges\[0\].kind: must be one of', 'bridges', [
+                    {'address': '0000:00:01.0', 'kind': 'x'}]),
+                ("attachments.0.: unknown key 'x'", 'attachments', [
+                    {'address': '0000:41:00.0', 'x': 1}]),
+                ('lanes: must be a whole number', 'attachments', [
+                    {'address': '0000:41:00.0', 'link': {'lanes': 1.5}}]),
+                ('is not a device of this host', 'links', [
+                    {'kind': 'NVLink', 'ends': ['0000:41:00.0', 'x']}]),
+                ('unknown', 'unknown', ['everything'])):
+            with self.subTest(pattern):
+                self.refused(BOX | {'wiring': {part: value}}, pattern)
+
     def refused(self, value: object, pattern: str) -> None:
         with self.assertRaisesRegex(exception.InvalidInput,
                                     f'^box.json.*{pattern}'):

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read from a sysfs how devices are wired.
+
+The folder of a device, to which its link in /sys/bus/pci/devices leads, is
+inside of that of the bridge above it. A capture has a list of these links.
+
+What a bridge is, and its ACS, is in its configuration space. The kernel gives
+the first 64 bytes to any user, and the capabilities behind them to root only.
+Registers: PCI Express Base Specification 6.0, 7.5 and 7.7.
+"""
+
+import contextlib
+import itertools
+import re
+from collections.abc import Iterable
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
+from hpcvirt.topology import capture
+from hpcvirt.topology import hardware_state
+from hpcvirt.topology import pci
+from hpcvirt.topology import sysfs_tree
+from hpcvirt.topology import tool_output
+
+_PCI = 'sys/bus/pci/devices'
+_GROUPS = 'sys/kernel/iommu_groups'
+
+#: The base classes of displays and accelerators.
+_GPU_CLASSES = ('0x03', '0x12')
+
+_TYPES = {4: wiring.PortKind.ROOT, 5: wiring.PortKind.UPSTREAM,
+          6: wiring.PortKind.DOWNSTREAM, 7: wiring.PortKind.BRIDGE,
+          8: wiring.PortKind.BRIDGE}
+
+#: Extended capabilities follow the 256 bytes of conventional PCI.
+_EXTENDED = 0x100
+_WHOLE = 0x1000
+
+_PCI_EXPRESS = 0x10
+_ACS = 0x0d
+
+
+def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
+         ) -> wiring.Wiring | None:
+    """Read the wiring of the devices of a host.
+
+    :returns: None if the copy does not say which bridge a device is below
+    :raises InvalidInput: if a file is damaged, or two contradict
+    """
+
+    def output(name: str) -> str:
+        return '' if tree.is_running else tree.text(
+            f'{tool_output.FOLDER}/{name}') or ''
+
+    addresses = {device.address for device in devices}
+    above = _read_above(tree, addresses, output('pci'))
+    if above is None:
+        return None
+    known, device_links = tool_output.read_links(output, tree.where)
+    speeds = tool_output.read_speeds(output)
+    ports = tool_output.read_bridges(output)
+    groups = {address: int(name) for name in tree.names(_GROUPS)
+              if re.fullmatch('[0-9]{1,9}', name)
+              for address in tree.names(f'{_GROUPS}/{name}/devices')}
+    virtual = set(pci.list_virtual(devices))
+    gpus = {device.address for device in devices if device not in virtual
+            and (tree.text(f'{_PCI}/{device.address}/class') or '').startswith(
+                _GPU_CLASSES)}
+    bridges = [_make_bridge(tree, address, above[address], ports)
+               for address in above.keys() - addresses]
+    attachments = [wiring.Attachment(
+        address, above[address], _read_link(tree, address),
+        groups.get(address), speeds.get(address, ())) for address in addresses]
+    links = [each.link for each in bridges]
+    links += [each.link for each in attachments]
+    unknown = {
+        wiring.UnknownWiring.PCIE_LINKS: not any(links) and _lacks(
+            tree, f'{_PCI}/0000:00:00.0/current_link_speed'),
+        wiring.UnknownWiring.IOMMU_GROUPS: not groups and _lacks(
+            tree, f'{_GROUPS}/0/devices/0000:00:00.0'),
+        wiring.UnknownWiring.DEVICE_LINKS: len(gpus) > 1 and not gpus <= known}
+    return wiring.Wiring(
+        tuple(bridges), tuple(attachments), tuple(device_links),
+        unknown=frozenset(fact for fact, holds in unknown.items()
+                          if holds and devices))
+
+
+def _lacks(tree: sysfs_tree.SysfsTree, name: str) -> bool:
+    """Whether a copy may lack a file that the host had."""
+    return not tree.is_running and bool(capture.CaptureList(
+        tree.text(capture.LIST) or '').find_gap(name))
+
+
+def _read_above(tree: sysfs_tree.SysfsTree, addresses: Iterable[str],
+                captured: str) -> dict[str, str | None] | None:
+    """Find the bridge above each device, and above each of these bridges.
+
+    :param captured: the targets of the links, for a capture
+    :returns: None if that is not known of a device
+    """
+    above: dict[str, str | None] = {}
+    targets = {target.rpartition('/')[2]: target
+               for target in captured.split()}
+    for address in addresses:
+        target = tree.link_target(f'{_PCI}/{address}') or targets.get(address)
+        folders = (target or '').split('/')
+        if folders[-1] != address or len(folders) < 2:
+            return None
+        for before, folder in itertools.pairwise(folders):
+            if pci.ADDRESS.fullmatch(folder):
+                # Behind Intel VMD, a root bus is in the folder of a device.
+                place = before if pci.ADDRESS.fullmatch(before) else None
+                if above.setdefault(folder, place) != place:
+                    raise exception.InvalidInput(
+                        f'{tree.where}: {folder}', 'is below two bridges')
+    return above
+
+
+def _read_link(tree: sysfs_tree.SysfsTree,
+               address: str) -> wiring.PCIeLink | None:
+    now = hardware_state.read_link(tree.text, f'{_PCI}/{address}/current')
+    most = hardware_state.read_link(tree.text, f'{_PCI}/{address}/max')
+    if now is None or 0 in now:
+        return None
+    return wiring.PCIeLink(*now, *(most or (None, None)))
+
+
+def _make_bridge(tree: sysfs_tree.SysfsTree, address: str, above: str | None,
+                 ports: Mapping[str, tool_output.Port]) -> wiring.Bridge:
+    config = None
+    with contextlib.suppress(exception.InvalidInput):
+        # A bridge that does not answer may not keep others from being read.
+        config = tree.data(f'{_PCI}/{address}/config')
+    kind, acs = read_config(config or b'')
+    if acs is None:
+        kind, acs = ports.get(address, (kind, acs))
+    return wiring.Bridge(address, above, kind, _read_link(tree, address), acs)
+
+
+def read_config(data: bytes) -> tuple[wiring.PortKind | None,
+                                      frozenset[str] | None]:
+    """Read the kind and the ACS of a bridge; None for either if unknown.
+
+    :param data: the content of the file ``config``, whole or in part
+    """
+    if len(data) < _EXTENDED:
+        return None, None
+    place = data[0x34] & 0xfc if data[0x06] & 0x10 else 0
+    for _ in range(_EXTENDED // 4):
+        if not place:
+            return wiring.PortKind.BRIDGE, frozenset()
+        if data[place] == _PCI_EXPRESS:
+            return _TYPES.get(data[place + 2] >> 4), _read_acs(data)
+        place = data[place + 1] & 0xfc
+    return None, None
+
+
+def _read_acs(data: bytes) -> frozenset[str] | None:
+    place = _EXTENDED
+    for _ in range(_WHOLE // 4):
+        header = int.from_bytes(data[place:place + 4], 'little')
+        if header & 0xffff == _ACS and len(data) > place + 6:
+            return frozenset(
+                name for bit, name in enumerate(wiring.ACS_CONTROLS)
+                if data[place + 6] >> bit & 1)
+        place = header >> 20 & 0xffc
+        if not place and len(data) >= _WHOLE:
+            return frozenset()
+    return None

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import contextlib
+import pathlib
+import random
+import re
+import time
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.model import wiring
+from hpcvirt.topology import tool_output
+
+TOOLS = pathlib.Path(__file__).parents[2] / 'data' / 'tools'
+
+NVLINK, XGMI = wiring.LinkKind.NVLINK, wiring.LinkKind.XGMI
+ON = frozenset(('SrcValid', 'ReqRedir', 'CmpltRedir', 'UpstreamFwd'))
+
+
+def published(name: str) -> str:
+    return (TOOLS / f'{name}.txt').read_text()
+
+
+def gpus(*buses: int) -> str:
+    """Write the addresses of GPUs as nvidia-smi does."""
+    return ''.join(f'{number}, 00000000:{bus:02X}:00.0\n'
+                   for number, bus in enumerate(buses))
+
+
+class Case(unittest.TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.outputs: dict[str, str] = {}
+
+    def text(self, name: str) -> str:
+        self.assertIn(name, tool_output.COMMANDS)
+        return self.outputs.get(name, '')
+
+    def links(self) -> list[tuple[str, str, str, int | None]]:
+        _, links = tool_output.read_links(self.text, 'n7')
+        return [(link.kind, *link.ends, link.count) for link in links]
+
+    def refused(self, pattern: str) -> None:
+        with self.assertRaisesRegex(exception.InvalidInput, pattern):
+            tool_output.read_links(self.text, 'n7')
+
+
+class ReadBridgesTest(Case):
+    def read(self, text: str) -> dict[str, tool_output.Port]:
+        self.outputs['lspci'] = text
+        return tool_output.read_bridges(self.text)
+
+    def test_a_published_output_is_read(self) -> None:
+        self.assertEqual(
+            {'0000:00:01.1': (wiring.PortKind.ROOT, ON)},
+            self.read(published('granite-ridge-lspci')))
+
+    def test_each_kind_of_bridge(self) -> None:
+        found = self.read(''.join(
+            f'0000:0{number}:00.0 PCI bridge: x\n'
+            f'\tCapabilities: [70] Express (v2) {kind}, MSI 00\n'
+            for number, kind in enumerate((
+                'Root Port (Slot-)', 'Upstream Port',
+                'Downstream Port (Slot+)', 'PCI-Express to PCI/PCI-X Bridge',
+                'PCI/PCI-X to PCI-Express Bridge', 'Endpoint',
+                'Root Complex Integrated Endpoint'))))
+        self.assertEqual(
+            [(kind, frozenset()) for kind in (
+                *wiring.PortKind, wiring.PortKind.BRIDGE)],
+            list(found.values()))
+
+    def test_what_lspci_may_not_read_is_unknown(self) -> None:
+        self.assertEqual({}, self.read(
+            '10000:e0:06.0 PCI bridge: Intel\n\tCapabilities: <access denied>'
+            '\n\t\tACSCtl:\tSrcValid+\n'))
+
+    def test_the_acs_of_a_device_is_not_that_of_the_bridge_before(self,
+                                                                  ) -> None:
+        found = self.read(published('granite-ridge-lspci')
+                          + '01:00.0 Ethernet controller: x\n'
+                          '\t\tACSCtl:\tSrcValid- ReqRedir-\n')
+        self.assertEqual(ON, found['0000:00:01.1'][1])
+
+
+class ReadLinksTest(Case):
+    def test_nvlinks_of_a_published_table(self) -> None:
+        self.outputs = {'nvidia-smi-topo': published('dgx-1-topo'),
+                        'nvidia-smi-gpus': gpus(0x1a, 0x1c, 0x3d, 0x3e)}
+        known, _ = tool_output.read_links(self.text, 'n7')
+        a, b, c, d = sorted(known)
+        self.assertEqual(('0000:1a:00.0', '0000:3e:00.0'), (a, d))
+        self.assertEqual(
+            [(NVLINK, a, b, 1), (NVLINK, a, c, 1), (NVLINK, a, d, 2),
+             (NVLINK, b, c, 2), (NVLINK, b, d, 1), (NVLINK, c, d, 2)],
+            self.links())
+
+    def test_xgmi_of_a_published_table(self) -> None:
+        # The numbers of these GPUs are not in the order of the addresses.
+        self.outputs = {'rocm-smi-topo': published('mi60-topo'),
+                        'rocm-smi-bus': published('mi60-bus')}
+        self.assertEqual(
+            [(XGMI, '0000:23:00.0', '0000:43:00.0', None),
+             (XGMI, '0000:03:00.0', '0000:26:00.0', None)], self.links())
+
+    def test_the_lines_that_a_capture_keeps_are_enough(self) -> None:
+        for tool, name in (('nvidia-smi-topo', 'dgx-1-topo'),
+                           ('rocm-smi-topo', 'mi60-topo'),
+                           ('rocm-smi-bus', 'mi60-bus'),
+                           ('lspci', 'granite-ridge-lspci'),
+                           ('nvidia-smi-nvlink', 'v100-nvlink')):
+            whole = self.outputs[tool] = published(name)
+            self.outputs['nvidia-smi-gpus'] = gpus(1, 2, 3, 4)
+            before = (tool_output.read_bridges(self.text),
+                      tool_output.read_links(self.text, 'n7'),
+                      tool_output.read_speeds(self.text))
+            pattern, _ = tool_output.COMMANDS[tool]
+            self.outputs[tool] = ''.join(
+                line for line in whole.splitlines(keepends=True)
+                if re.search(pattern,
+                             line))
+            self.assertLess(len(self.outputs[tool]), len(whole) + 1)
+            self.assertEqual(before, (tool_output.read_bridges(self.text),
+                                      tool_output.read_links(self.text, 'n7'),
+                                      tool_output.read_speeds(self.text)))
+
+    def test_underlined_names_are_names(self) -> None:
+        self.outputs = {
+            'nvidia-smi-topo': '\t\x1b[4mGPU0\tGPU1\tCPU Affinity\x1b[0m\n'
+            'GPU0\t X \tNV18\t0-55\nGPU1\tNV18\t X \t0-55\n',
+            'nvidia-smi-gpus': gpus(0x18, 0x2a)}
+        self.assertEqual([(NVLINK, '0000:18:00.0', '0000:2a:00.0', 18)],
+                         self.links())
+
+    def test_a_host_without_links_is_known_to_have_none(self) -> None:
+        self.outputs = {
+            'nvidia-smi-topo': '\tGPU0\tGPU1\tCPU Affinity\n'
+            'GPU0\t X \tPHB\t0-7\nGPU1\tPHB\t X \t0-7\n',
+            'nvidia-smi-gpus': gpus(1, 2)}
+        self.assertEqual(({'0000:01:00.0', '0000:02:00.0'}, []),
+                         tool_output.read_links(self.text, 'n7'))
+
+    def test_the_address_of_a_gpu_is_not_guessed(self) -> None:
+        self.outputs = {'nvidia-smi-topo': published('dgx-1-topo'),
+                        'rocm-smi-topo': published('mi60-topo')}
+        self.assertEqual((set(), []),
+                         tool_output.read_links(self.text, 'n7'))
+        self.outputs['nvidia-smi-gpus'] = gpus(0x1a, 0x1c)
+        self.assertEqual([(NVLINK, '0000:1a:00.0', '0000:1c:00.0', 1)],
+                         self.links())
+
+    def test_messages_instead_of_tables_say_nothing(self) -> None:
+        for text in ('', 'No devices were found\n', 'Failed\n',
+                     '\0\x1b[2J'):
+            self.outputs = dict.fromkeys(tool_output.COMMANDS, text)
+            self.assertEqual((set(), []),
+                             tool_output.read_links(self.text, 'n7'))
+            self.assertEqual({}, tool_output.read_speeds(self.text))
+            self.assertEqual({}, tool_output.read_bridges(self.text))
+
+    def test_every_truncated_table_is_refused_or_whole(self) -> None:
+        for tool, name, ids in (
+                ('nvidia-smi-topo', 'dgx-1-topo', 'nvidia-smi-gpus'),
+                ('rocm-smi-topo', 'mi60-topo', 'rocm-smi-bus')):
+            whole = published(name)
+            self.outputs = {tool: whole, ids: (
+                gpus(1, 2, 3, 4) if 'nvidia' in tool
+                else published('mi60-bus'))}
+            links = self.links()
+            sound = 0
+            for cut in range(len(whole)):
+                self.outputs[tool] = whole[:cut]
+                try:
+                    found = self.links()
+                except exception.InvalidInput as exc:
+                    self.assertIn(f'{tool}: ', str(exc))
+                    continue
+                self.assertIn(found, ([], links), cut)
+                sound += bool(found)
+            self.assertGreater(sound, 10)
+
+    def test_tables_that_contradict_themselves_are_refused(self) -> None:
+        whole = published('dgx-1-topo')
+        for pattern, table in {
+                'GPU0 to GPU1 is not GPU1 to GPU0':
+                    whole.replace('X \tNV1', 'X \tNV2', 1),
+                'each GPU must have a row and a column':
+                    whole.replace('\tGPU3', '\tGPU7', 1),
+                'n7: output/nvidia-smi-topo: is cut off':
+                    whole + whole[40:]}.items():
+            self.outputs = {'nvidia-smi-topo': table}
+            self.refused(pattern)
+
+    def test_any_text_is_read_or_refused(self) -> None:
+        for seed in range(300):
+            dice = random.Random(seed)
+            self.outputs = {'nvidia-smi-gpus': gpus(1, 2, 3, 4)}
+            for tool, name in (('nvidia-smi-topo', 'dgx-1-topo'),
+                               ('rocm-smi-topo', 'mi60-topo'),
+                               ('rocm-smi-bus', 'mi60-bus'),
+                               ('nvidia-smi-nvlink', 'v100-nvlink'),
+                               ('lspci', 'granite-ridge-lspci')):
+                text = list(published(name))
+                for _ in range(dice.choice((1, 5, 50))):
+                    text[dice.randrange(len(text))] = dice.choice(
+                        'GPU019NV\t\n \x1b\u2028X:=')
+                self.outputs[tool] = ''.join(text)
+            try:
+                tool_output.read_links(self.text, 'n7')
+            except exception.InvalidInput as exc:
+                self.assertNotIn('\n', str(exc))
+                self.assertTrue(str(exc).isprintable(), str(exc))
+            tool_output.read_speeds(self.text)
+            tool_output.read_bridges(self.text)
+
+    def test_large_outputs_take_no_time(self) -> None:
+        begin = time.monotonic()
+        for text in ('GPU0 ' * 200_000, 'GPU0 X\n' * 150_000,
+                     'GPU[1' * 200_000, '\x1b[' * 500_000,
+                     '0000:00:00.0 ' * 80_000, 'Express (v2) ' * 80_000,
+                     ' '.join(f'GPU{number}' for number in range(9999))
+                     + '\n' + 'GPU1 X\n' * 100_000,
+                     'Link 1: 1.1 GB/s\n' * 60_000):
+            self.outputs = dict.fromkeys(tool_output.COMMANDS, text)
+            with contextlib.suppress(exception.InvalidInput):
+                tool_output.read_links(self.text, 'n7')
+            tool_output.read_speeds(self.text)
+            tool_output.read_bridges(self.text)
+        self.assertLess(time.monotonic() - begin, 30)
+
+
+class ReadSpeedsTest(Case):
+    def test_published_links_that_are_not_active_are_0(self) -> None:
+        self.outputs = {'nvidia-smi-nvlink': published('v100-nvlink'),
+                        'nvidia-smi-gpus': gpus(1, 2, 3, 0xc2)}
+        self.assertEqual(
+            {'0000:c2:00.0': (25.781, 25.781, 25.781, 0, 25.781, 0)},
+            tool_output.read_speeds(self.text))
+
+    def test_a_gpu_without_an_address_is_left_out(self) -> None:
+        self.outputs = {'nvidia-smi-nvlink': published('v100-nvlink'),
+                        'nvidia-smi-gpus': gpus(0x57)}
+        self.assertEqual({}, tool_output.read_speeds(self.text))
