@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read nccl-tests 2 and rccl-tests: ``all_reduce_perf`` and its kin.
+
+A row ends with time, algorithm bandwidth, bus bandwidth and wrong values, out
+of place and in place. Sizes are rounded to what all ranks can share.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping
+
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import reading
+
+KEYS = (
+    expectation.word('test', 'such as all_reduce_perf'),
+    expectation.whole('gpus', 'ranks, one for each GPU', 'ranks'),
+    *expectation.SIZES,
+)
+
+_HEADER = reading.line(
+    r'#? *nThread \d+ nGpus \d+ minBytes (\d{1,18}) maxBytes (\d{1,18}) '
+    r'step: (\d{1,18})\((factor|bytes)\)')
+_TEST = reading.line(r'# Collective test starting: (\w+?_perf)\w*$')
+_RANK = reading.line(r'# +Rank +\d+ ')
+#: Old versions have the largest difference instead, which may be above 0.
+_COUNTS_WRONG = reading.line(r'# +size +count .* #wrong +time')
+_ROW = reading.line(r' *(\d+) +\d+ +[a-z]\w* +(\S.*)$')
+_BOUNDS = reading.line(r'# Out of bounds values : (?!0 OK)(.*)$')
+_AVERAGE = reading.line(r'# Avg bus bandwidth +: +(\S+)[ \t]*\n')
+
+
+def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
+    """Read the standard output of one test."""
+    header = reading.find(_HEADER, text, 'no line "nThread ... minBytes"')
+    reading.check_single(text, _HEADER)
+    reading.refuse(text, _BOUNDS, prefix='Out of bounds values: ')
+    average = reading.find_figure(_AVERAGE, text, 'Avg bus bandwidth')
+    metrics = {'avg_busbw_gb_s': reading.rate(average, 'GB/s')}
+    counts_wrong = _COUNTS_WRONG.search(text)
+    rates = []
+    for size, row in _ROW.findall(text):
+        name = f'busbw_gb_s[{size}]'
+        words = row.split()
+        reading.require(len(words) >= 8, f'the row of {name} is truncated')
+        wrong = {words[-5], words[-1]} - {'0', 'N/A'}
+        reading.require(not (wrong and counts_wrong),
+                        f'wrong values at {size} bytes: {" ".join(wrong)}')
+        rates += [reading.real(word, name) for word in (words[-6], words[-2])]
+        reading.require(name not in metrics and min(rates) >= 0,
+                        f'{name} is below 0, or there are several tables')
+        if rates[-2]:
+            metrics[name] = reading.rate(rates[-2], 'GB/s')
+    least, most, step, kind = header.groups()
+    expected = _count(int(least), int(most), int(step), kind == 'factor')
+    reading.require(rates and len(rates) == 2 * expected,
+                    f'{len(rates) // 2} rows of {expected}')
+    reading.require(math.isclose(average, statistics.fmean(rates),
+                                 abs_tol=0.006),
+                    f'Avg bus bandwidth is {average:g}, but the rows have '
+                    f'{statistics.fmean(rates):g}')
+    parameters = reading.find_parameters(text, test=_TEST)
+    remarks = () if parameters else (
+        'the output does not say which collective it is of',)
+    return reading.Reading(metrics, {
+        'test': expect.get('test', 'unknown'), **parameters,
+        'gpus': str(len(_RANK.findall(text))),
+        'min_size': least, 'max_size': most, 'rows': str(expected),
+    }, remarks=remarks)
+
+
+def _count(least: int, most: int, step: int, is_factor: bool) -> int:
+    """Return the number of sizes that the program measures."""
+    if not is_factor:
+        return len(range(least, most + 1, max(step, 1)))
+    return sum(max(least, 1) * step ** power <= most for power in range(64))
