@@ -22,20 +22,18 @@ _LINE = reading.line(r'T: ?(\d{1,5}) \( *\d+\) P: *\d+ I: *\d+ C: *[1-9]\d* '
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read the file, or the last line of each thread on the screen."""
     found = reading.inner(reading.load_document(text), 'thread')
-    if isinstance(found, dict):
-        threads = {number: [
+    threads = {number: [reading.figure(word, 'a time') for word in words]
+               for number, *words in _LINE.findall(text)}
+    for number, entry in found.items() if isinstance(found, dict) else ():
+        threads[number] = [
             reading.score(reading.inner(entry, name), f'{name} of a thread')
             for name in ('min', 'avg', 'max')]
-            for number, entry in found.items()}
-    else:
-        threads = {number: [reading.figure(word, 'a time') for word in words]
-                   for number, *words in _LINE.findall(text)}
     reading.require(threads, 'no latencies of threads', reading.Missing)
-    reading.require({*map(str, range(len(threads)))} == {*threads} and all(
-        least <= mean <= most for least, mean, most in threads.values()),
+    reading.require(
+        {*threads} == {*map(str, range(len(threads)))} and all(
+            sorted(times) == times for times in threads.values()),
         'a thread is missing, or its mean is not between least and most')
-    means, most = zip(*((mean, most) for _, mean, most in threads.values()),
-                      strict=True)
+    _, means, most = zip(*threads.values(), strict=True)
     return reading.Reading(
         {'mean_us': reading.duration(statistics.fmean(means), 'us'),
          'max_us': reading.duration(max(most), 'us')},

@@ -51,7 +51,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         reading.require(name not in metrics and min(rates) >= 0,
                         f'{name} is below 0, or there are several tables')
         if rates[-2]:
-            metrics[name] = reading.rate(rates[-2], 'GB/s')
+            metrics[name] = reading.rate(reading.figure(words[-6], name),
+                                         'GB/s')
     least, most, step, kind = header.groups()
     expected = _count(int(least), int(most), int(step), kind == 'factor')
     reading.require(rates and len(rates) == 2 * expected,

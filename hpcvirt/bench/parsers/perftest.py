@@ -15,7 +15,6 @@ from hpcvirt.bench.parsers import reading
 KEYS = (
     expectation.word('test', 'such as write_bw, read_lat or send_bibw'),
     *expectation.SIZES,
-    expectation.whole('qps', 'queue pairs'),
 )
 
 #: Column to Gbit/s: MB and MiB are both 2^20 bytes.
@@ -29,7 +28,6 @@ _TABLE = reading.line(r' *(#bytes +#iter.*)\n((?:[^#\n-].*\n)+)-{40,}$')
 _COLUMN = re.compile(r'#\w+|(?:[\w.%]+ )?[\w.%]+\[\S+?\]')
 _ROW = reading.line(r' *(\d+[ \t]+\d+[ \t].*)$')
 _FAILED = reading.line(r'.*(?:Completion with error|Failed status).*$')
-_QPS = reading.line(r' *Number of qps +: +(\d+)')
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
@@ -64,6 +62,5 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     kind = 'lat' if title[3] == 'Latency' else 'bibw' if title[2] else 'bw'
     return reading.Reading(
         metrics, {'test': f'{title[1].lower()}_{kind}',
-                  **reading.describe_sizes(sizes),
-                  **reading.find_parameters(text, qps=_QPS)},
+                  **reading.describe_sizes(sizes)},
         remarks=reading.check_ends(sizes, expect, 2, 8388608))

@@ -9,7 +9,8 @@ RUN = base.data('hpl/np2.txt')
 #: Of NVIDIA's program, up to the residual check.
 NVIDIA = base.data('hpl/nvidia_cut.txt').decode()
 
-GOOD_OUTPUTS = ((OUTPUT.encode(), {}), (RUN, {'N': '2000'}), ((NVIDIA + END).encode(), {}))
+GOOD_OUTPUTS = ((OUTPUT.encode(), {}), (RUN, {'N': '2000'}),
+                ((NVIDIA + END).encode(), {}))
 
 
 class TestHpl(base.ParserTestCase):

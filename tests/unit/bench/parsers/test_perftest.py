@@ -42,14 +42,14 @@ class TestPerftest(base.ParserTestCase):
          BANDWIDTH + BANDWIDTH),
         ('another test', 'test=write_lat was requested', BANDWIDTH,
          {'test': 'write_lat'}),
-        ('no connection', "no title of a test", "Couldn't connect to a:1\n"),
+        ('no connection', 'no title of a test', "Couldn't connect to a:1\n"),
         ('another largest size', 'max_size=16 was requested', BANDWIDTH,
          {'max_size': '16'}),
     )
 
     def test_megabytes_are_2_to_20_bytes(self):
         figures = self.figures(BANDWIDTH, {
-            'test': 'write_bw', 'qps': '1', 'max_size': '8388608'})
+            'test': 'write_bw', 'max_size': '8388608'})
         self.assertEqual(23, len(figures))
         self.assertAlmostEqual(
             0.002905 * 8388608 * 8e-3, figures['bandwidth_gbit_s[8388608]'],
