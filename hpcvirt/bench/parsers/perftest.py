@@ -43,6 +43,7 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
                     'no rows, or a row is truncated')
     sizes = reading.read_sizes(row[0] for row in rows)
     metrics = {}
+    column = next((column for column in columns if column in _GBIT_S), '')
     for size, row in zip(sizes, rows, strict=True):
         cells = dict(zip(columns, row, strict=True))
         if title[3] == 'Latency':
@@ -51,9 +52,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
                 cells.get('t_typical[usec]', ''), name), 'us')
             continue
         name = f'bandwidth_gbit_s[{size}]'
-        column = next(iter(_GBIT_S.keys() & cells), '')
         rate = reading.figure(cells.get(column, ''), name) * _GBIT_S[column]
-        messages = reading.figure(cells['MsgRate[Mpps]'], 'MsgRate')
+        messages = reading.figure(cells.get('MsgRate[Mpps]', ''), 'MsgRate')
         reading.require(
             math.isclose(messages * size * 8e-3, rate, rel_tol=1e-3,
                          abs_tol=0.01 + 4e-9 * size),

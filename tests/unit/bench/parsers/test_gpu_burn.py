@@ -19,7 +19,7 @@ DIED = ("30.0%  proc'd: -1 (0 Gflop/s)   errors: -533715488  (DIED!)  temps: "
 class TestGpuBurn(base.ParserTestCase):
     parser = 'gpu_burn'
     refused = (
-        ('a GPU that is faulty', 'FAULTY: GPU 3, 7',
+        ('a GPU that is faulty', 'GPU 3: FAULTY',
          OUTPUT.replace('3: OK', '3: FAULTY').replace('7: OK', '7: FAULTY')),
         ('wrong results', 'errors at 100.0 %: 30511521  (WARNING!)',
          OUTPUT[:LAST] + OUTPUT[LAST:].replace(
@@ -36,7 +36,7 @@ class TestGpuBurn(base.ParserTestCase):
         ('no rate', 'no line at 100.0%', NO_RATE),
         ('no verdicts', 'no "Tested ... GPUs"',
          OUTPUT[:OUTPUT.index('Tested')]),
-        ('a verdict missing', '8 rates and 7 verdicts for 8 GPUs',
+        ('a verdict missing', '8 rates and 7 times OK for 8 GPUs',
          OUTPUT[:OUTPUT.rindex('\tGPU')]),
         ('not burned to the end', 'no line at 100.0%',
          OUTPUT.replace('100.0%', '95.0%')),
