@@ -21,7 +21,8 @@ _LINE = reading.line(r'T: ?(\d{1,5}) \( *\d+\) P: *\d+ I: *\d+ C: *[1-9]\d* '
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read the file, or the last line of each thread on the screen."""
-    found = reading.inner(reading.load_document(text), 'thread')
+    document = reading.load_document(text)
+    found = reading.inner(document, 'thread')
     threads = {number: [reading.figure(word, 'a time') for word in words]
                for number, *words in _LINE.findall(text)}
     for number, entry in found.items() if isinstance(found, dict) else ():
@@ -29,9 +30,11 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             reading.score(reading.inner(entry, name), f'{name} of a thread')
             for name in ('min', 'avg', 'max')]
     reading.require(threads, 'no latencies of threads', reading.Missing)
+    count = reading.inner(document, 'num_threads') if found else len(threads)
     reading.require(
-        {*threads} == {*map(str, range(len(threads)))} and all(
-            sorted(times) == times for times in threads.values()),
+        count == len(threads)
+        and {*threads} == {*map(str, range(len(threads)))}
+        and all(sorted(times) == times for times in threads.values()),
         'a thread is missing, or its mean is not between least and most')
     _, means, most = zip(*threads.values(), strict=True)
     return reading.Reading(

@@ -5,7 +5,6 @@
 The columns depend on the test, and the units on its options.
 """
 
-import math
 import re
 from collections.abc import Mapping
 
@@ -53,11 +52,6 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             continue
         name = f'bandwidth_gbit_s[{size}]'
         rate = reading.figure(cells.get(column, ''), name) * _GBIT_S[column]
-        messages = reading.figure(cells.get('MsgRate[Mpps]', ''), 'MsgRate')
-        reading.require(
-            math.isclose(messages * size * 8e-3, rate, rel_tol=1e-3,
-                         abs_tol=0.01 + 4e-9 * size),
-            f'{name} and its message rate {messages:g} do not agree')
         metrics[name] = reading.rate(rate, 'Gbit/s')
     kind = 'lat' if title[3] == 'Latency' else 'bibw' if title[2] else 'bw'
     return reading.Reading(

@@ -29,6 +29,8 @@ class TestCyclictest(base.ParserTestCase):
         ('no threads', 'no latencies', changed({}, 'thread')),
         ('a missing thread', 'a thread is missing',
          changed(json.loads(FILE)['thread']['0'], 'thread', '7')),
+        ('fewer threads than were started', 'a thread is missing',
+         changed(3, 'num_threads')),
         ('no number', "avg of a thread is 'x'",
          changed('x', 'thread', '0', 'avg')),
         ('nothing', 'min of a thread is 0',

@@ -40,8 +40,6 @@ class TestNccl(base.ParserTestCase):
         ('a missing row', '10 rows of 11', K80.replace(
             next(line for line in K80.splitlines(keepends=True)
                  if line.startswith('     8388608 ')), '')),
-        ('a rate that lost a digit', 'Avg bus bandwidth is 70.742',
-         H100.replace('338.82      0', ' 38.82      0')),
         ('two runs', 'several runs', K80 + K80),
         ('another program', 'no line "nThread', 'hello\n'),
         ('other GPUs than asked for', 'gpus=8 was requested', H100,
@@ -85,7 +83,7 @@ class TestNccl(base.ParserTestCase):
         rows = [line for line in K80.splitlines(keepends=True)
                 if line.split()[0] in ('1048576', '2097152')]
         head, _, rest = K80.partition(rows[0])
-        tail = rest[rest.index('# Out'):].replace('0.565546', '0.435')
+        tail = rest[rest.index('# Out'):]
         raw = head.replace('maxBytes 1073741824 step: 2(factor)',
                            'maxBytes 2097152 step: 1048576(bytes)')
         self.figures(raw + ''.join(rows) + tail)

@@ -12,8 +12,8 @@ class TestNvbandwidth(base.ParserTestCase):
     refused = (
         ('a sum cut off', 'no complete line "SUM host_device_latency_sm"',
          OUTPUT[:OUTPUT.index('latency_sm 772.58') + 16]),
-        ('a lost cell', 'its cells have 1673.49',
-         OUTPUT.replace('    312.11\n\nSUM host', '\n\nSUM host')),
+        ('the sum of another test', 'no complete line "SUM host_to_device',
+         OUTPUT.replace('SUM host_to_device', 'SUM device_to_device')),
         ('a sum of nothing', 'is 0.00, which is not above 0',
          OUTPUT.replace('ce 607.26', 'ce 0.00')),
         ('a sum that is no number', "'nan'",
