@@ -91,10 +91,11 @@ _AGAIN = {
 _BORDER = re.compile(r'^(Begin|End) of (\w+) section\.', re.MULTILINE)
 _END = re.compile(r'^End of HPC Challenge tests\.', re.MULTILINE)
 _SUMMARY = re.compile(r'^Begin of Summary section\.', re.MULTILINE)
-_HPL_ROW = re.compile(
-    r'^W\S+ +(\d+) +(\d+) +(\d+) +(\d+) +(\S+) +(\S+)[ \t]*$',
+#: N, NB, P, Q, time and rate; NVIDIA's HPL adds the rate per GPU.
+HPL_ROW = re.compile(
+    r'^W\S+ +(\d+) +(\d+) +(\d+) +(\d+) +(\S+) +(\S+)(?: +\(.*\))?[ \t]*$',
     re.MULTILINE)
-_HPL_CHECK = re.compile(r'^\|\|Ax-b\|\|.*$', re.MULTILINE)
+HPL_CHECK = re.compile(r'^\|\|Ax-b\|\|.*\.{6} *(\w+)[ \t]*$', re.MULTILINE)
 _SKIPPED = re.compile(r'^ +([1-9]\d*) tests skipped because', re.MULTILINE)
 _FAILED = re.compile(
     r'^.*(?:\bFAILED\b|\(failed\)|Failed Validation|Failed to allocate|'
@@ -170,7 +171,7 @@ def _parameters(summary: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
-    checks = [line.split()[-1] for line in _HPL_CHECK.findall(section)]
+    checks = HPL_CHECK.findall(section)
     reading.require(checks, "no residual check of HPL's solution",
                     reading.Missing)
     reading.require(set(checks) == {'PASSED'},
@@ -181,7 +182,7 @@ def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
     shape = tuple(summary.get(name, '') for name in
                   ('HPL_N', 'HPL_NB', 'HPL_nprow', 'HPL_npcol'))
     rates = [reading.figure(row[6], 'Gflops of HPL')
-             for row in _HPL_ROW.finditer(section)
+             for row in HPL_ROW.finditer(section)
              if row.group(1, 2, 3, 4) == shape]
     reading.require(rates, "HPL's table has no row of the size that the "
                     'summary names')

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read OSU Micro-Benchmarks 3 to 7: osu_latency, osu_bw, osu_bibw.
+"""Read OSU Micro-Benchmarks 3 to 7: point-to-point tests and collectives.
 
 The headers depend on the version, but all have a title line, a line of column
 names with the unit, and rows that begin with the message size. Validation
@@ -10,28 +10,36 @@ adds a column Pass or Fail; -z adds percentiles.
 import functools
 import re
 from collections.abc import Mapping
-from collections.abc import Sequence
 
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
 
 KEYS = (
-    expectation.word('test', 'latency, bandwidth or bi-bandwidth'),
+    expectation.word('test', 'such as latency, bi-bandwidth or allreduce'),
     *expectation.SIZES,
     expectation.word('version', 'such as 7.5'),
 )
 
-#: The largest message by default.
-DEFAULT_MAX_BYTES = 4194304
+#: The smallest and largest message by default, between two ranks and in
+#: collectives, which begin with a number of 4 bytes before version 7.
+_DEFAULT_SIZES = (1, 4194304)
+_COLLECTIVE_SIZES = (4, 1048576)
 
 _LATENCY = functools.partial(reading.duration, unit='us')
 _BANDWIDTH = functools.partial(reading.rate, unit='MB/s')
+#: Title to test of the collectives. A row has the mean over the ranks first.
+_COLLECTIVES = {
+    'allreduce latency': 'allreduce', 'allgather latency': 'allgather',
+    'all-to-all personalized exchange latency': 'alltoall',
+    'broadcast latency': 'bcast', 'reduce latency': 'reduce'}
 #: Title to test, metric, its kind, and a text in the line of column names.
 _TESTS = {
     'latency': ('latency', 'latency_us', _LATENCY, '(us)'),
     'bandwidth': ('bandwidth', 'bandwidth_mb_s', _BANDWIDTH, '(mb/s)'),
     'bi-directional bandwidth': ('bi-bandwidth', 'bandwidth_mb_s', _BANDWIDTH,
                                  '(mb/s)'),
+    **{title: (test, 'latency_us', _LATENCY, '(us)')
+       for title, test in _COLLECTIVES.items()},
 }
 
 _TITLE = re.compile(
@@ -48,7 +56,7 @@ _CUT = re.compile(r'[0-9]+(?:\.[0-9]?)?')
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
-    """Read the standard output of one of the three programs."""
+    """Read the standard output of one of the programs."""
     found = reading.find(_TITLE, text, 'no title of an OSU test')
     reading.check_single(text, _TITLE)
     title = ' '.join((found[1] or '').lower().split())
@@ -71,31 +79,12 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         _check_more(row[3], name)
     reading.check_columns((body[row.start():row.end(2)] for row in rows),
                           'the table')
-    remarks = _check_ends(sizes, expect)
+    remarks = reading.check_ends(sizes, expect, *(
+        _COLLECTIVE_SIZES if title in _COLLECTIVES else _DEFAULT_SIZES))
     parameters = {'test': test, **reading.describe_sizes(sizes)}
     if found[2]:
         parameters['version'] = found[2]
     return reading.Reading(metrics, parameters, remarks=remarks)
-
-
-def _check_ends(sizes: Sequence[int],
-                expect: Mapping[str, str]) -> tuple[str, ...]:
-    """Check that the table begins and ends as the program does by default.
-
-    By default the program measures several sizes, so a single one must have
-    been requested.
-    """
-    if len(sizes) == 1 and sizes[0] > 1 and 'min_size' not in expect:
-        remark = (f'only {sizes[0]} bytes were measured; the output does not '
-                  'say whether more were requested (--expect min_size)')
-        return (remark,)
-    reading.require(
-        'max_size' in expect or sizes[-1] >= DEFAULT_MAX_BYTES,
-        f'the table ends at {sizes[-1]} bytes: rows are missing, unless this '
-        f'is the largest size (--expect max_size={sizes[-1]})')
-    if len(sizes) > 1:
-        reading.check_begin(sizes, expect)
-    return ()
 
 
 def _check_more(more: str, name: str) -> None:

@@ -113,6 +113,11 @@ def check_single(text: str, *once: re.Pattern[str],
         require(len(pattern.findall(text)) < 2, reason)
 
 
+def line(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern that matches from the beginning of a line."""
+    return re.compile('^' + pattern, re.MULTILINE)
+
+
 #: The limits of a figure of merit, in any unit. A smaller number is
 #: uninitialized memory (6.95e-313), a larger one a counter that overflowed.
 SMALLEST = 1e-30
@@ -157,6 +162,18 @@ def figure(word: str, what: str) -> float:
             f'{what} is {word[:40]}: not a measurement, but uninitialized '
             'memory or a counter that overflowed')
     return value
+
+
+def find_figure(pattern: re.Pattern[str], text: str, what: str) -> float:
+    """Read the figure of merit on a line that a complete output has once.
+
+    :param pattern: its first group is the figure
+    :raises InvalidOutput: if there is no such line, or several
+    """
+    found = find(pattern, text,
+                 f'no complete line "{what}": the output is not complete')
+    check_single(text, pattern)
+    return figure(found[1], what)
 
 
 def whole(word: str, what: str) -> int:
@@ -229,6 +246,31 @@ def check_begin(sizes: Sequence[int], expect: Mapping[str, str]) -> None:
     require(sizes[0] <= 1 or 'min_size' in expect,
             f'the table begins at {sizes[0]} bytes: rows are missing, unless '
             f'this is the smallest size (--expect min_size={sizes[0]})')
+
+
+def check_ends(sizes: Sequence[int], expect: Mapping[str, str], smallest: int,
+               largest: int) -> tuple[str, ...]:
+    """Check that a table begins and ends as the program does by default.
+
+    By default the program measures several sizes, so a single one must have
+    been requested.
+
+    :param smallest: where the table begins at the latest
+    :param largest: where it ends at the earliest
+    :returns: a remark on a single size
+    :raises InvalidOutput: if rows are missing, unless ``expect`` has
+        ``min_size`` or ``max_size``
+    """
+    if len(sizes) == 1 and sizes[0] > 1 and 'min_size' not in expect:
+        remark = (f'only {sizes[0]} bytes were measured; the output does not '
+                  'say whether more were requested (--expect min_size)')
+        return (remark,)
+    require('max_size' in expect or sizes[-1] >= largest,
+            f'the table ends at {sizes[-1]} bytes: rows are missing, unless '
+            f'this is the largest size (--expect max_size={sizes[-1]})')
+    if len(sizes) > 1 and sizes[0] > smallest:
+        check_begin(sizes, expect)
+    return ()
 
 
 def describe_sizes(sizes: Sequence[int]) -> dict[str, str]:

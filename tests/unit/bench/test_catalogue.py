@@ -272,7 +272,10 @@ class TestFiles(testtools.TestCase):
             {'hpcc', 'stream', 'osu-latency', 'osu-bandwidth',
              'osu-bibandwidth', 'netpipe', 'mpi4py-pingpong', 'qe-small',
              'qe-ausurf112', 'gromacs', 'lammps', 'namd-stmv',
-             'wrf-conus12km', 'hepscore', 'hs06'}, set(catalogue.names()))
+             'wrf-conus12km', 'hepscore', 'hs06', 'nccl-tests', 'nvbandwidth',
+             'gpu-burn', 'hpl', 'dgemm', 'hpcg', 'ior', 'perftest',
+             'osu-allreduce', 'osu-alltoall', 'cyclictest', 'multichase'},
+            set(catalogue.names()))
         kernels = {definition.expect.get('benchmark')
                    for definition in catalogue.all_definitions()
                    if definition.parser == 'npb'}

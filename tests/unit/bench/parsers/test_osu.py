@@ -23,7 +23,10 @@ def table(title='MPI Latency', column='Latency (us)', version='v5.9',
 
 GOOD_OUTPUTS = (
     (table().encode(), {}),
-    (base.data('osu/latency_7.4.txt'), {'max_size': '65536'}))
+    (base.data('osu/latency_7.4.txt'), {'max_size': '65536'}),
+    (base.data('osu/allreduce_5.3.txt'), {'max_size': '65536'}),
+    (base.data('osu/allreduce.txt'), {'max_size': '8'}),
+    (base.data('osu/alltoall.txt'), {'max_size': '8', 'min_size': '4'}))
 
 
 class TestOsu(base.ParserTestCase):
@@ -69,6 +72,23 @@ class TestOsu(base.ParserTestCase):
                     version='v7.5', datatype='# Datatype: MPI_CHAR.\n',
                     tail='              Pass')
         self.assertEqual(1.5, self.figures(raw)['latency_us[0]'])
+
+    def test_collectives_have_the_mean_over_the_ranks_first(self):
+        for name, size, figure in (('allreduce', 4, 50.75),
+                                   ('alltoall', 8, 53.41)):
+            figures = self.figures(
+                base.data(f'osu/{name}.txt'),
+                {'test': name, 'min_size': '4', 'max_size': '8'})
+            self.assertEqual(figure, figures[f'latency_us[{size}]'])
+
+    def test_collectives_begin_and_end_with_smaller_messages(self):
+        sizes = [2 ** power for power in range(2, 21)]
+        found = self.parse(table('MPI Allreduce Latency', sizes=sizes))
+        self.assertEqual(19, len(found.metrics))
+        self.assert_refused('ends at 524288 bytes', table(
+            'MPI Allreduce Latency', sizes=sizes[:-1]))
+        self.assert_refused('begins at 8 bytes', table(
+            'MPI Broadcast Latency', sizes=sizes[1:]))
 
     def test_the_datatype_may_stand_below_the_columns(self):
         raw = table(version='v7.2').replace(

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read IOR 3 and 4: the summary of one test that writes, reads or both."""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import reading
+
+KEYS = (
+    expectation.word('api', 'such as POSIX'),
+    expectation.whole('tasks', 'MPI ranks', 'ranks', 'np', 'clients'),
+    expectation.word('version', 'such as 3.3.0'),
+)
+
+_BANNER = reading.line(r'IOR-(\S+): MPI Coordinated')
+_SUMMARY = reading.line(r'Summary of all tests:')
+_RESULT = reading.line(r'(write|read) +[\d.]+ .*')
+_ROW = reading.line(r'(write|read) +\S+ +\S+ +(\S+) .*\n')
+_FINISHED = reading.line(r'Finished *:')
+_TROUBLE = reading.line(r'.*(?:Incorrect data on|FAILED comparison|\bERROR\b|'
+                        r'Expected aggregate file size).*$')
+
+
+def _option(name: str) -> re.Pattern[str]:
+    return reading.line(rf'[ \t]*(?:{name}) *[:=] *(\S+)')
+
+
+def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
+    """Read the standard output."""
+    reading.refuse(text, _TROUBLE)
+    for pattern in (_BANNER, _FINISHED, _SUMMARY):
+        last = reading.find(pattern, text, f'no {pattern.pattern[1:9]!r}: the '
+                            'output is not complete')
+    reading.check_single(text, _BANNER, _SUMMARY)
+    rows = _ROW.findall(text, last.end())
+    metrics = {}
+    for kind, mean in rows:
+        name = f'{kind}_mib_s'
+        metrics[name] = reading.rate(reading.figure(mean, name), 'MiB/s')
+    # One row for each operation that the results above have.
+    reading.require(
+        rows and sorted(kind for kind, *_ in rows) == sorted(
+            {*_RESULT.findall(text, 0, last.start())}),
+        f'{len(rows)} rows in the summary: several tests, or the output is '
+        'not complete')
+    return reading.Reading(metrics, reading.find_parameters(
+        text, version=_BANNER, api=_option('api'),
+        tasks=_option('tasks|clients')))

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read perftest 4 to 24: ``ib_write_bw``, ``ib_write_lat`` and their kin.
+
+The columns depend on the test, and the units on its options.
+"""
+
+import re
+from collections.abc import Mapping
+
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import reading
+
+KEYS = (
+    expectation.word('test', 'such as write_bw, read_lat or send_bibw'),
+    *expectation.SIZES,
+)
+
+#: Column to Gbit/s: MB and MiB are both 2^20 bytes.
+_GBIT_S = {'BW average[Gb/sec]': 1.0, 'BW average[MB/sec]': 2 ** 20 * 8e-9,
+           'BW average[MiB/sec]': 2 ** 20 * 8e-9}
+
+_TITLE = reading.line(
+    r' *(?:RDMA_)?(Write|Read|Send)( Bidirectional)? (BW|Latency) Test')
+#: The columns, the rows, and the line below, without which rows are missing.
+_TABLE = reading.line(r' *(#bytes +#iter.*)\n((?:[^#\n-].*\n)+)-{40,}$')
+_COLUMN = re.compile(r'#\w+|(?:[\w.%]+ )?[\w.%]+\[\S+?\]')
+_ROW = reading.line(r' *(\d+[ \t]+\d+[ \t].*)$')
+_FAILED = reading.line(r'.*(?:Completion with error|Failed status).*$')
+
+
+def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
+    """Read the standard output of the client or of the server."""
+    reading.refuse(text, _FAILED)
+    title = reading.find(_TITLE, text, 'no title of a test')
+    reading.check_single(text, _TITLE)
+    table = reading.find(_TABLE, text, 'no complete table: the output is not '
+                         'complete, or of the server and the client')
+    columns = _COLUMN.findall(table[1])
+    rows = [row.split() for row in _ROW.findall(table[2])]
+    reading.require(rows and {len(row) for row in rows} == {len(columns)},
+                    'no rows, or a row is truncated')
+    sizes = reading.read_sizes(row[0] for row in rows)
+    metrics = {}
+    column = next((column for column in columns if column in _GBIT_S), '')
+    for size, row in zip(sizes, rows, strict=True):
+        cells = dict(zip(columns, row, strict=True))
+        if title[3] == 'Latency':
+            name = f'latency_us[{size}]'
+            metrics[name] = reading.duration(reading.figure(
+                cells.get('t_typical[usec]', ''), name), 'us')
+            continue
+        name = f'bandwidth_gbit_s[{size}]'
+        rate = reading.figure(cells.get(column, ''), name) * _GBIT_S[column]
+        metrics[name] = reading.rate(rate, 'Gbit/s')
+    kind = 'lat' if title[3] == 'Latency' else 'bibw' if title[2] else 'bw'
+    return reading.Reading(
+        metrics, {'test': f'{title[1].lower()}_{kind}',
+                  **reading.describe_sizes(sizes)},
+        remarks=reading.check_ends(sizes, expect, 2, 8388608))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+
+from tests.unit.bench.parsers import base
+
+OUTPUT = base.data('ior/daos.txt').decode()
+RUN = base.data('ior/direct.txt').decode()
+WRITE = OUTPUT.rindex('\nwrite ') + 1
+READ = OUTPUT.rindex('\nread ') + 1
+
+GOOD_OUTPUTS = ((OUTPUT.encode(), {'tasks': '30'}), (RUN.encode(), {}))
+
+
+class TestIor(base.ParserTestCase):
+    parser = 'ior'
+    refused = (
+        ('wrong data', 'Incorrect data on read (262144 errors found)',
+         OUTPUT.replace('Max Write', 'WARNING: Incorrect data on read (262144 '
+                        'errors found).\nMax Write')),
+        ('wrong data', 'FAILED comparison of buffer', OUTPUT.replace(
+            'Max Write', '[0] FAILED comparison of buffer containing 8-byte '
+            'ints:\nMax Write')),
+        ('an error', 'ERROR: open', OUTPUT.replace(
+            'Max Write', 'ERROR: open("/x", 66, 0664) failed\nMax Write')),
+        ('a file too short', 'Expected aggregate file size', OUTPUT.replace(
+            'Max Write', 'WARNING: Expected aggregate file size       = 4\n'
+            'Max Write')),
+        ('no end', "no 'Finished'", OUTPUT[:OUTPUT.index('Finished')]),
+        ('no summary', "no 'Summary ", OUTPUT.replace('Summary of', 'Of')),
+        ('no reads in the summary', '1 rows in the summary',
+         OUTPUT[:READ] + OUTPUT[OUTPUT.index('Finished'):]),
+        ('several tests', '3 rows in the summary',
+         OUTPUT[:READ] + OUTPUT[WRITE:READ] + OUTPUT[READ:]),
+        ('two runs', 'several runs', OUTPUT + OUTPUT),
+        ('a mean that is no number', "write_mib_s is 'nan'",
+         OUTPUT[:WRITE] + OUTPUT[WRITE:].replace('1299.23', '    nan')),
+        ('nothing', 'write_mib_s is 0.00',
+         OUTPUT[:WRITE] + OUTPUT[WRITE:].replace('1299.23', '   0.00')),
+        ('other ranks than asked for', 'tasks=16 was requested', OUTPUT,
+         {'ranks': '16'}),
+    )
+
+    def test_the_means_of_the_summary_are_read(self):
+        self.assertEqual({'write_mib_s': 1299.23, 'read_mib_s': 5429.38},
+                         self.figures(OUTPUT, {'api': 'posix'}))
+        self.assertEqual({'write_mib_s', 'read_mib_s'}, {*self.figures(RUN)})
