@@ -234,11 +234,11 @@ KIND = {4: wiring.PortKind.ROOT, 5: wiring.PortKind.UPSTREAM,
 
 
 def make_config(kind: int = 4, control: int | None = None,
-         size: int = 4096) -> bytes:
+                size: int = 4096) -> bytes:
     """Make the configuration space of a bridge.
 
     Its capabilities are power management and PCI Express, and extended ones
-    AER and, unless the control is None, ACS.
+    for errors and, unless the control is None, ACS.
     """
     data = bytearray(4096)
     data[0x06] = 0x10
