@@ -9,10 +9,13 @@ Memory is in MiB, page sizes in KiB.
 import dataclasses
 import enum
 import functools
+import typing
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from hpcvirt.model import wiring as wiring_model
+if typing.TYPE_CHECKING:
+    # nova-scheduler needs none of it.
+    from hpcvirt.model import wiring as wiring_model
 
 SMALL_PAGE_KIB = 4
 
@@ -141,7 +144,7 @@ class Host:
     devices: tuple[Device, ...] = ()
     unknown: frozenset[Unknown] = frozenset()
     processor: str | None = None
-    wiring: wiring_model.Wiring | None = None
+    wiring: 'wiring_model.Wiring | None' = None
 
     @functools.cached_property
     def by_id(self) -> Mapping[int, Cell]:

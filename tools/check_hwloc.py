@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The wiring of hwloc's machines is as lstopo finds it.
+"""Check that the wiring of hwloc's machines is as lstopo finds it.
 
-Set HPCVIRT_HWLOC_TESTS to the folder tests/hwloc of hwloc's sources; lstopo
-must be installed.
+Run it from the root of the repository, with lstopo installed and the folder
+tests/hwloc of hwloc's sources::
+
+    HPCVIRT_HWLOC_TESTS=FOLDER python3 -m unittest tools.check_hwloc
 """
 
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -21,7 +22,7 @@ from hpcvirt.topology import document
 from hpcvirt.topology.draw import diagram
 from tests.builders import folders
 
-COLLECTION = os.environ.get('HPCVIRT_HWLOC_TESTS', '')
+COLLECTION = os.environ['HPCVIRT_HWLOC_TESTS']
 
 #: Its only device has a class that a topology does not list.
 WITHOUT_DEVICES = '40intel64-4n10c+pci-conflicts'
@@ -53,8 +54,6 @@ def speeds(host: host_model.Host) -> dict[str, float]:
     return found
 
 
-@unittest.skipUnless(COLLECTION and shutil.which('lstopo'),
-                     'HPCVIRT_HWLOC_TESTS is not set, or lstopo is missing')
 class HwlocCollectionTest(unittest.TestCase):
     def setUp(self) -> None:
         super().setUp()
@@ -79,7 +78,7 @@ class HwlocCollectionTest(unittest.TestCase):
                 if name not in WITHOUT_DEVICES:
                     with self.subTest(name):
                         self.compare(root, {*classes})
-        self.assertGreaterEqual(len(with_bridges), 5)
+        self.assertGreaterEqual(len(with_bridges), 4)
 
     def compare(self, root: pathlib.Path, listed: set[str]) -> None:
         xml = root.with_suffix('.xml')
