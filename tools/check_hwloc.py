@@ -34,7 +34,6 @@ ADDED = {('32em64t-2n8c2t-pci-normalio', '0000:04:00.0'),
 
 def paths(host: host_model.Host) -> dict[str, list[str]]:
     """List the addresses of the bridges above each device."""
-    assert host.wiring is not None
     return {each.address: [bridge.address
                            for bridge in host.wiring.path(each)]
             for each in host.wiring.attachments}
@@ -43,7 +42,6 @@ def paths(host: host_model.Host) -> dict[str, list[str]]:
 def speeds(host: host_model.Host) -> dict[str, float]:
     """List the GB/s of each link; from 8 GT/s on, 128 of 130 bits are data."""
     found = {}
-    assert host.wiring is not None
     for each in (*host.wiring.bridges, *host.wiring.attachments):
         link = each.link
         if link and link.gb_per_s is not None:
@@ -55,6 +53,8 @@ def speeds(host: host_model.Host) -> dict[str, float]:
 
 
 class HwlocCollectionTest(unittest.TestCase):
+    """Compares two readers of the same machines."""
+
     def setUp(self) -> None:
         super().setUp()
         self.folder = folders.make(self)
