@@ -306,6 +306,16 @@ DOCUMENTS = (
            'admin-guide/RAS/main.html'),
     _linux('Linux-Abi', 'Linux ABI description: sysfs-bus-pci',
            'admin-guide/abi.html'),
+    _linux('Linux-Vfio', 'VFIO: Virtual Function I/O', 'driver-api/vfio.html'),
+    Publication(
+        'NVIDIA-Ats', 'NVIDIA', 'ATS and ACS configuration',
+        'Optimizing VM Configuration for AI Inference, appendix', 'not dated',
+        'docs.nvidia.com/ai-enterprise'),
+    Publication(
+        'NCCL-Environment', 'NVIDIA',
+        'Environment Variables: NCCL_IB_PCI_RELAXED_ORDERING',
+        'documentation of NCCL', 'not dated',
+        'docs.nvidia.com/deeplearning/nccl'),
     Publication(
         'Linux-Therm-Throt', 'The kernel development community',
         'Thermal throttle event support',

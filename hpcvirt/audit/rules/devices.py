@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rules about the devices that guests get."""
+
+import fnmatch
+import json
+import typing
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from hpcvirt.audit import fact
+from hpcvirt.audit.finding import Severity
+from hpcvirt.audit.rule import AuditSubject
+from hpcvirt.audit.rule import join_first
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Violation
+from hpcvirt.model import wiring
+from hpcvirt.topology import pci
+
+T = typing.TypeVar('T')
+
+#: Base classes [pci.ids].
+_GPU, _NETWORK = ('03', '12'), '02'
+
+_SPEC = '[pci]device_spec'
+_PATTERN = '*{address}* {vendor_id} {product_id}'
+_ANY = {'address': '*', 'vendor_id': '*', 'product_id': '*'}
+
+
+class _Card(typing.NamedTuple):
+    """A device that guests get as a whole, or by its virtual functions.
+
+    :ivar kind: its base class; empty if it has no link
+    :ivar spec: the item of device_spec for the card as a whole
+    :ivar is_bound: whether its driver is vfio-pci, or a variant of it
+    """
+
+    kind: str
+    driver: str | None
+    spec: Mapping[str, str] | None
+    is_bound: bool
+
+
+def _cards(subject: AuditSubject) -> Mapping[str, _Card]:
+    """Find the cards of guests: address -> card."""
+    facts, devices = subject.facts.hardware, subject.host.devices
+    kinds = {item.address: item.kind for item in facts.links}
+    busy = {item.address for item in facts.functions if item.count}
+    given = busy.union(item.device.address for item in (
+        subject.plan.offered if subject.plan else ()))
+    texts = subject.nova.all('pci', 'device_spec') if subject.nova else ()
+    try:
+        values = [json.loads(text) for text in texts]
+        specs = [_ANY | spec for value in values for spec in (
+            value if isinstance(value, list) else [value])]
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise fact.NotKnown(_SPEC, 'has no object of JSON') from exc
+    if any(isinstance(spec['address'], dict) for spec in specs):
+        raise fact.NotKnown(_SPEC, 'has regular expressions, not read here')
+    found = {}
+    for device in set(devices).difference(pci.list_virtual(devices)):
+        address = device.address
+        name = f'{address} {device.vendor_id} {device.product_id}'
+        card = _Card(
+            kinds.get(address, ''), device.driver,
+            next((spec for spec in specs if 'devname' not in spec
+                  and (spec['product_id'] != '*' or address not in busy)
+                  and fnmatch.fnmatch(name, _PATTERN.format_map(
+                      spec).lower())), None),
+            'vfio' in (device.driver or ''))
+        if card.spec or card.is_bound or address in given:
+            found[address] = card
+    return dict(sorted(found.items()))
+
+
+def _drivers(subject: AuditSubject) -> Iterator[Violation]:
+    for address, card in _cards(subject).items():
+        found = f'{address} has the driver {card.driver}'
+        change = (f'driverctl set-override {address} vfio-pci',)
+        if card.spec is None or card.is_bound:
+            continue
+        if str(card.spec.get('managed')).lower() in ('no', 'false', '0'):
+            yield Violation(f'{found}, and libvirt may not bind vfio-pci',
+                            'vfio-pci', change)
+        elif card.driver and card.kind in _GPU:
+            yield Violation(
+                f'{found}, which must release it for each guest',
+                'vfio-pci since the boot', change, Severity.WARNING)
+
+
+def _groups(subject: AuditSubject) -> Iterator[Violation]:
+    given = {address for address, card in _cards(subject).items()
+             if card.spec or card.is_bound}
+    given |= {item.address for item in pci.list_virtual(subject.host.devices)}
+    groups: dict[int | None, list[str]] = {}
+    wired = subject.host.wiring if given else wiring.Wiring()
+    if wired is None or wiring.UnknownWiring.IOMMU_GROUPS in wired.unknown:
+        raise fact.NotKnown('the IOMMU groups of devices', 'was not captured')
+    for each in wired.attachments:
+        groups.setdefault(each.iommu_group, []).append(each.address)
+    for number, members in groups.items():
+        if (number is not None and len(members) > 1
+                and not given.isdisjoint(members)):
+            yield Violation(
+                f'{join_first(members)} share IOMMU group {number}',
+                'a group for each, unless one guest always gets all',
+                (('# ACS on in the firmware, no pci=disable_acs_redir; see '
+                  'device-peers'),),
+                Severity.WARNING if given.issuperset(members) else None)
+
+
+def _peers(subject: AuditSubject) -> Iterator[Violation]:
+    cards = _cards(subject)
+    switches: dict[str, list[tuple[wiring.Bridge, str]]] = {}
+    wired = _need(subject.host.wiring, 'bridges') if cards else wiring.Wiring()
+    for each in wired.attachments:
+        port = wired.by_address.get(each.above or '')
+        if each.address in cards and port and port.above:
+            switches.setdefault(port.above, []).append((port, each.address))
+    for below in switches.values():
+        kinds = {cards[address].kind for _, address in below}
+        if _NETWORK not in kinds or kinds.isdisjoint(_GPU):
+            continue
+        for port, address in below:
+            acs = _need(port.acs, port.address)
+            if 'ReqRedir' in acs and 'DirectTrans' not in acs:
+                yield Violation(
+                    f'ACS of {port.address} redirects all that {address} '
+                    'sends to the others below its switch',
+                    'direct translation too',
+                    (f'setpci -s {port.address} ECAP_ACS+6.w=40:40',
+                     '# lasting, on the kernel command line since Linux 6.11:',
+                     f'pci=config_acs=1xxxxxx@{port.address}'))
+            if 'ReqRedir' not in acs or cards[address].kind != _NETWORK:
+                continue
+            _, ats = _need(subject.facts.hardware.controls.get(address),
+                           address)
+            if not ats:
+                yield Violation(
+                    f'{address} has no ATS' if ats is None
+                    else f'ATS of {address} is off at present',
+                    'ATS while a guest has it, as ACS redirects its requests',
+                    ('# on in its firmware, then boot the host again:',
+                     f'mlxconfig -d {address} set ATS_ENABLED=true')
+                    if ats is None else
+                    (f'# look while a guest runs: lspci -vvv -s {address}',),
+                    None if ats is None else Severity.NOTE)
+
+
+def _need(found: T | None, what: str) -> T:
+    if found is None:
+        raise fact.NotKnown(f'the configuration space of {what}', 'was not '
+                            'captured, or needs permission and lspci')
+    return found
+
+
+def _ordering(subject: AuditSubject) -> Iterator[Violation]:
+    for address, card in _cards(subject).items():
+        if card.kind == _NETWORK and _need(subject.facts.hardware.controls.get(
+                address), address)[0] is False:
+            yield Violation(
+                f'relaxed ordering of {address} is off', 'on',
+                (('# unless the kernel avoids an erratum: dmesg | grep -i '
+                  '"relaxed ordering"'),
+                 f'setpci -s {address} CAP_EXP+8.w=10:10'))
+
+
+RULES = (
+    Rule('device-driver', Severity.ERROR,
+         'Whole devices in ``device_spec`` have the driver ``vfio-pci`` if '
+         'libvirt may not bind it (``managed``), and GPUs always (a warning).',
+         'a guest gets a device only if no driver of the host holds it',
+         ('Nova-Devices', 'Linux-Vfio'), _drivers),
+    Rule('device-groups', Severity.ERROR,
+         'Each device of a guest has an IOMMU group of its own (a warning if '
+         'all in the group are for guests).',
+         'one guest gets all devices of a group, which reach each other past '
+         'the IOMMU: the price of ACS that is off', ('Linux-Vfio',), _groups),
+    Rule('device-peers', Severity.WARNING,
+         'Where ACS redirects what GPU and network card below one switch '
+         'send, it passes translated requests directly, and the card has ATS '
+         '(a note if that is off).',
+         'GPUDirect RDMA otherwise takes the way through the processor; with '
+         'ACS off it does not, but guests are not isolated either',
+         ('NVIDIA-Ats', 'Linux-Parameters'), _peers),
+    Rule('device-ordering', Severity.WARNING,
+         'Network cards of guests may relax the order of their transfers.',
+         'transfers otherwise wait for each other, which costs most in guests',
+         ('NCCL-Environment',), _ordering),
+)
