@@ -312,8 +312,7 @@ DOCUMENTS = (
         'Optimizing VM Configuration for AI Inference, appendix', 'not dated',
         'docs.nvidia.com/ai-enterprise'),
     Publication(
-        'NCCL-Environment', 'NVIDIA',
-        'Environment Variables: NCCL_IB_PCI_RELAXED_ORDERING',
+        'NCCL-Environment', 'NVIDIA', 'Environment Variables',
         'documentation of NCCL', 'not dated',
         'docs.nvidia.com/deeplearning/nccl'),
     Publication(

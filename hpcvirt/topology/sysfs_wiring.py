@@ -149,10 +149,9 @@ def read_config(data: bytes) -> tuple[wiring.PortKind | None,
     :param data: the content of the file ``config``, whole or in part
     """
     place = _find(data, _PCI_EXPRESS)
-    if place is None:
-        return None, None
     if not place:
-        return wiring.PortKind.BRIDGE, frozenset()
+        return (None, None) if place is None else (
+            wiring.PortKind.BRIDGE, frozenset())
     return _TYPES.get(data[place + 2] >> 4), _read_acs(data)
 
 

@@ -5,6 +5,7 @@
 import fnmatch
 import json
 import typing
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
@@ -22,9 +23,9 @@ T = typing.TypeVar('T')
 #: Base classes [pci.ids].
 _GPU, _NETWORK = ('03', '12'), '02'
 
-_SPEC = '[pci]device_spec'
-_PATTERN = '*{address}* {vendor_id} {product_id}'
+#: An item of device_spec that names every device, and how it names them.
 _ANY = {'address': '*', 'vendor_id': '*', 'product_id': '*'}
+_PATTERN = '*{address}* {vendor_id} {product_id}'
 
 
 class _Card(typing.NamedTuple):
@@ -32,13 +33,15 @@ class _Card(typing.NamedTuple):
 
     :ivar kind: its base class; empty if it has no link
     :ivar spec: the item of device_spec for the card as a whole
-    :ivar is_bound: whether its driver is vfio-pci, or a variant of it
     """
 
     kind: str
-    driver: str | None
+    driver: str
     spec: Mapping[str, str] | None
-    is_bound: bool
+
+    @property
+    def is_whole(self) -> bool:
+        return self.spec is not None or 'vfio' in self.driver
 
 
 def _cards(subject: AuditSubject) -> Mapping[str, _Card]:
@@ -53,31 +56,31 @@ def _cards(subject: AuditSubject) -> Mapping[str, _Card]:
         values = [json.loads(text) for text in texts]
         specs = [_ANY | spec for value in values for spec in (
             value if isinstance(value, list) else [value])]
+        if any(isinstance(spec['address'], dict) for spec in specs):
+            raise TypeError
     except (ValueError, TypeError, RecursionError) as exc:
-        raise fact.NotKnown(_SPEC, 'has no object of JSON') from exc
-    if any(isinstance(spec['address'], dict) for spec in specs):
-        raise fact.NotKnown(_SPEC, 'has regular expressions, not read here')
+        raise fact.NotKnown('[pci]device_spec', 'is not JSON, or has '
+                            'regular expressions') from exc
     found = {}
     for device in set(devices).difference(pci.list_virtual(devices)):
         address = device.address
         name = f'{address} {device.vendor_id} {device.product_id}'
         card = _Card(
-            kinds.get(address, ''), device.driver,
+            kinds.get(address, ''), device.driver or '',
             next((spec for spec in specs if 'devname' not in spec
                   and (spec['product_id'] != '*' or address not in busy)
                   and fnmatch.fnmatch(name, _PATTERN.format_map(
-                      spec).lower())), None),
-            'vfio' in (device.driver or ''))
-        if card.spec or card.is_bound or address in given:
+                      spec).lower())), None))
+        if card.is_whole or address in given:
             found[address] = card
     return dict(sorted(found.items()))
 
 
 def _drivers(subject: AuditSubject) -> Iterator[Violation]:
     for address, card in _cards(subject).items():
-        found = f'{address} has the driver {card.driver}'
+        found = f'{address} has {card.driver or "no driver"}'
         change = (f'driverctl set-override {address} vfio-pci',)
-        if card.spec is None or card.is_bound:
+        if card.spec is None or 'vfio' in card.driver:
             continue
         if str(card.spec.get('managed')).lower() in ('no', 'false', '0'):
             yield Violation(f'{found}, and libvirt may not bind vfio-pci',
@@ -90,7 +93,7 @@ def _drivers(subject: AuditSubject) -> Iterator[Violation]:
 
 def _groups(subject: AuditSubject) -> Iterator[Violation]:
     given = {address for address, card in _cards(subject).items()
-             if card.spec or card.is_bound}
+             if card.is_whole}
     given |= {item.address for item in pci.list_virtual(subject.host.devices)}
     groups: dict[int | None, list[str]] = {}
     wired = subject.host.wiring if given else wiring.Wiring()
@@ -112,16 +115,15 @@ def _groups(subject: AuditSubject) -> Iterator[Violation]:
 def _peers(subject: AuditSubject) -> Iterator[Violation]:
     cards = _cards(subject)
     switches: dict[str, list[tuple[wiring.Bridge, str]]] = {}
-    wired = _need(subject.host.wiring, 'bridges') if cards else wiring.Wiring()
+    wired = (_need(subject.host.wiring, 'wiring') if _are_peers(cards.values())
+             else wiring.Wiring())
     for each in wired.attachments:
         port = wired.by_address.get(each.above or '')
         if each.address in cards and port and port.above:
             switches.setdefault(port.above, []).append((port, each.address))
     for below in switches.values():
-        kinds = {cards[address].kind for _, address in below}
-        if _NETWORK not in kinds or kinds.isdisjoint(_GPU):
-            continue
-        for port, address in below:
+        peers = _are_peers(cards[address] for _, address in below)
+        for port, address in below if peers else ():
             acs = _need(port.acs, port.address)
             if 'ReqRedir' in acs and 'DirectTrans' not in acs:
                 yield Violation(
@@ -136,21 +138,24 @@ def _peers(subject: AuditSubject) -> Iterator[Violation]:
             _, ats = _need(subject.facts.hardware.controls.get(address),
                            address)
             if not ats:
+                state = 'missing' if ats is None else 'off at present'
                 yield Violation(
-                    f'{address} has no ATS' if ats is None
-                    else f'ATS of {address} is off at present',
-                    'ATS while a guest has it, as ACS redirects its requests',
-                    ('# on in its firmware, then boot the host again:',
-                     f'mlxconfig -d {address} set ATS_ENABLED=true')
-                    if ats is None else
-                    (f'# look while a guest runs: lspci -vvv -s {address}',),
+                    f'ATS of {address} is {state}',
+                    'on while a guest has it, as ACS redirects its requests',
+                    (f'# look while a guest runs: lspci -vvv -s {address}',
+                     f'mlxconfig -d {address} set ATS_ENABLED=true'),
                     None if ats is None else Severity.NOTE)
+
+
+def _are_peers(cards: Iterable[_Card]) -> bool:
+    kinds = {card.kind for card in cards}
+    return _NETWORK in kinds and not kinds.isdisjoint(_GPU)
 
 
 def _need(found: T | None, what: str) -> T:
     if found is None:
-        raise fact.NotKnown(f'the configuration space of {what}', 'was not '
-                            'captured, or needs permission and lspci')
+        raise fact.NotKnown(f'{what} (lspci)',
+                            'was not captured, or needs permission')
     return found
 
 

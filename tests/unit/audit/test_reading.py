@@ -18,6 +18,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.topology import capture
 from tests.builders import audited
 from tests.builders import sysfs_files
+from tests.unit.topology import test_sysfs_wiring
 
 #: What the page on audits told users to copy before there was a script.
 FORMER = """
@@ -375,6 +376,26 @@ class ReadingTest(audited.Case):
                 f'{dmi}_vendor': 'Dell', f'{dmi}_version': '1.2',
                 f'{dmi}_date': '2026'}).hardware.firmware)
         self.assertEqual({}, audited.GOOD.hardware.firmware)
+
+    def test_how_devices_transfer_is_in_a_capture_or_their_files(self):
+        good = audited.tree()
+        cards = [device.address for device in audited.HOST.devices
+                 if device.total_vfs]
+        self.assertEqual(dict.fromkeys(cards, (True, None)),
+                         audited.GOOD.hardware.controls)
+        printed = f'{cards[0]} x\n\tRlxdOrd-\n\tATSCtl:\tEnable+, x\n'
+        self.assertEqual({cards[0]: (False, True)}, audited.facts(
+            good | {'output/lspci': printed}).hardware.controls)
+        (self.root / 'output/lspci').write_text(printed)
+        config = self.root / f'sys/bus/pci/devices/{cards[0]}/config'
+        config.write_bytes(test_sysfs_wiring.make_config(0))
+        self.assertEqual({cards[0]: (False, None)},
+                         host.read(self.root).hardware.controls)
+
+    def test_what_lspci_did_not_print_is_unknown(self):
+        for change in ({'output/lspci': None}, {'output/lspci': ''}):
+            found = self.changed(change)
+            self.assertEqual({audit.UNKNOWN}, found)
 
     def test_a_fact_is_read_when_it_is_needed_and_only_once(self):
         swappiness = self.root / 'proc/sys/vm/swappiness'
