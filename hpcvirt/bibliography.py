@@ -312,9 +312,9 @@ DOCUMENTS = (
         'Optimizing VM Configuration for AI Inference, appendix', 'not dated',
         'docs.nvidia.com/ai-enterprise'),
     Publication(
-        'NCCL-Environment', 'NVIDIA', 'Environment Variables',
-        'documentation of NCCL', 'not dated',
-        'docs.nvidia.com/deeplearning/nccl'),
+        'Levin-2020', 'Aya Levin',
+        'net/mlx5e: Add support for PCI relaxed ordering',
+        'commit 17347d5430c4 of Linux', '2020', 'git.kernel.org'),
     Publication(
         'Linux-Therm-Throt', 'The kernel development community',
         'Thermal throttle event support',

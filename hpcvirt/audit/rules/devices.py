@@ -5,7 +5,6 @@
 import fnmatch
 import json
 import typing
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
@@ -113,17 +112,20 @@ def _groups(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _peers(subject: AuditSubject) -> Iterator[Violation]:
-    cards = _cards(subject)
-    switches: dict[str, list[tuple[wiring.Bridge, str]]] = {}
-    wired = (_need(subject.host.wiring, 'wiring') if _are_peers(cards.values())
+    cards = {address: card for address, card in _cards(subject).items()
+             if card.kind in (*_GPU, _NETWORK)}
+    kinds = {card.kind for card in cards.values()}
+    wired = (_need(subject.host.wiring, 'wiring') if kinds > {_NETWORK}
              else wiring.Wiring())
+    switches: dict[str, list[tuple[wiring.Bridge, str]]] = {}
     for each in wired.attachments:
         port = wired.by_address.get(each.above or '')
         if each.address in cards and port and port.above:
             switches.setdefault(port.above, []).append((port, each.address))
     for below in switches.values():
-        peers = _are_peers(cards[address] for _, address in below)
-        for port, address in below if peers else ():
+        if not {cards[address].kind for _, address in below} > {_NETWORK}:
+            continue
+        for port, address in below:
             acs = _need(port.acs, port.address)
             if 'ReqRedir' in acs and 'DirectTrans' not in acs:
                 yield Violation(
@@ -145,11 +147,6 @@ def _peers(subject: AuditSubject) -> Iterator[Violation]:
                     (f'# look while a guest runs: lspci -vvv -s {address}',
                      f'mlxconfig -d {address} set ATS_ENABLED=true'),
                     None if ats is None else Severity.NOTE)
-
-
-def _are_peers(cards: Iterable[_Card]) -> bool:
-    kinds = {card.kind for card in cards}
-    return _NETWORK in kinds and not kinds.isdisjoint(_GPU)
 
 
 def _need(found: T | None, what: str) -> T:
@@ -189,7 +186,8 @@ RULES = (
          'ACS off it does not, but guests are not isolated either',
          ('NVIDIA-Ats', 'Linux-Parameters'), _peers),
     Rule('device-ordering', Severity.WARNING,
-         'Network cards of guests may relax the order of their transfers.',
-         'transfers otherwise wait for each other, which costs most in guests',
-         ('NCCL-Environment',), _ordering),
+         'Network cards of guests may relax the order of their transfers; '
+         'virtual functions follow their card.',
+         'a transfer otherwise waits for all before it, and drivers ask for '
+         'nothing else', ('Levin-2020',), _ordering),
 )

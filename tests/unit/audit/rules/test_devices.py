@@ -265,6 +265,12 @@ class PeersTest(Case):
             self.change(gpu, driver='nvidia')
         self.assertEqual([], self.find('device-peers'))
 
+    def test_a_disk_below_the_switch_is_no_peer(self) -> None:
+        self.change('0000:01:00.0', above=PORTS[GPUS[1]], driver='vfio-pci')
+        self.change(GPUS[1], above=PORTS[GPUS[0]])
+        self.set_acs(DIRECT, wired.ON, DIRECT)
+        self.assertEqual([], self.find('device-peers'))
+
     def test_what_is_not_captured_is_unknown(self) -> None:
         self.set_acs(DIRECT, None, DIRECT)
         self.assertEqual(
