@@ -292,6 +292,8 @@ class OrderingTest(Case):
                 ('warning', f'relaxed ordering of {CARDS[0]} is off')])):
             self.controls[CARDS[0]] = (relaxed, None)
             self.assertEqual(expected, self.find('device-ordering'))
+        self.assertEqual([], self.found('device-ordering', self.but(
+            self.facts(), cpu={'is_guest': True}), None))
 
     def test_gpus_are_not_judged(self) -> None:
         self.controls |= dict.fromkeys(GPUS, (False, None))
