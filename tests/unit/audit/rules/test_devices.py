@@ -234,19 +234,29 @@ class PeersTest(Case):
         self.set_acs(DIRECT, DIRECT, DIRECT)
         self.assertEqual([], self.find('device-peers'))
 
-    def test_each_port_that_sends_them_up_is_named(self) -> None:
+    def test_each_port_that_redirects_all_is_named_once(self) -> None:
         self.set_acs(wired.ON, DIRECT, wired.ON)
+        found, = (item for item in audit.audit(self.facts()).findings
+                  if item.code == 'device-peers')
+        gpu, card = PORTS[GPUS[0]], PORTS[CARDS[0]]
         self.assertEqual(
-            [('warning', (f'ACS of {PORTS[device]} redirects all that '
-                          f'{device} sends to the others below its switch'))
-             for device in (GPUS[0], CARDS[0])], self.find('device-peers'))
-        change, = {item.change for item in audit.audit(
-            self.facts()).findings if f'redirects all that {GPUS[0]}'
-            in item.found}
+            ('warning', (f'ACS of {gpu}, {card} redirects all requests '
+                         'between GPUs and network cards')),
+            (found.severity, found.found))
+        # The kernel takes the last of several such parameters.
         self.assertEqual((
-            f'setpci -s {PORTS[GPUS[0]]} ECAP_ACS+6.w=40:40',
-            '# lasting, on the kernel command line since Linux 6.11:',
-            f'pci=config_acs=1xxxxxx@{PORTS[GPUS[0]]}'), change)
+            f'setpci -s {gpu} ECAP_ACS+6.w=40:40',
+            f'setpci -s {card} ECAP_ACS+6.w=40:40',
+            '# lasting, on the kernel command line of Linux 6.16 or newer:',
+            f'pci=config_acs=1011101@{gpu};1011101@{card}'), found.change)
+        self.assertEqual(
+            {*wired.ON, 'DirectTrans'},
+            {name for bit, name in zip(
+                reversed('1011101'), wiring.ACS_CONTROLS, strict=True)
+             if bit == '1'})
+        self.change(GPUS[1], above=gpu)
+        self.assertEqual([(found.severity, found.found)],
+                         self.find('device-peers'))
 
     def test_a_card_without_ats_translates_nothing(self) -> None:
         for ats, expected in (
