@@ -92,6 +92,20 @@ def _controls(files: Files) -> Mapping[str, tool_output.Controls]:
     return found
 
 
+def _bars(files: Files) -> Mapping[str, int]:
+    found = {}
+    for address in files.names(_PCI, 'sys'):
+        # The ROM and virtual functions follow the six BARs.
+        regions = re.findall(
+            '^0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x.*(.)..$',
+            files.setting(f'{_PCI}/{address}/resource') or '',
+            re.MULTILINE)[:6]
+        found[address] = max((int(end, 16) - int(start, 16) + 1 >> 20
+                              for start, end, flag in regions
+                              if flag == '2'), default=0)
+    return found
+
+
 def _iommu_types(files: Files) -> frozenset[str]:
     types = {files.text(f'{_GROUPS}/{group}/type', _GROUPS)
              for group in files.names(_GROUPS, 'sys/kernel')}
@@ -207,6 +221,8 @@ class HardwareFacts(FactGroup):
     functions = Fact(lambda files: tuple(_functions(files)))
     #: Device address -> how it may transfer data, as far as that is known.
     controls = Fact(_controls)
+    #: Device address -> the MiB of its largest region of memory; 0 without.
+    bars = Fact(_bars)
     #: Device address -> the files that create its virtual functions at boot;
     #: ``*`` for files that name no device.
     creators = Fact(_creators)

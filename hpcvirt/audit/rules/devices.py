@@ -4,6 +4,7 @@
 
 import fnmatch
 import json
+import math
 import typing
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -35,6 +36,7 @@ class _Card(typing.NamedTuple):
     """
 
     kind: str
+    model: str
     driver: str
     spec: Mapping[str, str] | None
 
@@ -63,13 +65,13 @@ def _cards(subject: AuditSubject) -> Mapping[str, _Card]:
     found = {}
     for device in set(devices).difference(pci.list_virtual(devices)):
         address = device.address
-        name = f'{address} {device.vendor_id} {device.product_id}'
+        model = f'{device.vendor_id} {device.product_id}'
         card = _Card(
-            kinds.get(address, ''), device.driver or '',
+            kinds.get(address, ''), model, device.driver or '',
             next((spec for spec in specs if 'devname' not in spec
                   and (spec['product_id'] != '*' or address not in busy)
-                  and fnmatch.fnmatch(name, _PATTERN.format_map(
-                      spec).lower())), None))
+                  and fnmatch.fnmatch(f'{address} {model}', _PATTERN
+                                      .format_map(spec).lower())), None))
         if card.is_whole or address in given:
             found[address] = card
     return dict(sorted(found.items()))
@@ -172,6 +174,26 @@ def _ordering(subject: AuditSubject) -> Iterator[Violation]:
                  f'setpci -s {address} CAP_EXP+8.w=10:10'))
 
 
+def _equals(subject: AuditSubject) -> Iterator[Violation]:
+    hardware, models = subject.facts.hardware, dict[str, list[str]]()
+    for address, card in _cards(subject).items():
+        models.setdefault(card.model, []).append(address)
+    links = {item.address: math.prod(item.best) for item in hardware.links}
+    for cards in models.values():
+        for figures, unit, change in (
+                (hardware.bars, 'MiB of memory in its largest BAR',
+                 'resizable BAR and decoding above 4G on in the firmware'),
+                (links, 'GT/s in all lanes of card and slot',
+                 'an equal slot, or bifurcation and speed as there')):
+            best = max(cards, key=lambda card: figures.get(card, 0))
+            for address in cards:
+                if 0 < figures.get(address, 0) < figures[best]:
+                    yield Violation(
+                        f'{address} has {figures[address]:g} {unit}',
+                        f'{figures[best]:g}, as {best} of the same model',
+                        (f'# {change}',))
+
+
 RULES = (
     Rule('device-driver', Severity.ERROR,
          'Whole devices in ``device_spec`` have the driver ``vfio-pci`` if '
@@ -195,4 +217,9 @@ RULES = (
          'virtual functions follow their card.',
          'a transfer otherwise waits for all before it, and drivers ask for '
          'nothing else', ('Levin-2020',), _ordering),
+    Rule('device-equals', Severity.WARNING,
+         'Devices of guests that are of one model have BARs of the same size, '
+         'and links that can be equally wide and fast.',
+         'a job runs at the pace of its slowest device, and a small BAR shows '
+         'others only a part of the memory of a GPU', ('Linux-Abi',), _equals),
 )

@@ -392,6 +392,22 @@ class ReadingTest(audited.Case):
         self.assertEqual({cards[0]: (False, None)},
                          host.read(self.root).hardware.controls)
 
+    def test_the_largest_bar_of_a_published_device(self):
+        """An H20 of NVIDIA has 128 GiB."""
+        card = 'sys/bus/pci/devices/0000:41:00.0/resource'
+        whole = '\n'.join(f'0x{start:016x} 0x{end:016x} 0x{flags:016x}'
+                         for start, end, flags in (
+            (0x13002000000, 0x13002ffffff, 0x14220c), (0, 0, 0),
+            (0x14000000000, 0x15fffffffff, 0x14220c), (0, 0, 0),
+            (0x13000000000, 0x13001ffffff, 0x14220c), (0, 0, 0),
+            (0, 1 << 42, 0x46200), (0, 1 << 43, 0x14220c)))
+        for text, expected in (
+                (whole, 131072), (whole.replace('14220c', '040101'), 0),
+                ('', 0), ('x', 0), ('0x0 0x', 0)):
+            (self.root / card).write_text(text)
+            self.assertEqual(expected, host.read(
+                self.root).hardware.bars['0000:41:00.0'])
+
     def test_what_lspci_did_not_print_is_unknown(self):
         for change in ({'output/lspci': None}, {'output/lspci': ''}):
             found = self.changed(change)

@@ -30,6 +30,8 @@ class Case(audited.Case):
         self.specs: list[object] = []
         self.functions = {CARDS[0]: 8}
         self.controls = dict.fromkeys(CARDS, (True, True))
+        self.bars = dict.fromkeys((*GPUS, *CARDS), 131072)
+        self.slots: dict[str, tuple[float, int]] = {}
 
     def change(self, address: str, **fields: object) -> None:
         """Change a device, or how it or a bridge is wired."""
@@ -63,21 +65,22 @@ class Case(audited.Case):
                 if 'device-' in item.expected and item.code == audit.UNKNOWN]
 
     def facts(self):
-        link = ((32.0, 16),) * 3
+        best = 32.0, 16
         return audited.replace(
             self.but(
                 nova={SPEC: tuple(each if isinstance(each, str)
                                   else json.dumps(each)
                                   for each in self.specs) or None},
                 hardware={
-                    'controls': self.controls,
+                    'controls': self.controls, 'bars': self.bars,
                     'functions': tuple(
                         VirtualFunctions(address, count, frozenset({0}))
                         for address, count in self.functions.items()),
                     'links': tuple(
                         hardware_state.PcieLink(
                             device.address, {'10de': '03', '15b3': '02'}.get(
-                                device.vendor_id, '01'), *link)
+                                device.vendor_id, '01'), best, best,
+                            self.slots.get(device.address, best))
                         for device in self.host.devices)}),
             host=self.host)
 
@@ -308,3 +311,32 @@ class OrderingTest(Case):
     def test_gpus_are_not_judged(self) -> None:
         self.controls |= dict.fromkeys(GPUS, (False, None))
         self.assertEqual([], self.find('device-ordering'))
+
+
+class EqualsTest(Case):
+    def test_a_gpu_with_a_smaller_bar(self) -> None:
+        self.assertEqual([], self.find('device-equals'))
+        self.bars[GPUS[2]] = 256
+        item, = (item for item in audit.audit(self.facts()).findings
+                 if item.code == 'device-equals')
+        self.assertEqual(
+            (f'{GPUS[2]} has 256 MiB of memory in its largest BAR',
+             f'131072, as {GPUS[0]} of the same model'),
+            (item.found, item.expected))
+
+    def test_a_slot_that_is_narrower_or_slower(self) -> None:
+        for slot, figure in (((32.0, 8), 256), ((16.0, 16), 256),
+                             ((16.0, 8), 128)):
+            self.slots = {GPUS[0]: slot}
+            self.assertEqual(
+                [('warning', (f'{GPUS[0]} has {figure} GT/s in all lanes of '
+                              'card and slot'))], self.find('device-equals'))
+
+    def test_others_are_not_compared(self) -> None:
+        self.bars[CARDS[0]] = 32  # another model
+        self.bars[CARDS[1]], self.slots = 64, {CARDS[1]: (8.0, 8)}
+        self.assertEqual([], self.find('device-equals'))
+        self.functions[CARDS[1]] = 1
+        self.assertEqual(2, len(self.find('device-equals')))
+        self.bars[CARDS[0]] = 0  # it is not known, or there is none
+        self.assertEqual(1, len(self.find('device-equals')))
