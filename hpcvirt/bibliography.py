@@ -306,6 +306,15 @@ DOCUMENTS = (
            'admin-guide/RAS/main.html'),
     _linux('Linux-Abi', 'Linux ABI description: sysfs-bus-pci',
            'admin-guide/abi.html'),
+    _linux('Linux-Vfio', 'VFIO: Virtual Function I/O', 'driver-api/vfio.html'),
+    Publication(
+        'NVIDIA-Ats', 'NVIDIA', 'ATS and ACS configuration',
+        'Optimizing VM Configuration for AI Inference, appendix', 'not dated',
+        'docs.nvidia.com/ai-enterprise'),
+    Publication(
+        'Levin-2020', 'Aya Levin',
+        'net/mlx5e: Add support for PCI relaxed ordering',
+        'commit 17347d5430c4 of Linux', '2020', 'git.kernel.org'),
     Publication(
         'Linux-Therm-Throt', 'The kernel development community',
         'Thermal throttle event support',

@@ -14,6 +14,7 @@ from hpcvirt.audit import finding
 from hpcvirt.audit import rule as rules
 from hpcvirt.audit.reading.host import HostFacts
 from hpcvirt.audit.rules import cpu
+from hpcvirt.audit.rules import devices
 from hpcvirt.audit.rules import hardware
 from hpcvirt.audit.rules import isolation
 from hpcvirt.audit.rules import kernel
@@ -27,7 +28,8 @@ from hpcvirt.flavors import warning
 
 RULES: tuple[rules.Rule, ...] = (
     *kernel.RULES, *memory.RULES, *isolation.RULES,
-    *nova_cpus.RULES, *nova.RULES, *cpu.RULES, *hardware.RULES)
+    *nova_cpus.RULES, *nova.RULES, *cpu.RULES, *hardware.RULES,
+    *devices.RULES)
 
 #: The code of the findings about facts that are not known.
 UNKNOWN = 'unknown-fact'

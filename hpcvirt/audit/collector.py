@@ -29,7 +29,7 @@ proc/sys/kernel watchdog_cpumask
 proc/sys/vm swappiness zone_reclaim_mode
 sys/bus/pci/devices/* class current_link_speed current_link_width device
 sys/bus/pci/devices/* max_link_speed max_link_width numa_node
-sys/bus/pci/devices/* secondary_bus_number sriov_numvfs sriov_totalvfs
+sys/bus/pci/devices/* resource secondary_bus_number sriov_numvfs sriov_totalvfs
 sys/bus/pci/devices/* sriov_vf_device uevent vendor virtfn*/numa_node
 sys/class/dmi/id bios_date bios_vendor bios_version product_name sys_vendor
 sys/class/infiniband/* board_id fw_ver

@@ -45,6 +45,9 @@ BY_RULE: Mapping[str, Cost] = {
         26, 'guests of 32 CPUs lost 20 % of HS06 untuned, and 3 to 6 % with '
         'their own CPUs, cells and huge pages', 'CERN-HEPiX-2015'),
     'isolation': Cost(1.6, 'services took 1.5 % of HS06', 'CERN-HEPiX-2015'),
+    'device-ordering': Cost(
+        300, 'a TCP stream into the memory of another cell had a quarter of '
+        'the bandwidth', 'Levin-2020'),
     'ksm': Cost(0.5, 'KSM took 0.5 % of HS06', 'CERN-HEPiX-2015'),
     'ksm-slab': Cost(0, 'more than 1 GB of memory', 'CERN-HEPiX-2015'),
     'clocksource': Cost(

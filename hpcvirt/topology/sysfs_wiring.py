@@ -42,6 +42,7 @@ _WHOLE = 0x1000
 
 _PCI_EXPRESS = 0x10
 _ACS = 0x0d
+_ATS = 0x0f
 
 
 def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
@@ -147,27 +148,48 @@ def read_config(data: bytes) -> tuple[wiring.PortKind | None,
 
     :param data: the content of the file ``config``, whole or in part
     """
-    if len(data) < _EXTENDED:
-        return None, None
-    place = data[0x34] & 0xfc if data[0x06] & 0x10 else 0
-    for _ in range(_EXTENDED // 4):
-        if not place:
-            return wiring.PortKind.BRIDGE, frozenset()
-        if data[place] == _PCI_EXPRESS:
-            return _TYPES.get(data[place + 2] >> 4), _read_acs(data)
-        place = data[place + 1] & 0xfc
-    return None, None
+    place = _find(data, _PCI_EXPRESS)
+    if not place:
+        return (None, None) if place is None else (
+            wiring.PortKind.BRIDGE, frozenset())
+    return _TYPES.get(data[place + 2] >> 4), _read_acs(data)
+
+
+def read_controls(data: bytes) -> tool_output.Controls | None:
+    """Read how a function may transfer data; None if it is unknown.
+
+    :param data: as for :func:`read_config`
+    """
+    express, ats = _find(data, _PCI_EXPRESS), _find(data, _ATS, _WHOLE)
+    if express is None or ats is None or len(data) < _WHOLE:
+        return None
+    return (bool(data[express + 8] & 0x10) if express else None,
+            bool(data[ats + 7] & 0x80) if ats else None)
 
 
 def _read_acs(data: bytes) -> frozenset[str] | None:
-    place = _EXTENDED
-    for _ in range(_WHOLE // 4):
+    place = _find(data, _ACS, _WHOLE)
+    if place and len(data) > place + 6:
+        return frozenset(
+            name for bit, name in enumerate(wiring.ACS_CONTROLS)
+            if data[place + 6] >> bit & 1)
+    return frozenset() if place == 0 else None
+
+
+def _find(data: bytes, number: int, end: int = _EXTENDED) -> int | None:
+    """Find a capability; 0 if there is none, None if that is unknown.
+
+    :param end: of the space that the chain is in
+    """
+    place, mask, shift = _EXTENDED, 0xffff, 20
+    if end == _EXTENDED and len(data) >= end:
+        place, mask, shift = data[0x34] if data[6] & 0x10 else 0, 0xff, 8
+    for _ in range(end // 4):
+        place &= end - 4
+        if not place:
+            return 0 if len(data) >= end else None
         header = int.from_bytes(data[place:place + 4], 'little')
-        if header & 0xffff == _ACS and len(data) > place + 6:
-            return frozenset(
-                name for bit, name in enumerate(wiring.ACS_CONTROLS)
-                if data[place + 6] >> bit & 1)
-        place = header >> 20 & 0xffc
-        if not place and len(data) >= _WHOLE:
-            return frozenset()
+        if header & mask == number:
+            return place
+        place = header >> shift
     return None

@@ -20,7 +20,7 @@ FOLDER = 'output'
 #: The files in it: the lines to keep, and the command that prints them.
 COMMANDS = {
     'pci': ('.', 'find sys/bus/pci/devices -type l -exec readlink {} ;'),
-    'lspci': ('^[0-9a-f]+:|Express|ACSCtl', 'lspci -Dvvv'),
+    'lspci': ('^[0-9a-f]+:|Express|RlxdOrd|A[CT]SCtl', 'lspci -Dvvv'),
     'nvidia-smi-gpus': (
         '.', 'nvidia-smi --query-gpu=index,pci.bus_id --format=csv,noheader'),
     'nvidia-smi-topo': ('GPU', 'nvidia-smi topo -m'),
@@ -35,12 +35,29 @@ Text = Callable[[str], str]
 #: The kind of a bridge and its controls of ACS; None if unknown.
 Port = tuple[wiring.PortKind | None, frozenset[str] | None]
 
+#: Whether a function may relax the order of transfers, None without PCI
+#: Express, and whether ATS is on, None without the capability.
+Controls = tuple[bool | None, bool | None]
+
 #: An address; lspci may leave out the domain if there is only one.
 _ADDRESS = ('(?:([0-9a-fA-F]{4,8}):)?'
             '([0-9a-fA-F]{2}:[0-9a-fA-F]{2}[.][0-7])')
 
 _PORT = re.compile(r'Express \(v[0-9]\) (?:(Root|Upstream|Downstream) Port|'
                    'PCI.* Bridge)')
+
+
+def read_controls(text: Text) -> dict[str, Controls]:
+    """Read the functions that lspci was allowed to describe, by address."""
+    found: dict[str, Controls] = {}
+    for block in re.split(r'\n(?=\S)', text('lspci')):
+        address = re.match(f'{_ADDRESS} ', block)
+        ordering = re.search('RlxdOrd([+-])', block)
+        ats = re.search(r'ATSCtl:\s*Enable([+-])', block)
+        if address and ordering:
+            found[_normal(*address.groups())] = (
+                ordering[1] == '+', ats[1] == '+' if ats else None)
+    return found
 
 
 def read_bridges(text: Text) -> dict[str, Port]:

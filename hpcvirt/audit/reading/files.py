@@ -78,6 +78,11 @@ class Files:
             self._require_absence(name, anchor)
         return text
 
+    def data(self, name: str) -> bytes:
+        """Read the bytes of a file; none if it is missing."""
+        with explain(name):
+            return self._tree.data(name) or b''
+
     def _require_absence(self, name: str, anchor: str,
                          is_folder: bool = False) -> None:
         """Raise NotKnown unless the host lacks a file, or more files."""

@@ -13,6 +13,8 @@ from hpcvirt.audit.reading.files import Fact
 from hpcvirt.audit.reading.files import FactGroup
 from hpcvirt.audit.reading.files import Files
 from hpcvirt.topology import hardware_state
+from hpcvirt.topology import sysfs_wiring
+from hpcvirt.topology import tool_output
 
 _PCI = 'sys/bus/pci/devices'
 _GROUPS = 'sys/kernel/iommu_groups'
@@ -77,6 +79,31 @@ class MemoryController:
     corrected: int
     uncorrected: int
     channels: Mapping[tuple[str, str], int]
+
+
+def _controls(files: Files) -> Mapping[str, tool_output.Controls]:
+    found = tool_output.read_controls(
+        lambda name: '' if files.is_running else
+        files.setting(f'{tool_output.FOLDER}/{name}') or '')
+    for address in files.names(_PCI, 'sys'):
+        if controls := sysfs_wiring.read_controls(files.data(
+                f'{_PCI}/{address}/config')):
+            found[address] = controls
+    return found
+
+
+def _bars(files: Files) -> Mapping[str, int]:
+    found = {}
+    for address in files.names(_PCI, 'sys'):
+        # The ROM and virtual functions follow the six BARs.
+        regions = re.findall(
+            '^0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x.*(.)..$',
+            files.setting(f'{_PCI}/{address}/resource') or '',
+            re.MULTILINE)[:6]
+        found[address] = max((int(end, 16) - int(start, 16) + 1 >> 20
+                              for start, end, flag in regions
+                              if flag == '2'), default=0)
+    return found
 
 
 def _iommu_types(files: Files) -> frozenset[str]:
@@ -192,6 +219,10 @@ class HardwareFacts(FactGroup):
     iommu_types = Fact(_iommu_types)
     #: Of each device that supports SR-IOV.
     functions = Fact(lambda files: tuple(_functions(files)))
+    #: Device address -> how it may transfer data, as far as that is known.
+    controls = Fact(_controls)
+    #: Device address -> the MiB of its largest region of memory; 0 without.
+    bars = Fact(_bars)
     #: Device address -> the files that create its virtual functions at boot;
     #: ``*`` for files that name no device.
     creators = Fact(_creators)

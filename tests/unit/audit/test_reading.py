@@ -18,6 +18,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.topology import capture
 from tests.builders import audited
 from tests.builders import sysfs_files
+from tests.unit.topology import test_sysfs_wiring
 
 #: What the page on audits told users to copy before there was a script.
 FORMER = """
@@ -375,6 +376,42 @@ class ReadingTest(audited.Case):
                 f'{dmi}_vendor': 'Dell', f'{dmi}_version': '1.2',
                 f'{dmi}_date': '2026'}).hardware.firmware)
         self.assertEqual({}, audited.GOOD.hardware.firmware)
+
+    def test_how_devices_transfer_is_in_a_capture_or_their_files(self):
+        good = audited.tree()
+        cards = [device.address for device in audited.HOST.devices
+                 if device.total_vfs]
+        self.assertEqual(dict.fromkeys(cards, (True, None)),
+                         audited.GOOD.hardware.controls)
+        printed = f'{cards[0]} x\n\tRlxdOrd-\n\tATSCtl:\tEnable+, x\n'
+        self.assertEqual({cards[0]: (False, True)}, audited.facts(
+            good | {'output/lspci': printed}).hardware.controls)
+        (self.root / 'output/lspci').write_text(printed)
+        config = self.root / f'sys/bus/pci/devices/{cards[0]}/config'
+        config.write_bytes(test_sysfs_wiring.make_config(0))
+        self.assertEqual({cards[0]: (False, None)},
+                         host.read(self.root).hardware.controls)
+
+    def test_the_largest_bar_of_a_published_device(self):
+        """An H20 of NVIDIA has 128 GiB."""
+        card = 'sys/bus/pci/devices/0000:41:00.0/resource'
+        whole = '\n'.join(f'0x{start:016x} 0x{end:016x} 0x{flags:016x}'
+                         for start, end, flags in (
+            (0x13002000000, 0x13002ffffff, 0x14220c), (0, 0, 0),
+            (0x14000000000, 0x15fffffffff, 0x14220c), (0, 0, 0),
+            (0x13000000000, 0x13001ffffff, 0x14220c), (0, 0, 0),
+            (0, 1 << 42, 0x46200), (0, 1 << 43, 0x14220c)))
+        for text, expected in (
+                (whole, 131072), (whole.replace('14220c', '040101'), 0),
+                ('', 0), ('x', 0), ('0x0 0x', 0)):
+            (self.root / card).write_text(text)
+            self.assertEqual(expected, host.read(
+                self.root).hardware.bars['0000:41:00.0'])
+
+    def test_what_lspci_did_not_print_is_unknown(self):
+        for change in ({'output/lspci': None}, {'output/lspci': ''}):
+            found = self.changed(change)
+            self.assertEqual({audit.UNKNOWN}, found)
 
     def test_a_fact_is_read_when_it_is_needed_and_only_once(self):
         swappiness = self.root / 'proc/sys/vm/swappiness'

@@ -298,6 +298,26 @@ class ReadConfigTest(unittest.TestCase):
         self.assertEqual((None, None),
                          sysfs_wiring.read_config(b'\xff' * 4096))
 
+    def test_the_controls_of_a_device(self) -> None:
+        for relaxed in (False, True):
+            for ats in (None, False, True):
+                data = bytearray(make_config(0))
+                data[0x88] = 0x10 if relaxed else 0xef
+                if ats is not None:
+                    data[0x103] = 0x20
+                    data[0x200:0x208] = bytes((
+                        0xf, 0, 1, 0, 0, 0, 0x1f, 0x80 if ats else 0x7f))
+                self.assertEqual((relaxed, ats), sysfs_wiring.read_controls(
+                    bytes(data)))
+                for size in (0, 64, 256, 4095):
+                    self.assertIsNone(sysfs_wiring.read_controls(
+                        bytes(data[:size])))
+
+    def test_a_device_without_pci_express_has_no_controls(self) -> None:
+        data = bytearray(4096)
+        self.assertEqual((None, None), sysfs_wiring.read_controls(bytes(data)))
+        self.assertIsNone(sysfs_wiring.read_controls(b'\xff' * 4096))
+
     def test_a_loop_of_capabilities_ends(self) -> None:
         data = bytearray(make_config())
         data[0x41] = 0x40
@@ -318,3 +338,4 @@ class ReadConfigTest(unittest.TestCase):
             kind, acs = sysfs_wiring.read_config(bytes(data[:size]))
             self.assertIn(kind, (*wiring.PortKind, None))
             self.assertLessEqual(acs or frozenset(), {*wiring.ACS_CONTROLS})
+            sysfs_wiring.read_controls(bytes(data[:size]))

@@ -82,6 +82,32 @@ class ReadBridgesTest(Case):
         self.assertEqual(ON, found['0000:00:01.1'][1])
 
 
+class ReadControlsTest(Case):
+    def read(self, text: str) -> dict[str, tool_output.Controls]:
+        self.outputs['lspci'] = text
+        return tool_output.read_controls(self.text)
+
+    def test_published_outputs_are_read(self) -> None:
+        found = {'0000:07:00.0': (False, None), '0000:b3:00.0': (True, True)}
+        text = published('devices-lspci')
+        self.assertEqual(found, self.read(text))
+        found['0000:b3:00.0'] = True, False
+        self.assertEqual(found, self.read(text.replace('Enable+', 'Enable-')))
+
+    def test_bridges_do_not_take_lines_of_devices(self) -> None:
+        self.outputs['lspci'] = published('granite-ridge-lspci')
+        before = tool_output.read_bridges(self.text)
+        self.outputs['lspci'] += published('devices-lspci')
+        self.assertEqual(before, tool_output.read_bridges(self.text))
+
+    def test_what_lspci_may_not_read_is_unknown(self) -> None:
+        self.assertEqual({}, self.read(
+            '10000:e0:06.0 Ethernet controller: x\n\tCapabilities: <access '
+            'denied>\n'))
+        # Former captures have no such lines.
+        self.assertEqual({}, self.read(published('granite-ridge-lspci')))
+
+
 class ReadLinksTest(Case):
     def test_nvlinks_of_a_published_table(self) -> None:
         self.outputs = {'nvidia-smi-topo': published('dgx-1-topo'),
@@ -107,10 +133,12 @@ class ReadLinksTest(Case):
                            ('rocm-smi-topo', 'mi60-topo'),
                            ('rocm-smi-bus', 'mi60-bus'),
                            ('lspci', 'granite-ridge-lspci'),
+                           ('lspci', 'devices-lspci'),
                            ('nvidia-smi-nvlink', 'v100-nvlink')):
             whole = self.outputs[tool] = published(name)
             self.outputs['nvidia-smi-gpus'] = gpus(1, 2, 3, 4)
             before = (tool_output.read_bridges(self.text),
+                      tool_output.read_controls(self.text),
                       tool_output.read_links(self.text, 'n7'),
                       tool_output.read_speeds(self.text))
             pattern, _ = tool_output.COMMANDS[tool]
@@ -120,6 +148,7 @@ class ReadLinksTest(Case):
                              line))
             self.assertLess(len(self.outputs[tool]), len(whole) + 1)
             self.assertEqual(before, (tool_output.read_bridges(self.text),
+                                      tool_output.read_controls(self.text),
                                       tool_output.read_links(self.text, 'n7'),
                                       tool_output.read_speeds(self.text)))
 
@@ -156,6 +185,7 @@ class ReadLinksTest(Case):
                              tool_output.read_links(self.text, 'n7'))
             self.assertEqual({}, tool_output.read_speeds(self.text))
             self.assertEqual({}, tool_output.read_bridges(self.text))
+            self.assertEqual({}, tool_output.read_controls(self.text))
 
     def test_every_truncated_table_is_refused_or_whole(self) -> None:
         for tool, name, ids in (
@@ -211,12 +241,15 @@ class ReadLinksTest(Case):
                 self.assertTrue(str(exc).isprintable(), str(exc))
             tool_output.read_speeds(self.text)
             tool_output.read_bridges(self.text)
+            tool_output.read_controls(self.text)
 
     def test_large_outputs_take_no_time(self) -> None:
         begin = time.monotonic()
         for text in ('GPU0 ' * 200_000, 'GPU0 X\n' * 150_000,
                      'GPU[1' * 200_000, '\x1b[' * 500_000,
-                     '0000:00:00.0 ' * 80_000, 'Express (v2) ' * 80_000,
+                     '0000:00:00.0 ' * 80_000, '\n0' * 400_000,
+                     'ATSCtl: ' * 100_000, 'RlxdOrd' * 100_000,
+                     'Express (v2) ' * 80_000,
                      ' '.join(f'GPU{number}' for number in range(9999))
                      + '\n' + 'GPU1 X\n' * 100_000,
                      'Link 1: 1.1 GB/s\n' * 60_000):
@@ -225,6 +258,7 @@ class ReadLinksTest(Case):
                 tool_output.read_links(self.text, 'n7')
             tool_output.read_speeds(self.text)
             tool_output.read_bridges(self.text)
+            tool_output.read_controls(self.text)
         self.assertLess(time.monotonic() - begin, 30)
 
 

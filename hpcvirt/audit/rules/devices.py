@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Rules about the devices that guests get."""
+
+import fnmatch
+import json
+import math
+import typing
+from collections.abc import Iterator
+from collections.abc import Mapping
+
+from hpcvirt.audit import fact
+from hpcvirt.audit.finding import Severity
+from hpcvirt.audit.rule import AuditSubject
+from hpcvirt.audit.rule import join_first
+from hpcvirt.audit.rule import Rule
+from hpcvirt.audit.rule import Violation
+from hpcvirt.model import wiring
+from hpcvirt.topology import pci
+
+T = typing.TypeVar('T')
+
+#: Base classes [pci.ids].
+_GPU, _NETWORK = ('03', '12'), '02'
+
+#: An item of device_spec that names every device, and how it names them.
+_ANY = {'address': '*', 'vendor_id': '*', 'product_id': '*'}
+_PATTERN = '*{address}* {vendor_id} {product_id}'
+
+
+class _Card(typing.NamedTuple):
+    """A device that guests get as a whole, or by its virtual functions.
+
+    :ivar kind: its base class; empty if it has no link
+    :ivar spec: the item of device_spec for the card as a whole
+    """
+
+    kind: str
+    model: str
+    driver: str
+    spec: Mapping[str, str] | None
+
+    @property
+    def is_whole(self) -> bool:
+        return self.spec is not None or 'vfio' in self.driver
+
+
+def _cards(subject: AuditSubject) -> Mapping[str, _Card]:
+    """Find the cards of guests: address -> card."""
+    facts, devices = subject.facts.hardware, subject.host.devices
+    kinds = {item.address: item.kind for item in facts.links}
+    busy = {item.address for item in facts.functions if item.count}
+    given = busy.union(item.device.address for item in (
+        subject.plan.offered if subject.plan else ()))
+    texts = subject.nova.all('pci', 'device_spec') if subject.nova else ()
+    try:
+        values = [json.loads(text) for text in texts]
+        specs = [_ANY | spec for value in values for spec in (
+            value if isinstance(value, list) else [value])]
+        if any(isinstance(spec['address'], dict) for spec in specs):
+            raise TypeError
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise fact.NotKnown('[pci]device_spec', 'is not JSON, or has '
+                            'regular expressions') from exc
+    found = {}
+    for device in set(devices).difference(pci.list_virtual(devices)):
+        address = device.address
+        model = f'{device.vendor_id} {device.product_id}'
+        card = _Card(
+            kinds.get(address, ''), model, device.driver or '',
+            next((spec for spec in specs if 'devname' not in spec
+                  and (spec['product_id'] != '*' or address not in busy)
+                  and fnmatch.fnmatch(f'{address} {model}', _PATTERN
+                                      .format_map(spec).lower())), None))
+        if card.is_whole or address in given:
+            found[address] = card
+    return dict(sorted(found.items()))
+
+
+def _drivers(subject: AuditSubject) -> Iterator[Violation]:
+    for address, card in _cards(subject).items():
+        found = f'{address} has {card.driver or "no driver"}'
+        change = (f'driverctl set-override {address} vfio-pci',)
+        if card.spec is None or 'vfio' in card.driver:
+            continue
+        if str(card.spec.get('managed')).lower() in ('no', 'false', '0'):
+            yield Violation(f'{found}, and libvirt may not bind vfio-pci',
+                            'vfio-pci', change)
+        elif card.driver and card.kind in _GPU:
+            yield Violation(
+                f'{found}, which must release it for each guest',
+                'vfio-pci since the boot', change, Severity.WARNING)
+
+
+def _groups(subject: AuditSubject) -> Iterator[Violation]:
+    given = {address for address, card in _cards(subject).items()
+             if card.is_whole}
+    given |= {item.address for item in pci.list_virtual(subject.host.devices)}
+    groups: dict[int | None, list[str]] = {}
+    wired = subject.host.wiring if given else wiring.Wiring()
+    if wired is None or wiring.UnknownWiring.IOMMU_GROUPS in wired.unknown:
+        raise fact.NotKnown('the IOMMU groups of devices', 'was not captured')
+    for each in wired.attachments:
+        groups.setdefault(each.iommu_group, []).append(each.address)
+    for number, members in groups.items():
+        if (number is not None and len(members) > 1
+                and not given.isdisjoint(members)):
+            yield Violation(
+                f'{join_first(members)} share IOMMU group {number}',
+                'a group for each, unless one guest always gets all',
+                (('# ACS on in the firmware, no pci=disable_acs_redir; see '
+                  'device-peers'),),
+                Severity.WARNING if given.issuperset(members) else None)
+
+
+def _peers(subject: AuditSubject) -> Iterator[Violation]:
+    cards = {address: card for address, card in _cards(subject).items()
+             if card.kind in (*_GPU, _NETWORK)}
+    kinds = {card.kind for card in cards.values()}
+    wired = (_need(subject.host.wiring, 'wiring') if kinds > {_NETWORK}
+             else wiring.Wiring())
+    switches: dict[str, list[tuple[wiring.Bridge, str]]] = {}
+    for each in wired.attachments:
+        port = wired.by_address.get(each.above or '')
+        if each.address in cards and port and port.above:
+            switches.setdefault(port.above, []).append((port, each.address))
+    redirected = [
+        (port, address) for below in switches.values()
+        if {cards[address].kind for _, address in below} > {_NETWORK}
+        for port, address in below
+        if 'ReqRedir' in _need(port.acs, port.address)]
+    bad = list(dict.fromkeys(
+        port.address for port, _ in redirected
+        if 'DirectTrans' not in (port.acs or ())))
+    if bad:
+        # A bit that is left open is that of the firmware, not of the kernel.
+        flags = ';'.join(f'1011101@{port}' for port in bad)
+        yield Violation(
+            f'ACS of {join_first(bad)} redirects all requests between GPUs '
+            'and network cards', 'direct translation too',
+            (*(f'setpci -s {port} ECAP_ACS+6.w=40:40' for port in bad),
+             '# lasting, on the kernel command line of Linux 6.16 or newer:',
+             f'pci=config_acs={flags}'))
+    for address in (address for _, address in redirected
+                    if cards[address].kind == _NETWORK):
+        _, ats = _need(subject.facts.hardware.controls.get(address), address)
+        if not ats:
+            state = 'missing' if ats is None else 'off at present'
+            yield Violation(
+                f'ATS of {address} is {state}',
+                'on while a guest has it, as ACS redirects its requests',
+                (f'# look while a guest runs: lspci -vvv -s {address}',
+                 f'mlxconfig -d {address} set ATS_ENABLED=true'),
+                None if ats is None else Severity.NOTE)
+
+
+def _need(found: T | None, what: str) -> T:
+    if found is None:
+        raise fact.NotKnown(f'{what} (lspci)',
+                            'was not captured, or needs permission')
+    return found
+
+
+def _ordering(subject: AuditSubject) -> Iterator[Violation]:
+    if subject.facts.cpu.is_guest:
+        return  # QEMU does not show what the card may.
+    for address, card in _cards(subject).items():
+        if card.kind == _NETWORK and _need(subject.facts.hardware.controls.get(
+                address), address)[0] is False:
+            yield Violation(
+                f'relaxed ordering of {address} is off', 'on',
+                (('# unless the kernel avoids an erratum: dmesg | grep -i '
+                  '"relaxed ordering"'),
+                 f'setpci -s {address} CAP_EXP+8.w=10:10'))
+
+
+def _equals(subject: AuditSubject) -> Iterator[Violation]:
+    hardware, models = subject.facts.hardware, dict[str, list[str]]()
+    for address, card in _cards(subject).items():
+        models.setdefault(card.model, []).append(address)
+    links = {item.address: math.prod(item.best) for item in hardware.links}
+    for cards in models.values():
+        for figures, unit, change in (
+                (hardware.bars, 'MiB of memory in its largest BAR',
+                 'resizable BAR and decoding above 4G on in the firmware'),
+                (links, 'GT/s in all lanes of card and slot',
+                 'an equal slot, or bifurcation and speed as there')):
+            best = max(cards, key=lambda card: figures.get(card, 0))
+            for address in cards:
+                if 0 < figures.get(address, 0) < figures[best]:
+                    yield Violation(
+                        f'{address} has {figures[address]:g} {unit}',
+                        f'{figures[best]:g}, as {best} of the same model',
+                        (f'# {change}',))
+
+
+RULES = (
+    Rule('device-driver', Severity.ERROR,
+         'Whole devices in ``device_spec`` have the driver ``vfio-pci`` if '
+         'libvirt may not bind it (``managed``), and GPUs always (a warning).',
+         'a guest gets a device only if no driver of the host holds it',
+         ('Nova-Devices', 'Linux-Vfio'), _drivers),
+    Rule('device-groups', Severity.ERROR,
+         'Each device of a guest has an IOMMU group of its own (a warning if '
+         'all in the group are for guests).',
+         'one guest gets all devices of a group, which reach each other past '
+         'the IOMMU: the price of ACS that is off', ('Linux-Vfio',), _groups),
+    Rule('device-peers', Severity.WARNING,
+         'Where ACS redirects what GPU and network card below one switch '
+         'send, it passes translated requests directly, and the card has ATS '
+         '(a note if that is off).',
+         'GPUDirect RDMA otherwise takes the way through the processor; with '
+         'ACS off it does not, but guests are not isolated either',
+         ('NVIDIA-Ats', 'Linux-Parameters'), _peers),
+    Rule('device-ordering', Severity.WARNING,
+         'Network cards of guests may relax the order of their transfers; '
+         'virtual functions follow their card.',
+         'a transfer otherwise waits for all before it, and drivers ask for '
+         'nothing else', ('Levin-2020',), _ordering),
+    Rule('device-equals', Severity.WARNING,
+         'Devices of guests that are of one model have BARs of the same size, '
+         'and links that can be equally wide and fast.',
+         'a job runs at the pace of its slowest device, and a small BAR shows '
+         'others only a part of the memory of a GPU', ('Linux-Abi',), _equals),
+)

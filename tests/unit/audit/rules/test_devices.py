@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The rules about the devices that guests get."""
+
+import dataclasses
+import json
+
+from hpcvirt.audit import audit
+from hpcvirt.audit.reading.hardware import VirtualFunctions
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import host as host_model
+from hpcvirt.model import wiring
+from hpcvirt.topology import hardware_state
+from tests.builders import audited
+from tests.builders import wired
+
+#: On each of two switches of the host: two GPUs and a network card.
+GPUS = wired.GPUS
+CARDS = ('0000:1a:00.0', '0000:9a:00.0')
+PORTS = {GPUS[0]: '0000:17:00.0', GPUS[1]: '0000:17:01.0',
+         CARDS[0]: '0000:17:02.0'}
+DIRECT = wired.ON | {'DirectTrans'}
+SPEC = ('pci', 'device_spec')
+
+
+class Case(audited.Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.host = wired.host()
+        self.specs: list[object] = []
+        self.functions = {CARDS[0]: 8}
+        self.controls = dict.fromkeys(CARDS, (True, True))
+        self.bars = dict.fromkeys((*GPUS, *CARDS), 131072)
+        self.slots: dict[str, tuple[float, int]] = {}
+
+    def change(self, address: str, **fields: object) -> None:
+        """Change a device, or how it or a bridge is wired."""
+        def changed(items):
+            return tuple(dataclasses.replace(item, **{
+                name: value for name, value in fields.items()
+                if hasattr(item, name)}) if item.address == address else item
+                for item in items)
+
+        known = self.host.wiring
+        assert known is not None
+        self.host = dataclasses.replace(
+            self.host, devices=changed(self.host.devices),
+            wiring=dataclasses.replace(
+                known, bridges=changed(known.bridges),
+                attachments=changed(known.attachments)))
+
+    def set_acs(self, *acs: frozenset[str] | None) -> None:
+        """Set the ACS of the ports above two GPUs and a card."""
+        for port, controls in zip(PORTS.values(), acs, strict=True):
+            self.change(port, acs=controls)
+
+    def find(self, code: str, profile: profiles.Profile | None = None,
+             ) -> list[tuple[str, str]]:
+        return self.found(code, self.facts(), profile)
+
+    def unknown(self) -> list[str]:
+        """Return what is unknown, and which rules it leaves open."""
+        return [f'{item.found} -> {item.expected}' for item
+                in audit.audit(self.facts()).findings
+                if 'device-' in item.expected and item.code == audit.UNKNOWN]
+
+    def facts(self):
+        best = 32.0, 16
+        return audited.replace(
+            self.but(
+                nova={SPEC: tuple(each if isinstance(each, str)
+                                  else json.dumps(each)
+                                  for each in self.specs) or None},
+                hardware={
+                    'controls': self.controls, 'bars': self.bars,
+                    'functions': tuple(
+                        VirtualFunctions(address, count, frozenset({0}))
+                        for address, count in self.functions.items()),
+                    'links': tuple(
+                        hardware_state.PcieLink(
+                            device.address, {'10de': '03', '15b3': '02'}.get(
+                                device.vendor_id, '01'), best, best,
+                            self.slots.get(device.address, best))
+                        for device in self.host.devices)}),
+            host=self.host)
+
+
+class GivenTest(Case):
+    """The devices that are for guests: here, those that keep the order."""
+
+    def given(self) -> set[str]:
+        self.controls = {device.address: (False, None)
+                         for device in self.host.devices}
+        return {text.split()[3] for _, text in self.find('device-ordering')}
+
+    def test_a_card_with_virtual_functions_is(self) -> None:
+        self.assertEqual({CARDS[0]}, self.given())
+        self.functions = dict.fromkeys(CARDS, 0)
+        self.assertEqual(set(), self.given())
+
+    def test_a_card_that_is_bound_to_vfio_is(self) -> None:
+        for driver, expected in (('vfio-pci', True), ('mlx5_vfio_pci', True),
+                                 ('mlx5_core', False), (None, False)):
+            self.change(CARDS[1], driver=driver)
+            self.assertEqual(expected, CARDS[1] in self.given(), driver)
+
+    def test_a_card_that_device_spec_names_is(self) -> None:
+        self.functions = {}
+        for spec, expected in (
+                ({}, set(CARDS)), ({'vendor_id': '15B3'}, set(CARDS)),
+                ({'vendor_id': '15b3', 'product_id': '1021'}, set(CARDS)),
+                ({'product_id': '101e'}, set()), ({'vendor_id': '8086'},
+                                                  set()),
+                ({'address': CARDS[1]}, {CARDS[1]}),
+                ({'address': '*:1a:00.*'}, {CARDS[0]}),
+                ({'address': ':9a:00.'}, {CARDS[1]}),
+                ({'address': '0000:1a:00.1'}, set()),
+                ([{'address': CARDS[0]}, {'address': CARDS[1]}], set(CARDS)),
+                ({'devname': 'ens1f0'}, set())):
+            self.specs = [spec]
+            self.assertEqual(expected, self.given(), spec)
+
+    def test_an_item_that_is_not_read_leaves_the_rules_open(self) -> None:
+        for spec in ('{', '7', '"x"', '[7]', '[' * 9999, '{"address": {}}',
+                     {'address': {'bus': '1a', 'slot': '.*'}}):
+            self.specs = [spec]
+            found, = self.unknown()
+            self.assertIn('[pci]device_spec: is not JSON, or has', found)
+            self.assertIn('device-driver, device-groups, device-peers, '
+                          'device-ordering', found)
+
+    def test_a_device_of_the_plan_is(self) -> None:
+        self.functions = {}
+        profile = profiles.build({'devices': [{
+            'vendor_id': '15b3', 'product_id': '101e'}]}, 'profile')
+        facts = audited.replace(self.but(hardware={
+            'controls': {device.address: (False, None)
+                         for device in audited.HOST.devices}}),
+            host=audited.HOST)
+        self.assertEqual(
+            {('warning', f'relaxed ordering of {device.address} is off')
+             for device in audited.HOST.devices},
+            set(self.found('device-ordering', facts, profile)))
+
+    def test_a_host_without_such_devices_needs_no_fact(self) -> None:
+        self.functions, self.controls = {}, {}
+        for gpu in GPUS:
+            self.change(gpu, driver='nvidia')
+        self.host = dataclasses.replace(self.host, wiring=None)
+        self.assertEqual([], self.unknown())
+
+
+class DriverTest(Case):
+    def test_a_driver_that_libvirt_may_not_change(self) -> None:
+        for managed, driver, expected in (
+                ('no', 'nvidia', ['error']), ('false', None, ['error']),
+                ('no', 'vfio-pci', []), ('no', 'nvgrace-gpu-vfio-pci', []),
+                ('yes', 'nvidia', ['warning']), ('yes', None, []),
+                ('yes', 'vfio-pci', [])):
+            self.specs = [{'address': GPUS[0], 'managed': managed}]
+            self.change(GPUS[0], driver=driver)
+            found = self.find('device-driver')
+            self.assertEqual(expected, [severity for severity, _ in found])
+        self.specs = [{'address': GPUS[0]}]
+        self.change(GPUS[0], driver='nouveau')
+        (_, found), = self.find('device-driver')
+        self.assertEqual(f'{GPUS[0]} has nouveau, which must release it for '
+                         'each guest', found)
+
+    def test_a_network_card_may_be_bound_for_each_guest(self) -> None:
+        self.specs = [{'address': CARDS[1]}]
+        self.assertEqual([], self.find('device-driver'))
+
+    def test_a_card_with_virtual_functions_keeps_its_driver(self) -> None:
+        self.specs = [{'address': CARDS[0], 'managed': 'no'}]
+        self.assertEqual([], self.find('device-driver'))
+
+
+class GroupTest(Case):
+    def test_two_gpus_of_one_group(self) -> None:
+        self.assertEqual([], self.find('device-groups'))
+        self.change(GPUS[1], iommu_group=20)
+        found = f'{GPUS[0]}, {GPUS[1]} share IOMMU group 20'
+        self.assertEqual([('warning', found)], self.find('device-groups'))
+
+    def test_a_group_with_a_device_of_the_host(self) -> None:
+        self.change('0000:01:00.0', iommu_group=20)
+        self.assertEqual(['error'], [severity for severity, _ in self.find(
+            'device-groups')])
+
+    def test_a_card_and_its_virtual_functions(self) -> None:
+        virtual = host_model.Device('0000:1a:00.1', '15b3', '101e', 0)
+        known = self.host.wiring
+        assert known is not None
+        devices = sorted((*self.host.devices, virtual),
+                         key=lambda device: device.address)
+        self.change(CARDS[0], vf_product_id='101e')
+        plain = self.host
+        for group, expected in ((22, ['error']), (99, [])):
+            self.host = dataclasses.replace(
+                plain, devices=tuple(
+                    dataclasses.replace(device, vf_product_id='101e')
+                    if device.address == CARDS[0] else device
+                    for device in devices),
+                wiring=dataclasses.replace(known, attachments=(
+                    *known.attachments, wiring.Attachment(
+                        virtual.address, PORTS[CARDS[0]], None, group))))
+            self.assertEqual(expected, [
+                severity for severity, _ in self.find('device-groups')])
+
+    def test_devices_of_the_host_may_share_one(self) -> None:
+        self.change('0000:01:00.0', iommu_group=22)  # with the card of VFs
+        self.assertEqual([], self.find('device-groups'))
+
+    def test_without_an_iommu_there_are_no_groups(self) -> None:
+        for device in self.host.devices:
+            self.change(device.address, iommu_group=None)
+        self.assertEqual([], self.find('device-groups'))
+
+    def test_what_is_not_captured_is_unknown(self) -> None:
+        known = self.host.wiring
+        assert known is not None
+        for lost in (None, dataclasses.replace(known, unknown=frozenset(
+                {wiring.UnknownWiring.IOMMU_GROUPS}))):
+            self.host = dataclasses.replace(self.host, wiring=lost)
+            self.assertTrue(any('device-groups' in each
+                                for each in self.unknown()))
+
+
+class PeersTest(Case):
+    def test_without_redirection_requests_are_direct(self) -> None:
+        self.controls[CARDS[0]] = (True, None)
+        self.set_acs(frozenset(), frozenset(), frozenset({'SrcValid'}))
+        self.assertEqual([], self.find('device-peers'))
+
+    def test_translated_requests_are_direct(self) -> None:
+        self.set_acs(DIRECT, DIRECT, DIRECT)
+        self.assertEqual([], self.find('device-peers'))
+
+    def test_each_port_that_redirects_all_is_named_once(self) -> None:
+        self.set_acs(wired.ON, DIRECT, wired.ON)
+        found, = (item for item in audit.audit(self.facts()).findings
+                  if item.code == 'device-peers')
+        gpu, card = PORTS[GPUS[0]], PORTS[CARDS[0]]
+        self.assertEqual(
+            ('warning', (f'ACS of {gpu}, {card} redirects all requests '
+                         'between GPUs and network cards')),
+            (found.severity, found.found))
+        # The kernel takes the last of several such parameters.
+        self.assertEqual((
+            f'setpci -s {gpu} ECAP_ACS+6.w=40:40',
+            f'setpci -s {card} ECAP_ACS+6.w=40:40',
+            '# lasting, on the kernel command line of Linux 6.16 or newer:',
+            f'pci=config_acs=1011101@{gpu};1011101@{card}'), found.change)
+        self.assertEqual(
+            {*wired.ON, 'DirectTrans'},
+            {name for bit, name in zip(
+                reversed('1011101'), wiring.ACS_CONTROLS, strict=True)
+             if bit == '1'})
+        self.change(GPUS[1], above=gpu)
+        self.assertEqual([(found.severity, found.found)],
+                         self.find('device-peers'))
+
+    def test_a_card_without_ats_translates_nothing(self) -> None:
+        for ats, expected in (
+                (None, ('warning', f'ATS of {CARDS[0]} is missing')),
+                (False, ('note', f'ATS of {CARDS[0]} is off at present'))):
+            self.controls[CARDS[0]] = (True, ats)
+            self.set_acs(DIRECT, DIRECT, DIRECT)
+            self.assertEqual([expected], self.find('device-peers'))
+
+    def test_only_a_gpu_and_a_card_of_one_switch_are_peers(self) -> None:
+        self.set_acs(wired.ON, wired.ON, wired.ON)
+        self.functions = {CARDS[1]: 8}
+        self.assertEqual([], self.find('device-peers'))
+        self.functions = {CARDS[0]: 8}
+        for gpu in GPUS[:2]:
+            self.change(gpu, driver='nvidia')
+        self.assertEqual([], self.find('device-peers'))
+
+    def test_a_disk_below_the_switch_is_no_peer(self) -> None:
+        self.change('0000:01:00.0', above=PORTS[GPUS[1]], driver='vfio-pci')
+        self.change(GPUS[1], above=PORTS[GPUS[0]])
+        self.set_acs(DIRECT, wired.ON, DIRECT)
+        self.assertEqual([], self.find('device-peers'))
+
+    def test_what_is_not_captured_is_unknown(self) -> None:
+        self.set_acs(DIRECT, None, DIRECT)
+        self.assertEqual(
+            [(f'{PORTS[GPUS[1]]} (lspci): was not captured, or needs '
+              'permission -> an answer of device-peers')], self.unknown())
+        self.set_acs(DIRECT, DIRECT, DIRECT)
+        del self.controls[CARDS[0]]
+        self.assertEqual(
+            [(f'{CARDS[0]} (lspci): was not captured, or needs permission -> '
+              'an answer of device-peers, device-ordering')], self.unknown())
+        self.host = dataclasses.replace(self.host, wiring=None)
+        self.assertTrue(any('device-peers' in each
+                            for each in self.unknown()))
+
+
+class OrderingTest(Case):
+    def test_a_card_that_keeps_the_order(self) -> None:
+        for relaxed, expected in ((True, []), (None, []), (False, [
+                ('warning', f'relaxed ordering of {CARDS[0]} is off')])):
+            self.controls[CARDS[0]] = (relaxed, None)
+            self.assertEqual(expected, self.find('device-ordering'))
+        self.assertEqual([], self.found('device-ordering', self.but(
+            self.facts(), cpu={'is_guest': True}), None))
+
+    def test_gpus_are_not_judged(self) -> None:
+        self.controls |= dict.fromkeys(GPUS, (False, None))
+        self.assertEqual([], self.find('device-ordering'))
+
+
+class EqualsTest(Case):
+    def test_a_gpu_with_a_smaller_bar(self) -> None:
+        self.assertEqual([], self.find('device-equals'))
+        self.bars[GPUS[2]] = 256
+        item, = (item for item in audit.audit(self.facts()).findings
+                 if item.code == 'device-equals')
+        self.assertEqual(
+            (f'{GPUS[2]} has 256 MiB of memory in its largest BAR',
+             f'131072, as {GPUS[0]} of the same model'),
+            (item.found, item.expected))
+
+    def test_a_slot_that_is_narrower_or_slower(self) -> None:
+        for slot, figure in (((32.0, 8), 256), ((16.0, 16), 256),
+                             ((16.0, 8), 128)):
+            self.slots = {GPUS[0]: slot}
+            self.assertEqual(
+                [('warning', (f'{GPUS[0]} has {figure} GT/s in all lanes of '
+                              'card and slot'))], self.find('device-equals'))
+
+    def test_others_are_not_compared(self) -> None:
+        self.bars[CARDS[0]] = 32  # another model
+        self.bars[CARDS[1]], self.slots = 64, {CARDS[1]: (8.0, 8)}
+        self.assertEqual([], self.find('device-equals'))
+        self.functions[CARDS[1]] = 1
+        self.assertEqual(2, len(self.find('device-equals')))
+        self.bars[CARDS[0]] = 0  # it is not known, or there is none
+        self.assertEqual(1, len(self.find('device-equals')))
