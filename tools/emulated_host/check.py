@@ -274,6 +274,7 @@ def _inspectable(host: host_model.Host) -> host_model.Host:
         for device in host.devices)
     return dataclasses.replace(
         host, name='node', cells=cells, distances=(), devices=devices,
+        wiring=None,
         unknown=frozenset({
             host_model.Unknown.SOCKETS, host_model.Unknown.CACHES,
             host_model.Unknown.PAGES, host_model.Unknown.VFS}))
