@@ -139,7 +139,7 @@ def _peers(subject: AuditSubject) -> Iterator[Violation]:
             f'ACS of {join_first(bad)} redirects all requests between GPUs '
             'and network cards', 'direct translation too',
             (*(f'setpci -s {port} ECAP_ACS+6.w=40:40' for port in bad),
-             '# lasting, in quotes on the command line of Linux 6.16 or newer:',
+             '# lasting, quoted on the command line of Linux 6.16 or newer:',
              f'pci=config_acs={flags}'))
     for address in (address for _, address in redirected
                     if cards[address].kind == _NETWORK):

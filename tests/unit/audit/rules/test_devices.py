@@ -250,7 +250,7 @@ class PeersTest(Case):
         self.assertEqual((
             f'setpci -s {gpu} ECAP_ACS+6.w=40:40',
             f'setpci -s {card} ECAP_ACS+6.w=40:40',
-            '# lasting, in quotes on the command line of Linux 6.16 or newer:',
+            '# lasting, quoted on the command line of Linux 6.16 or newer:',
             f'pci=config_acs=1011101@{gpu};1011101@{card}'), found.change)
         self.assertEqual(
             {*wired.ON, 'DirectTrans'},
