@@ -61,10 +61,12 @@ def empty_host(client, fails):
     if process.wait(fleet_client.LIMIT_S):
         sys.exit(f'drain ended with {process.returncode}: {text[-1500:]}')
     for words in (f'did not move as planned: it is ACTIVE on {EMPTIED}',
-                  'it does not converge',
-                  'The cloud has changed.', f'{EMPTIED} is empty'):
+                  'it does not converge', f'{EMPTIED} is empty.'):
         if words not in text:
             sys.exit(f'drain does not say {words!r}: {text[-2500:]}')
+    # The failure and the arrival each lead to a new plan.
+    if text.count(f'{EMPTIED} is empty after') < 3:
+        sys.exit(f'drain did not plan again: {text[-2500:]}')
     if client.on(EMPTIED) or client.on(TARGET) < servers | arrived or (
             not arrived):
         sys.exit(f'{EMPTIED} has {client.on(EMPTIED)}, {TARGET} has '
