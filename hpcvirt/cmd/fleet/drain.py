@@ -80,12 +80,14 @@ leave; 2 if the input or the cloud cannot be used; 3 if moves were not begun.
                 f', and the aggregate {args.aggregate[:64]!r} has none'
                 if args.aggregate else ''))
         _check_hosts(fleet, names)
+        if args.apply and not args.rolling:
+            # The plan is made when no new instances come any more.
+            return _empty(args, fleet, names, names, end)
         plan = (drain.plan_waves(fleet.hosts, names, args.rolling, args.cold)
                 if args.rolling else
                 drain.plan(fleet.hosts, names, args.cold))
         if args.apply and plan.waves:
-            return _empty(args, fleet, plan.waves[0].hosts if args.rolling
-                          else names, names, end)
+            return _empty(args, fleet, plan.waves[0].hosts, names, end)
         return command.CommandResult(
             move_report.drain_document(fleet, plan),
             lambda: move_report.drain_text(fleet, plan, terminal.width()),
