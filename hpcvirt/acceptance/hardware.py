@@ -117,10 +117,12 @@ class HardwareWatch(sampler.HostSampler):
     def take(self) -> signature.HostSample:
         """Read the files, and take a sample of them."""
         printed = self._place.run(['sh', '-c', _READ]).stdout
-        self._files: dict[str, str] = {}
+        lines: dict[str, list[str]] = {}
         for line in printed.decode('utf-8', 'replace').splitlines():
             name, _, text = line.partition('=')
-            self._files[name] = f'{self._text(name)}\n{text}'.strip()
+            lines.setdefault(name, []).append(text)
+        self._files = {name: '\n'.join(each).strip()
+                       for name, each in lines.items()}
         return super().take()
 
     def _text(self, name: str) -> str:
