@@ -43,7 +43,8 @@ def allocate(demand: demands.Demand, supply: supplies.Supply,
     :param providers: what Placement allocated to each PCI request
     :returns: the host without the resources of the guest
     """
-    pools, lost = _charged_pools(demand, supply, placement, providers)
+    pools, lost = _charged_pools(demand, supply, placement,
+                                 providers or placement.providers)
     if lost:
         # The scheduler drops a pool when it becomes empty.
         pools = tuple(after for before, after
@@ -66,7 +67,8 @@ def charge(demand: demands.Demand, supply: supplies.Supply,
     cpus = frozenset[int]().union(*(
         old.free - new.free for old, new
         in zip(supply.cells, cells, strict=True) if old is not new))
-    pools, lost = _charged_pools(demand, supply, placement, ())
+    pools, lost = _charged_pools(demand, supply, placement,
+                                 placement.providers)
     return (dataclasses.replace(supply, cells=cells, pools=pools),
             Holding(placement, cpus, lost))
 

@@ -21,6 +21,7 @@ affected by the defects; for the others :mod:`hpcvirt.fit.claim_replay` repeats
 the steps of the claim.
 """
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -28,6 +29,7 @@ from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim_replay
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
@@ -65,9 +67,31 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
             ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Predict the placement that Nova's claim will choose.
 
-    :param providers: what Placement allocated to each PCI request
+    :param providers: what Placement allocated to each PCI request; if it is
+        not known yet and the guest needs a set of devices, Placement is
+        expected to allocate the first set with which the guest fits
     :returns: the placement, or why the guest must not be sent to this host
     """
+    if demand.device_set is not None and not any(providers):
+        return _predict_set(demand, supply)
+    return _predict(demand, supply, providers)
+
+
+def _predict_set(demand: demands.Demand, supply: supplies.Supply,
+                 ) -> cell_assignments.CellAssignment | reasons.Misfit:
+    first_misfit = None
+    for providers in device_sets.offers(demand, supply.pools):
+        placed = _predict(demand, supply, providers)
+        if isinstance(placed, cell_assignments.CellAssignment):
+            return dataclasses.replace(placed, providers=providers)
+        first_misfit = first_misfit or placed
+    return first_misfit or reasons.Misfit(
+        reasons.Code.NO_DEVICE_SET, {'kind': demand.device_set})
+
+
+def _predict(demand: demands.Demand, supply: supplies.Supply,
+             providers: devices.Providers,
+             ) -> cell_assignments.CellAssignment | reasons.Misfit:
     affinity = affinity_check.AffinityCheck(demand, supply, providers)
     placed = _place(demand, supply, affinity)
     if isinstance(placed, reasons.Misfit):

@@ -60,6 +60,8 @@ class Demand:
         counts like that of a physical network
     :ivar numa_scope: what the host cells must have in common
     :ivar exclusive_cells: whether the host cells must be empty
+    :ivar device_set: the kind of the set that the devices of all requests
+        belong to, see :mod:`hpcvirt.fit.device_sets`
     :ivar numbers: the numbers of the guest cells that an earlier claim left;
         empty for 0, 1 and so on
     """
@@ -71,6 +73,7 @@ class Demand:
     numa_scope: shape_model.NUMAScope = shape_model.NUMAScope.HOST
     exclusive_cells: bool = False
     numbers: tuple[int, ...] = ()
+    device_set: str | None = None
 
     @functools.cached_property
     def uniform(self) -> bool:
@@ -88,7 +91,8 @@ class Demand:
     def key(self) -> Hashable:
         """A key of its needs: guests with equal keys fit on the same hosts."""
         return (self.cells, self.physnets, self.tunneled, self.numa_scope,
-                self.exclusive_cells, tuple(map(devices.key, self.requests)))
+                self.exclusive_cells, self.device_set,
+                tuple(map(devices.key, self.requests)))
 
     @functools.cached_property
     def pages_by_class(self) -> bool:
@@ -110,4 +114,5 @@ def compile_shape(shape: shape_model.Shape) -> Demand:
     return Demand(
         cells=cells,
         requests=tuple(devices.request(r) for r in shape.devices),
-        numa_scope=shape.numa_scope, exclusive_cells=shape.exclusive_cells)
+        numa_scope=shape.numa_scope, exclusive_cells=shape.exclusive_cells,
+        device_set=shape.device_set)

@@ -56,6 +56,7 @@ class Code(enum.StrEnum):
     DEVICES_TAKEN = 'devices-taken'
     DEVICE_AFFINITY = 'device-affinity'
     NETWORK_AFFINITY = 'network-affinity'
+    NO_DEVICE_SET = 'no-device-set'
     SCOPE_SOCKET = 'scope-socket'
     SOCKET_UNKNOWN = 'socket-unknown'
     CELL_OCCUPIED = 'cell-occupied'
@@ -169,6 +170,7 @@ _MESSAGES: Mapping[Code, str] = {
         '(devices on {cells})',
     Code.NETWORK_AFFINITY:
         'no cells with room have affinity to {networks} (affinity to {cells})',
+    Code.NO_DEVICE_SET: 'no set {kind} of PCI devices is free',
     Code.SCOPE_SOCKET:
         'Nova would use {cells} of sockets {sockets}, but '
         'hpcvirt:numa_scope asks for one socket',
@@ -262,6 +264,7 @@ KINDS: Mapping[Code, str] = {
     Code.DEVICES_TAKEN: 'too few PCI devices',
     Code.DEVICE_AFFINITY: 'PCI devices on other cells',
     Code.NETWORK_AFFINITY: 'networks with affinity to other cells',
+    Code.NO_DEVICE_SET: 'no free set of PCI devices',
     Code.SCOPE_SOCKET: 'cells of several sockets',
     Code.SOCKET_UNKNOWN: 'unknown sockets',
     Code.CELL_OCCUPIED: 'cells in use',

@@ -112,6 +112,8 @@ class Shape:
 
     :ivar cells: guest NUMA cells in guest order; empty if the guest has no
         NUMA topology
+    :ivar device_set: the kind of the set that all its devices belong to; None
+        if they may be any
     """
 
     cells: tuple[GuestCell, ...]
@@ -122,6 +124,7 @@ class Shape:
     topology: GuestTopology | None = None
     numa_scope: NUMAScope = NUMAScope.HOST
     exclusive_cells: bool = False
+    device_set: str | None = None
 
     @property
     def cpus(self) -> int:

@@ -53,9 +53,11 @@ def demand(spec: typing.Any) -> demands.Demand | None:
     """
     topology = _unused_topology(spec)
     requests = tuple(map(device_request, pci_requests(spec)))
-    if not topology:
-        return demands.Demand((), requests) if requests else None
     extra_specs = _extra_specs(spec)
+    if not topology:
+        return demands.Demand(
+            (), requests, device_set=codec.device_set(extra_specs),
+            ) if requests else None
     metadata = network(spec)
     return demands.Demand(
         cells=guest_cells(topology),
@@ -63,7 +65,8 @@ def demand(spec: typing.Any) -> demands.Demand | None:
         physnets=frozenset(_get(metadata, 'physnets', ())),
         tunneled=_get(metadata, 'tunneled', False),
         numa_scope=codec.numa_scope(extra_specs),
-        exclusive_cells=codec.exclusive_cells(extra_specs))
+        exclusive_cells=codec.exclusive_cells(extra_specs),
+        device_set=codec.device_set(extra_specs))
 
 
 def guest_cells(topology: typing.Any) -> tuple[demands.CellDemand, ...]:

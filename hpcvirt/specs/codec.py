@@ -56,7 +56,8 @@ def decode(vcpus: int, ram_mib: int,
         devices=read_devices(extra_specs),
         topology=guest_topology.read(vcpus, extra_specs),
         numa_scope=numa_scope(extra_specs),
-        exclusive_cells=exclusive_cells(extra_specs))
+        exclusive_cells=exclusive_cells(extra_specs),
+        device_set=device_set(extra_specs))
 
 
 def encode(guest: shape.Shape) -> dict[str, str]:
@@ -94,6 +95,9 @@ def encode(guest: shape.Shape) -> dict[str, str]:
         specs[vocabulary.NUMA_SCOPE.name] = guest.numa_scope.value
     if guest.exclusive_cells:
         specs[vocabulary.EXCLUSIVE_CELLS.name] = 'true'
+    if guest.device_set is not None:
+        vocabulary.DEVICE_SET.check(guest.device_set)
+        specs[vocabulary.DEVICE_SET.name] = guest.device_set
     return specs
 
 
@@ -119,6 +123,19 @@ def exclusive_cells(specs: Mapping[str, str]) -> bool:
         return False
     row.check(specs[row.name])
     return key.truth(specs[row.name]) is True
+
+
+def device_set(specs: Mapping[str, str]) -> str | None:
+    """Read ``hpcvirt:device_set``.
+
+    :returns: the kind of the set of devices; None if there is none
+    :raises InvalidInput: if it is malformed
+    """
+    row = vocabulary.DEVICE_SET
+    if row.name not in specs:
+        return None
+    row.check(specs[row.name])
+    return specs[row.name]
 
 
 def _check(guest: shape.Shape) -> None:

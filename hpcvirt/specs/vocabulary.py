@@ -151,6 +151,11 @@ EXCLUSIVE_CELLS = _flag(
     'hpcvirt:exclusive_cells', 'Whether the guest starts only on host cells '
     'on which no other guest with a NUMA topology has CPUs or memory; the '
     'default is false.')
+DEVICE_SET = _text(
+    'hpcvirt:device_set', r'[A-Za-z0-9_-]{1,32}',
+    "The kind of the set that the guest's PCI devices belong to, as named by "
+    'hpcvirt_device_sets in [pci]device_spec: the guest gets the devices of '
+    'one such set.')
 GENERATED_BY = _text(
     'hpcvirt:generated_by', r'hpcvirt-\d+(\+[0-9a-f]{8,64})?',
     'Marks a flavor that hpcvirt created and may change: the version of the '
@@ -201,7 +206,7 @@ INTERPRETED = (
     CPU_SOCKETS, CPU_CORES, CPU_THREADS,
     CPU_MAX_SOCKETS, CPU_MAX_CORES, CPU_MAX_THREADS,
     RESOURCES, TRAIT,
-    NUMA_SCOPE, EXCLUSIVE_CELLS, GENERATED_BY,
+    NUMA_SCOPE, EXCLUSIVE_CELLS, DEVICE_SET, GENERATED_BY,
 )
 KEYS = INTERPRETED + _OTHERS
 

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Sets of devices of a host that an instance gets as a whole.
+
+Only some sets of GPUs are connected by NVLink, and only some network cards are
+below the switch of a GPU. The pools of a host therefore name the sets that
+their devices belong to, in the tag ``hpcvirt_device_sets`` of
+``[pci]device_spec``, which Nova stores and does not interpret. The value is a
+list such as ``gpu2:0:2,gpu4:0:4``: for each kind of sets, the number of the
+set on this host, and the number of pools that it consists of. A pool is one
+device, or all virtual functions of one card.
+
+An instance whose flavor has ``hpcvirt:device_set=gpu4`` may have the devices
+of an allocation candidate only if one set of the kind ``gpu4`` has them all.
+"""
+
+import collections
+import functools
+import itertools
+import re
+import typing
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import devices
+
+#: The tag of ``[pci]device_spec`` that names the sets of a device.
+TAG = 'hpcvirt_device_sets'
+
+#: A kind of sets, in the tag and in ``hpcvirt:device_set``.
+KIND = r'[A-Za-z0-9_-]{1,32}'
+_LABEL = re.compile(rf'({KIND}):(\d{{1,6}}):([1-9]\d{{0,3}})')
+
+
+class DeviceSet(typing.NamedTuple):
+    """A set of devices of one host.
+
+    :ivar kind: the kind that flavors request
+    :ivar number: tells it from other sets of its kind on this host
+    :ivar pools: the number of pools that it consists of
+    """
+
+    kind: str
+    number: int
+    pools: int
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def parse(text: str) -> frozenset[DeviceSet]:
+    """Read the value of the tag.
+
+    :raises ValueError: if it is malformed
+    """
+    found = []
+    for term in text.split(',') if text.strip() else ():
+        match = _LABEL.fullmatch(term.strip())
+        if match is None:
+            raise ValueError(f'{TAG} {term[:40]!r} is not of the form '
+                             'kind:number:pools')
+        found.append(DeviceSet(match[1], int(match[2]), int(match[3])))
+    return frozenset(found)
+
+
+def render(sets: Iterable[DeviceSet]) -> str:
+    """Write the value of the tag; the inverse of :func:`parse`."""
+    return ','.join(f'{each.kind}:{each.number}:{each.pools}'
+                    for each in sorted(sets))
+
+
+def sets_of(pool: devices.Pool) -> frozenset[DeviceSet]:
+    """Return the sets to which the devices of a pool belong.
+
+    :raises ValueError: if the tag of the pool is malformed
+    """
+    return parse(pool.tags.get(TAG) or '')
+
+
+class HostSets:
+    """The sets of devices of a host, and what is free of them."""
+
+    def __init__(self, pools: Iterable[devices.Pool]) -> None:
+        self._pools = [pool for pool in pools if pool.provider and pool.free]
+        self._sets = {pool.provider: sets_of(pool) for pool in self._pools}
+        self._free = {pool.provider: pool.free for pool in self._pools}
+        counts = collections.Counter(itertools.chain(*self._sets.values()))
+        self._whole = {each for each, count in counts.items()
+                       if count >= each.pools}
+
+    def is_legal(self, kind: str, providers: devices.Providers) -> bool:
+        """Whether one set of a kind has the devices of an instance.
+
+        :param providers: the providers of each request; requests without any
+            are not for devices of the set
+        """
+        common: frozenset[DeviceSet] | None = None
+        for provider in itertools.chain(*providers):
+            own = self._sets.get(provider, frozenset())
+            common = own if common is None else common & own
+        return common is not None and any(
+            each.kind == kind for each in common)
+
+    def cost(self, providers: devices.Providers) -> int:
+        """Rate the whole sets that an instance breaks or uses up.
+
+        A set is whole if all of its pools have free devices. It counts with
+        the square of its size, so that one large set counts more than the
+        smaller ones inside it.
+        """
+        taken = collections.Counter(itertools.chain(*providers))
+        hit = {each for provider, count in taken.items()
+               if count >= self._free.get(provider, 0)
+               for each in self._sets.get(provider, ())}
+        return sum(each.pools ** 2 for each in hit & self._whole)
+
+    def offers(self, kind: str, requests: Sequence[devices.DeviceRequest],
+               ) -> list[devices.Providers]:
+        """List the allocation candidates that Placement and the filter leave.
+
+        They are in the order of their cost; the filter shuffles equals.
+        """
+        members: dict[DeviceSet, list[devices.Pool]] = {}
+        for pool in self._pools:
+            for each in self._sets[pool.provider]:
+                if each.kind == kind:
+                    members.setdefault(each, []).append(pool)
+        found = dict.fromkeys(
+            tuple(offer) for each in sorted(members)
+            for offer in _serve(requests, members[each], self._free))
+        return sorted(found, key=self.cost)
+
+
+def _serve(requests: Sequence[devices.DeviceRequest],
+           pools: Sequence[devices.Pool],
+           free: Mapping[str | None, int],
+           ) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield every way to serve requests from the pools of one set."""
+    if not requests:
+        yield ()
+        return
+    first, *others = requests
+    names = [pool.provider or '' for pool in pools
+             if devices.serves(pool, first)]
+    for chosen in itertools.combinations_with_replacement(
+            names, first.count):
+        taken = collections.Counter(chosen)
+        if any(free[name] < count for name, count in taken.items()):
+            continue
+        left = {name: count - taken.get(name or '', 0)
+                for name, count in free.items()}
+        for rest in _serve(others, pools, left):
+            yield chosen, *rest
+
+
+def offers(demand: demands.Demand, pools: Sequence[devices.Pool] | None,
+           ) -> list[devices.Providers]:
+    """List what Placement can allocate to a guest with a set of devices."""
+    if demand.device_set is None:
+        return [()]
+    return HostSets(pools or ()).offers(demand.device_set, demand.requests)
