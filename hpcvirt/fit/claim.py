@@ -32,6 +32,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
+from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
@@ -79,14 +80,14 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
 
 def _predict_set(demand: demands.Demand, supply: supplies.Supply,
                  ) -> cell_assignments.CellAssignment | reasons.Misfit:
-    first_misfit = None
+    first_misfit: reasons.Misfit | None = None
     for providers in device_sets.offers(demand, supply.pools):
         placed = _predict(demand, supply, providers)
         if isinstance(placed, cell_assignments.CellAssignment):
             return dataclasses.replace(placed, providers=providers)
         first_misfit = first_misfit or placed
-    return first_misfit or reasons.Misfit(
-        reasons.Code.NO_DEVICE_SET, {'kind': demand.device_set})
+    return first_misfit or late_misfit.LateMisfit(
+        device_sets.explain, demand.device_set, supply.pools or ())
 
 
 def _predict(demand: demands.Demand, supply: supplies.Supply,

@@ -57,6 +57,7 @@ class Code(enum.StrEnum):
     DEVICE_AFFINITY = 'device-affinity'
     NETWORK_AFFINITY = 'network-affinity'
     NO_DEVICE_SET = 'no-device-set'
+    BROKEN_DEVICE_SET = 'broken-device-set'
     SCOPE_SOCKET = 'scope-socket'
     SOCKET_UNKNOWN = 'socket-unknown'
     CELL_OCCUPIED = 'cell-occupied'
@@ -171,6 +172,8 @@ _MESSAGES: Mapping[Code, str] = {
     Code.NETWORK_AFFINITY:
         'no cells with room have affinity to {networks} (affinity to {cells})',
     Code.NO_DEVICE_SET: 'no set {kind} of PCI devices is free',
+    Code.BROKEN_DEVICE_SET:
+        'set {set} has {free} of its {total} devices free{used}',
     Code.SCOPE_SOCKET:
         'Nova would use {cells} of sockets {sockets}, but '
         'hpcvirt:numa_scope asks for one socket',
@@ -265,6 +268,7 @@ KINDS: Mapping[Code, str] = {
     Code.DEVICE_AFFINITY: 'PCI devices on other cells',
     Code.NETWORK_AFFINITY: 'networks with affinity to other cells',
     Code.NO_DEVICE_SET: 'no free set of PCI devices',
+    Code.BROKEN_DEVICE_SET: 'no free set of PCI devices',
     Code.SCOPE_SOCKET: 'cells of several sockets',
     Code.SOCKET_UNKNOWN: 'unknown sockets',
     Code.CELL_OCCUPIED: 'cells in use',

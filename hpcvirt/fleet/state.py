@@ -133,7 +133,12 @@ def group_alike(hosts: Iterable[FleetHost],
 
 def describe(own: FleetHostState) -> object:
     """Return a key that only equal states share."""
-    pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
-                  for pool in own.supply.pools or ())
+    providers = [pool.provider for pool in own.supply.pools or ()]
+    # A refusal names the devices that are in use.
+    pools = tuple((
+        pool.cell, pool.free, tuple(sorted(pool.tags.items())),
+        pool.provider and (providers.index(pool.provider) if pool.free
+                           else pool.provider))
+        for pool in own.supply.pools or ())
     return (own.supply.cells, pools, own.free, own.closed, own.quarantined,
             own.traits, own.supply.packing)
