@@ -73,18 +73,24 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
         expected to allocate the first set with which the guest fits
     :returns: the placement, or why the guest must not be sent to this host
     """
-    if demand.device_set is not None and not any(providers):
-        return _predict_set(demand, supply)
+    if demand.device_set and demand.requests and not any(providers):
+        return predict_new(demand, supply)
     return _predict(demand, supply, providers)
 
 
-def _predict_set(demand: demands.Demand, supply: supplies.Supply,
-                 ) -> cell_assignments.CellAssignment | reasons.Misfit:
+def predict_new(demand: demands.Demand, supply: supplies.Supply,
+                ) -> cell_assignments.CellAssignment | reasons.Misfit:
+    """Predict the placement of a new guest, whatever its devices.
+
+    On a host with sets of devices, Placement is expected to allocate those
+    devices to it that break the fewest whole sets.
+    """
     first_misfit: reasons.Misfit | None = None
     for providers in device_sets.offers(demand, supply.pools):
         placed = _predict(demand, supply, providers)
         if isinstance(placed, cell_assignments.CellAssignment):
-            return dataclasses.replace(placed, providers=providers)
+            return (dataclasses.replace(placed, providers=providers)
+                    if providers else placed)
         first_misfit = first_misfit or placed
     return first_misfit or late_misfit.LateMisfit(
         device_sets.explain, demand.device_set, supply.pools or ())

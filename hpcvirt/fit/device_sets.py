@@ -19,7 +19,6 @@ import functools
 import itertools
 import re
 import typing
-from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -77,7 +76,7 @@ def sets_of(pool: devices.Pool) -> frozenset[DeviceSet]:
 
     :raises ValueError: if the tag of the pool is malformed
     """
-    return parse(pool.tags.get(TAG) or '')
+    return parse(str(pool.tags.get(TAG) or ''))
 
 
 class SetCounts(typing.NamedTuple):
@@ -172,15 +171,19 @@ class HostSets:
                for each in self._sets.get(provider, ())}
         return sum(each.pools ** 2 for each in hit & self._whole)
 
-    def offers(self, kind: str, requests: Sequence[devices.DeviceRequest],
-               ) -> list[devices.Providers]:
+    def offers(self, kind: str | None,
+               requests: Sequence[devices.DeviceRequest],
+               ) -> list[tuple[tuple[str, ...], ...]]:
         """List the allocation candidates that Placement and the filter leave.
 
         They are in the order of their cost; the filter shuffles equals.
+
+        :param kind: None for a guest that needs no set
         """
         found = dict.fromkeys(
-            offer for each, own in _members(self._pools).items()
-            if each.kind == kind
+            offer for own in ([self._pools] if kind is None else [
+                own for each, own in _members(self._pools).items()
+                if each.kind == kind])
             for offer in _serve(requests, own, self._free))
         return sorted(found, key=self.cost)
 
@@ -189,25 +192,28 @@ def _serve(requests: Sequence[devices.DeviceRequest],
            pools: Sequence[devices.Pool],
            free: Mapping[str | None, int],
            ) -> Iterator[tuple[tuple[str, ...], ...]]:
-    """Yield the ways to serve requests from the pools of one set.
+    """Yield the ways to serve requests from pools.
 
     Requests that the same pools serve are interchangeable: only which devices
     they get together is varied.
     """
-    alike: dict[Hashable, list[int]] = {}
+    alike: dict[tuple[tuple[str, ...], str], list[int]] = {}
     for number, request in enumerate(requests):
+        # Devices of ports are not in Placement.
+        if any('physical_network' in spec for spec in request.specs):
+            continue
         names = tuple(pool.provider or '' for pool in pools
                       if devices.serves(pool, request))
         alike.setdefault((names, request.affinity), []).append(number)
     for chosen in _choose([
             (names, sum(requests[number].count for number in numbers))
-            for (names, _), numbers in alike.items()], dict(free)):
+            for (names, _), numbers in alike.items()], free):
         found: list[tuple[str, ...]] = [()] * len(requests)
         for numbers, taken in zip(alike.values(), chosen, strict=True):
-            rest = iter(taken)
+            left = iter(taken)
             for number in numbers:
                 found[number] = tuple(itertools.islice(
-                    rest, requests[number].count))
+                    left, requests[number].count))
         yield tuple(found)
 
 
@@ -225,15 +231,21 @@ def _choose(wanted: Sequence[tuple[Sequence[str], int]],
     elif sum(free[name] for name in names) >= count:
         first, *more = names
         for own in range(min(free[first], count), -1, -1):
-            for head, *rest in _choose(
-                    [(more, count - own), *others],
-                    {**free, first: free[first] - own}):
-                yield (first,) * own + head, *rest
+            for rest in _choose([(more, count - own), *others],
+                                {**free, first: free[first] - own}):
+                yield (first,) * own + rest[0], *rest[1:]
 
 
 def offers(demand: demands.Demand, pools: Sequence[devices.Pool] | None,
-           ) -> list[devices.Providers]:
-    """List what Placement can allocate to a guest with a set of devices."""
-    if demand.device_set is None:
+           ) -> list[tuple[tuple[str, ...], ...]]:
+    """List what Placement can allocate to a new guest, the best first.
+
+    :returns: an empty allocation if sets do not matter
+    """
+    pools = pools or ()
+    kind = demand.device_set
+    if not demand.requests or (
+            kind is None and not any(map(sets_of, pools))):
         return [()]
-    return HostSets(pools or ()).offers(demand.device_set, demand.requests)
+    found = HostSets(pools).offers(kind, demand.requests)
+    return found if kind else found or [()]

@@ -86,11 +86,9 @@ def total(rooms: Iterable[FreeResources]) -> FreeResources:
     return FreeResources(
         _sum(room.pcpus for room in rooms),
         _sum_by_kind(room.pages for room in rooms),
-        *(Whole(sum(each.total for each in some),
-                sum(each.free for each in some))
-          for some in ([room.cells for room in rooms],
-                       [room.sockets for room in rooms],
-                       [room.hosts for room in rooms])),
+        _sum_whole(room.cells for room in rooms),
+        _sum_whole(room.sockets for room in rooms),
+        _sum_whole(room.hosts for room in rooms),
         _sum_by_kind(room.device_sets for room in rooms))
 
 
@@ -99,6 +97,12 @@ def _sum_by_kind(amounts: Iterable[Mapping[_Kind, Amount]],
     every = list(amounts)
     return {kind: _sum(each[kind] for each in every if kind in each)
             for kind in sorted({kind for each in every for kind in each})}
+
+
+def _sum_whole(some: Iterable[Whole]) -> Whole:
+    every = list(some)
+    return Whole(sum(each.total for each in every),
+                 sum(each.free for each in every))
 
 
 def _sum(amounts: Iterable[Amount]) -> Amount:

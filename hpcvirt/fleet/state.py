@@ -49,6 +49,8 @@ class Instance:
     :ivar group: its server group
     :ivar only_cold: why it cannot be live-migrated; None if it can
     :ivar project: the project to which it belongs; None if unknown
+    :ivar follows_placement: whether a cold migration gives it the PCI devices
+        that Placement allocates, which needs a patch of Nova
     """
 
     id: str
@@ -63,6 +65,7 @@ class Instance:
     group: ServerGroup | None = None
     only_cold: str | None = None
     project: str | None = None
+    follows_placement: bool = False
 
     @property
     def cells(self) -> tuple[int, ...]:
