@@ -28,6 +28,7 @@ from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 
 SOURCE = 'nova-base-plugin-hpcvirt'
@@ -212,7 +213,8 @@ def _describe(planned: plans.PlannedHost,
            '(nested paging is on by default).')
     if host_files.vf_rules(planned):
         counts = ', '.join(f'{item.device.address} {item.count}'
-                           for item in planned.offered)
+                           for item in planned.offered
+                           if item.wanted.kind is profiles.DeviceKind.VF)
         yield ('Virtual functions belong in edpm_network_config_template as '
                f'numvfs of type sriov_pf: {counts}.')
 
