@@ -71,7 +71,20 @@ class Places:
         return same_cell or near is not device_choice.Nearness.CELL
 
 
-def make_key(host: host_model.Host) -> object:
+def group_alike(hosts: Iterable[host_model.Host],
+                by_wiring: bool) -> list[list[host_model.Host]]:
+    """Group the hosts that need the same settings.
+
+    :param by_wiring: whether their wiring must be equal, except for speeds
+    """
+    return [[*same] for twins in host_model.group_twins(hosts)
+            for _, same in itertools.groupby(
+                sorted(twins, key=lambda host: repr(_make_key(host)))
+                if by_wiring else twins,
+                key=lambda host: by_wiring and repr(_make_key(host)))]
+
+
+def _make_key(host: host_model.Host) -> object:
     """Return what hosts with equal sets have in common."""
     wiring = host.wiring
     return wiring and (

@@ -216,7 +216,7 @@ def merge_plans(planned: Mapping[str, Plan]) -> Plan:
     :raises InvalidInput: if the plans of two classes contradict each other
     """
     rows: dict[str, tuple[str, PlannedFlavor]] = {}
-    aliases: dict[str, tuple[str, tuple[str, str]]] = {}
+    aliases: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name, plan in planned.items():
         first = next(iter(planned))
         if plan.packing != planned[first].packing:
@@ -228,7 +228,10 @@ def merge_plans(planned: Mapping[str, Plan]) -> Plan:
                 'pack_cells the same value in all profiles')
         for item in (each for host in plan.hosts
                      for each in host.settings.pci_alias):
-            kind = item['device_type'], item['numa_policy']
+            # Placement takes an alias of a set for devices of one product.
+            kind = (item['device_type'], item['numa_policy'], *(
+                (item['vendor_id'], item['product_id'])
+                if 'traits' in item else ()))
             other, known = aliases.setdefault(item['name'], (name, kind))
             if kind != known:
                 raise exception.InvalidInput(

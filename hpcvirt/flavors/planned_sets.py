@@ -195,7 +195,7 @@ def plan_sets(host: host_model.Host,
                     for place, address in enumerate(each)] for each in sets]
         for wanted in others:
             share = fractions.Fraction(len(found[wanted]) * size,
-                                       len(addresses))
+                                       max(len(addresses), 1))
             members = _add(host, wanted, found[wanted], members, share,
                            problems)
         planned += [

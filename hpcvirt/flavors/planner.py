@@ -4,7 +4,6 @@
 
 import collections
 import dataclasses
-from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from hpcvirt.flavors import host_part
 from hpcvirt.flavors import legal_sets
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
+from hpcvirt.flavors import placement_limits
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planned_sets
@@ -53,22 +53,14 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         pages that the operator asks for, or if no host can take a guest
     """
     _check_names(hosts)
-    kinds = {same[0].name: same for same in _group_alike(hosts, profile)}
-    return plans.extend_to_twins(hosts, kinds, _plan_kinds(
+    kinds = {same[0].name: same for same in legal_sets.group_alike(
+        hosts, profile.has_sets)}
+    found = plans.extend_to_twins(hosts, kinds, _plan_kinds(
         [same[0] for same in kinds.values()],
         {name: tuple(host.name for host in same)
          for name, same in kinds.items()}, profile, part))
-
-
-def _group_alike(hosts: Sequence[host_model.Host], profile: profiles.Profile,
-                 ) -> Iterator[list[host_model.Host]]:
-    """Group the hosts that need the same settings."""
-    for twins in host_model.group_twins(hosts):
-        alike: dict[object, list[host_model.Host]] = {}
-        for host in twins:
-            key = profile.has_sets and legal_sets.make_key(host)
-            alike.setdefault(key, []).append(host)
-        yield from alike.values()
+    return dataclasses.replace(found, warnings=(
+        *found.warnings, *placement_limits.warn_many(found)))
 
 
 def _plan_kinds(hosts: Sequence[host_model.Host],
