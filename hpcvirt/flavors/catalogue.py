@@ -17,8 +17,8 @@ Some flavors have more parts: ``skt`` (the cells share a socket), ``emu``
 policy preferred; ``vf2r``: required, ``vf2s``: socket, ``vf2l``: legacy). VFs
 of a PCI alias other than hpc-vf have its name, such as ``ib-1``, and so have
 whole devices (``gpu-4``); VFs of Neutron ports are ``port1``, and vGPUs are
-``vgpu1``. A set of four GPUs with two HCAs is ``gpu4.ib-2``. Unequal cells add
-``x`` and six hexadecimal digits of a digest.
+``vgpu1``. Sets of devices have the name of their kind (``gpu4``). Unequal
+cells add ``x`` and six hexadecimal digits of a digest.
 
 Flavors of one plan that would have the same name get their memory as well
 (``31g``, or ``1920m`` if it is not in whole GiB).
@@ -150,25 +150,10 @@ def _order(offer: Offer) -> tuple[int, int, int, str]:
 MAX_VALUE = 255
 
 
-def drop_long(offers: Iterable[Offer], profile: profiles.Profile,
-              ) -> tuple[list[Offer], list[warning.PlanWarning]]:
-    """Leave out the offers with an extra spec that Nova cannot store."""
-    kept, warnings = [], []
-    for offer in offers:
-        length = 0 if offer.guest.device_set is None else max(map(
-            len, codec.write_devices(offer.guest.devices).values()))
-        if length <= MAX_VALUE:
-            kept.append(offer)
-            continue
-        warnings.append(warning.PlanWarning(
-            warning.WarningCode.EXTRA_SPEC_TOO_LONG,
-            'is left out, because the aliases of its '
-            f'{len(offer.guest.devices)} devices take {length} characters, '
-            f'and Nova allows {MAX_VALUE}; choose shorter aliases, or fewer '
-            'devices for each instance',
-            (make_name(offer.guest, profile.name_prefix, profile.disk_gib,
-                       profile.name_template),)))
-    return kept, warnings
+def find_length(guest: shape_model.Shape) -> int:
+    """Return the length of the extra spec with the aliases of a set."""
+    return 0 if guest.device_set is None else len(codec.write_devices(
+        guest.devices)[vocabulary.PCI_ALIAS.name])
 
 
 def flavor(guest: shape_model.Shape, profile: profiles.Profile,
@@ -267,10 +252,8 @@ def _options(guest: shape_model.Shape) -> Iterator[str]:
         yield 'skt'
     if guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
         yield 'emu'
-    if guest.device_set is not None:
-        yield from _set_name(guest, guest.device_set)
-    elif guest.devices:
-        yield _devices_name(guest.devices)
+    if guest.devices:
+        yield _devices_name(guest.devices, guest.device_set)
     if not _is_usual(guest):
         yield 'x' + _digest(guest)
 
@@ -305,25 +288,13 @@ def _is_usual(guest: shape_model.Shape) -> bool:
         and (len(guest.devices) < 2 or guest.device_set is not None))
 
 
-def _set_name(guest: shape_model.Shape, kind: str) -> Iterator[str]:
-    """Name a set of devices: ``gpu4r``, and ``ib-2`` for further ones."""
-    yield kind + _affinity_letter(guest.devices[0])
-    counts = collections.Counter(
-        (device.alias or '').rpartition('-')[0].removeprefix(f'{kind}-')
-        for device in guest.devices)
-    for alias, count in counts.items():
-        if alias != kind:
-            yield f'{alias}-{count}'
-
-
-def _affinity_letter(wanted: shape_model.GuestDevices) -> str:
-    affinity = wanted.affinity or shape_model.PCIAffinity.LEGACY
-    return ('' if affinity is shape_model.PCIAffinity.PREFERRED
-            else affinity.value[0])
-
-
-def _devices_name(wanted: Sequence[shape_model.GuestDevices]) -> str:
-    letter = _affinity_letter(wanted[0])
+def _devices_name(wanted: Sequence[shape_model.GuestDevices],
+                  kind: str | None) -> str:
+    affinity = wanted[0].affinity or shape_model.PCIAffinity.LEGACY
+    letter = ('' if affinity is shape_model.PCIAffinity.PREFERRED
+              else affinity.value[0])
+    if kind is not None:
+        return kind + letter
     alias = wanted[0].alias
     if wanted[0].resource_class is not None:
         return f'vgpu{wanted[0].count}'

@@ -191,8 +191,8 @@ def complete(entries: Sequence[Devices]) -> tuple[Devices, ...]:
     """Fill in the sizes that explicit sets have."""
     return tuple(
         dataclasses.replace(each, sizes=tuple(sorted(
-            {len(own) for own in each.sets}
-            if isinstance(each.sets, tuple) else each.sizes)))
+            {*map(len, each.sets)} if isinstance(each.sets, tuple)
+            else each.sizes)))
         for each in entries)
 
 
@@ -202,7 +202,8 @@ def find_faults(entries: Sequence[Devices],
 
     :param content: the keys of each entry, as the operator wrote them
     """
-    if len(entries) > 1 and entries[0].sets is None:
+    has_sets = bool(entries) and entries[0].sets is not None
+    if len(entries) > 1 and not has_sets:
         yield (f'devices: has {len(entries)} entries, but without sets in the '
                'first, the flavors of a profile have devices of one kind; '
                'add sets, or write a profile for each kind')
@@ -210,11 +211,9 @@ def find_faults(entries: Sequence[Devices],
                                                   strict=True)):
         where = f'devices[{number}]' if number else 'devices'
         for fault in itertools.chain(
-                _wrong_keys(devices, given),
-                _contradictions(devices, entries[0].sets is not None)):
+                _wrong_keys(devices, given), _contradictions(devices),
+                _faults_of_sets(entries, number, given) if has_sets else ()):
             yield f'{where}.{fault}'
-    if entries:
-        yield from _faults_of_sets(entries, content)
 
 
 def _wrong_keys(devices: Devices, given: Mapping[str, Any]) -> Iterator[str]:
@@ -234,12 +233,11 @@ def _wrong_keys(devices: Devices, given: Mapping[str, Any]) -> Iterator[str]:
             and devices.near is None):
         yield (f'per_instance: must be a number with the kind {kind}; '
                f'{SHARE} is for the kind {DeviceKind.WHOLE}')
+    if devices.sizes and devices.sets is None:
+        yield 'sizes: needs sets'
 
 
-def _contradictions(devices: Devices, in_sets: bool) -> Iterator[str]:
-    if devices.ports is Ports.NEUTRON and in_sets:
-        yield ('ports: must be alias in sets: Placement, which chooses the '
-               'set, does not know devices with a physical_network')
+def _contradictions(devices: Devices) -> Iterator[str]:
     if devices.ports is Ports.NEUTRON and devices.physical_network is None:
         yield 'ports: neutron needs devices.physical_network'
     if devices.kind is DeviceKind.VF and devices.has_alias and (
@@ -256,52 +254,41 @@ def _contradictions(devices: Devices, in_sets: bool) -> Iterator[str]:
                'come from one card')
 
 
-def _faults_of_sets(entries: Sequence[Devices],
-                    content: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    first = entries[0]
-    if first.near is not None:
-        yield 'devices.near: is for the entries after the first'
-    if first.sets is None:
-        if first.sizes:
-            yield 'devices.sizes: needs devices.sets'
-        return
-    yield from _faults_of_first(first, content[0])
-    for number, (devices, given) in enumerate(
-            zip(entries[1:], content[1:], strict=True), 1):
-        where = f'devices[{number}]'
+def _faults_of_sets(entries: Sequence[Devices], number: int,
+                    given: Mapping[str, Any]) -> Iterator[str]:
+    """Find the faults of an entry of sets."""
+    devices, first = entries[number], not number
+    for key in (('near', 'per_instance') if first else
+                ('sets', 'sizes', 'affinity')):
+        if key in given:
+            yield (f'{key}: is not for the first entry of sets' if first else
+                   f'{key}: is that of the first entry; remove the key')
+    if devices.ports is Ports.NEUTRON:
+        yield ('ports: must be alias in sets: Placement, which chooses the '
+               'set, does not know devices with a physical_network')
+    if not first:
         if devices.kind is DeviceKind.VGPU:
-            yield f'{where}.kind: vGPUs cannot be part of a set'
+            yield 'kind: vGPUs cannot be part of a set'
         if devices.near is None:
-            yield f'{where}.near: is required ({", ".join(Nearness)})'
-        for key in ('sets', 'sizes', 'affinity'):
-            if key in given:
-                yield (f'{where}.{key}: is for the first entry only, which '
-                       'sets it for all')
-        for other in entries[:number]:
-            if other.alias == devices.alias or (
-                    other.vendor_id, other.product_id) == (
-                    devices.vendor_id, devices.product_id):
-                yield f'{where}: has the alias or the product of another entry'
-
-
-def _faults_of_first(first: Devices,
-                     given: Mapping[str, Any]) -> Iterator[str]:
-    if 'per_instance' in given:
-        yield ('devices.per_instance: sizes has the numbers of devices in '
-               'sets; remove the key')
-    if not re.fullmatch('[A-Za-z0-9_-]{1,29}', first.alias):
-        yield ('devices.alias: must have at most 29 letters, digits, - and _ '
-               'with sets, which are named after it')
-    if not isinstance(first.sets, tuple):
-        if not first.sizes or len(set(first.sizes)) < len(first.sizes):
-            yield 'devices.sizes: must have different numbers, as [1, 2, 4, 8]'
+            yield f'near: is required ({", ".join(Nearness)})'
+        if any(devices.alias == other.alias
+               or devices.product_id == other.product_id
+               for other in entries[:number]):
+            yield 'alias: has the alias or the product of another entry'
         return
-    if 'sizes' in given:
-        yield 'devices.sizes: is the length of the lists in sets'
-    if max(first.sizes) > MAX_IN_SETS:
-        yield f'devices.sets: a set has at most {MAX_IN_SETS} devices'
-    for one, other in itertools.combinations(first.sets, 2):
-        if len(one) == len(other) and not set(one).isdisjoint(other):
-            yield ('devices.sets: sets of one size must not overlap, because '
-                   f'a device has one place in them, but {other[0]} and '
-                   f'others are in two sets of {len(one)}')
+    if not re.fullmatch('[A-Za-z0-9_-]{1,29}', devices.alias):
+        yield ('alias: must have at most 29 letters, digits, - and _, because '
+               'sets are named after it')
+    sizes = devices.sizes
+    if not sizes or len(set(sizes)) < len(sizes) or sizes[-1] > MAX_IN_SETS:
+        yield (f'sizes: must be different numbers up to {MAX_IN_SETS}, such '
+               'as [1, 2, 4, 8]')
+    if isinstance(devices.sets, tuple):
+        if 'sizes' in given:
+            yield 'sizes: is the length of each list in sets; remove the key'
+        for one, other in itertools.combinations(devices.sets, 2):
+            if len(one) == len(other) and not set(one).isdisjoint(other):
+                yield ('sets: lists of one length must not overlap, because a '
+                       'device has one place in the sets of a size, but '
+                       f'{min(set(one) & set(other))} is in two lists of '
+                       f'{len(one)}')

@@ -6,6 +6,7 @@ A host is divided as for a plan. The huge pages that it has reserved now do
 not matter, unless the operator says that guests get exactly these.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -24,9 +25,8 @@ from hpcvirt.flavors import lint
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import placement_limits
-from hpcvirt.flavors import planned_sets
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
@@ -50,61 +50,46 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     :raises InvalidInput: if a host lacks CPUs or pages of the part
     """
     hosts = tuple(hosts)
-    types = {wanted: offered_devices.device_type(wanted, hosts)
-             for wanted in profile.devices}
+    device_type = offered_devices.device_type(profile.device, hosts)
+    pools = {planned.name: planned.supply.pools or () for planned
+             in planner.plan(hosts, profile, part).hosts
+             } if profile.has_sets else {}
     found = warning.gather((
         lint.LintFinding(code, severity, flavor.name, key, problem, advice,
                          tuple(host.name for host in same))
         for same in legal_sets.group_alike(hosts, profile.has_sets)
         for code, severity, key, problem, advice
-        in _check(flavor, same[0], profile, part, types)), 'hosts')
-    return (*found, *_many_candidates(flavor, hosts, profile, types))
+        in _check(flavor, same[0], profile, part, device_type,
+                  pools.get(same[0].name))), 'hosts')
+    return (*found, *_many_candidates(flavor, pools))
 
 
 def _many_candidates(flavor: flavor_model.Flavor,
-                     hosts: Sequence[host_model.Host],
-                     profile: profiles.Profile,
-                     types: Mapping[profiles.Devices, str],
+                     pools: Mapping[str, Sequence[device_supply.Pool]],
                      ) -> Iterator[lint.LintFinding]:
-    """Find sets with more candidates than nova-scheduler gets by default."""
-    try:
-        guest = codec.decode(flavor.vcpus, flavor.ram_mib,
-                             flavor.extra_specs)
-    except exception.InvalidInput:
-        return
-    if guest.device_set is None or not profile.has_sets:
-        return
-    requests = demands.compile_shape(guest).requests
-    count = sum(
-        len(same) * placement_limits.count_on_host(
-            requests, _set_pools(same[0], guest, profile, types))
-        for same in legal_sets.group_alike(hosts, True))
-    if count > placement_limits.DEFAULT_RESULTS:
-        yield lint.LintFinding(
-            'many-candidates', lint.LintSeverity.WARNING, flavor.name,
-            vocabulary.DEVICE_SET.name, f'on {len(hosts)} hosts, a request '
-            f'has {count} allocation candidates, and nova-scheduler gets '
-            f'{placement_limits.DEFAULT_RESULTS} by default',
-            'set max_placement_results and max_allocation_candidates as '
-            '"hpcvirt host config" writes them')
+    """Find sets with more candidates than nova-scheduler gets by default.
 
-
-def _set_pools(host: host_model.Host, guest: shape_model.Shape,
-               profile: profiles.Profile,
-               types: Mapping[profiles.Devices, str],
-               ) -> tuple[device_supply.Pool, ...]:
-    """Make the pools of a host whose devices are in sets."""
-    sets = planned_sets.plan_sets(host, profile.devices, types)
-    return tuple(pool for _, pool in settings.device_pools(
-        host, settings.HostSettings(
-            cpu_dedicated_set='', cpu_shared_set='', reserved_host_memory_mb=0,
-            pages={}, **settings.make_device_settings(
-                [guest], profile, sets.offered, types, sets))))
+    :param pools: host -> its devices in sets
+    """
+    with contextlib.suppress(exception.InvalidInput):
+        requests = demands.compile_shape(codec.decode(
+            flavor.vcpus, flavor.ram_mib, flavor.extra_specs)).requests
+        count = sum(placement_limits.count_on_host(requests, own)
+                    for own in pools.values())
+        if requests and count > placement_limits.DEFAULT_RESULTS:
+            yield lint.LintFinding(
+                'many-candidates', lint.LintSeverity.WARNING, flavor.name,
+                vocabulary.PCI_ALIAS.name, f'on {len(pools)} hosts, a request '
+                f'has {count} allocation candidates, and nova-scheduler gets '
+                f'{placement_limits.DEFAULT_RESULTS} by default',
+                'set max_placement_results and max_allocation_candidates as '
+                '"hpcvirt host config" writes them')
 
 
 def _check(flavor: flavor_model.Flavor, host: host_model.Host,
            profile: profiles.Profile, part: host_part.HostPart,
-           types: Mapping[profiles.Devices, str],
+           device_type: str,
+           set_pools: Sequence[device_supply.Pool] | None,
            ) -> Iterator[lint.Problem]:
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
@@ -124,16 +109,13 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
                'the host has SMT, where Nova refuses isolate',
                'use require with whole cores')
     devices = _counted(flavor, guest, profile.device)
-    if guest.device_set is not None and profile.has_sets:
-        devices = guest.devices
-        pools = _set_pools(host, guest, profile, types)
+    pools = offered_devices.pools(
+        offered_devices.choose_devices(host, profile.device, device_type),
+        profile.device, sum(device.count for device in devices) or 1)
+    if set_pools is not None and guest.device_set is not None:
+        devices, pools = guest.devices, tuple(set_pools)
     else:
         guest = dataclasses.replace(guest, device_set=None)
-        pools = offered_devices.pools(
-            offered_devices.choose_devices(
-                host, profile.device, types[profile.device])
-            if profile.device else (), profile.device,
-            sum(device.count for device in devices) or 1)
     filling = capacity.fill(_without_pages(guest, devices),
                             _supply(partition, profile, pools))
     dedicated = len(partition.dedicated)

@@ -23,51 +23,42 @@ def assign(near: Sequence[Sequence[str]], counts: Mapping[str, int],
     :param number: the devices of each set
     :returns: the card of each device of each set; empty for a set without
     """
-    most = min(max(counts.values(), default=0), number * len(near))
     found: list[tuple[str, ...]] = [()] * len(near)
+    most = min(max(counts.values(), default=0), number * len(near))
     for limit in range(1, most + 1):
-        found = _Assignment(near, {
-            card: min(count, limit) for card, count in counts.items()},
-            number).found
+        users: dict[str, list[int]] = {card: [] for card in counts}
+        for own in range(len(near)):
+            before = {card: [*those] for card, those in users.items()}
+            if not all(_add(own, near, users, counts, limit, number, set())
+                       for _ in range(number)):
+                users = before
+        found = [tuple(card for card, those in users.items()
+                       for user in those if user == own)
+                 for own in range(len(near))]
         if all(found):
             break
     return found
 
 
-class _Assignment:
-    """An assignment that grows by augmenting paths."""
-
-    def __init__(self, near: Sequence[Sequence[str]],
-                 counts: Mapping[str, int], number: int) -> None:
-        self._near = near
-        self._counts = counts
-        # A set has several devices of one card only if it needs them.
-        self._most = [-(-number // max(len(cards), 1)) for cards in near]
-        self._users: dict[str, list[int]] = {card: [] for card in counts}
-        self.found = []
-        for own in range(len(near)):
-            before = {card: [*users] for card, users in self._users.items()}
-            if not all(self._add(own, set()) for _ in range(number)):
-                self._users = before
-        for own in range(len(near)):
-            self.found.append(tuple(
-                card for card, users in self._users.items()
-                for user in users if user == own))
-
-    def _add(self, own: int, tried: set[str]) -> bool:
-        for card in self._near[own]:
-            users = self._users[card]
-            if card in tried or users.count(own) >= self._most[own]:
-                continue
-            tried.add(card)
-            if len(users) < self._counts[card]:
-                users.append(own)
+def _add(own: int, near: Sequence[Sequence[str]], users: dict[str, list[int]],
+         counts: Mapping[str, int], limit: int, number: int,
+         tried: set[str]) -> bool:
+    """Give a set one more device, by moving others to other cards."""
+    for card in near[own]:
+        those = users[card]
+        # Several devices of one card only if the set needs them.
+        if card in tried or those.count(own) >= -(-number // len(near[own])):
+            continue
+        tried.add(card)
+        if len(those) < min(counts[card], limit):
+            those.append(own)
+            return True
+        for other in dict.fromkeys(those):
+            if other != own and _add(other, near, users, counts, limit,
+                                     number, tried):
+                those[those.index(other)] = own
                 return True
-            for other in dict.fromkeys(users):
-                if other != own and self._add(other, tried):
-                    users[users.index(other)] = own
-                    return True
-        return False
+    return False
 
 
 def order(assigned: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -79,17 +70,13 @@ def order(assigned: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     places: dict[str, int] = {}
     ordered = []
     for cards in assigned:
-        slots: list[str | None] = [None] * len(cards)
-        late = []
-        for card in cards:
-            place = places.get(card)
-            if place is not None and slots[place] is None:
-                slots[place] = card
-            else:
-                late.append(card)
-        for card in late:
-            place = slots.index(None)
+        slots = [''] * len(cards)
+        # Cards that have a place come first.
+        for card in sorted(cards, key=lambda each: each not in places):
+            place = places.get(card, slots.index(''))
+            if slots[place]:
+                place = slots.index('')
             slots[place] = card
             places.setdefault(card, place)
-        ordered.append(tuple(card for card in slots if card is not None))
+        ordered.append(tuple(slots))
     return ordered

@@ -13,9 +13,9 @@ import dataclasses
 import fractions
 import functools
 import math
+import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
-from collections.abc import Set
 
 from hpcvirt import words
 from hpcvirt.fit import device_sets
@@ -37,8 +37,7 @@ def make_trait(alias: str) -> str:
     return f'CUSTOM_HPCVIRT_{alias.upper().replace("-", "_")}'
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlacedDevice:
+class PlacedDevice(typing.NamedTuple):
     """A device in its place in a set.
 
     :ivar alias: the PCI alias of the place
@@ -50,8 +49,7 @@ class PlacedDevice:
     wanted: device_choice.Devices
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class PlannedSet:
+class PlannedSet(typing.NamedTuple):
     """A set of devices.
 
     :ivar size: the number of its devices of the first entry
@@ -80,18 +78,6 @@ class PlannedSets:
         """The last set of each size; all have the same places."""
         return {each.size: each for each in self.sets}
 
-    @property
-    def affinity(self) -> shape_model.PCIAffinity:
-        """The affinity of all devices to the cell of a guest."""
-        return self.sets[0].members[0].wanted.affinity
-
-    def limit(self, kinds: Set[str | None]) -> 'PlannedSets':
-        """Leave out the sets that no flavor requests."""
-        kept = tuple(each for each in self.sets if each.label.kind in kinds)
-        used = {device.address for each in kept for device in each.members}
-        return dataclasses.replace(self, sets=kept, offered=tuple(
-            item for item in self.offered if item.device.address in used))
-
     def make_requests(self, size: int, cells: int,
                       ) -> tuple[str, tuple[shape_model.GuestDevices, ...]]:
         """Make the requests of a guest.
@@ -103,7 +89,7 @@ class PlannedSets:
         :returns: the kind of its set, and one request for each place
         """
         found = self.by_size[size]
-        affinity = (self.affinity if cells == 1
+        affinity = (found.members[0].wanted.affinity if cells == 1
                     else shape_model.PCIAffinity.PREFERRED)
         return found.label.kind, tuple(
             shape_model.GuestDevices(each.alias, 1, affinity)

@@ -100,8 +100,11 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
             warnings.append(plan_warnings.warn_missing(
                 partition.host, profile.device))
         offers += proposals
-    offers, too_long = catalogue.drop_long(offers, profile)
-    warnings += too_long
+    long = [offer for offer in offers
+            if catalogue.find_length(offer.guest) > catalogue.MAX_VALUE]
+    warnings += [plan_warnings.warn_long(offer.guest, profile)
+                 for offer in long]
+    offers = [offer for offer in offers if offer not in long]
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
     warnings += catalogue.warn_reducing(
         offers, merged, profile.memory_tolerance_percent,
@@ -214,14 +217,14 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
           profile: profiles.Profile,
           types: Mapping[profiles.Devices, str]) -> plans.PlannedHost:
     host = divided.partition.host
-    sets = divided.sets.limit({guest.device_set for guest in guests})
+    sets = divided.sets
     offered = sets.offered if profile.has_sets else divided.devices
     settings, rest_mib = host_settings.make_settings(
         divided.partition, pools, guests, profile, offered, types, sets)
     return plans.PlannedHost(
         profile, host, divided.partition, divided.page_kib, settings,
         host_settings.make_supply(host, settings), rest_mib, offered,
-        divided.sets.problems)
+        sets.problems)
 
 
 def _placed(offers: Sequence[catalogue.Offer],

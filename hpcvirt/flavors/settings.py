@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Annotated
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
@@ -146,6 +145,8 @@ def make_settings(partition: cpu_partition.Partition,
         rest[cell.id] = max(0, int(
             cell.memory_mib - guests_mib - emulators + 1e-6
             - (memory.host_pages_mib(profile) if own else 0)))
+    wanted = profile.device
+    vgpus = wanted is not None and wanted.kind is profiles.DeviceKind.VGPU
     return HostSettings(
         cpu_dedicated_set=cpuset.render(partition.dedicated),
         cpu_shared_set=cpuset.render(partition.shared),
@@ -153,18 +154,6 @@ def make_settings(partition: cpu_partition.Partition,
         reserved_huge_pages=tuple(reserved),
         packing_host_numa_cells_allocation_strategy=profile.pack_cells,
         pages=pages,
-        **make_device_settings(guests, profile, offered, types, sets)), rest
-
-
-def make_device_settings(
-        guests: Iterable[shape_model.Shape], profile: profiles.Profile,
-        offered: Iterable[offered_devices.OfferedDevice],
-        types: Mapping[profiles.Devices, str],
-        sets: planned_sets.PlannedSets) -> dict[str, Any]:
-    """Compute the settings of devices; see :func:`make_settings`."""
-    wanted = profile.device
-    vgpus = wanted is not None and wanted.kind is profiles.DeviceKind.VGPU
-    return dict(
         pci_device_spec=() if vgpus or not wanted else tuple(
             make_device_spec(item, item.wanted) | (
                 sets.write_tags(item.device.address) if sets.sets else {})
@@ -175,7 +164,7 @@ def make_device_settings(
             wanted.resource_class),) if wanted and vgpus else (),
         device_counts={item.device.address: item.count for item in offered},
         # All services of Nova need it.
-        pci_alias=tuple(_make_aliases(wanted, guests, types, sets)))
+        pci_alias=tuple(_make_aliases(wanted, guests, types, sets))), rest
 
 
 def _make_aliases(wanted: profiles.Devices | None,
@@ -189,13 +178,14 @@ def _make_aliases(wanted: profiles.Devices | None,
     """
     if wanted and wanted.has_alias and wanted.sets is None:
         yield _make_alias(wanted.alias, wanted, types, wanted.affinity)
-    loose = {device.alias for guest in guests for device in guest.devices
-             if device.affinity is shape_model.PCIAffinity.PREFERRED}
+    # Guests of several cells prefer their cells only.
+    policies = {device.alias: device.affinity for guest in sorted(
+        guests, key=lambda guest: len(guest.cells))
+        for device in guest.devices}
     for alias, own in {device.alias: device.wanted for each in sets.sets
                        for device in each.members}.items():
-        affinity = (shape_model.PCIAffinity.PREFERRED if alias in loose
-                    else sets.affinity)
-        yield _make_alias(alias, own, types, affinity) | {
+        yield _make_alias(alias, own, types, policies.get(alias)
+                          or own.affinity) | {
             'traits': planned_sets.make_trait(alias)}
 
 
