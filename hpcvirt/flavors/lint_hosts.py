@@ -57,7 +57,8 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     found = warning.gather((
         lint.LintFinding(code, severity, flavor.name, key, problem, advice,
                          tuple(host.name for host in same))
-        for same in legal_sets.group_alike(hosts, profile.has_sets)
+        for same in host_model.group_twins(
+            hosts, legal_sets.make_key if profile.has_sets else None)
         for code, severity, key, problem, advice
         in _check(flavor, same[0], profile, part, device_type,
                   pools.get(same[0].name))), 'hosts')

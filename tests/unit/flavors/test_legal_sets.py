@@ -7,11 +7,13 @@ import unittest
 
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import legal_sets
+from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
 from tests.builders import hosts
 from tests.builders import wired
 
 LINK, PARTITION, SWITCH = device_choice.SetRule
+_OF_FABRIC = 'the partitions of the fabric manager'
 
 
 def find(host, rule, sizes=(1, 2, 4, 8), vendor='10de'):
@@ -54,8 +56,8 @@ class RandomSetsTest(unittest.TestCase):
                     if len(each.devices) == size]
         pairs = {link.ends for link in wires.links}
         if rule is SWITCH:
-            roots = {each.address: [bridge.address for bridge
-                                    in wires.path(each)][0][:8]
+            roots = {each.address: next(
+                bridge.address for bridge in wires.path(each))[:8]
                      for each in wires.attachments}
             pairs = {pair for pair in itertools.combinations(addresses, 2)
                      if roots[pair[0]] == roots[pair[1]]}
@@ -163,8 +165,7 @@ class SetsTest(unittest.TestCase):
         bare = hosts.build(gpus={0: 2, 1: 2})
         wanted = dataclasses.replace(hosts.GPU, sizes=(1, 2, 4))
         for rule, words in ((LINK, 'which GPUs are linked'),
-                            (PARTITION, 'the partitions of the fabric '
-                             'manager'),
+                            (PARTITION, _OF_FABRIC),
                             (SWITCH, 'the switches above devices')):
             self.assertEqual({1: 4, 2: 0, 4: 1}, {
                 size: len(sets)
@@ -181,7 +182,8 @@ class SetsTest(unittest.TestCase):
         self.assertEqual(
             [['one', 'other', 'third']],
             [[host.name for host in same] for same
-             in legal_sets.group_alike([one, other, third], False)])
+             in host_model.group_twins([one, other, third])])
         self.assertEqual({('one', 'third'), ('other',)}, {
             tuple(host.name for host in same) for same
-            in legal_sets.group_alike([one, other, third], True)})
+            in host_model.group_twins([one, other, third],
+                                      legal_sets.make_key)})

@@ -288,7 +288,7 @@ class RandomPlansTest(unittest.TestCase):
                 'traits'] in specs[address]['traits'].split(',')]
                 for device in row.guest.devices]
             self.assertTrue(all(served), (each, served))
-            used[each] = [sorted(those)[0] for those in served]
+            used[each] = [min(those) for those in served]
         gpus = [address for own in sets.values() for address in own
                 if specs[address]['product_id'] == '2330']
         self.assertEqual(len(gpus), len(set(gpus)))
