@@ -233,7 +233,7 @@ def _wrong_keys(devices: Devices, given: Mapping[str, Any]) -> Iterator[str]:
             and devices.near is None):
         yield (f'per_instance: must be a number with the kind {kind}; '
                f'{SHARE} is for the kind {DeviceKind.WHOLE}')
-    if devices.sizes and devices.sets is None:
+    if devices.sizes and devices.sets is None and devices.near is None:
         yield 'sizes: needs sets'
 
 

@@ -133,7 +133,8 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
     left = sum(pool.free for pool in filling.supply.pools or ())
-    if (filling.count and devices and left and profile.device
+    if (filling.count and devices and left and guest.device_set is None
+            and profile.device
             and profile.device.kind is not profiles.DeviceKind.VF):
         yield 'strands-devices', lint.LintSeverity.WARNING, 'vcpus', (
             f'{_fitting(filling.count)} {left} of '
