@@ -72,7 +72,7 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
         expected to allocate the first set with which the guest fits
     :returns: the placement, or why the guest must not be sent to this host
     """
-    if demand.device_set is not None and not any(providers):
+    if demand.device_set and demand.requests and not any(providers):
         return _predict_set(demand, supply)
     return _predict(demand, supply, providers)
 
