@@ -28,6 +28,7 @@ from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 
 SOURCE = 'nova-base-plugin-hpcvirt'
@@ -44,7 +45,18 @@ def write_hosts(plan: plans.Plan) -> tuple[tree.File, ...]:
     return tuple(
         tree.File(f'{planned.name}/{file.path}', file.text, file.activate)
         for planned in plan.hosts
-        for file in host_files.files(planned, plan))
+        for file in host_files.files(planned, plan)) + _controller_files(plan)
+
+
+def _controller_files(plan: plans.Plan) -> tuple[tree.File, ...]:
+    """Write what the controllers need for sets of devices."""
+    placement = nova_conf.placement(plan)
+    return (
+        tree.make_file(
+            'controllers/nova.conf', 'Options of nova-api, nova-scheduler and '
+            'nova-conductor.', '\n'.join(nova_conf.controller(plan))),
+        tree.make_file('controllers/placement.conf', 'Options of Placement.',
+                       '\n'.join(placement))) if placement else ()
 
 
 def kolla_files(plan: plans.Plan) -> tuple[tree.File, ...]:
@@ -127,14 +139,22 @@ def _nova_files(folder: str, plan: plans.Plan) -> Iterator[tree.File]:
     parts = [(f'{planned.name}/nova', 'Options of Nova on this host.',
               nova_conf.compute(planned, plan)) for planned in plan.hosts]
     common = nova_conf.controller(plan)
+    placement = nova_conf.placement(plan)
     if common:
         parts += [(service, (f'Options of {service} that must be those of '
                              'the hosts.'), common)
-                  for service in ('nova-api', 'nova-scheduler')]
+                  for service in ('nova-api', 'nova-scheduler', *((
+                      'nova-conductor', 'nova-super-conductor')
+                      if placement else ()))]
     for path, about, lines in parts:
         yield tree.make_file(
             f'{folder}/nova/{path}.conf', about, '\n'.join(lines),
             activate=('kolla-ansible reconfigure --tags nova',), shared=True)
+    if placement:
+        yield tree.make_file(
+            f'{folder}/placement.conf', 'Options of Placement.',
+            '\n'.join(placement), shared=True,
+            activate=('kolla-ansible reconfigure --tags placement',))
 
 
 def _nova_variables(planned: plans.PlannedHost,
@@ -162,7 +182,8 @@ def _nova_variables(planned: plans.PlannedHost,
 def edpm_files(plan: plans.Plan) -> tuple[tree.File, ...]:
     """Write a file for each group of hosts that are alike."""
     return tuple(_write_node_set(group, plan)
-                 for group in ansible.group_hosts(plan, host_files.files))
+                 for group in ansible.group_hosts(plan, host_files.files)
+                 ) + _controller_files(plan)
 
 
 def _write_node_set(group: ansible.HostGroup, plan: plans.Plan) -> tree.File:
@@ -212,7 +233,8 @@ def _describe(planned: plans.PlannedHost,
            '(nested paging is on by default).')
     if host_files.vf_rules(planned):
         counts = ', '.join(f'{item.device.address} {item.count}'
-                           for item in planned.offered)
+                           for item in planned.offered
+                           if item.wanted.kind is profiles.DeviceKind.VF)
         yield ('Virtual functions belong in edpm_network_config_template as '
                f'numvfs of type sriov_pf: {counts}.')
 
@@ -245,5 +267,5 @@ FORMATS: Mapping[str, Callable[[plans.Plan], tuple[tree.File, ...]]] = {
     'kolla': kolla_files,
     'kayobe': kayobe_files,
     'edpm': edpm_files,
-    'ansible': ansible.files,
+    'ansible': lambda plan: ansible.files(plan) + _controller_files(plan),
 }

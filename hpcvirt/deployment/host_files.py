@@ -226,7 +226,6 @@ def _cpu_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
 
 def vf_rules(planned: plans.PlannedHost) -> list[str]:
     """Write the udev rules that create virtual functions at boot."""
-    wanted = planned.profile.device
     return [kernel_settings.format_vf_rule(item.device.address, item.count)
             for item in planned.offered
-            if wanted and wanted.kind is profiles.DeviceKind.VF]
+            if item.wanted.kind is profiles.DeviceKind.VF]

@@ -12,8 +12,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from hpcvirt import words
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import placement_limits
 from hpcvirt.flavors import planned as plans
 from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
@@ -51,6 +53,11 @@ def compute(planned: plans.PlannedHost, plan: plans.Plan) -> list[str]:
             *tree.explain((f'device_spec = {json.dumps(spec)}'
                            for spec in settings.pci_device_spec),
                           'The devices that guests get.', 'Nova-Devices'),
+            *tree.explain(
+                ['report_in_placement = true'] if any(
+                    'traits' in item for item in settings.pci_alias) else (),
+                'Placement chooses the set of devices. Nova does not let '
+                'this be taken back.', 'Nova-Devices'),
             *_aliases(plan)],
         'devices': [f'enabled_mdev_types = {mdev.name}' for mdev in mdevs],
         **{f'mdev_{mdev.name}': [
@@ -59,8 +66,32 @@ def compute(planned: plans.PlannedHost, plan: plans.Plan) -> list[str]:
 
 
 def controller(plan: plans.Plan) -> list[str]:
-    """Write what nova-api and nova-scheduler must have as the hosts do."""
-    return _join({'compute': _packing(plan), 'pci': _aliases(plan)})
+    """Write the options of nova-api, nova-scheduler and nova-conductor.
+
+    Some must be those of the hosts; the others are for sets of devices.
+    """
+    results = placement_limits.find_results(plan)
+    options = {} if results is None else {
+        'filter_scheduler': ['pci_in_placement = true'],
+        'scheduler': tree.explain(
+            [f'max_placement_results = {results}'],
+            'All candidates of a set of devices on '
+            f'{words.count_noun(len(plan.hosts), "host")}; plan again when '
+            'there are more.'),
+        'workarounds': tree.explain(
+            ['disable_fallback_pcpu_query = true'],
+            'Otherwise Nova asks Placement once more, for VCPU.')}
+    return _join({'compute': _packing(plan), 'pci': _aliases(plan),
+                  **options})
+
+
+def placement(plan: plans.Plan) -> list[str]:
+    """Write the options of Placement, for sets of devices."""
+    results = placement_limits.find_results(plan)
+    return [] if results is None else _join({'placement': tree.explain(
+        [f'max_allocation_candidates = {results}',
+         'allocation_candidates_generation_strategy = breadth-first'],
+        'As max_placement_results of nova-scheduler.')})
 
 
 def _join(sections: Mapping[str, list[str]]) -> list[str]:

@@ -17,7 +17,8 @@ Some flavors have more parts: ``skt`` (the cells share a socket), ``emu``
 policy preferred; ``vf2r``: required, ``vf2s``: socket, ``vf2l``: legacy). VFs
 of a PCI alias other than hpc-vf have its name, such as ``ib-1``, and so have
 whole devices (``gpu-4``); VFs of Neutron ports are ``port1``, and vGPUs are
-``vgpu1``. Unequal cells add ``x`` and six hexadecimal digits of a digest.
+``vgpu1``. Sets of devices have the name of their kind (``gpu4``). Unequal
+cells add ``x`` and six hexadecimal digits of a digest.
 
 Flavors of one plan that would have the same name get their memory as well
 (``31g``, or ``1920m`` if it is not in whole GiB).
@@ -145,6 +146,16 @@ def _order(offer: Offer) -> tuple[int, int, int, str]:
     return (guest.cpus, len(guest.cells), guest.memory_mib, str(guest.cells))
 
 
+#: Nova's limit of the value of an extra spec.
+MAX_VALUE = 255
+
+
+def find_length(guest: shape_model.Shape) -> int:
+    """Return the length of the extra spec with the aliases of a set."""
+    return 0 if guest.device_set is None else len(codec.write_devices(
+        guest.devices)[vocabulary.PCI_ALIAS.name])
+
+
 def flavor(guest: shape_model.Shape, profile: profiles.Profile,
            name: str = '') -> flavor_model.Flavor:
     """Write a guest as a flavor.
@@ -242,7 +253,7 @@ def _options(guest: shape_model.Shape) -> Iterator[str]:
     if guest.emulator_threads is shape_model.EmulatorThreads.ISOLATE:
         yield 'emu'
     if guest.devices:
-        yield _devices_name(guest.devices)
+        yield _devices_name(guest.devices, guest.device_set)
     if not _is_usual(guest):
         yield 'x' + _digest(guest)
 
@@ -274,13 +285,16 @@ def _is_usual(guest: shape_model.Shape) -> bool:
                                     if topology.threads > 1 else None)
         and topology.cores == guest.cpus // (
             topology.sockets * topology.threads)
-        and len(guest.devices) < 2)
+        and (len(guest.devices) < 2 or guest.device_set is not None))
 
 
-def _devices_name(wanted: Sequence[shape_model.GuestDevices]) -> str:
+def _devices_name(wanted: Sequence[shape_model.GuestDevices],
+                  kind: str | None) -> str:
     affinity = wanted[0].affinity or shape_model.PCIAffinity.LEGACY
     letter = ('' if affinity is shape_model.PCIAffinity.PREFERRED
               else affinity.value[0])
+    if kind is not None:
+        return kind + letter
     alias = wanted[0].alias
     if wanted[0].resource_class is not None:
         return f'vgpu{wanted[0].count}'
@@ -302,5 +316,6 @@ def _digest(guest: shape_model.Shape) -> str:
           for device in guest.devices),
         *((str(topology.sockets), str(topology.cores),
            str(topology.threads)) if topology else ()),
-        str(guest.numa_scope), str(guest.exclusive_cells)]
+        str(guest.numa_scope), str(guest.exclusive_cells),
+        *([guest.device_set] if guest.device_set is not None else [])]
     return hashlib.sha256(' '.join(words).encode()).hexdigest()[:6]

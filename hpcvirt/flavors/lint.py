@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt import words
+from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import memory
 from hpcvirt.model import flavor as flavor_model
@@ -112,6 +113,40 @@ def _keys(flavor: flavor_model.Flavor) -> Iterator[Problem]:
             yield 'bad-value', _ERROR, key, (
                 f'{value[:64]!r} is not one of its values ({row.values})'), (
                 'correct the value')
+        elif len(value) > catalogue.MAX_VALUE:
+            yield 'too-long', _ERROR, key, (
+                f'the value has {len(value)} characters, and Nova stores at '
+                f'most {catalogue.MAX_VALUE}'), 'use shorter aliases'
+
+
+def _set_of_devices(_flavor: flavor_model.Flavor,
+                    guest: shape_model.Shape) -> Iterator[Problem]:
+    """Find sets of devices of which Placement offers none, or few."""
+    key = vocabulary.PCI_ALIAS.name
+    if guest.device_set is None:
+        return
+    if not guest.devices:
+        yield 'set-without-devices', _ERROR, vocabulary.DEVICE_SET.name, (
+            'the flavor requests a set, but no devices'), (
+            'request a device for each place of the set')
+    places: dict[str, list[str]] = {}
+    for device in guest.devices:
+        name, _, place = (device.alias or '').rpartition('-')
+        if place.isdecimal() and name.startswith(guest.device_set):
+            places.setdefault(name, []).extend([place] * device.count)
+        elif device.count > 1:
+            yield 'set-by-count', _WARNING, key, (
+                f'{device.count} devices of {device.alias} need not be a set: '
+                'Placement offers all permutations, and nova-scheduler gets '
+                'only some of them; in a server group, it gets all, and two '
+                'of 8 devices are 56 for each host, four are 1,680'), (
+                'request one device for each place, as a plan with sets does')
+    for name, found in places.items():
+        if sorted(map(int, found)) != [*range(len(found))]:
+            yield 'set-places', _ERROR, key, (
+                f'the places {", ".join(found)} of {name} are not 0 and so '
+                'on, each once, so that no set has them'), (
+                'request one device for each place')
 
 
 def _unequal_cells(_flavor: flavor_model.Flavor,
@@ -310,6 +345,6 @@ def _mark(flavor: flavor_model.Flavor,
 
 
 RULES: tuple[Rule, ...] = (
-    _unequal_cells, _several_devices, _affinity_in_moves, _vgpus,
+    _set_of_devices, _unequal_cells, _several_devices, _affinity_in_moves, _vgpus,
     _page_size, _many_cells, _threads, _policies, _guest_topology,
     _numbering, _mark)

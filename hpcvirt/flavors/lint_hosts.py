@@ -6,20 +6,26 @@ A host is divided as for a plan. The huge pages that it has reserved now do
 not matter, unless the operator says that guests get exactly these.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices as device_supply
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import host_part
+from hpcvirt.flavors import legal_sets
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
+from hpcvirt.flavors import placement_limits
+from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
@@ -45,17 +51,46 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     """
     hosts = tuple(hosts)
     device_type = offered_devices.device_type(profile.device, hosts)
-    return warning.gather((
+    pools = {planned.name: planned.supply.pools or () for planned
+             in planner.plan(hosts, profile, part).hosts
+             } if profile.has_sets else {}
+    found = warning.gather((
         lint.LintFinding(code, severity, flavor.name, key, problem, advice,
                          tuple(host.name for host in same))
-        for same in host_model.group_twins(hosts)
+        for same in legal_sets.group_alike(hosts, profile.has_sets)
         for code, severity, key, problem, advice
-        in _check(flavor, same[0], profile, part, device_type)), 'hosts')
+        in _check(flavor, same[0], profile, part, device_type,
+                  pools.get(same[0].name))), 'hosts')
+    return (*found, *_many_candidates(flavor, pools))
+
+
+def _many_candidates(flavor: flavor_model.Flavor,
+                     pools: Mapping[str, Sequence[device_supply.Pool]],
+                     ) -> Iterator[lint.LintFinding]:
+    """Find sets with more candidates than nova-scheduler gets by default.
+
+    :param pools: host -> its devices in sets
+    """
+    with contextlib.suppress(exception.InvalidInput):
+        requests = demands.compile_shape(codec.decode(
+            flavor.vcpus, flavor.ram_mib, flavor.extra_specs)).requests
+        count = sum(placement_limits.count_on_host(requests, own)
+                    for own in pools.values())
+        if requests and count > placement_limits.DEFAULT_RESULTS:
+            yield lint.LintFinding(
+                'many-candidates', lint.LintSeverity.WARNING, flavor.name,
+                vocabulary.PCI_ALIAS.name, f'on {len(pools)} hosts, a request '
+                f'has {count} allocation candidates, and nova-scheduler gets '
+                f'{placement_limits.DEFAULT_RESULTS} by default',
+                'set max_placement_results and max_allocation_candidates as '
+                '"hpcvirt host config" writes them')
 
 
 def _check(flavor: flavor_model.Flavor, host: host_model.Host,
            profile: profiles.Profile, part: host_part.HostPart,
-           device_type: str) -> Iterator[lint.Problem]:
+           device_type: str,
+           set_pools: Sequence[device_supply.Pool] | None,
+           ) -> Iterator[lint.Problem]:
     try:
         guest = codec.decode(flavor.vcpus, flavor.ram_mib,
                              flavor.extra_specs)
@@ -77,6 +112,10 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
     pools = offered_devices.pools(
         offered_devices.choose_devices(host, profile.device, device_type),
         profile.device, sum(device.count for device in devices) or 1)
+    if set_pools is not None and guest.device_set is not None:
+        devices, pools = guest.devices, tuple(set_pools)
+    else:
+        guest = dataclasses.replace(guest, device_set=None)
     filling = capacity.fill(_without_pages(guest, devices),
                             _supply(partition, profile, pools))
     dedicated = len(partition.dedicated)

@@ -9,7 +9,8 @@ Whole devices and vGPUs are few and expensive, so a guest gets them in
 proportion to its cores: on a cell of 20 cores with 4 GPUs, a guest with one
 GPU has 5 cores, and one with two has 10. If the policy does not tie devices to
 cells, as with vGPUs, the devices of all cells are divided among all cells.
-There are many virtual functions, so every size gets the same number.
+There are many virtual functions, so every size gets the same number. With sets
+of devices, a guest gets one of the sizes of sets.
 """
 
 import collections
@@ -35,10 +36,13 @@ class OfferedDevice:
     """A device that guests get as a whole or in parts.
 
     :ivar count: the virtual functions or vGPUs to create; 1 for a whole device
+    :ivar wanted: the entry of the profile that it matches
     """
 
     device: host_model.Device
     count: int
+    wanted: profiles.Devices = dataclasses.field(
+        default_factory=profiles.Devices)
 
 
 def device_type(wanted: profiles.Devices | None,
@@ -85,14 +89,15 @@ def choose_devices(host: host_model.Host, wanted: profiles.Devices | None,
         return ()
     found = find_matching(host, wanted)
     if wanted.kind is profiles.DeviceKind.VF:
-        return tuple(OfferedDevice(device,
-                                   min(device.total_vfs, wanted.vfs_per_device
-                                               or device.total_vfs))
-                     for device in found)
+        return tuple(OfferedDevice(
+            device, min(device.total_vfs,
+                        wanted.vfs_per_device or device.total_vfs), wanted)
+            for device in found)
     if wanted.kind is profiles.DeviceKind.VGPU:
-        return tuple(OfferedDevice(device, wanted.vgpus_per_device or 0)
-                     for device in found)
-    return tuple(OfferedDevice(device, 1) for device in found
+        return tuple(
+            OfferedDevice(device, wanted.vgpus_per_device or 0, wanted)
+            for device in found)
+    return tuple(OfferedDevice(device, 1, wanted) for device in found
                  if bool(device.total_vfs) == (type_ == TYPE_PF))
 
 
@@ -198,7 +203,7 @@ def _of_several_cells(partition: cpu_partition.Partition,
                    else sum(by_cell.values()))
         cores = sum(len(share.cores) for share in group)
         number, rest = divmod(devices * sum(size.cores), cores)
-        if number and not rest and wanted.per_instance in (None, number):
+        if number and not rest and wanted.allows(number):
             yield number
 
 
@@ -216,6 +221,10 @@ def _groups(partition: cpu_partition.Partition, size: sizes.GuestSize,
 def _guests(devices: int, wanted: profiles.Devices,
             ) -> Iterator[tuple[int, int]]:
     """Divide devices: yield the number of guests and the devices of each."""
+    if wanted.sets is not None:
+        for number in wanted.sizes:
+            yield devices // number, number
+        return
     if wanted.per_instance is not None:
         yield devices // wanted.per_instance, wanted.per_instance
         return

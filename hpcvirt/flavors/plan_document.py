@@ -230,9 +230,10 @@ def _host(planned: plans.PlannedHost) -> HostSummary:
         guest_devices=_sums(planned, planned.devices))
 
 
-def _sums(planned: plans.PlannedHost, number: int) -> tuple[DeviceSum, ...]:
-    return tuple(DeviceSum(wanted.request_name, number)
-                 for wanted in planned.profile.devices)
+def _sums(planned: plans.PlannedHost,
+          numbers: tuple[int, ...]) -> tuple[DeviceSum, ...]:
+    return tuple(DeviceSum(wanted.request_name, number) for wanted, number
+                 in zip(planned.profile.devices, numbers, strict=True))
 
 
 def _flavor(planned: plans.PlannedFlavor, plan: plans.Plan) -> FlavorSummary:

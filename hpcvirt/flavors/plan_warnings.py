@@ -2,10 +2,12 @@
 
 """Find what an operator should know about a plan, its hosts and devices."""
 
+import dataclasses
 from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import words
+from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned as plans
@@ -72,8 +74,9 @@ def _of_host(planned: plans.PlannedHost,
             'CPUs may belong to several unless the firmware presents each '
             'cache as a NUMA cell')
     yield from _lost_pages(planned, profile)
-    if profile.device is not None:
-        yield from _devices(planned, profile.device)
+    yield from planned.set_problems
+    for wanted in profile.devices:
+        yield from _devices(planned, wanted)
 
 
 def _parts(planned: plans.PlannedHost,
@@ -134,10 +137,14 @@ def _mixed_smt(hosts: Sequence[plans.PlannedHost],
 
 def _devices(planned: plans.PlannedHost,
              wanted: profiles.Devices) -> Iterator[_CodeAndText]:
+    planned = dataclasses.replace(planned, offered=tuple(
+        item for item in planned.offered if item.wanted == wanted))
     if wanted.kind is profiles.DeviceKind.WHOLE:
         yield from _other_type(planned, wanted)
         yield from _unsure_type(planned)
-    if not planned.offered:
+    if not planned.offered and not (
+            planned.profile.has_sets
+            and offered_devices.find_matching(planned.host, wanted)):
         missing = warn_missing(planned.host, wanted)
         yield missing.code, missing.what
     yield from (_vgpus(planned) if wanted.kind is profiles.DeviceKind.VGPU
@@ -166,21 +173,35 @@ def warn_not_shared(host: str, found: Sequence[offered_devices.OfferedDevice],
                     ) -> warning.PlanWarning:
     """Warn that no guest of a host is large enough for its devices."""
     number = sum(item.count for item in found)
+    key = 'sizes' if found[0].wanted.sets is not None else 'per_instance'
     return warning.PlanWarning(
         warning.WarningCode.DEVICES_NOT_SHARED,
-        f'devices.per_instance is not the share of any size in the {number} '
+        f'devices.{key} is not the share of any size in the {number} '
         'devices of the host; choose another number', (host,))
+
+
+def warn_long(guest: shape_model.Shape,
+              profile: profiles.Profile) -> warning.PlanWarning:
+    """Warn about a guest whose extra specs Nova cannot store."""
+    return warning.PlanWarning(
+        warning.WarningCode.EXTRA_SPEC_TOO_LONG,
+        f'is left out, because the aliases of its {len(guest.devices)} '
+        f'devices take {catalogue.find_length(guest)} characters, and Nova '
+        f'allows {catalogue.MAX_VALUE}; choose shorter aliases',
+        (catalogue.make_name(guest, profile.name_prefix, profile.disk_gib,
+                             profile.name_template),))
 
 
 def _other_type(planned: plans.PlannedHost,
                 wanted: profiles.Devices) -> Iterator[_CodeAndText]:
     """Warn about devices that do not have the type of the PCI alias."""
-    chosen = {item.device for item in planned.offered}
+    kind = next((alias['device_type'] for alias in planned.settings.pci_alias
+                 if alias['product_id'] == wanted.product_id
+                 and alias['vendor_id'] == wanted.vendor_id), None)
     others = [device.address
               for device in offered_devices.find_matching(planned.host, wanted)
-              if device not in chosen]
-    if others:
-        kind = planned.settings.pci_alias[0]['device_type']
+              if bool(device.total_vfs) != (kind == offered_devices.TYPE_PF)]
+    if others and kind is not None:
         yield _Code.DEVICE_TYPE_DIFFERS, (
             f'guests cannot get {_addresses(others)}: other devices of this '
             f'product support SR-IOV, so Nova calls them {kind}, and a PCI '

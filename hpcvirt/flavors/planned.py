@@ -19,6 +19,7 @@ from hpcvirt import exception
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import offered_devices
+from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import sizes
@@ -84,6 +85,7 @@ class PlannedHost:
     :ivar supply: what it has for guests under these settings
     :ivar rest_mib: cell -> the memory of it that the host keeps
     :ivar offered: the devices that guests get
+    :ivar set_problems: the sets and devices that are left out
     """
 
     profile: profiles.Profile
@@ -94,6 +96,7 @@ class PlannedHost:
     supply: supplies.Supply
     rest_mib: Mapping[int, int]
     offered: tuple[offered_devices.OfferedDevice, ...] = ()
+    set_problems: tuple[tuple[warning.WarningCode, str], ...] = ()
 
     @property
     def name(self) -> str:
@@ -112,21 +115,33 @@ class PlannedHost:
         return (pages - reserved) * self.page_kib // 1024
 
     @property
-    def devices(self) -> int:
-        """The devices, virtual functions or vGPUs that guests can have."""
-        return sum(item.count for item in self.offered)
+    def devices(self) -> tuple[int, ...]:
+        """The devices, VFs or vGPUs of guests, for each entry of devices."""
+        return tuple(sum(item.count for item in self.offered
+                         if item.wanted == wanted)
+                     for wanted in self.profile.devices)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stranded:
     """The resources that a host full of instances of one flavor has left.
 
-    :ivar devices: the devices, of those that its guests can get
+    :ivar devices: the devices, of those that its guests can get, for each
+        entry of devices
     """
 
     pcpus: int
     memory_mib: int
-    devices: int = 0
+    devices: tuple[int, ...] = ()
+
+
+def count_left(host: PlannedHost, guest: shape_model.Shape,
+               instances: int) -> tuple[int, ...]:
+    """Count the devices that instances leave, for each entry of devices."""
+    return tuple(
+        total - instances * planned_sets.count_devices(guest, number, wanted)
+        for number, (total, wanted) in enumerate(zip(
+            host.devices, host.profile.devices, strict=True)))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -201,7 +216,7 @@ def merge_plans(planned: Mapping[str, Plan]) -> Plan:
     :raises InvalidInput: if the plans of two classes contradict each other
     """
     rows: dict[str, tuple[str, PlannedFlavor]] = {}
-    aliases: dict[str, tuple[str, tuple[str, str]]] = {}
+    aliases: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name, plan in planned.items():
         first = next(iter(planned))
         if plan.packing != planned[first].packing:
@@ -213,7 +228,10 @@ def merge_plans(planned: Mapping[str, Plan]) -> Plan:
                 'pack_cells the same value in all profiles')
         for item in (each for host in plan.hosts
                      for each in host.settings.pci_alias):
-            kind = item['device_type'], item['numa_policy']
+            # Placement takes an alias of a set for devices of one product.
+            kind = (item['device_type'], item['numa_policy'], *(
+                (item['vendor_id'], item['product_id'])
+                if 'traits' in item else ()))
             other, known = aliases.setdefault(item['name'], (name, kind))
             if kind != known:
                 raise exception.InvalidInput(

@@ -9,16 +9,19 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import words
-from hpcvirt.fit import capacity
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import host_filling
 from hpcvirt.flavors import host_part
+from hpcvirt.flavors import legal_sets
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
+from hpcvirt.flavors import placement_limits
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import propose
 from hpcvirt.flavors import settings as host_settings
@@ -34,6 +37,7 @@ class _DividedHost:
 
     partition: cpu_partition.Partition
     devices: tuple[offered_devices.OfferedDevice, ...]
+    sets: planned_sets.PlannedSets
     sizes: tuple[guest_sizes.GuestSize, ...]
     page_kib: int
     warnings: tuple[warning.PlanWarning, ...]
@@ -49,11 +53,14 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         pages that the operator asks for, or if no host can take a guest
     """
     _check_names(hosts)
-    kinds = {same[0].name: same for same in host_model.group_twins(hosts)}
-    return plans.extend_to_twins(hosts, kinds, _plan_kinds(
+    kinds = {same[0].name: same for same in legal_sets.group_alike(
+        hosts, profile.has_sets)}
+    found = plans.extend_to_twins(hosts, kinds, _plan_kinds(
         [same[0] for same in kinds.values()],
         {name: tuple(host.name for host in same)
          for name, same in kinds.items()}, profile, part))
+    return dataclasses.replace(found, warnings=(
+        *found.warnings, *placement_limits.warn_many(found)))
 
 
 def _plan_kinds(hosts: Sequence[host_model.Host],
@@ -65,9 +72,9 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
     :param names: host -> the names of all hosts like it, for messages
     """
     profile = host_part.choices(profile, part)
-    device_type = offered_devices.device_type(profile.device, hosts)
-    divided_hosts = [_divide(host, profile, part, device_type)
-                     for host in hosts]
+    types = {wanted: offered_devices.device_type(wanted, hosts)
+             for wanted in profile.devices}
+    divided_hosts = [_divide(host, profile, part, types) for host in hosts]
     everyone = words.join_names(
         [name for same in names.values() for name in same], 'hosts')
     _check_smallest(divided_hosts, profile, everyone)
@@ -82,15 +89,22 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
         host_pools.append(pools)
         warnings += divided.warnings
         warnings += memory.warn_uneven(partition.host, pools)
-        proposals = propose.proposals(partition, divided.sizes, pools,
-                                      profile, divided.devices)
-        if profile.device and not proposals:
-            name = partition.host.name
-            warnings.append(
-                plan_warnings.warn_not_shared(name, divided.devices)
-                if divided.devices else
-                plan_warnings.warn_missing(partition.host, profile.device))
+        proposals = propose.proposals(
+            partition, divided.sizes, pools,
+            planned_sets.narrow(profile, divided.sets), divided.devices,
+            divided.sets)
+        if profile.device and not proposals and divided.devices:
+            warnings.append(plan_warnings.warn_not_shared(
+                partition.host.name, divided.devices))
+        elif profile.device and not proposals and not profile.has_sets:
+            warnings.append(plan_warnings.warn_missing(
+                partition.host, profile.device))
         offers += proposals
+    long = [offer for offer in offers
+            if catalogue.find_length(offer.guest) > catalogue.MAX_VALUE]
+    warnings += [plan_warnings.warn_long(offer.guest, profile)
+                 for offer in long]
+    offers = [offer for offer in offers if offer not in long]
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
     warnings += catalogue.warn_reducing(
         offers, merged, profile.memory_tolerance_percent,
@@ -100,9 +114,9 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
     while True:
         guests = [offer.guest for offer in merged]
         planned = tuple(
-            _host(divided, pools, guests, profile, device_type)
+            _host(divided, pools, guests, profile, types)
             for divided, pools in zip(divided_hosts, host_pools, strict=True))
-        fill = _HostFiller(names, profile.pack_cells)
+        fill = host_filling.HostFiller(names, profile.pack_cells)
         placed, left_out = _placed(merged, planned, profile, fill)
         warnings += left_out.values()
         if not left_out or not placed:
@@ -164,7 +178,8 @@ def _check_smallest(hosts: Sequence[_DividedHost],
 
 
 def _divide(host: host_model.Host, profile: profiles.Profile,
-            part: host_part.HostPart, device_type: str) -> _DividedHost:
+            part: host_part.HostPart,
+            types: Mapping[profiles.Devices, str]) -> _DividedHost:
     host_part.check(host, part)
     partition = cpu_partition.divide(host, profile, part)
     warnings = list(partition.warnings)
@@ -179,58 +194,42 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
             f'less than {memory.MIN_MIB_PER_CPU} MiB for each CPU; the host '
             'keeps it', (host.name,)))
     page_kib, page_warnings = memory.choose_page(partition, profile)
-    devices = offered_devices.choose_devices(host, profile.device,
-                                             device_type)
+    sets = planned_sets.NONE
+    devices: tuple[offered_devices.OfferedDevice, ...] = ()
+    if profile.has_sets:
+        sets = planned_sets.plan_sets(host, profile.devices, types)
+        devices = tuple(item for item in sets.offered
+                        if item.wanted == profile.device)
+    elif profile.device is not None:
+        devices = offered_devices.choose_devices(host, profile.device,
+                                                 types[profile.device])
     sizes = guest_sizes.sizes(
         partition, profile.host_steps, profile.smallest_cores,
         profile.all_host_steps,
         {item.cores: item.guests for item in offered_devices.cell_portions(
-            partition, devices, profile.device)})
-    return _DividedHost(partition, devices, sizes, page_kib,
+            partition, devices, planned_sets.narrow(profile, sets).device)})
+    return _DividedHost(partition, devices, sets, sizes, page_kib,
                         (*warnings, *page_warnings))
 
 
 def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
           guests: Sequence[shape_model.Shape],
           profile: profiles.Profile,
-          device_type: str) -> plans.PlannedHost:
+          types: Mapping[profiles.Devices, str]) -> plans.PlannedHost:
     host = divided.partition.host
+    sets = divided.sets
+    offered = sets.offered if profile.has_sets else divided.devices
     settings, rest_mib = host_settings.make_settings(
-        divided.partition, pools, guests, profile, divided.devices,
-        device_type)
+        divided.partition, pools, guests, profile, offered, types, sets)
     return plans.PlannedHost(
         profile, host, divided.partition, divided.page_kib, settings,
-        host_settings.make_supply(host, settings), rest_mib, divided.devices)
-
-
-class _HostFiller:
-    """Fills hosts with guests, and remembers the results."""
-
-    def __init__(self, names: Mapping[str, tuple[str, ...]],
-                 packing: bool) -> None:
-        self._names = names
-        self._packing = packing
-        self._fillings: dict[tuple[shape_model.Shape, str, bool],
-                             capacity.Filling] = {}
-
-    def __call__(self, guest: shape_model.Shape, host: plans.PlannedHost,
-                 packing: bool | None = None) -> capacity.Filling:
-        packing = self._packing if packing is None else packing
-        key = guest, host.name, packing
-        if key not in self._fillings:
-            self._fillings[key] = capacity.fill(guest, dataclasses.replace(
-                host.supply, packing=packing))
-        return self._fillings[key]
-
-    def join_twins(self, *hosts: plans.PlannedHost) -> str:
-        """Name hosts and all hosts like them."""
-        return words.join_names([name for host in hosts
-                                 for name in self._names[host.name]], 'hosts')
+        host_settings.make_supply(host, settings), rest_mib, offered,
+        sets.problems)
 
 
 def _placed(offers: Sequence[catalogue.Offer],
             hosts: Sequence[plans.PlannedHost], profile: profiles.Profile,
-            fill: _HostFiller,
+            fill: host_filling.HostFiller,
             ) -> tuple[list[tuple[catalogue.Offer, str | None]],
                        dict[shape_model.Shape, warning.PlanWarning]]:
     """Choose the offers that some host takes.
@@ -241,8 +240,8 @@ def _placed(offers: Sequence[catalogue.Offer],
     found: dict[shape_model.Shape, tuple[catalogue.Offer, str | None]] = {}
     left_out = {}
     for offer in offers:
-        guest, scope_warning = _without_costly_scope(offer.guest, hosts,
-                                                     profile, fill)
+        guest, scope_warning = host_filling.drop_costly_scope(
+            offer.guest, hosts, profile, fill)
         fillings = [fill(guest, host) for host in hosts]
         if any(filling.count for filling in fillings):
             same = found.get(guest)
@@ -261,7 +260,7 @@ def _placed(offers: Sequence[catalogue.Offer],
 
 def _flavor(name: str, offer: catalogue.Offer,
             hosts: Sequence[plans.PlannedHost], profile: profiles.Profile,
-            fill: _HostFiller) -> plans.PlannedFlavor:
+            fill: host_filling.HostFiller) -> plans.PlannedFlavor:
     """Count the guests of an offer on every host."""
     fillings = {host.name: fill(offer.guest, host) for host in hosts}
     return plans.PlannedFlavor(
@@ -271,14 +270,13 @@ def _flavor(name: str, offer: catalogue.Offer,
         {host.name: plans.Stranded(
             fillings[host.name].free_pcpus,
             _free_mib(fillings[host.name].supply, host.page_kib),
-            host.devices - fillings[host.name].count * sum(
-                device.count for device in offer.guest.devices))
+            plans.count_left(host, offer.guest, fillings[host.name].count))
          for host in hosts})
 
 
 def _far_devices(name: str, guest: shape_model.Shape,
                  hosts: Sequence[plans.PlannedHost],
-                 fill: _HostFiller) -> list[warning.PlanWarning]:
+                 fill: host_filling.HostFiller) -> list[warning.PlanWarning]:
     """Warn if some guests of a full host are far from their whole devices.
 
     Guests of several cells are left out: with the policy required, their
@@ -298,46 +296,6 @@ def _far_devices(name: str, guest: shape_model.Shape,
         f'on {host}, {count - local} of {count} instances have devices of '
         'other cells; the affinity required prevents that', (name,))
         for host, (local, count) in counts.items() if local < count]
-
-
-def _without_costly_scope(
-        guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
-        profile: profiles.Profile, fill: _HostFiller,
-        ) -> tuple[shape_model.Shape, str | None]:
-    """Drop the socket scope if hosts would take fewer guests with it.
-
-    Nova's claim chooses cells by their free memory, not by their socket. If
-    cell 0 has a little less memory than the others, as on most machines, the
-    claim starts at cell 1. The filter can only refuse such a host, which then
-    stays empty. Without the scope, the counts of the plan hold with the filter
-    and without it.
-
-    :returns: the guest, and why it lost its scope; None if it kept it
-    """
-    if guest.numa_scope is not shape_model.NUMAScope.SOCKET:
-        return guest, None
-    losing = _losing(guest, hosts, fill, profile.pack_cells)
-    if not losing:
-        return guest, None
-    reason = ('the cells of a guest may be in different sockets on '
-              f'{fill.join_twins(*losing)}, because of the order in '
-              'which Nova uses cells there')
-    if not profile.pack_cells and not _losing(guest, hosts, fill, True):
-        reason += ('; with pack_cells they would be in one, see '
-                   'packing_host_numa_cells_allocation_strategy')
-    return _without_scope(guest), reason
-
-
-def _losing(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
-            fill: _HostFiller, packing: bool) -> list[plans.PlannedHost]:
-    """List the hosts that take fewer guests because of the socket scope."""
-    return [host for host in hosts
-            if fill(guest, host, packing).count
-            < fill(_without_scope(guest), host, packing).count]
-
-
-def _without_scope(guest: shape_model.Shape) -> shape_model.Shape:
-    return dataclasses.replace(guest, numa_scope=shape_model.NUMAScope.HOST)
 
 
 def _free_mib(supply: supplies.Supply, page_kib: int) -> int:

@@ -20,6 +20,7 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import words
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import operator_specs
 from hpcvirt.model import shape
 from hpcvirt.specs import resources
@@ -32,23 +33,11 @@ class SMT(enum.StrEnum):
     LEAVE = 'leave'
 
 
-class DeviceKind(enum.StrEnum):
-    """What an instance gets: a VF, the whole device or a vGPU."""
+#: The devices of instances.
+Devices = device_choice.Devices
+DeviceKind = device_choice.DeviceKind
+Ports = device_choice.Ports
 
-    VF = 'vf'
-    WHOLE = 'whole'
-    VGPU = 'vgpu'
-
-
-class Ports(enum.StrEnum):
-    """How an instance gets its virtual functions."""
-
-    ALIAS = 'alias'
-    NEUTRON = 'neutron'
-
-
-_SHARE = 'share'
-_MAX_DEVICES = 32
 _MAX_PAGE_KIB = 1024 ** 3
 
 
@@ -76,98 +65,13 @@ def _page_counts(value: object) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(counts.items()))
 
 
-def _per_instance(value: object) -> int | None:
-    """Read a number of devices, or ``share`` as None."""
-    if value == _SHARE:
-        return None
-    if type(value) is not int or not 1 <= value <= _MAX_DEVICES:
-        raise serialization.make_error(
-            f'a whole number from 1 to {_MAX_DEVICES}, or {_SHARE}', value)
-    return value
-
-
 _Count = Annotated[int, serialization.whole(0, 1 << 20)]
 _FewCores = Annotated[int, serialization.whole(0, 1024)]
 _Some = Annotated[int, serialization.whole(1, 4096)]
-_Hex = Annotated[str, serialization.text(
-    '[0-9a-f]{4}', "'15b3' (four hexadecimal digits, in quotes)")]
-_Name = Annotated[str, serialization.text('[A-Za-z0-9_.-]{1,64}', 'hpc-vf')]
 _PageSize = Annotated[int, page_size]
-_Trait = Annotated[str, serialization.text('[A-Z][A-Z0-9_]{0,254}',
-                                           'CUSTOM_GPU_A40')]
 _Project = Annotated[str, serialization.text(
     '[A-Za-z0-9_-]{1,64}', "'4c1b0f5a3f5f4d0b8f6a7c9e2d1b3a58' (a project "
     'id)')]
-
-
-@dataclasses.dataclass(frozen=True)
-class Devices:
-    """The devices of each instance, all of one kind.
-
-    :ivar per_instance: how many; None for a number in proportion to the cores
-    :ivar vendor_id: the vendor of the devices; None for every device with VFs
-    :ivar product_id: the product of the devices; for the kind ``vf`` that of
-        the VFs, which a PCI alias needs
-    :ivar vfs_per_device: the number of VFs to create; None for as many as a
-        device supports
-    :ivar physical_network: the physical network of Neutron ports
-    :ivar mdev_type: the type of the mediated devices that are the vGPUs
-    :ivar vgpus_per_device: how many vGPUs of this type a device gives
-    :ivar traits: the traits that a host must have, with vGPUs
-    """
-
-    kind: DeviceKind = DeviceKind.VF
-    per_instance: Annotated[int | None, _per_instance] = 1
-    affinity: shape.PCIAffinity = shape.PCIAffinity.PREFERRED
-    ports: Ports = Ports.ALIAS
-    alias: _Name = 'hpc-vf'
-    vendor_id: _Hex | None = None
-    product_id: _Hex | None = None
-    vfs_per_device: _Some | None = None
-    physical_network: _Name | None = None
-    mdev_type: _Name | None = None
-    vgpus_per_device: _Some | None = None
-    resource_class: Annotated[str, serialization.text(
-        'VGPU|CUSTOM_[A-Z0-9_]{1,248}', 'VGPU or CUSTOM_VGPU_LARGE')] = 'VGPU'
-    traits: tuple[_Trait, ...] = ()
-
-    @property
-    def has_alias(self) -> bool:
-        """Whether flavors name a PCI alias."""
-        return (self.kind is not DeviceKind.VGPU
-                and self.ports is Ports.ALIAS)
-
-    @property
-    def request_name(self) -> str:
-        """The alias, network or resource class that an instance requests."""
-        if self.kind is DeviceKind.VGPU:
-            return self.resource_class
-        return self.alias if self.has_alias else self.physical_network or ''
-
-    def make_request(self, count: int) -> shape.GuestDevices:
-        """Make the request of a guest for a number of devices."""
-        if self.kind is DeviceKind.VGPU:
-            return shape.GuestDevices(
-                None, count, resource_class=self.resource_class)
-        if self.has_alias:
-            return shape.GuestDevices(self.alias, count, self.affinity)
-        return shape.GuestDevices(
-            None, count, self.affinity, self.physical_network)
-
-
-#: The keys of each kind of devices, and those that it requires.
-_KEYS: Mapping[DeviceKind, tuple[frozenset[str], tuple[str, ...]]] = {
-    DeviceKind.VF: (frozenset({'affinity', 'ports', 'alias', 'vfs_per_device',
-                               'physical_network'}), ()),
-    DeviceKind.WHOLE: (frozenset({'affinity', 'alias'}),
-                       ('vendor_id', 'product_id')),
-    DeviceKind.VGPU: (frozenset({'mdev_type', 'vgpus_per_device',
-                                 'resource_class', 'traits'}),
-                      ('vendor_id', 'product_id', 'mdev_type',
-                       'vgpus_per_device')),
-}
-_OF_EVERY_KIND = frozenset({'kind', 'per_instance', 'vendor_id',
-                            'product_id'})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +97,7 @@ class Profile:
         of the cell
     :ivar host_pages_per_cell: (page size in KiB, number of pages) for programs
         of the host
-    :ivar devices: at most one entry, because a flavor has devices of one kind
+    :ivar devices: at most one entry, or sets of devices of several kinds
     :ivar guest_overhead_mib: the memory of an emulator in addition to that of
         its guest: this fixed amount, an amount for each vCPU, and thousandths
         of the guest's memory. Source: Red Hat, OpenShift Virtualization,
@@ -233,6 +137,11 @@ class Profile:
     def device(self) -> Devices | None:
         return self.devices[0] if self.devices else None
 
+    @property
+    def has_sets(self) -> bool:
+        """Whether instances get sets of devices."""
+        return bool(self.devices) and self.devices[0].sets is not None
+
 
 DENSE = Profile()
 DEFAULT = dataclasses.replace(
@@ -248,7 +157,7 @@ def build(content: object, where: str) -> Profile:
     :param where: the file, for the error
     :raises InvalidInput: naming the file and the key at fault
     """
-    given = {} if content is None else content
+    given: Any = {} if content is None else content
     name = 'default'
     if isinstance(given, dict) and 'base' in given:
         name = given['base']
@@ -258,39 +167,18 @@ def build(content: object, where: str) -> Profile:
                 f'{where}: base', str(serialization.make_error(
                     f'one of {", ".join(BUILT_IN)}', name)))
     read = serialization.load(Profile, given, where)
+    read = dataclasses.replace(read, devices=device_choice.complete(
+        read.devices))
     profile = dataclasses.replace(BUILT_IN[name], **{
         key: getattr(read, key) for key in typing.cast('dict[str, Any]',
                                                        given)})
-    faults = itertools.chain(_wrong_keys(profile, given),
-                             _contradictions(profile))
+    faults = itertools.chain(
+        device_choice.find_faults(profile.devices,
+                                  given.get('devices', ())),
+        _contradictions(profile))
     for fault in faults:
         raise exception.InvalidInput(where, fault)
     return profile
-
-
-def _wrong_keys(profile: Profile, content: Any) -> Iterator[str]:
-    """Find keys of devices that their kind does not have, or requires."""
-    if len(profile.devices) > 1:
-        yield (f'devices: has {len(profile.devices)} entries, but the flavors '
-               'of a profile have devices of one kind; write a profile for '
-               'each kind')
-    devices = profile.device
-    if devices is None:
-        return
-    given, kind = content['devices'][0], devices.kind
-    own, needed = _KEYS[kind]
-    for key in given:
-        if key == 'affinity' and kind is DeviceKind.VGPU:
-            yield ('devices.affinity: Nova cannot place vGPUs close to the '
-                   'cells of a guest; remove the key')
-        if key not in own | _OF_EVERY_KIND:
-            yield f'devices.{key}: is not a key of devices of the kind {kind}'
-    for key in needed:
-        if given.get(key) is None:
-            yield f'devices.{key}: is required for devices of the kind {kind}'
-    if devices.per_instance is None and kind is not DeviceKind.WHOLE:
-        yield (f'devices.per_instance: must be a number with the kind {kind}; '
-               f'{_SHARE} is for the kind {DeviceKind.WHOLE}')
 
 
 def _contradictions(profile: Profile) -> Iterator[str]:
@@ -300,23 +188,9 @@ def _contradictions(profile: Profile) -> Iterator[str]:
                'least 1; with null, emulator threads run on the CPUs of the '
                'guest')
     devices = profile.device
-    if devices is None:
+    if devices is None or devices.kind is not DeviceKind.VGPU:
         return
-    if devices.ports is Ports.NEUTRON and devices.physical_network is None:
-        yield 'devices.ports: neutron needs devices.physical_network'
-    if devices.kind is DeviceKind.VF and devices.has_alias and (
-            devices.vendor_id is None or devices.product_id is None):
-        yield ('devices.ports: alias needs devices.vendor_id and '
-               'devices.product_id (of the VF), which are part of a PCI alias')
-    if devices.kind is DeviceKind.WHOLE and devices.alias == Devices.alias:
-        yield ('devices.alias: whole devices need an alias of their own; '
-               f'{Devices.alias} is the alias of virtual functions')
-    if devices.kind is DeviceKind.VGPU and (
-            devices.per_instance or 0) > (devices.vgpus_per_device or 0):
-        yield ('devices.per_instance: must not be more than '
-               'devices.vgpus_per_device, because all vGPUs of an instance '
-               'come from one card')
     taken = resources.write(devices.resource_class, 1, devices.traits)
     for key, _ in profile.extra_specs:
-        if devices.kind is DeviceKind.VGPU and key in taken:
+        if key in taken:
             yield f'extra_specs: {key} is set by devices'

@@ -7,6 +7,7 @@ down. If the cells of a host differ in memory by more than the tolerance, a
 size is proposed once for each level of memory at which it fits.
 """
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
+from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.model import shape as shape_model
@@ -25,7 +27,7 @@ from hpcvirt.specs import codec
 def memory_parts(size: guest_sizes.GuestSize,
                  profile: profiles.Profile) -> Iterator[memory.MemoryPart]:
     """List the parts of a guest, each on a host cell of its own."""
-    guest = _guest(size, [1] * len(size.cores), None, profile, 0)
+    guest = _guest(size, [1] * len(size.cores), None, profile)
     if guest is not None:
         yield from memory.memory_parts(guest)
 
@@ -35,6 +37,7 @@ def proposals(partition: cpu_partition.Partition,
               pools: Sequence[memory.CellPool],
               profile: profiles.Profile,
               given: Sequence[offered_devices.OfferedDevice] = (),
+              sets: planned_sets.PlannedSets = planned_sets.NONE,
               ) -> tuple[catalogue.Offer, ...]:
     """Propose guests for one host, smallest first.
 
@@ -43,6 +46,7 @@ def proposals(partition: cpu_partition.Partition,
     number.
 
     :param given: the devices that guests get
+    :param sets: the sets of devices that guests get
     """
     by_id = {pool.id: pool for pool in pools}
     found = []
@@ -52,9 +56,9 @@ def proposals(partition: cpu_partition.Partition,
         for count, guests in devices.items():
             for memory_mib in _memories(partition, size, by_id, profile,
                                         guests):
-                guest = _guest(size, memory_mib, pools[0].page_kib, profile,
-                               count)
+                guest = _guest(size, memory_mib, pools[0].page_kib, profile)
                 if guest is not None:
+                    guest = _add_devices(guest, count, profile.device, sets)
                     found.append(catalogue.Offer(
                         guest, {partition.host.name: size.share}))
     return tuple(found)
@@ -139,8 +143,8 @@ def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
 
 
 def _guest(size: guest_sizes.GuestSize, memory_mib: Sequence[int],
-           page_kib: int | None, profile: profiles.Profile,
-           devices: int) -> shape_model.Shape | None:
+           page_kib: int | None,
+           profile: profiles.Profile) -> shape_model.Shape | None:
     isolated = profile.emulator_threads is shape_model.EmulatorThreads.ISOLATE
     # Nova takes the emulator's CPU from the host cell of guest cell 0 only,
     # but every guest cell gives up a core: the claim fails with unequal cells.
@@ -158,11 +162,21 @@ def _guest(size: guest_sizes.GuestSize, memory_mib: Sequence[int],
         thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
                        else None),
         emulator_threads=profile.emulator_threads,
-        devices=((profile.device.make_request(devices),)
-                 if profile.device and devices else ()),
         topology=shape_model.GuestTopology(
             sockets, vcpus // (sockets * threads), threads),
         numa_scope=(shape_model.NUMAScope.SOCKET
                     if size.one_socket and profile.socket_scope
                     else shape_model.NUMAScope.HOST),
         exclusive_cells=codec.exclusive_cells(dict(profile.extra_specs)))
+
+
+def _add_devices(guest: shape_model.Shape, count: int,
+                 wanted: profiles.Devices | None,
+                 sets: planned_sets.PlannedSets) -> shape_model.Shape:
+    if wanted is None or not count:
+        return guest
+    if wanted.sets is None:
+        return dataclasses.replace(guest,
+                                   devices=(wanted.make_request(count),))
+    kind, requests = sets.make_requests(count, len(guest.cells))
+    return dataclasses.replace(guest, devices=requests, device_set=kind)

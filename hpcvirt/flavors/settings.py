@@ -18,11 +18,13 @@ from typing import Annotated
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices as device_fit
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
+from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
@@ -101,13 +103,16 @@ def make_settings(partition: cpu_partition.Partition,
                   guests: Iterable[shape_model.Shape],
                   profile: profiles.Profile,
                   offered: Iterable[offered_devices.OfferedDevice],
-                  device_type: str) -> tuple[HostSettings, dict[int, int]]:
+                  types: Mapping[profiles.Devices, str],
+                  sets: planned_sets.PlannedSets = planned_sets.NONE,
+                  ) -> tuple[HostSettings, dict[int, int]]:
     """Compute the settings of a host for all flavors that may run on it.
 
     Each cell gets the huge pages that a mix of guests can fill, and those of
     the host's own programs. The host keeps the rest in normal pages.
 
-    :param device_type: the ``device_type`` of the PCI alias
+    :param types: the ``device_type`` of the PCI alias of devices
+    :param sets: the sets of devices that these guests get
     :returns: the settings; and cell -> the MiB of it that the host keeps
     """
     small = memory.small_page_kib(partition.host)
@@ -150,21 +155,46 @@ def make_settings(partition: cpu_partition.Partition,
         packing_host_numa_cells_allocation_strategy=profile.pack_cells,
         pages=pages,
         pci_device_spec=() if vgpus or not wanted else tuple(
-            make_device_spec(item, wanted) for item in offered),
+            make_device_spec(item, item.wanted) | (
+                sets.write_tags(item.device.address) if sets.sets else {})
+            for item in offered),
         mdev_types=(MdevType(
             wanted.mdev_type or '', tuple(item.device.address
                                           for item in offered),
             wanted.resource_class),) if wanted and vgpus else (),
         device_counts={item.device.address: item.count for item in offered},
         # All services of Nova need it.
-        pci_alias=({
-            'name': wanted.alias,
-            'vendor_id': wanted.vendor_id or '',
+        pci_alias=tuple(_make_aliases(wanted, guests, types, sets))), rest
+
+
+def _make_aliases(wanted: profiles.Devices | None,
+                  guests: Iterable[shape_model.Shape],
+                  types: Mapping[profiles.Devices, str],
+                  sets: planned_sets.PlannedSets,
+                  ) -> Iterator[Mapping[str, str]]:
+    """Write ``[pci]alias``, which all services of Nova need.
+
+    Moves ignore the policy of the flavor and apply that of the alias.
+    """
+    if wanted and wanted.has_alias and wanted.sets is None:
+        yield _make_alias(wanted.alias, wanted, types, wanted.affinity)
+    # Guests of several cells prefer their cells only.
+    policies = {device.alias: device.affinity for guest in sorted(
+        guests, key=lambda guest: len(guest.cells))
+        for device in guest.devices}
+    for alias, own in {device.alias: device.wanted for each in sets.sets
+                       for device in each.members}.items():
+        yield _make_alias(alias, own, types, policies.get(alias)
+                          or own.affinity) | {
+            'traits': planned_sets.make_trait(alias)}
+
+
+def _make_alias(name: str, wanted: profiles.Devices,
+                types: Mapping[profiles.Devices, str],
+                affinity: shape_model.PCIAffinity) -> dict[str, str]:
+    return {'name': name, 'vendor_id': wanted.vendor_id or '',
             'product_id': wanted.product_id or '',
-            'device_type': device_type,
-            # Moves ignore the policy of the flavor and apply this one.
-            'numa_policy': wanted.affinity.value,
-        },) if wanted and wanted.has_alias else ()), rest
+            'device_type': types[wanted], 'numa_policy': affinity.value}
 
 
 def make_device_spec(item: offered_devices.OfferedDevice,
@@ -220,15 +250,23 @@ def device_pools(host: host_model.Host, settings: HostSettings,
 
     :raises InvalidInput: for a device that the host does not have
     """
-    alias: Mapping[str, str] = next(iter(settings.pci_alias), {})
-    virtual = alias.get('device_type') != offered_devices.TYPE_PF
     for spec in settings.pci_device_spec:
         device = _device(host, spec.get('address', ''))
+        aliases = [each for each in settings.pci_alias
+                   if planned_sets.serves(each, spec)]
+        alias: Mapping[str, str] = next(iter(aliases), {})
+        virtual = alias.get('device_type') != offered_devices.TYPE_PF
         count = settings.device_counts.get(
             device.address, device.total_vfs if virtual else 1)
-        yield device.address, device_fit.pool(
+        pool = device_fit.pool(
             device.cell, count or 1, alias=alias.get('name'),
             physnet=spec.get('physical_network'))
+        if device_sets.TAG in spec:
+            pool = pool._replace(provider=device.address, tags={
+                device_sets.TAG: spec[device_sets.TAG], **{
+                    device_fit.alias_tag(each['name']): True
+                    for each in aliases}})
+        yield device.address, pool
     for mdev in settings.mdev_types:
         for address in mdev.device_addresses:
             device = _device(host, address)

@@ -76,7 +76,7 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
 
 
 def _facts(planned: plans.PlannedHost) -> str:
-    host, wanted = planned.host, planned.profile.device
+    host = planned.host
     cells = [cell for cell in host.cells if cell.cpus]
     total = sum(cell.memory_mib for cell in host.cells)
     sockets = (words.count_noun(len(host.sockets), 'socket')
@@ -88,7 +88,9 @@ def _facts(planned: plans.PlannedHost) -> str:
             f'dedicated, {_gib(planned.guest_memory_mib)} of '
             f'{_gib(total)} GiB in pages of '
             f'{words.format_size(planned.page_kib)} for guests'
-            + (f', {_devices(planned.devices, wanted)}' if wanted else ''))
+            + ''.join(f', {_devices(number, wanted)}' for number, wanted
+                      in zip(planned.devices, planned.profile.devices,
+                             strict=True)))
 
 
 def _rows(plan: plans.Plan,
@@ -101,16 +103,18 @@ def _rows(plan: plans.Plan,
         yield (row.flavor.name, '-' if share is None else share.words,
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
                str(row.per_host[name]),
-               _unused(row.stranded[name], planned.profile.device),
+               _unused(row.stranded[name], planned.profile.devices),
                _expected(row.losses(planned)))
 
 
-def _unused(left: plans.Stranded, wanted: profiles.Devices | None) -> str:
+def _unused(left: plans.Stranded,
+            entries: Sequence[profiles.Devices]) -> str:
     amounts = [words.count_noun(left.pcpus, 'CPU')] if left.pcpus else []
     if left.memory_mib:
         amounts.append(f'{_gib(left.memory_mib)} GiB')
-    if left.devices and wanted and wanted.kind is not profiles.DeviceKind.VF:
-        amounts.append(_devices(left.devices, wanted))
+    amounts += [_devices(number, wanted) for number, wanted in zip(
+        left.devices, entries, strict=True)
+        if number and wanted.kind is not profiles.DeviceKind.VF]
     return ', '.join(amounts) or 'none'
 
 

@@ -26,10 +26,12 @@ class WarningCode(enum.StrEnum):
     CLAIM_TOO_LONG = 'claim-too-long'
     DEVICES_FAR = 'devices-far'
     DEVICES_MISSING = 'devices-missing'
+    DEVICE_IN_NO_SET = 'device-in-no-set'
     DEVICES_NOT_SHARED = 'devices-not-shared'
     DEVICE_TYPE_DIFFERS = 'device-type-differs'
     DEVICE_TYPE_UNSURE = 'device-type-unsure'
     DEVICE_WITHOUT_CELL = 'device-without-cell'
+    EXTRA_SPEC_TOO_LONG = 'extra-spec-too-long'
     HOST_MAKES_FLAVORS_SMALLER = 'host-makes-flavors-smaller'
     HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
@@ -37,8 +39,12 @@ class WarningCode(enum.StrEnum):
     HUGE_PAGES_UNKNOWN = 'huge-pages-unknown'
     IRREGULAR_CORES = 'irregular-cores'
     LLC_NOT_SEEN = 'llc-not-seen'
+    MANY_CANDIDATES = 'many-candidates'
+    NEAR_DEVICES_MISSING = 'near-devices-missing'
     NO_HOUSEKEEPING = 'no-housekeeping'
     NO_PARTS = 'no-parts'
+    SETS_MISSING = 'sets-missing'
+    SETS_UNKNOWN = 'sets-unknown'
     SOCKET_SCOPE_NOT_HELD = 'socket-scope-not-held'
     SIBLINGS_IDLE = 'siblings-idle'
     SIZE_NOT_PLACED = 'size-not-placed'
@@ -51,6 +57,8 @@ class WarningCode(enum.StrEnum):
 
 #: The codes of warnings whose subjects are flavors, not hosts.
 _OF_FLAVORS = frozenset({WarningCode.CLAIM_TOO_LONG, WarningCode.DEVICES_FAR,
+                         WarningCode.EXTRA_SPEC_TOO_LONG,
+                         WarningCode.MANY_CANDIDATES,
                          WarningCode.SOCKET_SCOPE_NOT_HELD,
                          WarningCode.SIZE_NOT_PLACED})
 

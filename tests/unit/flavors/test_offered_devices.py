@@ -108,7 +108,7 @@ def plan(host, wanted, **choices):
                          profiles.Profile(devices=(wanted,), **choices))
     return {(row.flavor.vcpus, row.guest.devices[0].count): (
         row.per_host['host'], row.stranded['host'].pcpus,
-        row.stranded['host'].devices) for row in found.flavors}
+        sum(row.stranded['host'].devices)) for row in found.flavors}
 
 
 class DeviceSizesTest(unittest.TestCase):
