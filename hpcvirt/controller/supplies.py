@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from nova.pci import request as pci_request
 
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
@@ -58,7 +59,11 @@ def _frozen(cell: supplies.CellSupply) -> supplies.CellSupply:
 
 def _named(pool: devices.Pool,
            aliases: Mapping[str, devices.DeviceRequest]) -> devices.Pool:
-    """Tag a pool with the aliases that it serves."""
+    """Tag a pool with the aliases that it serves.
+
+    :raises ValueError: if its tag of sets of devices is malformed
+    """
+    device_sets.sets_of(pool)
     served = {devices.alias_tag(name): True
               for name, request in aliases.items()
               if devices.serves(pool, request)}

@@ -50,7 +50,7 @@ def fill(shape: shape_model.Shape, supply: supplies.Supply,
         raise ValueError('a guest without NUMA cells needs a limit')
     count = 0
     while limit is None or count < limit:
-        placement = claim.predict(demand, supply)
+        placement = claim.predict_new(demand, supply)
         if isinstance(placement, reasons.Misfit):
             return Filling(count, supply, placement)
         supply = allocation.allocate(demand, supply, placement)

@@ -32,6 +32,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
+from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
@@ -73,20 +74,26 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     :returns: the placement, or why the guest must not be sent to this host
     """
     if demand.device_set and demand.requests and not any(providers):
-        return _predict_set(demand, supply)
+        return predict_new(demand, supply)
     return _predict(demand, supply, providers)
 
 
-def _predict_set(demand: demands.Demand, supply: supplies.Supply,
-                 ) -> cell_assignments.CellAssignment | reasons.Misfit:
-    first_misfit = None
+def predict_new(demand: demands.Demand, supply: supplies.Supply,
+                ) -> cell_assignments.CellAssignment | reasons.Misfit:
+    """Predict the placement of a new guest, whatever its devices.
+
+    On a host with sets of devices, Placement is expected to allocate those
+    devices to it that break the fewest whole sets.
+    """
+    first_misfit: reasons.Misfit | None = None
     for providers in device_sets.offers(demand, supply.pools):
         placed = _predict(demand, supply, providers)
         if isinstance(placed, cell_assignments.CellAssignment):
-            return dataclasses.replace(placed, providers=providers)
+            return (dataclasses.replace(placed, providers=providers)
+                    if providers else placed)
         first_misfit = first_misfit or placed
-    return first_misfit or reasons.Misfit(
-        reasons.Code.NO_DEVICE_SET, {'kind': demand.device_set})
+    return first_misfit or late_misfit.LateMisfit(
+        device_sets.explain, demand.device_set, supply.pools or ())
 
 
 def _predict(demand: demands.Demand, supply: supplies.Supply,

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import cell_room
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.model import shape as shape_model
 
@@ -36,7 +37,7 @@ class DeviceRoom:
     """Counts the guests of each kind for which there are devices."""
 
     def __init__(self) -> None:
-        self._kinds: list[tuple[int, list[
+        self._kinds: list[tuple[int, str | None, list[
             tuple[int, devices.DeviceRequest, int]]]] = []
         self._numbers: dict[Hashable, int] = {}
         self._tags: list[devices.Pool] = []
@@ -45,6 +46,7 @@ class DeviceRoom:
         self._requests: dict[Hashable, int] = {}
         self._served: dict[tuple[int, int], bool] = {}
         self._free: dict[tuple[int, int], tuple[int, _Free]] = {}
+        self._in_sets: dict[tuple[int, int], int] = {}
 
     @property
     def known(self) -> int:
@@ -53,7 +55,7 @@ class DeviceRoom:
 
     def add(self, demand: demands.Demand) -> None:
         """Prepare to count guests of another kind."""
-        self._kinds.append((len(demand.cells), [
+        self._kinds.append((len(demand.cells), demand.device_set, [
             (self._requests.setdefault(key, len(self._requests)),
              request, count) for key, request, count in _wanted(demand)]))
 
@@ -91,8 +93,8 @@ class DeviceRoom:
         :param places: cell id -> index in ``cells``
         :param near: the number of guests of the kind that each cell takes
         """
-        guests = _MANY
-        guest_cells, wanted = self._kinds[index]
+        guest_cells, kind, wanted = self._kinds[index]
+        guests = _MANY if kind is None else self._add_up_sets(index, state)
         for number, request, count in wanted:
             known = self._free.get((number, state))
             if known is None:
@@ -111,13 +113,40 @@ class DeviceRoom:
         """Add up the free devices for a request, in all and by cell."""
         free: dict[int | None, int] = {}
         for cell, count, tags in self._pools[state]:
-            serves = self._served.get((number, tags))
-            if serves is None:
-                serves = self._served[number, tags] = devices.serves(
-                    self._tags[tags], request)
-            if serves:
+            if self._serves(number, request, tags):
                 free[cell] = free.get(cell, 0) + count
         return sum(free.values()), free
+
+    def _serves(self, number: int, request: devices.DeviceRequest,
+                tags: int) -> bool:
+        serves = self._served.get((number, tags))
+        if serves is None:
+            serves = self._served[number, tags] = devices.serves(
+                self._tags[tags], request)
+        return serves
+
+    def _add_up_sets(self, index: int, state: int) -> int:
+        """Count the guests of a kind that each set of devices serves.
+
+        The sum over the sets is too high if they overlap, never too low.
+        """
+        known = self._in_sets.get((index, state))
+        if known is not None:
+            return known
+        _, kind, wanted = self._kinds[index]
+        free: dict[device_sets.DeviceSet, list[int]] = {}
+        for _, devices_left, tags in self._pools[state]:
+            for each in device_sets.sets_of(self._tags[tags]):
+                if each.kind == kind:
+                    counts = free.setdefault(each, [0] * len(wanted))
+                    for place, (number, request, _) in enumerate(wanted):
+                        if self._serves(number, request, tags):
+                            counts[place] += devices_left
+        found = self._in_sets[index, state] = sum(
+            min([own // count for own, (_, _, count)
+                 in zip(counts, wanted, strict=True)], default=_MANY)
+            for counts in free.values())
+        return found
 
 
 def _wanted(demand: demands.Demand,

@@ -26,6 +26,7 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import reasons
 
 #: The tag of ``[pci]device_spec`` that names the sets of a device.
 TAG = 'hpcvirt_device_sets'
@@ -75,7 +76,62 @@ def sets_of(pool: devices.Pool) -> frozenset[DeviceSet]:
 
     :raises ValueError: if the tag of the pool is malformed
     """
-    return parse(pool.tags.get(TAG) or '')
+    return parse(str(pool.tags.get(TAG) or ''))
+
+
+class SetCounts(typing.NamedTuple):
+    """The sets of a kind.
+
+    :ivar whole: those of which all pools have free devices
+    :ivar broken: those of which only some have
+    """
+
+    total: int = 0
+    whole: int = 0
+    broken: int = 0
+
+
+def count_sets(pools: Iterable[devices.Pool]) -> dict[str, SetCounts]:
+    """Count the sets of each kind on a host.
+
+    In a cloud, Nova does not report pools without free devices, so that a set
+    without free devices is not counted.
+    """
+    found: dict[str, SetCounts] = {}
+    for each, own in _members(pools).items():
+        free = sum(pool.free > 0 for pool in own)
+        whole = free >= each.pools
+        old = found.get(each.kind, SetCounts())
+        found[each.kind] = SetCounts(
+            old.total + 1, old.whole + whole,
+            old.broken + (free > 0 and not whole))
+    return dict(sorted(found.items()))
+
+
+def explain(kind: str, pools: Iterable[devices.Pool]) -> reasons.Misfit:
+    """Say which devices of the sets of a kind are in use."""
+    causes = []
+    for each, own in _members(pools).items():
+        free = sum(pool.free > 0 for pool in own)
+        if each.kind == kind and free < each.pools:
+            used = ', '.join(pool.provider or '' for pool in own
+                             if not pool.free)
+            causes.append(reasons.Misfit(reasons.Code.BROKEN_DEVICE_SET, {
+                'set': each.number, 'free': free, 'total': each.pools,
+                'used': used and f' (in use: {used})'}))
+    return reasons.Misfit(
+        reasons.Code.NO_DEVICE_SET, {'kind': kind}, tuple(sorted(
+            causes, key=lambda cause: -cause.details['free'])))
+
+
+def _members(pools: Iterable[devices.Pool],
+             ) -> dict[DeviceSet, list[devices.Pool]]:
+    """List the pools of each set."""
+    found: dict[DeviceSet, list[devices.Pool]] = {}
+    for pool in pools:
+        for each in sets_of(pool) if pool.provider else ():
+            found.setdefault(each, []).append(pool)
+    return dict(sorted(found.items()))
 
 
 class HostSets:
@@ -119,20 +175,20 @@ class HostSets:
                for each in self._sets.get(provider, ())}
         return sum(each.pools ** 2 for each in hit & self._whole)
 
-    def offers(self, kind: str, requests: Sequence[devices.DeviceRequest],
-               ) -> list[devices.Providers]:
+    def offers(self, kind: str | None,
+               requests: Sequence[devices.DeviceRequest],
+               ) -> list[tuple[tuple[str, ...], ...]]:
         """List the allocation candidates that Placement and the filter leave.
 
         They are in the order of their cost; the filter shuffles equals.
+
+        :param kind: None for a guest that needs no set
         """
-        members: dict[DeviceSet, list[devices.Pool]] = {}
-        for pool in self._pools:
-            for each in self._sets[pool.provider]:
-                if each.kind == kind:
-                    members.setdefault(each, []).append(pool)
         found = dict.fromkeys(
-            tuple(offer) for each in sorted(members)
-            for offer in _serve(requests, members[each], self._free))
+            offer for own in ([self._pools] if kind is None else [
+                own for each, own in _members(self._pools).items()
+                if each.kind == kind])
+            for offer in _serve(requests, own, self._free))
         return sorted(found, key=self.cost)
 
 
@@ -140,27 +196,60 @@ def _serve(requests: Sequence[devices.DeviceRequest],
            pools: Sequence[devices.Pool],
            free: Mapping[str | None, int],
            ) -> Iterator[tuple[tuple[str, ...], ...]]:
-    """Yield every way to serve requests from the pools of one set."""
-    if not requests:
+    """Yield the ways to serve requests from pools.
+
+    Requests that the same pools serve are interchangeable: only which devices
+    they get together is varied.
+    """
+    alike: dict[tuple[tuple[str, ...], str], list[int]] = {}
+    for number, request in enumerate(requests):
+        # Devices of ports are not in Placement.
+        if any('physical_network' in spec for spec in request.specs):
+            continue
+        names = tuple(pool.provider or '' for pool in pools
+                      if devices.serves(pool, request))
+        alike.setdefault((names, request.affinity), []).append(number)
+    for chosen in _choose([
+            (names, sum(requests[number].count for number in numbers))
+            for (names, _), numbers in alike.items()], free):
+        found: list[tuple[str, ...]] = [()] * len(requests)
+        for numbers, taken in zip(alike.values(), chosen, strict=True):
+            left = iter(taken)
+            for number in numbers:
+                found[number] = tuple(itertools.islice(
+                    left, requests[number].count))
+        yield tuple(found)
+
+
+def _choose(wanted: Sequence[tuple[Sequence[str], int]],
+            free: Mapping[str | None, int],
+            ) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield the ways to take numbers of devices from lists of pools."""
+    if not wanted:
         yield ()
         return
-    first, *others = requests
-    names = [pool.provider or '' for pool in pools
-             if devices.serves(pool, first)]
-    for chosen in itertools.combinations_with_replacement(
-            names, first.count):
-        taken = collections.Counter(chosen)
-        if any(free[name] < count for name, count in taken.items()):
-            continue
-        left = {name: count - taken.get(name or '', 0)
-                for name, count in free.items()}
-        for rest in _serve(others, pools, left):
-            yield chosen, *rest
+    (names, count), *others = wanted
+    if count <= 0:
+        for rest in _choose(others, free):
+            yield (), *rest
+    elif sum(free[name] for name in names) >= count:
+        first, *more = names
+        for own in range(min(free[first], count), -1, -1):
+            for rest in _choose([(more, count - own), *others],
+                                {**free, first: free[first] - own}):
+                yield (first,) * own + rest[0], *rest[1:]
 
 
 def offers(demand: demands.Demand, pools: Sequence[devices.Pool] | None,
-           ) -> list[devices.Providers]:
-    """List what Placement can allocate to a guest with a set of devices."""
-    if demand.device_set is None or not demand.requests:
+           ) -> list[tuple[tuple[str, ...], ...]]:
+    """List what Placement can allocate to a new guest, the best first.
+
+    :returns: an empty allocation if sets do not matter
+    """
+    pools = pools or ()
+    kind = demand.device_set
+    if not demand.requests or (
+            kind is None and not any(map(sets_of, pools))):
         return [()]
-    return HostSets(pools or ()).offers(demand.device_set, demand.requests)
+    found = HostSets(pools).offers(kind, demand.requests)
+    return found if kind else found or [()]

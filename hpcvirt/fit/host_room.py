@@ -220,7 +220,7 @@ class HostRoom:
             self._guest = self._guests.setdefault(demand.key,
                                                   len(self._guests))
         key = (before, self._guest, placement.cells, placement.pages_kib,
-               tuple(map(tuple, providers)))
+               tuple(map(tuple, providers or placement.providers)))
         known = self._displaced.get(key)
         if known is None:
             rest = allocation.allocate(demand, supply, placement, providers)

@@ -124,7 +124,8 @@ def _lost(move: MoveClaim, supply: supplies.Supply,
         if misfit is not None:
             return _misfit(reasons.Defect.LOST_LIMITS, 'exceed a limit',
                            misfit)
-    affinity = affinity_check.AffinityCheck(_kept(move), supply, providers)
+    affinity = affinity_check.AffinityCheck(_kept(move), supply,
+                                            providers or placed.providers)
     if affinity.met(placed.cells):
         return affinity.loss(placed.cells)
     defect = (move.defect if move.claimed.requests != move.wanted.requests

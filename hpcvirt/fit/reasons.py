@@ -57,6 +57,7 @@ class Code(enum.StrEnum):
     NETWORK_AFFINITY = 'network-affinity'
     NO_DEVICE_SET = 'no-device-set'
     DEVICE_SET_UNKNOWN = 'device-set-unknown'
+    BROKEN_DEVICE_SET = 'broken-device-set'
     SCOPE_SOCKET = 'scope-socket'
     SOCKET_UNKNOWN = 'socket-unknown'
     CELL_OCCUPIED = 'cell-occupied'
@@ -176,6 +177,8 @@ _MESSAGES: Mapping[Code, str] = {
     Code.DEVICE_SET_UNKNOWN:
         'the flavor needs a set {kind} of PCI devices, but its devices are '
         'not in Placement',
+    Code.BROKEN_DEVICE_SET:
+        'set {set} has {free} of its {total} devices free{used}',
     Code.SCOPE_SOCKET:
         'Nova would use {cells} of sockets {sockets}, but '
         'hpcvirt:numa_scope asks for one socket',

@@ -47,6 +47,7 @@ KINDS: Mapping[_Code, str] = {
     _Code.DEVICE_AFFINITY: 'PCI devices on other cells',
     _Code.NETWORK_AFFINITY: 'networks with affinity to other cells',
     _Code.NO_DEVICE_SET: 'no free set of PCI devices',
+    _Code.BROKEN_DEVICE_SET: 'no free set of PCI devices',
     _Code.DEVICE_SET_UNKNOWN: 'PCI devices not in Placement',
     _Code.SCOPE_SOCKET: 'cells of several sockets',
     _Code.SOCKET_UNKNOWN: 'unknown sockets',

@@ -29,7 +29,7 @@ def locality(demand: demands.Demand, supply: supplies.Supply,
     left = devices.Allocator(
         demand.requests, supply.pools,
         {cell.id: cell.socket for cell in supply.cells},
-        providers).allocate(placement.cells)
+        providers or placement.providers).allocate(placement.cells)
     if left is None:
         return 0.0
     near = total = 0

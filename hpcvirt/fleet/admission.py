@@ -8,10 +8,12 @@ the claim on the compute host will.
 
 import dataclasses
 import sys
+from collections.abc import Callable
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
@@ -21,9 +23,17 @@ from hpcvirt.fleet import state
 _CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
 
 
+_Predict = Callable[[demands.Demand, supplies.Supply],
+                    cell_assignments.CellAssignment | reasons.Misfit]
+
+
 def admit(guest: guests.Guest, host: state.FleetHostState,
+          predict: _Predict = claim.predict_new,
           ) -> cell_assignments.CellAssignment | reasons.Misfit:
-    """Place a new instance on a host, or say why it does not fit."""
+    """Place an instance on a host, or say why it does not fit.
+
+    :param predict: predicts the claim, by default that of a new instance
+    """
     why = explain_closed(guest, host)
     if why is not None:
         return reasons.Misfit(
@@ -32,7 +42,7 @@ def admit(guest: guests.Guest, host: state.FleetHostState,
     misfit = _placement(guest, host)
     if misfit is not None:
         return misfit
-    return claim.predict(guest.demand, host.supply)
+    return predict(guest.demand, host.supply)
 
 
 def explain_closed(guest: guests.Guest,

@@ -32,6 +32,8 @@ _ROOM_NUMBERS = {'Total', 'Free', 'Stranded'}
 _ROOM_LEGEND = ('Stranded: free, but left over whichever one of these flavors '
                 'fills the hosts. A cell, socket or host is free if no '
                 'instance uses a part of it.')
+_SETS_LEGEND = ('A set of PCI devices is free if some of its devices are, and '
+                'stranded if only some are.')
 _MAX_HOSTS = 3
 _BAR = 24
 
@@ -60,7 +62,9 @@ def document(fleet: state.Fleet,
 def _room(room: free_resources.FreeResources) -> dict[str, Any]:
     plain = dataclasses.asdict(room)
     return {**plain, 'pages': [{'size_kib': size, **amount}
-                               for size, amount in plain['pages'].items()]}
+                               for size, amount in plain['pages'].items()],
+            'device_sets': [{'kind': kind, **amount} for kind, amount
+                            in plain['device_sets'].items()]}
 
 
 def list_closed(fleet: state.Fleet) -> list[dict[str, str]]:
@@ -85,6 +89,10 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     """
     room = width or text_table.WIDTH
     instances = sum(len(host.instances) for host in fleet.hosts)
+    free = free_resources.total(
+        free_resources.describe_hosts(fleet, found).values())
+    legend = f'{_ROOM_LEGEND} {_SETS_LEGEND}' if free.device_sets else (
+        _ROOM_LEGEND)
     blocks = [
         (f'{words.count_noun(len(fleet.hosts), "host")} with '
          f'{words.count_noun(instances, "instance")}\n'),
@@ -95,10 +103,9 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
             (name, str(total), str(free),
              '' if stranded is None else str(stranded),
              _bar(total, free, stranded or 0))
-            for name, total, free, stranded in list_amounts(
-                free_resources.total(free_resources.describe_hosts(
-                    fleet, found).values()))], _ROOM_NUMBERS, room),
-        _filled(_ROOM_LEGEND, room),
+            for name, total, free, stranded in list_amounts(free)],
+            _ROOM_NUMBERS, room),
+        _filled(legend, room),
     ]
     closed = list_closed(fleet)
     if closed:
@@ -121,7 +128,9 @@ def list_amounts(room: free_resources.FreeResources) -> Iterator[
     """List each resource: its total, and what is free and stranded."""
     for name, amount in (('PCPUs', room.pcpus), *(
             (f'pages of {memory.page_name(size)}', pages)
-            for size, pages in room.pages.items())):
+            for size, pages in room.pages.items()), *(
+            (f'sets {kind}', sets)
+            for kind, sets in room.device_sets.items())):
         yield name, amount.total, amount.free, amount.stranded
     for name, whole in (('whole cells', room.cells),
                         ('whole sockets', room.sockets),

@@ -242,6 +242,8 @@ def _policies(guest: guests.Guest, hosts: Sequence[state.FleetHost],
              {'numa_scope': shape_model.NUMAScope.HOST}),
             (shape.exclusive_cells, 'cells that other instances use too',
              {'exclusive_cells': False}),
+            (shape.device_set is not None, 'devices that are no set',
+             {'device_set': None}),
             (any(item.affinity is not preferred for item in shape.devices),
              'the affinity policy preferred for its devices',
              {'devices': tuple(dataclasses.replace(item, affinity=preferred)

@@ -9,6 +9,7 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.fit import device_sets
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import state
 from hpcvirt.model import host as host_model
@@ -36,6 +37,8 @@ def _read_reported(plain: object) -> state.FleetHostState:
     if any(pool.size_kib < 1 for cell in found.supply.cells
            for pool in cell.pages):
         raise ValueError('has pages of less than 1 KiB')
+    # Raise for a malformed tag.
+    device_sets.count_sets(found.supply.pools or ())
     return found
 
 

@@ -8,13 +8,14 @@ compares totals of free resources. These promise more instances if the free
 CPUs, pages and devices of a host are in the wrong cells.
 """
 
+import collections
 import dataclasses
+import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import cell_filling
-from hpcvirt.fit import devices
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
@@ -82,9 +83,15 @@ def _promised(guest: guests.Guest, host: state.FleetHostState) -> int:
             admission.most_of_one_guest(host.supply).times(guest.sums)):
         return 0
     promised = host.free.times(guest.sums)
+    pools = host.supply.pools or ()
+    # Requests that the same pools serve share their devices.
+    wanted: collections.Counter[tuple[bool, tuple[bool, ...]]] = (
+        collections.Counter())
     for request in guest.demand.requests:
-        free = devices.free_devices(request, host.supply.pools or ())
-        promised = min(promised, sum(
-            each // request.count for each in free) if request.one_pool
-            else sum(free) // request.count)
+        wanted[request.one_pool, tuple(
+            request.accepts(pool)[0] for pool in pools)] += request.count
+    for (one_pool, matching), count in wanted.items():
+        free = [pool.free for pool in itertools.compress(pools, matching)]
+        promised = min(promised, sum(each // count for each in free)
+                       if one_pool else sum(free) // count)
     return promised

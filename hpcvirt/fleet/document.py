@@ -37,7 +37,9 @@ files with further flavors. Without both, the profiles plan the flavors.
 ``cells`` of an instance are host cells in the order of the guest cells, each
 with its pages, by their size in KiB or with a unit (``2M``, ``1GiB``).
 ``cpus`` are the dedicated host CPUs of the instance. ``stays`` says why it
-must not move, and ``only_cold`` why it cannot be live-migrated. ``hosts`` are
+must not move, and ``only_cold`` why it cannot be live-migrated.
+``follows_placement: true`` says that a cold migration gives it the PCI devices
+that Placement allocates (``[hpcvirt]moves_follow_placement``). ``hosts`` are
 the hosts to which it may move, by default those of its class. The flavor of an
 instance may be the name of one of ``flavors``.
 

@@ -254,9 +254,10 @@ class DrainSearch:
             leavers = []
             for one in host.instances:
                 if moving.stays(one, self._cold) is None:
-                    counts[self._kind(one), one.cells] += 1
+                    alike = self._kind(one), one.cells, one.holding.devices
+                    counts[alike] += 1
                     # More instances that are alike give no other sets.
-                    if counts[self._kind(one), one.cells] <= most:
+                    if counts[alike] <= most:
                         leavers.append(one)
             freed = freed_bound.FreedHost(instance.guest, host, 0, 1, leavers)
             found: dict[frozenset[str], _Leavers] = {}
@@ -284,7 +285,8 @@ class DrainSearch:
                 state.describe(host.state), host.name in self._last,
                 frozenset(zone for zone in self._zones
                           if zone and host.name in zone),
-                tuple(sorted((self._kind(one), one.cells, one.stays or '')
+                tuple(sorted((self._kind(one), one.cells, one.stays or '',
+                              one.holding.devices)
                              for one in host.instances))),
                 len(self._numbers))))
 

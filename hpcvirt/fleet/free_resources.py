@@ -9,16 +9,20 @@ the pages. A host that takes no new instances has no free resources.
 
 import collections
 import dataclasses
+import typing
 from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import capacity
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
+
+_Kind = typing.TypeVar('_Kind', int, str)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +52,8 @@ class FreeResources:
         memory or pages of it
     :ivar sockets: sockets; a socket is free if all of its cells are
     :ivar hosts: hosts; a host is free if no instance is on it
+    :ivar device_sets: kind -> the sets of PCI devices; a set is free if some
+        of its devices are, and stranded if only some are
     """
 
     pcpus: Amount
@@ -55,6 +61,8 @@ class FreeResources:
     cells: Whole
     sockets: Whole
     hosts: Whole
+    device_sets: Mapping[str, Amount] = dataclasses.field(
+        default_factory=dict)
 
 
 def describe_hosts(fleet: state.Fleet,
@@ -75,16 +83,26 @@ def describe_hosts(fleet: state.Fleet,
 def total(rooms: Iterable[FreeResources]) -> FreeResources:
     """Add up the free resources of hosts."""
     rooms = list(rooms)
-    sizes = sorted({size for room in rooms for size in room.pages})
     return FreeResources(
         _sum(room.pcpus for room in rooms),
-        {size: _sum(room.pages[size] for room in rooms if size in room.pages)
-         for size in sizes},
-        *(Whole(sum(each.total for each in some),
-                sum(each.free for each in some))
-          for some in ([room.cells for room in rooms],
-                       [room.sockets for room in rooms],
-                       [room.hosts for room in rooms])))
+        _sum_by_kind(room.pages for room in rooms),
+        _sum_whole(room.cells for room in rooms),
+        _sum_whole(room.sockets for room in rooms),
+        _sum_whole(room.hosts for room in rooms),
+        _sum_by_kind(room.device_sets for room in rooms))
+
+
+def _sum_by_kind(amounts: Iterable[Mapping[_Kind, Amount]],
+                 ) -> dict[_Kind, Amount]:
+    every = list(amounts)
+    return {kind: _sum(each[kind] for each in every if kind in each)
+            for kind in sorted({kind for each in every for kind in each})}
+
+
+def _sum_whole(some: Iterable[Whole]) -> Whole:
+    every = list(some)
+    return Whole(sum(each.total for each in every),
+                 sum(each.free for each in every))
 
 
 def _sum(amounts: Iterable[Amount]) -> Amount:
@@ -132,7 +150,10 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
          for size, number in free.items() if totals[size]},
         Whole(len(cells), is_open * sum(cell.empty for cell in cells)),
         Whole(len(sockets), is_open * sum(sockets.values())),
-        Whole(1, int(is_open and not host.instances)))
+        Whole(1, int(is_open and not host.instances)),
+        {kind: Amount(sets.total, is_open * (sets.whole + sets.broken),
+                      is_open * sets.broken) for kind, sets
+         in device_sets.count_sets(supply.pools or ()).items()})
 
 
 def _pages_after(guest: guests.Guest, number: int, supply: supplies.Supply,

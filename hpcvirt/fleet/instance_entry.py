@@ -77,6 +77,7 @@ class InstanceEntry:
     only_cold: str | None = None
     hosts: frozenset[_Name] | None = None
     project: str | None = None
+    follows_placement: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -150,7 +151,8 @@ def read_instance(item: InstanceEntry, where: str,
                 in enumerate(zip(item.cells, cells, strict=True)))),
             item.cpus),
         item.devices, item.stays, item.hosts, only_cold=item.only_cold,
-        project=item.project)
+        project=item.project,
+        follows_placement=item.follows_placement)
 
 
 def _read_pages(cell: _InstanceCell, memory_mib: int,
@@ -208,5 +210,6 @@ def dump_instance(item: state.Instance,
         'cpus': sorted(held.cpus), 'devices': list(item.devices),
         'stays': item.stays, 'only_cold': item.only_cold,
         'project': item.project,
+        'follows_placement': item.follows_placement,
         'hosts': (None if hosts is None or hosts == peers.get(item.host)
                   else sorted(hosts))})

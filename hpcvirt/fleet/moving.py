@@ -74,6 +74,9 @@ def stays(instance: state.Instance, cold: bool = False) -> str | None:
     if len(instance.devices) > sum(
             request.count for request in instance.guest.demand.requests):
         return 'has PCI devices that its flavor does not request'
+    if instance.guest.demand.device_set and not instance.follows_placement:
+        return ('has a set of PCI devices, and Nova would give it other '
+                'devices in a cold migration')
     return None if cold else only_cold(instance)
 
 
@@ -117,7 +120,10 @@ def place(instance: state.Instance,
             if guest.demand.pages_by_class else None), host.state.supply)
         if misfit is not None:
             return None
-    placed = admission.admit(guest, host.state)
+    # Without the patch, a move takes the first devices that match.
+    placed = admission.admit(
+        guest, host.state,
+        claim.predict_new if instance.follows_placement else claim.predict)
     return None if isinstance(placed, reasons.Misfit) else placed
 
 
@@ -202,7 +208,8 @@ class MoveTargets:
             self._kinds[instance.id] = self._numbers.setdefault((
                 id(guest) if guest.demand.requests else guest.demand,
                 guest.sums, instance.holding.placement.pages_kib,
-                instance.hosts, instance.group, only_cold(instance)),
+                instance.hosts, instance.group, only_cold(instance),
+                instance.follows_placement),
                 len(self._numbers))
         return self._kinds[instance.id]
 

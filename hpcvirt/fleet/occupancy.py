@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import state
@@ -119,13 +120,18 @@ def _as_claimed(instance: state.Instance, supply: supplies.Supply,
 
     Devices that are in no pool are ignored.
     """
-    requests = [request for request in instance.guest.demand.requests
-                if devices.free_devices(request, pools)]
-    allocator = devices.Allocator(
-        requests, pools,
-        {cell.id: cell.socket for cell in supply.cells})
-    left = (allocator.allocate(instance.cells or None)
-            or allocator.allocate(None))
+    requests = tuple(request for request in instance.guest.demand.requests
+                     if devices.free_devices(request, pools))
+    if not requests:
+        return list(pools)
+    sockets = {cell.id: cell.socket for cell in supply.cells}
+    allocators = [
+        devices.Allocator(requests, pools, sockets, providers)
+        for providers in device_sets.offers(dataclasses.replace(
+            instance.guest.demand, requests=requests), pools)]
+    left = next(filter(None, (
+        allocator.allocate(cells) for cells in (instance.cells or None, None)
+        for allocator in allocators)), None)
     if left is None:
         raise exception.InvalidInput(
             instance.where, f'{instance.id} has a flavor with '

@@ -49,6 +49,8 @@ class Instance:
     :ivar group: its server group
     :ivar only_cold: why it cannot be live-migrated; None if it can
     :ivar project: the project to which it belongs; None if unknown
+    :ivar follows_placement: whether a cold migration gives it the PCI devices
+        that Placement allocates, which needs a patch of Nova
     """
 
     id: str
@@ -63,6 +65,7 @@ class Instance:
     group: ServerGroup | None = None
     only_cold: str | None = None
     project: str | None = None
+    follows_placement: bool = False
 
     @property
     def cells(self) -> tuple[int, ...]:
@@ -133,7 +136,12 @@ def group_alike(hosts: Iterable[FleetHost],
 
 def describe(own: FleetHostState) -> object:
     """Return a key that only equal states share."""
-    pools = tuple((pool.cell, pool.free, tuple(sorted(pool.tags.items())))
-                  for pool in own.supply.pools or ())
+    providers = [pool.provider for pool in own.supply.pools or ()]
+    # A refusal names the devices that are in use.
+    pools = tuple((
+        pool.cell, pool.free, tuple(sorted(pool.tags.items())),
+        pool.provider and (providers.index(pool.provider) if pool.free
+                           else pool.provider))
+        for pool in own.supply.pools or ())
     return (own.supply.cells, pools, own.free, own.closed, own.quarantined,
             own.traits, own.supply.packing)

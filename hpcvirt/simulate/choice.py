@@ -17,6 +17,7 @@ import numpy as np
 
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import host_room
 from hpcvirt.fit import scarcity
 from hpcvirt.fit import score
@@ -94,6 +95,15 @@ def _weigh_locality(look: Look) -> host_table.Floats | None:
     return look.figures('locality', score.locality)
 
 
+def _weigh_sets(look: Look) -> host_table.Floats | None:
+    """Weigh hosts as DeviceSetWeigher does."""
+    if not look.demand.requests:
+        return None
+    costs = look.figures('sets', lambda _, supply, placement: (
+        device_sets.HostSets(supply.pools or ()).cost(placement.providers)))
+    return _rank(costs, np.zeros((len(costs), 1)))
+
+
 class _Fragmentation:
     """The weigher that corresponds to NUMAFragmentationWeigher.
 
@@ -154,7 +164,8 @@ _WEIGHERS: Mapping[str, Weigh] = {
     'ram': lambda look: look.table.free_ram[look.hosts],
     'cpu': lambda look: look.table.free_vcpus[look.hosts],
     'pci': _weigh_pci, 'io-ops': _weigh_io_ops,
-    'cpus-left': _weigh_cpus_left, 'locality': _weigh_locality}
+    'cpus-left': _weigh_cpus_left, 'locality': _weigh_locality,
+    'device-sets': _weigh_sets}
 #: The weighers with ``minval = 0``, whose range begins at 0.
 _FROM_ZERO = frozenset({'ram', 'cpu', 'io-ops'})
 

@@ -102,8 +102,8 @@ class FitCache:
 
     def _predict(self, number: int,
                  host: int) -> cell_assignments.CellAssignment | None:
-        placed = claim.predict(self._demands[number],
-                               self.table.supplies[host])
+        placed = claim.predict_new(self._demands[number],
+                                   self.table.supplies[host])
         if not isinstance(placed, cell_assignments.CellAssignment):
             return None
         self._placements.setdefault(number, {})[

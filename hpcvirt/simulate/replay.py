@@ -175,7 +175,8 @@ def relax_flavors(own: Sequence[request_model.RequestedFlavor],
 
 def _without_devices(flavor: request_model.RequestedFlavor,
                      ) -> request_model.RequestedFlavor:
-    demand = dataclasses.replace(flavor.guest.demand, requests=())
+    demand = dataclasses.replace(flavor.guest.demand, requests=(),
+                                 device_set=None)
     return dataclasses.replace(flavor, guest=dataclasses.replace(
         flavor.guest, demand=demand))
 

@@ -15,7 +15,8 @@ UPSTREAM = {'ram': 1.0, 'cpu': 1.0, 'disk': 1.0, 'pci': 1.0, 'io-ops': -1.0}
 #: Multipliers that pack guests with only the weighers of Nova.
 PACKING = {**UPSTREAM, 'ram': -1.0, 'cpu': -1.0, 'disk': -1.0}
 #: Nova's weighers and those of hpcvirt, with their default multipliers.
-HPCVIRT = {**UPSTREAM, 'fragmentation': 20.0, 'locality': 20.0}
+HPCVIRT = {**UPSTREAM, 'fragmentation': 20.0, 'locality': 20.0,
+           'device-sets': 50.0}
 #: Takes the host with the fewest free CPUs.
 BEST_FIT = {'cpus-left': -1.0}
 
