@@ -17,10 +17,10 @@ import unittest
 from hpcvirt import exception
 from hpcvirt import topology
 from hpcvirt.audit import collector
-from hpcvirt.model import host as host_model
 from hpcvirt.topology import document
 from hpcvirt.topology.draw import diagram
 from tests.builders import folders
+from tools.emulated_host import wiring
 
 COLLECTION = os.environ['HPCVIRT_HWLOC_TESTS']
 
@@ -30,26 +30,6 @@ WITHOUT_DEVICES = '40intel64-4n10c+pci-conflicts'
 #: hwloc's developers added a device to these files, below a wrong bridge.
 ADDED = {('32em64t-2n8c2t-pci-normalio', '0000:04:00.0'),
          ('32em64t-2n8c2t-pci-wholeio', '0000:04:00.0')}
-
-
-def paths(host: host_model.Host) -> dict[str, list[str]]:
-    """List the addresses of the bridges above each device."""
-    return {each.address: [bridge.address
-                           for bridge in host.wiring.path(each)]
-            for each in host.wiring.attachments}
-
-
-def speeds(host: host_model.Host) -> dict[str, float]:
-    """List the GB/s of each link; from 8 GT/s on, 128 of 130 bits are data."""
-    found = {}
-    for each in (*host.wiring.bridges, *host.wiring.attachments):
-        link = each.link
-        if link and link.gb_per_s is not None:
-            found[each.address] = link.gb_per_s
-        elif link and link.speed_gts and link.lanes:
-            found[each.address] = link.speed_gts * link.lanes / 8 * (
-                0.8 if link.speed_gts < 8 else 128 / 130)
-    return found
 
 
 class HwlocCollectionTest(unittest.TestCase):
@@ -92,18 +72,18 @@ class HwlocCollectionTest(unittest.TestCase):
         # A copy may lack the link to a bridge, which hwloc then leaves out,
         # although the bridge is in the path of the device.
         expected = {device: [bridge for bridge in path if bridge in listed]
-                    for device, path in paths(by_sysfs).items()}
-        self.assertEqual(expected, paths(by_hwloc))
+                    for device, path in wiring.paths(by_sysfs).items()}
+        self.assertEqual(expected, wiring.paths(by_hwloc))
         self.assertTrue(any(expected.values()))
-        for address, speed in speeds(by_sysfs).items():
-            self.assertAlmostEqual(speed, speeds(by_hwloc)[address], 2)
+        for address, speed in wiring.speeds(by_sysfs).items():
+            self.assertAlmostEqual(speed, wiring.speeds(by_hwloc)[address], 2)
         capture = root.with_suffix('.tar')
         with open(capture, 'wb') as out:
             subprocess.run(['sh', '-s', root], stdout=out, check=True,
                            input=collector.make_script().encode())
         captured = topology.read(str(capture))
-        self.assertEqual(paths(by_sysfs), paths(captured))
-        self.assertEqual(speeds(by_sysfs), speeds(captured))
+        self.assertEqual(wiring.paths(by_sysfs), wiring.paths(captured))
+        self.assertEqual(wiring.speeds(by_sysfs), wiring.speeds(captured))
         self.assertTrue(diagram.draw(by_sysfs))
 
     def test_bridges_of_xml_have_the_bus_of_each_device_below(self) -> None:
@@ -117,7 +97,7 @@ class HwlocCollectionTest(unittest.TestCase):
                 host = topology.read(str(path))
             except exception.InvalidInput:
                 continue  # hwloc's tests have machines that cannot exist
-            wired = paths(host) if host.wiring else {}
+            wired = wiring.paths(host) if host.wiring else {}
             for device, above in wired.items():
                 if (path.stem, device) in ADDED:
                     continue

@@ -37,6 +37,34 @@ Related options:
 
 * ``[filter_scheduler] enabled_filters``
 """),
+    cfg.BoolOpt(
+        'moves_follow_placement', default=False,
+        help="""
+Whether moves take the PCI devices that Placement has allocated.
+
+In Nova 32 to 34, the claim of a cold migration, a resize or an evacuation
+takes any devices that match. The patch
+``0006-Claim-allocated-PCI-devices-in-moves.patch`` in ``contrib/nova`` of
+hpcvirt fixes this in nova-compute. nova-scheduler cannot see whether
+nova-compute is patched.
+
+Possible values:
+
+* False: HPCTopologyFilter refuses these moves for an instance whose flavor has
+  ``hpcvirt:device_set``, because the instance would get devices of different
+  sets. For other instances it predicts which devices the claim takes.
+* True: HPCTopologyFilter judges the devices that Placement has allocated. Set
+  it only if every nova-compute has the patch: without it, a moved instance
+  gets devices of different sets, and Placement holds other devices than it
+  has.
+
+Moves to another Nova cell are refused for such an instance in either case,
+because their claim is another one.
+
+Related options:
+
+* ``[filter_scheduler] pci_in_placement``
+"""),
 ]
 
 

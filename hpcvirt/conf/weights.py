@@ -76,6 +76,35 @@ Related options:
 * ``[filter_scheduler] weight_classes``
 * ``[filter_scheduler] pci_weight_multiplier``
 """),
+    cfg.FloatOpt(
+        'device_set_weight_multiplier', default=50.0,
+        help="""
+Multiplier of the weight of hosts on which few whole sets of devices break.
+
+DeviceSetWeigher gives the highest weight to the host on which the PCI devices
+of the guest break the fewest and smallest sets that have been free as a whole
+(``hpcvirt_device_sets`` in ``[pci] device_spec``), so that whole sets are left
+for guests that need them. For guests without PCI devices, and if no host has
+sets, it gives all hosts the same weight.
+
+Possible values:
+
+* 0: the weigher is off.
+* A positive number: devices are taken from broken sets first. The best host is
+  at least half of this number ahead. With more than twice
+  ``numa_fragmentation_weight_multiplier``, whole sets thus count more than
+  room for CPUs and memory.
+* A negative number: whole sets are broken first, which is useful only in
+  tests.
+
+This option can be overridden for the hosts of an aggregate by aggregate
+metadata of the same name.
+
+Related options:
+
+* ``[filter_scheduler] weight_classes``
+* ``[filter_scheduler] pci_weight_multiplier``
+"""),
 ]
 
 

@@ -20,6 +20,7 @@ from collections.abc import Mapping
 from hpcvirt import words
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
+from hpcvirt.fit import refusal_kinds
 from hpcvirt.model import shape as shape_model
 
 #: The most hosts that a line names.
@@ -88,7 +89,7 @@ class RefusedHosts(LoggedHosts):
     @property
     def sentence(self) -> str:
         return (f'No host of {self.of} can take the guest: '
-                f'{reasons.tally({self.root: self.hosts})}')
+                f'{refusal_kinds.tally({self.root: self.hosts})}')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -169,6 +170,8 @@ def describe_needs(vcpus: int, ram_mib: int, demand: demands.Demand | None,
         parts += [f'{words.count_noun(request.count, "device")} for '
                   f'{request.name} ({request.affinity.value})'
                   for request in demand.requests]
+        if demand.device_set is not None:
+            parts.append(f'all in one set {demand.device_set}')
     if instances > 1:
         parts.append(f'one of {instances} instances')
     return ', '.join(parts)

@@ -135,13 +135,17 @@ def _members(pools: Iterable[devices.Pool],
 
 
 class HostSets:
-    """The sets of devices of a host, and what is free of them."""
+    """The sets of devices of a host, and what is free of them.
+
+    :ivar known: whether any free device belongs to a set
+    """
 
     def __init__(self, pools: Iterable[devices.Pool]) -> None:
         self._pools = [pool for pool in pools if pool.provider and pool.free]
         self._sets = {pool.provider: sets_of(pool) for pool in self._pools}
         self._free = {pool.provider: pool.free for pool in self._pools}
         counts = collections.Counter(itertools.chain(*self._sets.values()))
+        self.known = bool(counts)
         self._whole = {each for each, count in counts.items()
                        if count >= each.pools}
 

@@ -47,6 +47,8 @@ _WHY = {
         'a live migration ignores allocation ratios and networks',
     reasons.Defect.PAGE_CLASS:
         'a live migration keeps the page size of the guest',
+    reasons.Defect.LOST_ALLOCATION:
+        'a move ignores which devices Placement has allocated',
 }
 
 
@@ -145,6 +147,12 @@ def _kept(move: MoveClaim) -> demands.Demand:
             wanted, affinity=shape_model.PCIAffinity.REQUIRED)
         for wanted, claimed in zip(move.wanted.requests,
                                    move.claimed.requests, strict=True)))
+
+
+def refuse_set(kind: str) -> reasons.Misfit:
+    """Refuse a move whose claim does not take a set of devices."""
+    return _misfit(reasons.Defect.LOST_ALLOCATION,
+                   f'take any devices, not a set {kind}')
 
 
 def _misfit(defect: reasons.Defect, what: str,

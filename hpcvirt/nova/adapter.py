@@ -250,9 +250,11 @@ def providers_of(request: typing.Any,
     if not mappings:
         uuids = request.spec[0].get('rp_uuids') if request.spec else None
         return tuple(uuids.split(',')) if uuids else ()
-    # One group for each device: REQUEST_ID-0, REQUEST_ID-1, ...
-    return tuple(group_uuids[0] for group, group_uuids in mappings.items()
-                 if group.startswith(request.request_id))
+    # One group for each device: REQUEST_ID-0, REQUEST_ID-1, ... Which of them
+    # has which device does not matter.
+    return tuple(sorted([
+        group_uuids[0] for group, group_uuids in mappings.items()
+        if group.startswith(request.request_id)]))
 
 
 def _check_pools(host_state: typing.Any, *needed: str) -> None:

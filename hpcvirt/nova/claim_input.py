@@ -9,7 +9,8 @@ claim of an existing instance starts from something else:
   cells come from the flavor and the image. The PCI requests come from the
   flavor and ``[pci]alias`` of the compute host, without the affinity policy of
   flavor and image, and those of ports from the instance. The claim need not
-  take the devices that Placement allocated to the flavor.
+  take the devices that Placement allocated to the flavor, unless
+  ``[hpcvirt]moves_follow_placement`` says that nova-compute is patched.
 * A live migration also keeps the page size. Before Nova 34, its claim has no
   limits. It takes the devices in a second step, with the affinity policies of
   the instance.
@@ -27,6 +28,7 @@ import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+import nova.conf
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -40,12 +42,14 @@ from oslo_log import log as logging
 from hpcvirt.fit import allocation as allocations
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 from hpcvirt.nova import adapter
+from hpcvirt.nova import lazy_sequence
 from hpcvirt.nova import port_interface
 
 LOG = logging.getLogger(__name__)
@@ -169,6 +173,35 @@ class ClaimInput:
             move, supply, providers if self.follows_placement else (),
             providers if self.keeps_to_placement else ())
 
+    def find_sets(self, supply: supplies.Supply) -> device_sets.HostSets:
+        """Return the sets of the free devices of a host.
+
+        They do not matter, and are not read, for devices of ports.
+
+        :raises InvalidInput: if ``[pci]device_spec`` of the host names them
+            wrongly
+        """
+        try:
+            return device_sets.HostSets(
+                supply.pools or () if self._in_placement else ())
+        except ValueError as exc:
+            raise lazy_sequence.make_error('the PCI devices', exc) from exc
+
+    def check_set(self, sets: device_sets.HostSets,
+                  allocation: Allocation) -> reasons.Misfit | None:
+        """Return why an instance would not get a set that it needs.
+
+        :param sets: the sets of the host
+        """
+        kind = self.demand.device_set
+        if kind is None or sets.is_legal(kind, allocation.providers):
+            return None
+        if not self.keeps_to_placement:
+            return move_check.refuse_set(kind)
+        return reasons.Misfit(
+            reasons.Code.NO_DEVICE_SET if any(allocation.providers)
+            else reasons.Code.DEVICE_SET_UNKNOWN, {'kind': kind})
+
     @functools.cached_property
     def _in_placement(self) -> bool:
         return self.keeps_to_placement and any(
@@ -196,8 +229,12 @@ def read(spec: typing.Any, demand: demands.Demand) -> ClaimInput:
             return _unshelve(spec, demand, instance)
         if instance.task_state == task_states.MIGRATING:
             return _live_migration(spec, demand, instance)
+    # A move to another Nova cell has a claim of its own.
+    follows = (instance is not None and not _get(
+        destination, 'allow_cross_cell_move')
+        and nova.conf.CONF.hpcvirt.moves_follow_placement)
     return ClaimInput(demand, requests, _lost_affinity(spec, demand, requests),
-                      follows_placement=False, keeps_to_placement=False)
+                      follows, follows)
 
 
 def _get(thing: typing.Any, field: str) -> typing.Any:
@@ -255,6 +292,8 @@ def _live_migration(spec: typing.Any, demand: demands.Demand,
 
 def _lost_affinity(spec: typing.Any, demand: demands.Demand,
                    requests: Sequence[typing.Any]) -> move_check.MoveClaim:
+    # The claim takes the devices that it finds, whatever set they belong to.
+    demand = dataclasses.replace(demand, device_set=None)
     return move_check.MoveClaim(
         wanted=dataclasses.replace(
             demand, requests=_as_flavor_wants(spec, requests)),

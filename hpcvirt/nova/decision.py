@@ -4,10 +4,15 @@
 
 The decision changes the HostState: a host that passes gets the limits of its
 claim, and loses the allocation candidates on which the instance does not fit.
+If its devices belong to sets, the candidates that are left are sorted: those
+first that break the fewest whole sets. Nova claims the first one and, if
+another scheduler has taken its devices, does not try the next one. Candidates
+of equal cost are therefore shuffled.
 """
 
 import collections
 import copy
+import random
 import typing
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -34,6 +39,14 @@ from hpcvirt.nova import quarantine
 from hpcvirt.nova import quick_verdict
 
 LOG = logging.getLogger(__name__)
+
+_NO_SET = reasons.Code.NO_DEVICE_SET
+
+#: The attribute of a RequestSpec about whose candidates a line was logged.
+_NOTED = 'hpcvirt_noted_limit'
+
+#: With these scheduler hints, Nova does not limit the answer of Placement.
+_UNLIMITED = frozenset(('group', 'same_host', 'different_host'))
 
 #: A HostState, and why it is refused.
 Verdict = tuple[typing.Any, reasons.Misfit | None]
@@ -95,12 +108,33 @@ class FilterDecision:
                     for host_state in host_states)
         start = self.start
         if start is not None:
+            self._note_limit(start, host_states)
             self._learns = port_interface.learn(start.requests, host_states)
         if (start is None or start.move is not None or
                 not move_check.needs_retry_check(start.demand) or
                 nova.conf.CONF.scheduler.max_attempts < 2):
             return verdicts
         return self._sift(list(verdicts), start)
+
+    def _note_limit(self, start: claim_input.ClaimInput,
+                    host_states: Sequence[typing.Any]) -> None:
+        """Log once per request that Placement may have cut off its answer.
+
+        Nova asks for all candidates if the host depends on other instances.
+        """
+        limit = nova.conf.CONF.scheduler.max_placement_results
+        count = sum(len(host_state.allocation_candidates)
+                    for host_state in host_states)
+        if (count < limit or hasattr(self._spec, _NOTED)
+                or not any(map(adapter.is_of_flavor, start.requests))
+                or not _UNLIMITED.isdisjoint(self._spec.scheduler_hints or ())
+                ):
+            return
+        setattr(self._spec, _NOTED, True)
+        LOG.info('Placement has returned %(count)d allocation candidates, and '
+                 '[scheduler]max_placement_results is %(limit)d: candidates '
+                 'of these and of other hosts may be missing',
+                 {'count': count, 'limit': limit}, instance_uuid=self.uuid)
 
     def _sift(self, verdicts: Sequence[Verdict],
               start: claim_input.ClaimInput) -> Iterator[Verdict]:
@@ -217,26 +251,33 @@ class FilterDecision:
     def _narrow(self, start: claim_input.ClaimInput,
                 left: Sequence[supplies.Supply],
                 host_state: typing.Any) -> reasons.Misfit | None:
-        """Remove the candidates on which the instance does not fit."""
+        """Remove the candidates on which the instance does not fit.
+
+        Candidates with devices of no common set are removed before any cells
+        are looked at.
+        """
         if not start.requests and host_state.allocation_candidates:
             # The candidates do not differ for this instance.
             misfit = self._check(start, left, claim_input.Allocation())
             if misfit is not None:
                 host_state.allocation_candidates = []
             return misfit
-        misfits: dict[claim_input.Allocation, reasons.Misfit | None] = {}
-        first_misfit: reasons.Misfit | None = None
-        remaining = []
-        for candidate in host_state.allocation_candidates:
-            allocation = start.allocation(host_state, candidate['mappings'])
-            if allocation not in misfits:
-                misfits[allocation] = self._check(start, left, allocation)
-            misfit = misfits[allocation]
-            if misfit is None:
-                remaining.append(candidate)
-            else:
-                first_misfit = first_misfit or misfit
-        host_state.allocation_candidates = remaining
+        sets = start.find_sets(left[0])
+        found = [(start.allocation(host_state, candidate['mappings']),
+                  candidate) for candidate in host_state.allocation_candidates]
+        misfits = {allocation: start.check_set(sets, allocation) or
+                   self._check(start, left, allocation)
+                   for allocation in dict.fromkeys(each for each, _ in found)}
+        remaining = [pair for pair in found if misfits[pair[0]] is None]
+        if sets.known:
+            random.shuffle(remaining)
+            remaining.sort(key=lambda pair: sets.cost(pair[0].providers))
+        # What the sets with the devices lack says more than that other
+        # candidates are in no set.
+        first_misfit = min(filter(None, misfits.values()), default=None,
+                           key=lambda each: each.code is _NO_SET)
+        host_state.allocation_candidates = [
+            candidate for _, candidate in remaining]
         if remaining:
             if not start.prefer_claimed_devices(left[0], host_state):
                 self.misallocated.append(host_state.host)

@@ -121,6 +121,7 @@ def _is_plain(demand: demands.Demand) -> bool:
             and guest.pcpus > 0 and (guest.page_kib or 0) > 0
             and not guest.memory_mib * 1024 % (guest.page_kib or 1)
             and claim.is_immune(demand)
+            and demand.device_set is None
             and not dataclasses.replace(demand, requests=()).selective
             and all(request.affinity is not shape_model.PCIAffinity.SOCKET
                     for request in demand.requests))

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Weighers for instances with a NUMA topology.
+"""Weighers for instances with a NUMA topology or with PCI devices.
 
-For each host that passed the filters, both weighers predict the host cells
+For each host that passed the filters, the weighers predict the host cells
 that Nova's claim will give the instance. ``NUMAFragmentationWeigher`` prefers
 the host that keeps the most room for the mix of requests that the scheduler
 has seen; scarce room counts most. ``DeviceLocalityWeigher`` prefers the host
 that has the instance's PCI devices on these cells, if the affinity policy
-also allows other cells. In nova.conf of nova-scheduler, in one list, because
-Nova uses only the last line of this option::
+also allows other cells. ``DeviceSetWeigher`` prefers the host on which these
+devices break the fewest whole sets. In nova.conf of nova-scheduler, in one
+list, because Nova uses only the last line of this option::
 
     [filter_scheduler]
     weight_classes = nova.scheduler.weights.all_weighers,
@@ -17,10 +18,11 @@ Nova uses only the last line of this option::
     [hpcvirt]
     numa_fragmentation_weight_multiplier = 20.0
     device_locality_weight_multiplier = 20.0
+    device_set_weight_multiplier = 50.0
 
 The multipliers can be set for the hosts of an aggregate by metadata of the
-same name. For an instance without a NUMA topology, all hosts have the same
-weight, so that only Nova's own weighers decide.
+same name. For an instance with neither NUMA topology nor PCI devices, all
+hosts have the same weight, so that only Nova's own weighers decide.
 
 ``[compute]packing_host_numa_cells_allocation_strategy`` must have the same
 value on the scheduler and on the compute hosts, because the prediction depends
@@ -38,6 +40,7 @@ from oslo_log import log as logging
 
 from hpcvirt import exception
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import host_room
 from hpcvirt.fit import scarcity
 from hpcvirt.fit import score
@@ -209,9 +212,27 @@ class DeviceLocalityWeigher(_PlacementWeigher[float]):
         return list(judged)
 
 
+class DeviceSetWeigher(_PlacementWeigher[int]):
+    """Prefer hosts on which the instance breaks the fewest whole sets."""
+
+    _multiplier = 'device_set_weight_multiplier'
+
+    def _prepare(self, demand: demands.Demand,
+                 spec: typing.Any) -> bool:  # noqa: ARG002
+        return bool(demand.requests)
+
+    def _judge(self, prediction: charged_supply.Prediction) -> int:
+        return device_sets.HostSets(prediction.supply.pools or ()).cost(
+            prediction.providers)
+
+    def _weights(self, judged: Sequence[int]) -> list[float]:
+        return scarcity.weights([(cost, (0.0, 0)) for cost in judged])
+
+
 def all_weighers() -> list[type[weights.BaseHostWeigher]]:
     """Return the weighers of hpcvirt, for ``weight_classes``."""
-    return [NUMAFragmentationWeigher, DeviceLocalityWeigher]
+    return [NUMAFragmentationWeigher, DeviceLocalityWeigher,
+            DeviceSetWeigher]
 
 
 def _warn_of_kind(kind: object, error: Exception) -> None:

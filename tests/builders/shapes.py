@@ -60,7 +60,8 @@ def shapes(draw):
         topology=draw(st.none() | topologies(
             sum(cell.cpus for cell in guest_cells))),
         numa_scope=draw(st.sampled_from(list(shape.NUMAScope))),
-        exclusive_cells=draw(st.booleans()))
+        exclusive_cells=draw(st.booleans()),
+        device_set=draw(st.sampled_from([None, 'gpu4', 'a_B-9'])))
 
 
 @st.composite

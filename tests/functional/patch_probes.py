@@ -14,18 +14,23 @@ import uuid
 from unittest import mock
 
 import nova.conf
+from lxml import etree
 from nova import exception
 from nova import objects
 from nova.compute import claims
 from nova.compute import manager
 from nova.compute import resource_tracker
+from nova.network import model as network_model
 from nova.objects import fields
 from nova.objects import pci_device_pool
 from nova.pci import stats
 from nova.pci import whitelist
 from nova.scheduler import host_manager
 from nova.scheduler.filters import numa_topology_filter
+from nova.tests.fixtures import libvirt as fake_libvirt
+from nova.virt import fake
 from nova.virt import hardware
+from nova.virt.libvirt import driver as libvirt_driver
 
 objects.register_all()
 
@@ -385,6 +390,57 @@ def _request(of, pci_requests=None):
         instance_uuid=str(uuid.UUID(int=1)), flavor=of, image=IMAGE,
         numa_topology=hardware.numa_get_constraints(of, IMAGE),
         pci_requests=pci_requests)
+
+
+def device_cells():
+    """The guest of an instance that wants to see the cells of its devices.
+
+    Its cells are on host cells 3 and 1. Two of its six devices have no cell or
+    one that the instance does not use; the last is that of a port.
+
+    :returns: the cells, the controllers and the passed-through devices of the
+        XML that the libvirt driver makes
+    """
+    nova.conf.neutron.register_dynamic_opts(nova.conf.CONF)
+    nova.conf.CONF.set_override('num_pcie_ports', 4, 'libvirt')
+    wanted = flavor(4, {'hw:pci_numa_topology': 'true'})
+    wanted.update({'flavorid': 'hpc', 'description': None})
+    devices_of = {bus: objects.PciDevice(
+        address=f'0000:{bus}:00.0', numa_node=cell, extra_info={},
+        request_id='port' if bus == '86' else 'gpu') for bus, cell in (
+            ('81', 1), ('82', 3), ('83', 3), ('84', None), ('85', 0),
+            ('86', 1))}
+    instance = objects.Instance(
+        id=1, uuid=str(uuid.UUID(int=1)), display_name='hpc', project_id='p',
+        user_id='u', system_metadata={}, image_ref='', kernel_id='',
+        os_type=None, vm_mode=None, resources=None, vcpu_model=None,
+        flavor=wanted, pci_requests=objects.InstancePCIRequests(requests=[
+            objects.InstancePCIRequest(request_id='gpu', alias_name='gpu'),
+            objects.InstancePCIRequest(request_id='port', requester_id='1')]),
+        pci_devices=objects.PciDeviceList(objects=list(devices_of.values())),
+        numa_topology=objects.InstanceNUMATopology(cells=[
+            objects.InstanceNUMACell(id=3, cpuset={0, 1}, memory=512),
+            objects.InstanceNUMACell(id=1, cpuset={2, 3}, memory=512)]))
+    for cell in instance.numa_topology.cells:
+        cell.pcpuset = set()
+    port = network_model.VIF(
+        id='1', address='52:54:00:00:00:01', type='hw_veb',
+        vnic_type='direct', profile={'pci_slot': '0000:86:00.0'},
+        details={'vlan': '1'}, network=network_model.Network())
+    image = objects.ImageMeta(properties=objects.ImageMetaProps(
+        hw_machine_type='q35'))
+    with fake_libvirt.LibvirtFixture():
+        driver = libvirt_driver.LibvirtDriver(fake.FakeVirtAPI(), True)
+        driver._host.get_capabilities().host.topology = (
+            fake_libvirt.NUMATopology())
+        guest = etree.fromstring(driver._get_guest_config(
+            instance, [port], image, {'mapping': {}}).to_xml())
+    for each in (*guest, *guest.find('cpu'), *guest.find('devices')):
+        if each.tag not in ('cpu', 'numa', 'numatune', 'devices',
+                            'controller', 'interface', 'hostdev'):
+            each.getparent().remove(each)
+    etree.indent(guest)
+    return etree.tostring(guest, encoding='unicode') + '\n'
 
 
 if __name__ == '__main__':

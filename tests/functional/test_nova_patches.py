@@ -19,9 +19,11 @@ PATCHES = sorted((ROOT / 'contrib/nova').glob('*.patch'))
 IN_README = (ROOT / 'contrib/nova/README.rst').read_text().split('``')
 INSTALLED = pathlib.Path(nova.__file__).parent
 PROBES = ROOT / 'tests/functional/patch_probes.py'
+#: tools/emulated_host/wiring.py boots a guest from it.
+GUEST = ROOT / 'tests/data/guests/expander-buses.xml'
 NAMES = ('cell_ids', 'move_policy', 'pci_copies', 'topologies_read',
          'topologies_kept', 'moves_in_placement', 'fewer_devices',
-         'dependents')
+         'dependents', 'device_cells')
 
 
 def patched_files(patch):
@@ -67,13 +69,13 @@ class PatchesTest(unittest.TestCase):
         return run.stdout
 
     def test_each_patch_has_a_message_for_novas_reviewers(self):
-        self.assertEqual(8, len(PATCHES))
+        self.assertEqual(9, len(PATCHES))
         for number, patch in enumerate(PATCHES, 1):
             header = patch.read_text().partition('\n---\n')[0].splitlines()
             with self.subTest(patch.name):
                 subject = header[3].removeprefix('Subject: ')
-                self.assertTrue(subject.startswith(f'[PATCH {number}/8] '))
-                self.assertLessEqual(len(subject), 50 + len('[PATCH 1/8] '))
+                self.assertTrue(subject.startswith(f'[PATCH {number}/9] '))
+                self.assertLessEqual(len(subject), 50 + len('[PATCH 1/9] '))
                 self.assertLessEqual(max(map(len, header[4:])), 72)
                 self.assertTrue(header[-1].startswith('Signed-off-by: '))
                 for part in ('Steps: ', 'Expected: ', 'Actual: ',
@@ -105,6 +107,11 @@ class PatchesTest(unittest.TestCase):
         # Two of the three devices of the card are lost, or one.
         self.assertEqual([[[True, 1], [True, 2]], [[False, 3], [False, 3]]],
                          self.see('dependents'))
+
+    def test_devices_are_on_the_expander_bus_of_their_cell(self):
+        installed, patched = self.see('device_cells')
+        self.assertNotIn('pcie-expander-bus', installed)
+        self.assertEqual(GUEST.read_text(), patched)
 
     def test_devices_are_checked_without_a_copy_of_the_topology(self):
         installed, patched = self.see('pci_copies')

@@ -2,6 +2,7 @@
 
 """Test the weighers with Nova's objects, without a running Nova."""
 
+import dataclasses
 import pickle
 import random
 import subprocess
@@ -33,6 +34,7 @@ OURS = 'hpcvirt.nova.weights.all_weighers'
 NOVAS = 'nova.scheduler.weights.all_weighers'
 FRAGMENTATION = 'numa_fragmentation_weight_multiplier'
 LOCALITY = 'device_locality_weight_multiplier'
+SETS = 'device_set_weight_multiplier'
 
 
 def cell(number, taken=0, pcpus=8, **fields):
@@ -120,9 +122,10 @@ class WeightsTestCase(unittest.TestCase):
 
 
 class LoadingTest(WeightsTestCase):
-    def test_nova_finds_both_by_the_function(self):
+    def test_nova_finds_all_by_the_function(self):
         self.assertEqual(
-            {weights.NUMAFragmentationWeigher, weights.DeviceLocalityWeigher},
+            {weights.NUMAFragmentationWeigher, weights.DeviceLocalityWeigher,
+             weights.DeviceSetWeigher},
             set(self.handler.get_matching_classes([OURS])))
 
     def test_nova_finds_one_by_its_name(self):
@@ -334,6 +337,7 @@ class LocalityTest(WeightsTestCase):
         super().setUp()
         self.option(FRAGMENTATION, 0.0)
         self.option(LOCALITY, 1.0)
+        self.option(SETS, 0.0)
 
     def weights(self, affinity, **pools):
         """Weigh hosts whose cell 1 is full; pools are per host."""
@@ -374,6 +378,48 @@ class LocalityTest(WeightsTestCase):
                 ('second', ({group: [far]}, {group: [near]})),
                 ('first', ({group: [near]}, {group: [far]})))], spec)
         self.assertEqual({'first': 1, 'second': 0}, found)
+
+
+class DeviceSetTest(WeightsTestCase):
+    def setUp(self):
+        super().setUp()
+        self.option(FRAGMENTATION, 0.0)
+        self.option(LOCALITY, 0.0)
+        self.option(SETS, 1.0)
+
+    def host(self, name, taken, cells=(0,)):
+        """A host with four GPUs in pairs; the first free one is offered."""
+        free = [number for number in range(4) if number not in taken]
+        pools = tuple(cases.Pool(0, 1, {
+            'vendor_id': '10de', 'product_id': '2330', 'dev_type': 'type-PCI',
+            'address': f'0000:0{number}:00.0',
+            'hpcvirt_device_sets': f'gpu2:{number // 2}:2,gpu4:0:4'},
+            str(uuid.UUID(int=number))) for number in free)
+        wanted = gpu_request()
+        return host(name, case(*cells, pools=pools, requests=(wanted,),
+                               mappings=tuple({f'{wanted.id}-0': [
+                                   each.provider]} for each in pools)))
+
+    def test_the_host_with_the_most_broken_sets_comes_first(self):
+        spec = request(case(0, requests=(gpu_request(),)))
+        found = self.weigh([self.host('whole', ()), self.host('pair', (2, 3)),
+                            self.host('single', (1,))], spec)
+        self.assertEqual(['single', 'pair', 'whole'], list(found))
+        self.assertEqual([1, 0], [found['single'], found['whole']])
+        self.assertLessEqual(found['pair'], 0.5)
+
+    def test_guests_without_a_numa_topology_count_too(self):
+        spec = request(dataclasses.replace(
+            case(requests=(gpu_request(),)), guest=()))
+        found = self.weigh([self.host('whole', (), ()),
+                            self.host('broken', (1,), ())], spec)
+        self.assertEqual({'broken': 1, 'whole': 0}, found)
+
+    def test_hosts_without_sets_are_equal(self):
+        spec = request(case(0, requests=(gpu_request(),)))
+        self.assertEqual({'a': 0, 'b': 0}, self.weigh(
+            [host(name, case(0, pools=(gpu(0),) * number))
+             for number, name in enumerate('ab', 1)], spec))
 
 
 class RecordTest(unittest.TestCase):

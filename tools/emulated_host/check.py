@@ -12,6 +12,8 @@
   of the host, and the audit finds nothing. The same holds on a Debian host
   where the site had other settings, which ``host config`` names and replaces.
   Ubuntu 22.04 has a kernel before 5.16, whose pages a unit reserves.
+* Devices are wired as QEMU was told, see wiring.py: those of a host with
+  switches, and those of a guest whose XML Nova made.
 
 ``tox -e emulated`` runs it, as root on Debian, and ``tox -e emulated -- trixie
 noble`` with other distributions.
@@ -38,6 +40,7 @@ from tools.emulated_host import boot
 from tools.emulated_host import distribution
 from tools.emulated_host import kernel as kernels
 from tools.emulated_host import machines
+from tools.emulated_host import wiring
 
 #: A machine boots in 20 s, and the agent starts in 40 s; on busy processors,
 #: both take many times as long.
@@ -104,7 +107,7 @@ def main(words: list[str]) -> int:
         with tempfile.TemporaryDirectory() as scratch:
             _check(kernel, pathlib.Path(scratch), words or _SUITES, say)
     except (CheckFailed, boot.BootFailed, exception.InvalidInput,
-            subprocess.CalledProcessError) as exc:
+            wiring.WiringDiffers, subprocess.CalledProcessError) as exc:
         print(f'check: {exc}', file=sys.stderr)
         print(f'{len(passed)} passed, 1 failed')
         return 1
@@ -119,7 +122,8 @@ def _check(kernel: kernels.Kernel, scratch: pathlib.Path,
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         inspected = [pool.submit(_inspect, kernel, scratch, machine, say)
                      for machine in (machines.TWO_SOCKETS, machines.COMPUTE)]
-        jobs: list[concurrent.futures.Future[typing.Any]] = [*inspected]
+        jobs: list[concurrent.futures.Future[typing.Any]] = [
+            *inspected, pool.submit(_check_wiring, kernel, scratch, say)]
         for suite in suites:
             (scratch / suite).mkdir()
             jobs.append(pool.submit(
@@ -138,6 +142,14 @@ def _inspect(kernel: kernels.Kernel, scratch: pathlib.Path,
     _compare(job)
     say(f'{machine.name}: the inspection agrees with sysfs')
     return job / 'sysfs.json'
+
+
+def _check_wiring(kernel: kernels.Kernel, scratch: pathlib.Path,
+                  say: Callable[[str], None]) -> None:
+    wiring.check_guest(kernel, scratch / 'guest')
+    say('a guest sees the cells of its devices that Nova chose')
+    wiring.check_host(kernel, scratch / 'wired', _SHOW)
+    say('sysfs and lstopo: devices are wired as QEMU was told')
 
 
 def _configure(topology: pathlib.Path, root: pathlib.Path, *words: str,

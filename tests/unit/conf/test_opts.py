@@ -22,14 +22,15 @@ class ListTest(unittest.TestCase):
         (group, listed), = opts.list_opts()
         self.assertEqual('hpcvirt', group.name)
         self.assertEqual(
-            ['device_locality_weight_multiplier', 'filter_mode',
-             'numa_fragmentation_weight_multiplier'],
+            ['device_locality_weight_multiplier',
+             'device_set_weight_multiplier', 'filter_mode',
+             'moves_follow_placement', 'numa_fragmentation_weight_multiplier'],
             sorted(opt.name for opt in listed))
 
     def test_help_says_what_happens_at_zero(self):
         for _, listed in opts.list_opts():
             for opt in listed:
-                if opt.name == 'filter_mode':
+                if opt.name in ('filter_mode', 'moves_follow_placement'):
                     continue
                 with self.subTest(name=opt.name):
                     self.assertIn('* 0: the weigher is off.', opt.help)

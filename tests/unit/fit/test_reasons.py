@@ -6,13 +6,14 @@ import string
 import unittest
 
 from hpcvirt.fit import reasons
+from hpcvirt.fit import refusal_kinds
 
 
 class MessagesTest(unittest.TestCase):
     def test_every_code_has_a_message_and_a_name_for_counting(self):
         for code in reasons.Code:
             self.assertIn(code, reasons._MESSAGES)
-            self.assertIn(code, reasons.KINDS)
+            self.assertIn(code, refusal_kinds.KINDS)
 
     def test_messages_are_one_line_without_a_full_stop(self):
         for message in (*reasons._MESSAGES.values(),
@@ -73,15 +74,3 @@ class CountingTest(unittest.TestCase):
     def test_a_refusal_without_causes_is_counted_by_itself(self):
         self.assertEqual(reasons.Code.NO_TOPOLOGY,
                          reasons.Misfit(reasons.Code.NO_TOPOLOGY).root)
-
-    def test_the_tally_has_the_most_frequent_kind_first(self):
-        self.assertEqual(
-            'too few free PCPUs in a cell (7), too few PCI devices (2)',
-            reasons.tally({reasons.Code.DEVICES: 2,
-                           reasons.Code.FREE_PCPUS: 7}))
-
-    def test_kinds_with_the_same_name_are_counted_together(self):
-        self.assertEqual(
-            'no cell with room (3)',
-            reasons.tally({reasons.Code.NO_CELL: 2,
-                           reasons.Code.NO_CELL_FOR: 1}))

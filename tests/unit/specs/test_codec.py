@@ -60,13 +60,14 @@ class EncodeTest(unittest.TestCase):
     def test_devices_and_our_own_keys_are_written(self):
         specs = codec.encode(guest(
             (4, 0, 2048), numa_scope=shape.NUMAScope.SOCKET,
-            exclusive_cells=True, devices=(
+            exclusive_cells=True, device_set='gpu4', devices=(
                 shape.GuestDevices('vf', 2, shape.PCIAffinity.REQUIRED),
                 shape.GuestDevices('gpu', 1, shape.PCIAffinity.REQUIRED))))
         self.assertEqual('vf:2,gpu:1', specs['pci_passthrough:alias'])
         self.assertEqual('required', specs['hw:pci_numa_affinity_policy'])
         self.assertEqual('socket', specs['hpcvirt:numa_scope'])
         self.assertEqual('true', specs['hpcvirt:exclusive_cells'])
+        self.assertEqual('gpu4', specs['hpcvirt:device_set'])
 
     def test_what_no_flavor_can_say_is_refused(self):
         device = shape.GuestDevices
@@ -122,6 +123,7 @@ class DecodeTest(unittest.TestCase):
                 ('hpcvirt:numa_scope', {'hpcvirt:numa_scope': 'rack'}),
                 ('hpcvirt:exclusive_cells',
                  {'hpcvirt:exclusive_cells': 'perhaps'}),
+                ('hpcvirt:device_set', {'hpcvirt:device_set': 'four GPUs'}),
         ):
             with self.subTest(specs=specs):
                 self.assert_refused(where, specs)
