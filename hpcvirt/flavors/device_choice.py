@@ -233,7 +233,7 @@ def _wrong_keys(devices: Devices, given: Mapping[str, Any]) -> Iterator[str]:
             and devices.near is None):
         yield (f'per_instance: must be a number with the kind {kind}; '
                f'{SHARE} is for the kind {DeviceKind.WHOLE}')
-    if devices.sizes and devices.sets is None:
+    if devices.sizes and devices.sets is None and devices.near is None:
         yield 'sizes: needs sets'
 
 
@@ -266,16 +266,22 @@ def _faults_of_sets(entries: Sequence[Devices], number: int,
     if devices.ports is Ports.NEUTRON:
         yield ('ports: must be alias in sets: Placement, which chooses the '
                'set, does not know devices with a physical_network')
-    if not first:
-        if devices.kind is DeviceKind.VGPU:
-            yield 'kind: vGPUs cannot be part of a set'
-        if devices.near is None:
-            yield f'near: is required ({", ".join(Nearness)})'
-        if any(devices.alias == other.alias
-               or devices.product_id == other.product_id
-               for other in entries[:number]):
-            yield 'alias: has the alias or the product of another entry'
+    if first:
+        yield from _faults_of_rule(devices, given)
         return
+    if devices.kind is DeviceKind.VGPU:
+        yield 'kind: vGPUs cannot be part of a set'
+    if devices.near is None:
+        yield f'near: is required ({", ".join(Nearness)})'
+    if any(devices.alias == other.alias
+           or devices.product_id == other.product_id
+           for other in entries[:number]):
+        yield 'alias: has the alias or the product of another entry'
+
+
+def _faults_of_rule(devices: Devices,
+                    given: Mapping[str, Any]) -> Iterator[str]:
+    """Find the faults of the first entry of sets."""
     if not re.fullmatch('[A-Za-z0-9_-]{1,29}', devices.alias):
         yield ('alias: must have at most 29 letters, digits, - and _, because '
                'sets are named after it')

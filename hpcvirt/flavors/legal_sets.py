@@ -14,6 +14,7 @@ needs what is known. All devices of a host are a set by any rule.
 
 import functools
 import itertools
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -26,7 +27,6 @@ from hpcvirt.model import wiring as wiring_model
 Members = tuple[str, ...]
 
 _RULE = device_choice.SetRule
-_UNKNOWN = wiring_model.UnknownWiring
 
 
 class Places:
@@ -71,21 +71,8 @@ class Places:
         return same_cell or near is not device_choice.Nearness.CELL
 
 
-def group_alike(hosts: Iterable[host_model.Host],
-                by_wiring: bool) -> list[list[host_model.Host]]:
-    """Group the hosts that need the same settings.
-
-    :param by_wiring: whether their wiring must be equal, except for speeds
-    """
-    return [[*same] for twins in host_model.group_twins(hosts)
-            for _, same in itertools.groupby(
-                sorted(twins, key=lambda host: repr(_make_key(host)))
-                if by_wiring else twins,
-                key=lambda host: by_wiring and repr(_make_key(host)))]
-
-
-def _make_key(host: host_model.Host) -> object:
-    """Return what hosts with equal sets have in common."""
+def make_key(host: host_model.Host) -> Hashable:
+    """Return what the wiring of hosts with equal sets has in common."""
     wiring = host.wiring
     return wiring and (
         tuple((each.address, each.above) for each in wiring.bridges),
@@ -115,14 +102,14 @@ def find_unknown(host: host_model.Host, wanted: device_choice.Devices,
                  ) -> str | None:
     """Name the fact that a rule needs and the topology does not say."""
     wiring = host.wiring
-    if wanted.sets is _RULE.LINK and (
-            wiring is None or _UNKNOWN.DEVICE_LINKS in wiring.unknown):
-        return 'which GPUs are linked'
-    if wanted.sets is _RULE.PARTITION and (
-            wiring is None or wiring.partitions is None):
-        return 'the partitions of the fabric manager'
-    if wanted.sets is _RULE.SWITCH and wiring is None:
-        return 'the switches above devices'
+    for rule, fact, unknown in (
+            (_RULE.LINK, 'which GPUs are linked', wiring is None
+             or wiring_model.UnknownWiring.DEVICE_LINKS in wiring.unknown),
+            (_RULE.PARTITION, 'the partitions of the fabric manager',
+             wiring is None or wiring.partitions is None),
+            (_RULE.SWITCH, 'the switches above devices', wiring is None)):
+        if wanted.sets is rule and unknown:
+            return fact
     return None
 
 

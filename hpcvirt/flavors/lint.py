@@ -136,10 +136,9 @@ def _set_of_devices(_flavor: flavor_model.Flavor,
             places.setdefault(name, []).extend([place] * device.count)
         elif device.count > 1:
             yield 'set-by-count', _WARNING, key, (
-                f'{device.count} devices of {device.alias} need not be a set: '
-                'Placement offers all permutations, and nova-scheduler gets '
-                'only some of them; in a server group, it gets all, and two '
-                'of 8 devices are 56 for each host, four are 1,680'), (
+                f'{device.count} devices of {device.alias} are seldom a set: '
+                'Placement offers permutations of all devices, 1,680 of each '
+                'host for 4 of 8, and nova-scheduler gets only some'), (
                 'request one device for each place, as a plan with sets does')
     for name, found in places.items():
         if sorted(map(int, found)) != [*range(len(found))]:
@@ -345,6 +344,7 @@ def _mark(flavor: flavor_model.Flavor,
 
 
 RULES: tuple[Rule, ...] = (
-    _set_of_devices, _unequal_cells, _several_devices, _affinity_in_moves, _vgpus,
+    _set_of_devices, _unequal_cells, _several_devices, _affinity_in_moves,
+    _vgpus,
     _page_size, _many_cells, _threads, _policies, _guest_topology,
     _numbering, _mark)

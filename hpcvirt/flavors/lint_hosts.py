@@ -57,7 +57,8 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     found = warning.gather((
         lint.LintFinding(code, severity, flavor.name, key, problem, advice,
                          tuple(host.name for host in same))
-        for same in legal_sets.group_alike(hosts, profile.has_sets)
+        for same in host_model.group_twins(
+            hosts, legal_sets.make_key if profile.has_sets else None)
         for code, severity, key, problem, advice
         in _check(flavor, same[0], profile, part, device_type,
                   pools.get(same[0].name))), 'hosts')
@@ -132,7 +133,8 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
             'use a size that divides the cells of the host, or fill the '
             'rest with smaller guests')
     left = sum(pool.free for pool in filling.supply.pools or ())
-    if (filling.count and devices and left and profile.device
+    if (filling.count and devices and left and guest.device_set is None
+            and profile.device
             and profile.device.kind is not profiles.DeviceKind.VF):
         yield 'strands-devices', lint.LintSeverity.WARNING, 'vcpus', (
             f'{_fitting(filling.count)} {left} of '

@@ -44,19 +44,19 @@ def _add(own: int, near: Sequence[Sequence[str]], users: dict[str, list[int]],
          counts: Mapping[str, int], limit: int, number: int,
          tried: set[str]) -> bool:
     """Give a set one more device, by moving others to other cards."""
-    for card in near[own]:
-        those = users[card]
-        # Several devices of one card only if the set needs them.
-        if card in tried or those.count(own) >= -(-number // len(near[own])):
-            continue
-        tried.add(card)
-        if len(those) < min(counts[card], limit):
-            those.append(own)
+    # Several devices of one card only if the set needs them.
+    able = [card for card in near[own] if card not in tried
+            and users[card].count(own) < -(-number // len(near[own]))]
+    for card in able:
+        if len(users[card]) < min(counts[card], limit):
+            users[card].append(own)
             return True
-        for other in dict.fromkeys(those):
+    for card in able:
+        tried.add(card)
+        for other in dict.fromkeys(users[card]):
             if other != own and _add(other, near, users, counts, limit,
                                      number, tried):
-                those[those.index(other)] = own
+                users[card][users[card].index(other)] = own
                 return True
     return False
 

@@ -34,22 +34,16 @@ def count_on_host(requests: Iterable[devices.DeviceRequest],
         for request in requests)
 
 
-def count_candidates(plan: plans.Plan) -> dict[str, int]:
-    """Count the candidates of each flavor with a set on all empty hosts.
-
-    :returns: flavor -> their number
-    """
+def _count(row: plans.PlannedFlavor, plan: plans.Plan) -> int:
+    """Count the candidates of a flavor on all empty hosts; 0 without sets."""
+    if row.guest.device_set is None:
+        return 0
+    requests = demands.compile_shape(row.guest).requests
     # Hosts of one kind share their supply.
-    kinds = {id(host.supply): host.supply for host in plan.hosts}
-    numbers = collections.Counter(id(host.supply) for host in plan.hosts)
-    counts = {}
-    for row in plan.flavors:
-        requests = demands.compile_shape(row.guest).requests
-        if row.guest.device_set is not None:
-            counts[row.flavor.name] = sum(
-                numbers[kind] * count_on_host(requests, supply.pools or ())
-                for kind, supply in kinds.items())
-    return counts
+    kinds = collections.Counter(id(host.supply) for host in plan.hosts)
+    supplies = {id(host.supply): host.supply for host in plan.hosts}
+    return sum(number * count_on_host(requests, supplies[kind].pools or ())
+               for kind, number in kinds.items())
 
 
 def find_results(plan: plans.Plan) -> int | None:
@@ -57,17 +51,18 @@ def find_results(plan: plans.Plan) -> int | None:
 
     :returns: None if no flavor has sets
     """
-    counts = count_candidates(plan).values()
-    return max(DEFAULT_RESULTS, *counts) if counts else None
+    most = max((_count(row, plan) for row in plan.flavors), default=0)
+    return max(DEFAULT_RESULTS, most) if most else None
 
 
 def warn_many(plan: plans.Plan) -> Iterator[warning.PlanWarning]:
     """Warn about flavors with more candidates than were measured."""
-    for name, count in count_candidates(plan).items():
+    for row in plan.flavors:
+        count = _count(row, plan)
         if count > MAX_MEASURED:
             yield warning.PlanWarning(
                 warning.WarningCode.MANY_CANDIDATES,
                 f'a request has {count} allocation candidates if all hosts '
                 f'are empty, and only {MAX_MEASURED} were measured, which '
                 'take 2.2 s and 83 MiB; divide the hosts among aggregates or '
-                'traits', (name,))
+                'traits', (row.flavor.name,))

@@ -53,8 +53,8 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         pages that the operator asks for, or if no host can take a guest
     """
     _check_names(hosts)
-    kinds = {same[0].name: same for same in legal_sets.group_alike(
-        hosts, profile.has_sets)}
+    kinds = {same[0].name: same for same in host_model.group_twins(
+        hosts, legal_sets.make_key if profile.has_sets else None)}
     found = plans.extend_to_twins(hosts, kinds, _plan_kinds(
         [same[0] for same in kinds.values()],
         {name: tuple(host.name for host in same)

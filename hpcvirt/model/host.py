@@ -10,6 +10,8 @@ import dataclasses
 import enum
 import functools
 import typing
+from collections.abc import Callable
+from collections.abc import Hashable
 from collections.abc import Iterable
 from collections.abc import Mapping
 
@@ -165,13 +167,17 @@ class Host:
             .union(*(cell.other_sockets for cell in self.cells))))
 
 
-def group_twins(hosts: Iterable[Host]) -> list[list[Host]]:
+def group_twins(hosts: Iterable[Host],
+                key: Callable[[Host], Hashable] | None = None,
+                ) -> list[list[Host]]:
     """Group the hosts that differ only in their names and their wiring.
 
     The wiring has the present speed of links, and what tools said.
+
+    :param key: what of their wiring must be equal; None for nothing
     """
-    twins: dict[Host, list[Host]] = {}
+    twins: dict[Hashable, list[Host]] = {}
     for host in hosts:
-        twins.setdefault(dataclasses.replace(host, name='', wiring=None),
-                         []).append(host)
+        bare = dataclasses.replace(host, name='', wiring=None)
+        twins.setdefault((bare, key and key(host)), []).append(host)
     return list(twins.values())

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A host with four GPUs below two switches, as an example."""
+"""Hosts with GPUs and network cards below switches."""
+
+import dataclasses
+import itertools
 
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
+from tests.builders import hosts
 from tests.builders import machines
 
 ON = frozenset(('SrcValid', 'ReqRedir', 'CmpltRedir', 'UpstreamFwd'))
@@ -56,3 +60,43 @@ def host() -> host_model.Host:
              wiring.DeviceLink(wiring.LinkKind.NVLINK, GPUS[2:], 18)),
             (wiring.FabricPartition(0, GPUS, True),
              wiring.FabricPartition(1, GPUS[:2]))))
+
+
+def tree(cells: int = 2, switches: int = 2, gpus: int = 2, nics: int = 1,
+         vfs: int = 8, links: str = 'all', cores: int = 16,
+         name: str = 'tree') -> host_model.Host:
+    """Create a host with GPUs and network cards below switches.
+
+    :param switches: the switches of each cell, on one root complex
+    :param gpus: the GPUs below each switch
+    :param nics: the cards below each switch
+    :param links: which GPUs are linked: all, those of a cell, or none
+    """
+    bridges, attached, devices = [], [], []
+    for cell in range(cells):
+        for number in range(switches):
+            bus = 0x10 + 0x30 * cell + 0x10 * number
+            root = f'0000:{0x30 * cell:02x}:{number + 1:02x}.0'
+            up = f'0000:{bus:02x}:00.0'
+            bridges += [wiring.Bridge(root, None, wiring.PortKind.ROOT),
+                        wiring.Bridge(up, root, wiring.PortKind.UPSTREAM)]
+            for slot in range(gpus + nics):
+                address = f'0000:{bus + 2 + slot:02x}:00.0'
+                down = f'0000:{bus + 1:02x}:{slot:02x}.0'
+                bridges.append(wiring.Bridge(down, up,
+                                             wiring.PortKind.DOWNSTREAM))
+                attached.append(wiring.Attachment(address, down))
+                devices.append(host_model.Device(
+                    address, '10de', '2330', cell, 0, 'vfio-pci')
+                    if slot < gpus else host_model.Device(
+                        address, '15b3', '1021', cell, vfs, 'mlx5_core',
+                        '101e' if vfs else None))
+    own = [device for device in devices if device.vendor_id == '10de']
+    base = hosts.build(cells, cores, mib=65536, name=name)
+    return dataclasses.replace(base, devices=tuple(devices), wiring=(
+        wiring.Wiring(tuple(bridges), tuple(attached), tuple(
+            wiring.DeviceLink(wiring.LinkKind.NVLINK,
+                              (one.address, other.address), 18)
+            for one, other in itertools.combinations(own, 2)
+            if links == 'all' or (links == 'cell'
+                                  and one.cell == other.cell)))))

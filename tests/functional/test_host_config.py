@@ -7,6 +7,7 @@ of devices and of provider.yaml, and by the checks with which nova-compute
 starts.
 """
 
+import collections
 import dataclasses
 import sys
 import types
@@ -19,6 +20,7 @@ from nova import exception
 from nova import objects
 from nova import test
 from nova.compute import manager
+from nova.compute import pci_placement_translator
 from nova.compute import provider_config
 from nova.objects import fields
 from nova.pci import request
@@ -26,14 +28,19 @@ from nova.pci import whitelist
 from nova.virt import hardware
 from nova.virt.libvirt import driver
 from oslo_config import cfg
+from placement.conf import placement as placement_conf
 
 from hpcvirt import exception as hpcvirt_exception
+from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import tree
+from hpcvirt.fit import device_sets
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import folders
 from tests.builders import hosts
+from tests.builders import wired
 
 CONF = nova.conf.CONF
 
@@ -110,13 +117,86 @@ class FilesTest(unittest.TestCase):
             in zip(specs, planned.offered, strict=True)])
         wanted = plan.hosts[0].profile.device
         request.get_alias_from_config.cache_clear()
-        self.assertEqual([wanted.alias] if wanted and wanted.has_alias else [],
-                         list(request.get_alias_from_config()))
+        names = [wanted.alias] if wanted and wanted.has_alias else []
+        if plan.hosts[0].profile.has_sets:
+            names = [alias['name'] for alias in settings.pci_alias]
+        self.assertEqual(names, list(request.get_alias_from_config()))
         driver.LibvirtDriver._check_cpu_set_configuration(DRIVER)
         folder = self.folder / str(number)
         self.write(f'{number}/hpcvirt.yaml', files[host_files.PROVIDER])
         (found,) = provider_config.get_provider_configs(str(folder)).values()
         self.assertEqual(['CUSTOM_HPC'], found['traits']['additional'])
+
+    def load(self, *paths):
+        CONF([], project='nova', default_config_dirs=[],
+             default_config_files=[str(self.folder / path) for path in paths])
+        request.get_alias_from_config.cache_clear()
+
+    def test_nova_requests_one_device_for_each_place_of_a_set(self):
+        vfs = wired.tree(name='tree')
+        profile = hosts.TOPOLOGIES.parent / 'profiles/gpu-nic.yaml'
+        shipped_profile = profiles.build(
+            yaml.safe_load(profile.read_text()), profile.name)
+        for host, choices in (
+                (hosts.named('xeon-2s-20c-smt-8gpu'), shipped_profile),
+                (vfs, dataclasses.replace(profiles.DENSE, devices=(
+                    dataclasses.replace(
+                        shipped_profile.devices[0], product_id='2330'),
+                    dataclasses.replace(
+                        hosts.VFS, per_instance=None, alias='ib',
+                        near=device_choice.Nearness.SWITCH))))):
+            with self.subTest(host.name):
+                self.check_sets(planner.plan([host], choices))
+
+    def check_sets(self, plan):
+        (planned,) = plan.hosts
+        for file in formats.write_hosts(plan):
+            self.write(file.path, file.text)
+        self.load('controllers/nova.conf')
+        self.assertTrue(CONF.filter_scheduler.pci_in_placement)
+        self.assertTrue(CONF.workarounds.disable_fallback_pcpu_query)
+        self.assertEqual(1000, CONF.scheduler.max_placement_results)
+        requests = {}
+        for row in plan.flavors:
+            # Nova refuses aliases with several specs, or without ids.
+            found = request.get_pci_requests_from_flavor(objects.Flavor(
+                extra_specs=row.flavor.extra_specs)).requests
+            self.assertEqual([device.alias for device in row.guest.devices],
+                             [each.alias_name for each in found])
+            self.assertEqual({1}, {each.count for each in found})
+            self.assertEqual({row.flavor.extra_specs[
+                'hw:pci_numa_affinity_policy']},
+                {each.numa_policy for each in found})
+            requests[row.guest.device_set] = found
+        self.load(f'{planned.name}/{host_files.NOVA_CONF}')
+        self.assertTrue(CONF.pci.report_in_placement)
+        specs = whitelist.Whitelist(CONF.pci.device_spec).specs
+        places = collections.Counter()
+        for spec, item in zip(specs, planned.offered, strict=True):
+            tags = spec.get_tags()
+            kinds = {each.kind for each
+                     in device_sets.parse(tags[device_sets.TAG])}
+            traits = pci_placement_translator.get_traits(tags['traits'])
+            for kind, found in requests.items():
+                own = [each for each in found
+                       if {each.spec[0]['traits']} <= traits]
+                # The claim compares the ids, and Placement the traits.
+                self.assertEqual(kind in kinds, bool(own))
+                self.assertLessEqual(
+                    {(each.spec[0]['vendor_id'], each.spec[0]['product_id'])
+                     for each in own}, {(item.device.vendor_id,
+                                         item.wanted.product_id)})
+                places.update(each.alias_name for each in own)
+        self.assertEqual(
+            {device.alias for row in plan.flavors
+             for device in row.guest.devices}, set(places))
+        conf = cfg.ConfigOpts()
+        placement_conf.register_opts(conf)
+        conf([], default_config_dirs=[], default_config_files=[
+            str(self.folder / 'controllers/placement.conf')])
+        self.assertEqual((1000, 'breadth-first'), (
+            conf.placement.max_allocation_candidates,
+            conf.placement.allocation_candidates_generation_strategy))
 
     def read(self, *words):
         """Read nova.conf and the folder, as the service would."""

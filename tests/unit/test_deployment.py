@@ -17,6 +17,8 @@ from hpcvirt.deployment import tree
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
+from tests.builders import wired
+from tests.unit.flavors import test_planned_sets as sets
 
 ROLE = pathlib.Path(__file__).parents[2] / 'ansible/roles/host'
 VF = profiles.Devices(vendor_id='15b3', product_id='101e')
@@ -137,6 +139,45 @@ class FormatsTest(unittest.TestCase):
             self.assertIn('\nalias = ', text)
             self.assertIn('\npacking_host', text)
             self.assertNotIn('cpu_dedicated_set', text)
+
+    def test_controllers_get_what_sets_of_devices_need(self):
+        machines = [wired.tree(nics=2, name=f'n{number}')
+                    for number in range(5)]
+        choices = {'base': profiles.DENSE, 'devices': (sets.GPUS, sets.VFS)}
+        for form, folder in (('kolla', 'config/'), ('kayobe', 'kolla/config/'),
+                             ('files', ''), ('edpm', ''), ('ansible', '')):
+            found = files(form, *machines, **choices)
+            paths = [f'{folder}nova/{service}.conf' for service in (
+                'nova-api', 'nova-scheduler', 'nova-conductor',
+                'nova-super-conductor')] if folder else [
+                    'controllers/nova.conf']
+            for path in paths:
+                for line in ('pci_in_placement = true',
+                             'max_placement_results = 1280',
+                             'disable_fallback_pcpu_query = true'):
+                    self.assertIn(f'\n{line}\n', found[path])
+                self.assertIn('"gpu4-ib-1"', found[path])
+            self.assertIn(
+                '\nmax_allocation_candidates = 1280\n'
+                'allocation_candidates_generation_strategy = breadth-first\n',
+                found[f'{folder or "controllers/"}placement.conf'])
+        text = files('files', *machines, **choices)[
+            f'n0/{host_files.NOVA_CONF}']
+        self.assertIn('\nreport_in_placement = true\n', text)
+        for form in formats.FORMATS:
+            self.assertFalse([
+                path for path in files(form, *twins(vfs={1: 8}),
+                                       devices=(VF,))
+                if 'placement' in path or 'controllers' in path
+                or 'conductor' in path])
+
+    def test_only_virtual_functions_are_created(self):
+        (planned,) = planner.plan([wired.tree()], dataclasses.replace(
+            profiles.DENSE, devices=(sets.GPUS, sets.VFS))).hosts
+        self.assertEqual(
+            ['0000:14:00.0', '0000:24:00.0', '0000:44:00.0', '0000:54:00.0'],
+            [re.search('KERNEL=="([^"]*)"', rule)[1]
+             for rule in host_files.vf_rules(planned)])
 
     def test_traits_of_former_flavors_are_taken_away(self):
         path = 'inventory/group_vars/hpcvirt_n1.yml'

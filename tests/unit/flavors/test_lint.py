@@ -13,6 +13,8 @@ from hpcvirt.flavors import profile
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
 from tests.builders import hosts
+from tests.builders import wired
+from tests.unit.flavors import test_planned_sets as sets
 
 GOOD = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
         'hw:numa_nodes': '1', 'hw:cpu_sockets': '1', 'hw:cpu_cores': '8',
@@ -21,6 +23,7 @@ GOOD = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
 
 AFFINITY = 'hw:pci_numa_affinity_policy'
 ALIAS = 'pci_passthrough:alias'
+SET = 'hpcvirt:device_set'
 THREADS = 'hw:cpu_thread_policy'
 
 
@@ -91,6 +94,15 @@ FINDINGS = (
      {'hw:cpu_cores': '5'}, {}),
     ('no-such-cell', 'warning', 'hw:numa_mem.1',
      {'hw:numa_mem.1': '4096'}, {}),
+    ('set-without-devices', 'error', SET, {SET: 'gpu2'}, {}),
+    ('set-by-count', 'warning', ALIAS, {SET: 'gpu4', ALIAS: 'gpu:4'}, {}),
+    ('set-places', 'error', ALIAS, {SET: 'gpu2', ALIAS: 'gpu2-0:2'}, {}),
+    ('set-places', 'error', ALIAS,
+     {SET: 'gpu2', ALIAS: 'gpu2-0:1,gpu2-2:1'}, {}),
+    ('set-places', 'error', ALIAS,
+     {SET: 'gpu1', ALIAS: 'gpu1-0:1,gpu1-ib-1:1'}, {}),
+    ('too-long', 'error', ALIAS, {ALIAS: ','.join(
+        f'gpu16-{number}:1' for number in range(26))}, {}),
 )
 
 
@@ -106,6 +118,7 @@ class LintTest(unittest.TestCase):
                 {'resources:CUSTOM_FPGA': '1'},
                 {'hw:cpu_cores': '4', 'hw:cpu_threads': '2',
                  THREADS: 'require'},
+                {SET: 'gpu2', ALIAS: 'gpu2-0:1,gpu2-1:1,gpu2-ib-0:1,nic:1'},
                 {'quota:cpu_shares': '3', 'aggregate:x': 'y'}):
             self.assertEqual(set(), found(specs), specs)
 
@@ -154,6 +167,42 @@ class LintTest(unittest.TestCase):
                 self.assertTrue(item.key in ('ram', 'vcpus')
                                 or item.code == 'unknown-key'
                                 or vocabulary.find(item.key), item.key)
+
+
+class LintSetsTest(unittest.TestCase):
+    def setUp(self):
+        self.machines = [wired.tree(nics=2, name=f'n{number}')
+                         for number in range(4)]
+        self.profile = dataclasses.replace(
+            profile.DENSE, devices=(sets.GPUS, sets.VFS))
+        self.plan = planner.plan(self.machines, self.profile)
+
+    def found(self, flavor, *machines):
+        return {item.code: item for item in lint_hosts.check_hosts(
+            flavor, machines or self.machines, self.profile)}
+
+    def test_flavors_of_a_plan_fit_and_need_more_candidates(self):
+        for row in self.plan.flavors:
+            found = self.found(row.flavor)
+            many = found.pop('many-candidates', None)
+            self.assertEqual({}, found)
+            self.assertEqual(row.guest.device_set in ('gpu2', 'gpu4'),
+                             many is not None)
+            if many:
+                self.assertIn('on 4 hosts, a request has 1024 allocation',
+                              many.message)
+            self.assertEqual(['affinity-in-moves'], [
+                item.code for item in lint.lint(row.flavor)])
+
+    def test_hosts_without_such_a_set_do_not_fit(self):
+        row = next(row for row in self.plan.flavors
+                   if row.guest.device_set == 'gpu2')
+        found = self.found(row.flavor, wired.tree(links='none'))
+        self.assertIn('no set gpu2 of PCI devices',
+                      found['does-not-fit'].message)
+
+    def test_other_flavors_are_counted_without_sets(self):
+        self.assertEqual({}, self.found(flavor()))
 
 
 class LintHostsTest(unittest.TestCase):
