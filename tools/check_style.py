@@ -50,6 +50,7 @@ BROAD_TESTS = frozenset({
     'docs/test_nova_conf.py',
     'docs/test_readme.py',
     'fit/test_against_oracle.py',
+    'fleet/test_against_oracle.py',
     'flavors/test_documentation.py',
     'fleet/test_documentation.py',
     'health/test_documentation.py',

@@ -32,24 +32,24 @@ SETS = {
     # Any two neighbors of a ring; they overlap.
     'ring': [{f'gpu{i}', f'gpu{(i + 1) % 8}'} for i in GPUS]}
 
-#: Device -> the aliases that it serves.
-ALIASES = {
+#: Device -> the aliases that it serves, by their ranks as in a plan.
+PLANNED = {
     **{f'gpu{i}': ('gpu', f'gpu2-{i % 2}', f'gpu4-{i % 4}', f'gpu8-{i}')
        for i in GPUS},
     **{f'nic{i}': ('nic',) for i in NICS}}
+#: Likewise in a cloud, where only Placement knows the ranks.
+IN_CLOUD = {device: tuple(sorted({
+    alias for other, own in PLANNED.items() if other[:3] == device[:3]
+    for alias in own})) for device in PLANNED}
 _CELLS = {**{f'gpu{i}': i // 4 for i in GPUS},
           **{f'nic{i}': i // 2 for i in NICS}}
 
 
-def pools(hidden=()):
-    """Make the pools of an empty host.
-
-    :param hidden: aliases that no pool says it serves
-    """
+def pools(aliases=PLANNED):
+    """Make the pools of an empty host."""
     found = []
-    for name, aliases in ALIASES.items():
-        tags = {devices.alias_tag(alias): True for alias in aliases
-                if alias not in hidden}
+    for name, own in aliases.items():
+        tags = {devices.alias_tag(alias): True for alias in own}
         tags[device_sets.TAG] = device_sets.render(
             device_sets.DeviceSet(kind, number, len(own))
             for kind, sets in SETS.items() for number, own in enumerate(sets)
@@ -86,38 +86,60 @@ FLAVORS = [
     flavor('near', (2,), 'gpu:1,nic:1', 'near', 'required'),
     flavor('half', (1,), 'gpu:2', 'gpu4'),
     flavor('ring', (1,), 'gpu:2', 'ring')]
+#: Compiled once, so that equal instances are of one kind.
+GUESTS = {each.name: guests.compile_flavor(each) for each in FLAVORS}
 
 
-def host(name='h', cpus=8):
+def host(name='h', cpus=8, aliases=PLANNED):
     """Make an empty host with so many CPUs in a cell."""
     return state.FleetHost(name, state.FleetHostState(
-        tiny.host(8 - cpus, 8 - cpus, pools=pools()),
+        tiny.host(8 - cpus, 8 - cpus, pools=pools(aliases)),
         guests.Resources(2 * cpus, 0, 32768, guests.UNKNOWN_DISK_GIB)))
 
 
-def a_host(dice, name='h', rounds=12):
+def a_host(dice, name='h', rounds=12, aliases=PLANNED, follows=True):
     """Make a host on which instances have come and gone.
 
     Those without a set have any devices.
+
+    :param follows: whether a move gives devices that Placement allocates
     """
-    found = host(name, dice.choice((4, 8)))
+    found = host(name, dice.choice((4, 8)), aliases)
     for number in range(dice.randrange(rounds)):
         if found.instances and dice.random() < 0.3:
             found = moving.leave(dice.choice(found.instances), found)
             continue
         wanted = dice.choice((FLAVORS[0], FLAVORS[0], *FLAVORS))
-        guest = guests.compile_flavor(wanted)
+        guest = GUESTS[wanted.name]
         placed = admission.admit(guest, found.state)
         if wanted is FLAVORS[0]:
-            providers = ((dice.choice(list(ALIASES)),),)
+            providers = ((dice.choice(list(aliases)),),)
             placed = claim.predict(guest.demand, found.state.supply, providers)
             if hasattr(placed, 'cells'):
                 placed = dataclasses.replace(placed, providers=providers)
         if hasattr(placed, 'cells'):
             found = moving.arrive(state.Instance(
                 f'{name}-{number}', '', name, wanted, guest,
-                allocation.Holding(placed), follows_placement=True),
+                allocation.Holding(placed), follows_placement=follows),
                 found, placed)
+    return found
+
+
+def with_instances(name, *instances, cpus=8, follows=True):
+    """Make a host with instances: a flavor, and its devices in order."""
+    found = host(name, cpus)
+    for number, (wanted, *own) in enumerate(instances):
+        guest = GUESTS[wanted.name]
+        left = iter(own)
+        providers = tuple(
+            tuple(itertools.islice(left, request.count))
+            for request in guest.demand.requests)
+        placed = dataclasses.replace(claim.predict(
+            guest.demand, found.state.supply, providers), providers=providers)
+        found = moving.arrive(state.Instance(
+            f'{name}-{number}', '', name, wanted, guest,
+            allocation.Holding(placed), follows_placement=follows),
+            found, placed)
     return found
 
 
@@ -137,7 +159,7 @@ def faults(host):
              in owners.items() if count > 1]
     found += [f'{device} is free' for device in free & owners.keys()]
     found += [f'{device} is lost' for device in
-              ALIASES.keys() - free - owners.keys()]
+              PLANNED.keys() - free - owners.keys()]
     for one in host.instances:
         own = set(held(one, host))
         kind = one.guest.demand.device_set
@@ -155,10 +177,10 @@ def room(host):
             frozenset(pool.provider for pool in supply.pools if pool.free))
 
 
-def ways(wanted, left):
+def ways(wanted, left, aliases=PLANNED):
     """Yield what a host has left after an instance, however it is placed."""
     cpus, free = left
-    shape = guests.compile_flavor(wanted).shape
+    shape = GUESTS[wanted.name].shape
     kind = shape.device_set
     seen = set()
     for cells in itertools.permutations(range(len(cpus)), len(shape.cells)):
@@ -168,14 +190,14 @@ def ways(wanted, left):
         if min(rest) < 0:
             continue
         for own in SETS[kind] if kind else [free]:
-            for taken in _assign(shape.devices, own, free, cells):
+            for taken in _assign(shape.devices, own, free, cells, aliases):
                 after = tuple(rest), free - taken
                 if after not in seen:
                     seen.add(after)
                     yield after
 
 
-def _assign(requests, own, free, cells):
+def _assign(requests, own, free, cells, aliases):
     """Yield every assignment of devices to requests.
 
     Nova takes no device of another cell if there are enough near the guest.
@@ -186,24 +208,25 @@ def _assign(requests, own, free, cells):
         yield frozenset()
         return
     first, *others = requests
-    serving = {device for device in free if first.alias in ALIASES[device]}
+    serving = {device for device in free if first.alias in aliases[device]}
     near = {device for device in serving if _CELLS[device] in cells}
     if first.affinity == 'required' or len(near) >= first.count:
         serving = near
     for taken in itertools.combinations(sorted(serving & own), first.count):
-        for rest in _assign(others, own, free - {*taken}, cells):
+        for rest in _assign(others, own, free - {*taken}, cells, aliases):
             yield rest | {*taken}
 
 
-def fits(wanted, left):
+def fits(wanted, left, aliases=PLANNED):
     """Whether a host has room for an instance."""
-    return next(ways(wanted, left), None) is not None
+    return next(ways(wanted, left, aliases), None) is not None
 
 
-def most(wanted, left, known=None):
+def most(wanted, left, aliases=PLANNED, known=None):
     """Count the most instances for which a host has room."""
     known = {} if known is None else known
     if left not in known:
-        known[left] = max((1 + most(wanted, after, known)
-                           for after in ways(wanted, left)), default=0)
+        known[left] = max((1 + most(wanted, after, aliases, known)
+                           for after in ways(wanted, left, aliases)),
+                          default=0)
     return known[left]
