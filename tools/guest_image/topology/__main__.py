@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Install in a guest what its cloud says about the places of its devices.
+
+This is the program ``hpcvirt-guest-topology``, which
+``tools/guest_image/pack_topology.py`` packs into one file. It reads the entry
+``hpcvirt`` of ``vendor_data2.json`` from the config drive or the metadata
+service, finds the devices in the sysfs of the guest, and writes files for
+NCCL, hwloc, UCX and Slurm.
+
+Exit status: 0 if the files are as they should be; 1 if a file of others was
+kept; 2 if there is no answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from collections.abc import Mapping
+
+from hpcvirt.instance_topology import functions
+from hpcvirt.instance_topology import places
+from hpcvirt.instance_topology import writers
+
+PROGRAM = 'hpcvirt-guest-topology'
+
+_METADATA = '169.254.169.254'
+_PATH = 'openstack/latest/vendor_data2.json'
+_CONFIG_DRIVES = ('/dev/disk/by-label/config-2', '/dev/disk/by-label/CONFIG-2')
+_TIMEOUT_S = 30
+_MAX_BYTES = 4 * 1024 * 1024
+
+
+def install(files: Mapping[str, str], root: str = '/') -> list[str]:
+    """Write, replace or remove files; return those of others, which stay.
+
+    :raises OSError: if a file cannot be read or written
+    """
+    kept = []
+    for name, content in files.items():
+        path = os.path.join(root, name)
+        before = b''
+        if os.path.lexists(path):
+            with open(path, 'rb') as file:
+                before = file.read(_MAX_BYTES)
+        if before and writers.MARK.encode() not in before.partition(b'\n')[0]:
+            if content and content.encode().partition(b'\n')[2] not in before:
+                kept.append(path)
+        elif content and content.encode() != before:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(f'{path}.new', 'wb') as file:
+                file.write(content.encode())
+            os.replace(f'{path}.new', path)
+        elif before and not content:
+            os.remove(path)
+    return kept
+
+
+def _read_vendordata(path: str | None) -> bytes:
+    if path is not None:
+        with open(path, 'rb') as file:
+            return file.read(_MAX_BYTES)
+    for device in filter(os.path.exists, _CONFIG_DRIVES):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(('mount', '-o', 'ro', device, folder), check=True,
+                           timeout=_TIMEOUT_S)
+            try:
+                with open(f'{folder}/{_PATH}', 'rb') as file:
+                    return file.read(_MAX_BYTES)
+            finally:
+                subprocess.run(('umount', folder), check=True,
+                               timeout=_TIMEOUT_S)
+    with contextlib.closing(http.client.HTTPConnection(
+            _METADATA, timeout=_TIMEOUT_S)) as service:
+        service.request('GET', f'/{_PATH}')
+        answer = service.getresponse()
+        if answer.status != http.client.OK:
+            raise places.Problem(f'http://{_METADATA}/{_PATH} answers with '
+                                 f'{answer.status}')
+        return answer.read(_MAX_BYTES)
+
+
+def main() -> int:
+    """Run the program; return the exit status."""
+    parser = argparse.ArgumentParser(PROGRAM, description='Install the files '
+                                     'of the devices of this guest.')
+    parser.add_argument('--vendordata', metavar='FILE', help='a copy of '
+                        'vendor_data2.json (default: the config drive, or the '
+                        'metadata service)')
+    parser.add_argument('--root', default='/', help='the root of the guest')
+    args = parser.parse_args()
+    try:
+        plain = json.loads(_read_vendordata(args.vendordata))
+        if not plain.get(places.ENTRY):
+            raise places.Problem(
+                f'the vendordata has no entry {places.ENTRY!r}')
+        found = places.arrange(plain[places.ENTRY], functions.read(args.root))
+        kept = install(writers.make_files(found), args.root)
+    except (places.Problem, OSError, http.client.HTTPException,
+            subprocess.SubprocessError) as exc:
+        return _complain(2, [str(exc)])
+    except (LookupError, TypeError, ValueError, AttributeError,
+            RecursionError) as exc:
+        return _complain(2, [f'the vendordata cannot be understood ({exc!r})'])
+    return _complain(1 if kept else 0, [*found.notes, *(
+        f'{path} is not of this program and was kept' for path in kept)])
+
+
+def _complain(status: int, lines: Iterable[str]) -> int:
+    for line in lines:
+        print(f'{PROGRAM}: {" ".join(line.split())}', file=sys.stderr)
+    return status
+
+
+if __name__ == '__main__':
+    sys.exit(main())
