@@ -8,10 +8,11 @@ This module runs in a guest; see :mod:`hpcvirt.instance_topology.places`.
 from __future__ import annotations
 
 import re
+from xml.etree import ElementTree
 
 from hpcvirt.instance_topology import places
 
-#: The first line of a file says who writes it.
+#: Each file says who writes it.
 MARK = 'Written by hpcvirt-guest-topology, which replaces this file.'
 
 #: NCCL's longest attribute [NVIDIA/nccl, src/graph/xml.h: MAX_STR_LEN].
@@ -57,18 +58,46 @@ def _pcie(speed_gts: float | None, lanes: int | None, **_: object) -> str:
                 '' if lanes is None else f' link_width="{lanes:d}"')
 
 
-def write_hwloc(found: places.Arrangement) -> str:
-    """Write the file of HWLOC_PCI_LOCALITY: in each line a bus and its CPUs.
+def write_hwloc(found: places.Arrangement,
+                guest: ElementTree.Element) -> str:
+    """Move the devices in the XML of the guest's lstopo below their cells.
 
-    hwloc has no finer place than a bus [open-mpi/hwloc, hwloc/pci-common.c];
-    a bus with several cells, or with an unknown one, is left out.
+    It is for HWLOC_XMLFILE. HWLOC_PCI_LOCALITY is of no use: it gives all
+    devices below a host bridge one place, and all may be below the same
+    [open-mpi/hwloc, hwloc/pci-common.c: hwloc_pcicommon_tree_attach].
+
+    :param guest: the root element, which is changed
     """
-    buses: dict[str, set[int | None]] = {}
-    for each in found.functions:
-        buses.setdefault(each.address.rpartition(':')[0], set()).add(each.cell)
-    return ''.join(f'{bus} {found.mask(cell, "0x")}\n'
-                   for bus, cells in sorted(buses.items()) for cell in cells
-                   if cell is not None and len(cells) == 1)
+    objects = [*guest.iter('object')]
+    above = {child: parent for parent in objects
+             for child in parent.findall('object')}
+    homes = {each.get('os_index'): above[each] for each in objects
+             if each.get('type') == 'NUMANode'}
+    cells = {each.address: each.cell for each in found.functions}
+    branches: dict[ElementTree.Element, set[int | None]] = {}
+    for each in objects:
+        if each.get('pci_busid') in cells and each.get('type') == 'PCIDev':
+            branch = each
+            while above[branch].get('bridge_type') == '1-1':
+                branch = above[branch]
+            branches.setdefault(branch, set()).add(cells[each.attrib[
+                'pci_busid']])
+    number = max(int(each.get('gp_index', '0')) for each in objects)
+    for branch, own in branches.items():
+        home = homes.get(str(min(own, key=str)))
+        bridge = above[branch]
+        if len(own) == 1 and home is not None and bridge in above:
+            number += 1
+            bridge.remove(branch)
+            ElementTree.SubElement(home, 'object', {
+                **bridge.attrib, 'gp_index': str(number)}).append(branch)
+            if bridge.find('object') is None:
+                above[bridge].remove(bridge)
+    objects[0].insert(0, ElementTree.Element('info', name='Comment',
+                                             value=MARK))
+    ElementTree.indent(guest)
+    text = ElementTree.tostring(guest, 'unicode').replace(' />', '/>')
+    return f'<!DOCTYPE topology SYSTEM "hwloc2.dtd">\n{text}\n'
 
 
 def write_ucx(found: places.Arrangement) -> str:
@@ -119,22 +148,23 @@ def write_gres(found: places.Arrangement) -> str:
     return ''.join(f'{line}\n' for line in lines)
 
 
-#: The formats: the name of the file, and what writes it.
-FORMATS = {'nccl': ('etc/hpcvirt/nccl-topology.xml', write_nccl),
-           'hwloc': ('etc/hpcvirt/hwloc-pci-locality', write_hwloc),
-           'ucx': ('etc/hpcvirt/ucx-net-devices', write_ucx),
-           'gres': ('etc/hpcvirt/gres.conf', write_gres)}
+def make_files(found: places.Arrangement,
+               guest: ElementTree.Element | None) -> dict[str, str]:
+    """Return the files of a guest by name; one that is empty must not be.
 
-
-def make_files(found: places.Arrangement) -> dict[str, str]:
-    """Return the files of a guest by name; one that is empty must not be."""
-    files = {name: write(found) if found.functions else ''
-             for name, write in FORMATS.values()}
-    for name, setting, of in (
-            ('etc/nccl.conf', 'NCCL_TOPO_FILE', FORMATS['nccl'][0]),
-            ('etc/profile.d/hpcvirt-topology.sh', 'export HWLOC_PCI_LOCALITY',
-             FORMATS['hwloc'][0])):
-        files[name] = f'{setting}=/{of}\n' if files[of] else ''
-    return {name: text and (f'<!-- {MARK} -->\n' if name.endswith('.xml')
-                            else f'# {MARK}\n') + text
+    :param guest: what its lstopo prints as XML; None without lstopo
+    """
+    files = {
+        'etc/hpcvirt/nccl-topology.xml':
+            f'<!-- {MARK} -->\n{write_nccl(found)}',
+        'etc/nccl.conf':
+            f'# {MARK}\nNCCL_TOPO_FILE=/etc/hpcvirt/nccl-topology.xml\n',
+        'etc/hpcvirt/ucx-net-devices': f'# {MARK}\n{write_ucx(found)}',
+        'etc/hpcvirt/gres.conf': f'# {MARK}\n{write_gres(found)}',
+        'etc/hpcvirt/hwloc.xml':
+            '' if guest is None else write_hwloc(found, guest),
+        'etc/profile.d/hpcvirt-topology.sh': '' if guest is None else (
+            f'# {MARK}\nexport HWLOC_XMLFILE=/etc/hpcvirt/hwloc.xml\n'
+            'export HWLOC_THISSYSTEM=1\n')}
+    return {name: text if found.functions else ''
             for name, text in files.items()}

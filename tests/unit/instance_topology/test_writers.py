@@ -118,7 +118,7 @@ class WritersTest(unittest.TestCase):
     maxDiff = None
 
     def test_nccl_has_switches_below_guest_cells(self):
-        text = writers.make_files(arrange())['etc/hpcvirt/nccl-topology.xml']
+        text = writers.make_files(arrange(), None)['etc/hpcvirt/nccl-topology.xml']
         nccl_reader.read(text)
         self.assertIn('''\
 <system version="1">
@@ -145,26 +145,6 @@ link_width="16"/>
             text = writers.write_nccl(found)
             nccl_reader.read(text)
             self.assertEqual(there, 'affinity' in text)
-
-    def test_hwloc_has_cpus_of_buses(self):
-        self.assertEqual('''\
-0000:05 0x000000f0
-0000:06 0x000000f0
-0000:07 0x0000000f
-0000:08 0x0000000f
-0000:09 0x000000f0
-0000:0a 0x0000000f
-''', writers.write_hwloc(arrange()))
-
-    def test_a_bus_of_two_cells_has_no_place(self):
-        first, second = (places.Function(f'0000:00:{slot}.0', '10de', '1',
-                                         cell=cell)
-                         for slot, cell in (('04', 0), ('05', 1)))
-        for functions in ((first, second), (first, places.Function(
-                '0000:00:05.0', '10de', '1'))):
-            found = places.Arrangement([[frozenset((0,))], [frozenset((1,))]],
-                                       (), None, functions, ())
-            self.assertEqual('', writers.write_hwloc(found))
 
     def test_ucx_prefers_the_same_switch(self):
         self.assertEqual('''\
@@ -196,7 +176,7 @@ Name=gpu File=/dev/nvidia3 Cores=0,1 Links=6,6,18,-1
         self.assertIn('the domain XML would', ' '.join(found.notes))
 
     def test_files_without_a_device_must_not_be(self):
-        files = writers.make_files(arrange(seen=()))
+        files = writers.make_files(arrange(seen=()), None)
         self.assertEqual({''}, set(files.values()))
         self.assertEqual(6, len(files))
 

@@ -19,11 +19,13 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from collections.abc import Mapping
+from xml.etree import ElementTree
 
 from hpcvirt.instance_topology import functions
 from hpcvirt.instance_topology import places
@@ -50,7 +52,7 @@ def install(files: Mapping[str, str], root: str = '/') -> list[str]:
         if os.path.lexists(path):
             with open(path, 'rb') as file:
                 before = file.read(_MAX_BYTES)
-        if before and writers.MARK.encode() not in before.partition(b'\n')[0]:
+        if before and writers.MARK.encode() not in before:
             if content and content.encode().partition(b'\n')[2] not in before:
                 kept.append(path)
         elif content and content.encode() != before:
@@ -61,6 +63,19 @@ def install(files: Mapping[str, str], root: str = '/') -> list[str]:
         elif before and not content:
             os.remove(path)
     return kept
+
+
+def read_hwloc():
+    """Read the topology that hwloc finds; None without lstopo."""
+    program = shutil.which('lstopo-no-graphics') or shutil.which('lstopo')
+    if program is None:
+        return None
+    done = subprocess.run(
+        (program, '--whole-io', '--of', 'xml'), check=True, timeout=_TIMEOUT_S,
+        stdout=subprocess.PIPE, env={
+            name: value for name, value in os.environ.items()
+            if not name.startswith('HWLOC_')})
+    return ElementTree.fromstring(done.stdout)  # noqa: S314
 
 
 def _read_vendordata(path: str | None) -> bytes:
@@ -102,12 +117,12 @@ def main() -> int:
             raise places.Problem(
                 f'the vendordata has no entry {places.ENTRY!r}')
         found = places.arrange(plain[places.ENTRY], functions.read(args.root))
-        kept = install(writers.make_files(found), args.root)
+        kept = install(writers.make_files(found, read_hwloc()), args.root)
     except (places.Problem, OSError, http.client.HTTPException,
             subprocess.SubprocessError) as exc:
         return _complain(2, [str(exc)])
     except (LookupError, TypeError, ValueError, AttributeError,
-            RecursionError) as exc:
+            RecursionError, ElementTree.ParseError) as exc:
         return _complain(2, [f'the vendordata cannot be understood ({exc!r})'])
     return _complain(1 if kept else 0, [*found.notes, *(
         f'{path} is not of this program and was kept' for path in kept)])
