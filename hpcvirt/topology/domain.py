@@ -207,7 +207,7 @@ def _parts(element: ElementTree.Element,
            where: str) -> tuple[int, int, int, int]:
     try:
         domain, bus, slot, function = (
-            int(element.get(part, ''), 16)
+            int(element.get(part, '0' if part == 'function' else ''), 16)
             for part in ('domain', 'bus', 'slot', 'function'))
     except ValueError as exc:
         raise exception.InvalidInput(
