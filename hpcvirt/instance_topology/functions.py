@@ -20,11 +20,9 @@ _ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
 def read(root: str = '/') -> list[places.Function]:
     """Read the PCI functions of a guest, below the root of its files.
 
-    :raises places.Problem: if there is no sysfs
+    :raises OSError: if there is no sysfs
     """
     folder = os.path.join(root, _PCI)
-    if not os.path.isdir(folder):
-        raise places.Problem(f'{folder}: does not exist')
     return [_read_one(root, f'{folder}/{address}', address)
             for address in sorted(os.listdir(folder))
             if _ADDRESS.fullmatch(address)]

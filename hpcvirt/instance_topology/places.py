@@ -2,10 +2,9 @@
 
 """Find the places of the devices of a guest among those that its cloud names.
 
-The cloud describes devices (:mod:`hpcvirt.instance_topology.description`); the
-guest sees functions. If the guest does not show which of several devices a
-function is, only what is the same of all of them is certain. The modules that
-run in a guest need Python 3.9 and its standard library.
+If a guest does not show which of several devices a function is, only what is
+the same of all of them is certain. Modules that run in a guest need Python 3.9
+and its standard library only.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ from typing import Any
 ENTRY = 'hpcvirt'
 VERSION = 1
 
+#: The entry; :mod:`hpcvirt.instance_topology.description` makes it.
+Description = dict[str, Any]
+
 #: PCI classes of GPUs and of network devices, and the vendors of which a
 #: topology lists no others.
 _GPU_CLASSES, _GPU_VENDORS = ('0x03', '0x12'), ('10de', '1002')
 _NET_CLASSES, _NET_VENDORS = ('0x02', '0x0c06'), ('15b3',)
-
-
-class Problem(Exception):
-    """Why there is no answer, in one line."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,14 +81,6 @@ class Arrangement:
     functions: Sequence[Function]
     notes: Sequence[str]
 
-    @property
-    def gpus(self) -> list[Function]:
-        return [each for each in self.functions if each.is_gpu]
-
-    @property
-    def nets(self) -> list[Function]:
-        return [each for each in self.functions if each.is_net]
-
     def chain(self, switch: int | None) -> list[int]:
         """List a switch and those above it."""
         return [] if switch is None else [
@@ -111,17 +101,14 @@ class Arrangement:
                         for group in range(most // 32, -1, -1))
 
 
-def arrange(description: Mapping[str, Any],
+def arrange(description: Description,
             seen: Iterable[Function]) -> Arrangement:
     """Find what is certain about the places of the devices of a guest.
 
-    :param description: the entry of the vendordata, which
-        :mod:`hpcvirt.instance_topology.description` makes
-    :raises Problem: if it has another version
+    :raises ValueError: if the description has another version
     """
     if description['version'] != VERSION:
-        raise Problem(f'the entry {ENTRY!r} of the vendordata has version '
-                      f'{description["version"]!r}, not {VERSION}')
+        raise ValueError(f'version {description["version"]!r}, not {VERSION}')
     devices, links = description['devices'], description['links']
     alike: dict[tuple[int, ...], list[Function]] = {}
     for each in seen:

@@ -173,10 +173,9 @@ def _guest_addresses(root: ElementTree.Element,
     starts = {0: 0}
     for element in root.iterfind("devices/controller[@type='pci']"):
         index = libvirt.number(element, 'index', where, _MAX_BUS)
-        target, place = element.find('target'), element.find('address')
-        if target is not None and target.get('busNr'):
+        if (target := element.find('target[@busNr]')) is not None:
             starts[libvirt.number(target, 'busNr', where, _MAX_BUS)] = index
-        elif place is not None:
+        elif (place := element.find('address')) is not None:
             _, bus, slot, function = _parts(place, where)
             below.setdefault(bus, []).append((slot, function, index))
     buses: dict[int, int] = {}

@@ -81,7 +81,8 @@ class DomainTest(unittest.TestCase):
             emulator=frozenset({4, 9}),
             devices=('0000:21:00.0', '0000:41:02.1'), topology=(3, 1, 1),
             extra_specs={'hw:cpu_policy': 'mixed',
-                         'hw:cpu_dedicated_mask': '0-1'}),
+                         'hw:cpu_dedicated_mask': '0-1'},
+            guest_addresses={'0000:41:02.1': '0000:00:05.0'}),
             domain.read(TEXT))
 
     def test_only_a_guest_cpu_with_one_host_cpu_is_pinned(self):
