@@ -52,13 +52,14 @@ document of -f json is a vendor_data2.json for hpcvirt-guest-topology.
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Read the cloud and the files, and say what is certain."""
         made = _describe(args)
-        found = places.arrange(made, _see(args, made))
-        for note in found.notes:
-            output.complain(f'hpcvirt: {note}')
-        if args.formatter in self.more_formats and not found.functions:
+        seen = _see(args, made)
+        if args.formatter in self.more_formats and not seen:
             raise exception.InvalidInput(
                 f'--format {args.formatter}', 'needs the addresses in the '
                 'guest, from --domain or --guest')
+        found = places.arrange(made, seen)
+        for note in found.notes if seen else made['notes']:
+            output.complain(f'hpcvirt: {note}')
         return command.CommandResult(
             {places.ENTRY: made, 'functions': [
                 dataclasses.asdict(each) for each in found.functions] or [
