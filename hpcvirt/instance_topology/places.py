@@ -105,7 +105,8 @@ def arrange(description: Description,
             seen: Iterable[Function]) -> Arrangement:
     """Find what is certain about the places of the devices of a guest.
 
-    :raises ValueError: if the description has another version
+    :raises ValueError: if the description has another version, or the guest
+        has more cells
     """
     if description['version'] != VERSION:
         raise ValueError(f'version {description["version"]!r}, not {VERSION}')
@@ -138,9 +139,14 @@ def arrange(description: Description,
     notes += [f'device {index} of the cloud, of vendor '
               f'{devices[index]["vendor"]}, is not in the guest'
               for index in sorted({*range(len(devices))}.difference(*alike))]
+    cells = [[frozenset(core) for core in cell]
+             for cell in description['cells']]
+    for each in functions:
+        if each.cell is not None and each.cell >= len(cells):
+            raise ValueError(f'{each.address} is on cell {each.cell}, but the '
+                             f'cloud has described {len(cells)} cells')
     return Arrangement(
-        [[frozenset(core) for core in cell] for cell in description['cells']],
-        description['switches'], None if links is None else {
+        cells, description['switches'], None if links is None else {
             frozenset(link['ends']): link['count'] for link in links},
         sorted(functions, key=lambda one: one.address), notes)
 

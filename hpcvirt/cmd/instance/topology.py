@@ -57,7 +57,10 @@ document of -f json is a vendor_data2.json for hpcvirt-guest-topology.
             raise exception.InvalidInput(
                 f'--format {args.formatter}', 'needs the addresses in the '
                 'guest, from --domain or --guest')
-        found = places.arrange(made, seen)
+        try:
+            found = places.arrange(made, seen)
+        except ValueError as exc:
+            raise exception.InvalidInput('--guest', str(exc)) from exc
         for note in found.notes if seen else made['notes']:
             output.complain(f'hpcvirt: {note}')
         return command.CommandResult(

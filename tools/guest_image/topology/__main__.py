@@ -130,13 +130,15 @@ def install(files: Mapping[str, str], root: str = '/') -> list[str]:
     return kept
 
 
-def read_hwloc() -> ElementTree.Element | None:
+def read_hwloc(root: str) -> ElementTree.Element | None:
     """Read the topology that hwloc finds; None without lstopo."""
     program = shutil.which('lstopo-no-graphics') or shutil.which('lstopo')
     if program is None:
         return None
     done = subprocess.run(
-        (program, '--whole-io', '--of', 'xml'), check=True, timeout=_TIMEOUT_S,
+        (program, *(() if root == '/' else (
+            '-i', root, '--if', 'fsroot')), '--whole-io',
+         '--of', 'xml'), check=True, timeout=_TIMEOUT_S,
         stdout=subprocess.PIPE, env={
             name: value for name, value in os.environ.items()
             if not name.startswith('HWLOC_')})
@@ -181,7 +183,7 @@ def main() -> int:
         if not plain.get(places.ENTRY):
             raise OSError(f'the vendordata has no entry {places.ENTRY!r}')
         found = places.arrange(plain[places.ENTRY], functions.read(args.root))
-        kept = install(make_files(found, read_hwloc()), args.root)
+        kept = install(make_files(found, read_hwloc(args.root)), args.root)
     except (OSError, http.client.HTTPException,
             subprocess.SubprocessError) as exc:
         return _complain(2, [str(exc)])
