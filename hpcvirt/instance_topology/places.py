@@ -22,8 +22,7 @@ VERSION = 1
 #: The entry; :mod:`hpcvirt.instance_topology.description` makes it.
 Description = dict[str, Any]
 
-#: PCI classes of GPUs and of network devices, and the vendors of which a
-#: topology lists no others.
+#: Classes, and vendors of which a topology lists hardly any other devices.
 _GPU_CLASSES, _GPU_VENDORS = ('0x03', '0x12'), ('10de', '1002')
 _NET_CLASSES, _NET_VENDORS = ('0x02', '0x0c06'), ('15b3',)
 
@@ -93,11 +92,11 @@ class Arrangement:
             for b in other.may_be if a != b}
         return counts.pop() if len(counts) == 1 else None
 
-    def mask(self, cell: int, prefix: str = '') -> str:
+    def mask(self, cell: int) -> str:
         """Write the CPUs of a cell as the kernel does, in groups of 32."""
         most = max(max(core) for cores in self.cells for core in cores)
         bits = sum(1 << cpu for core in self.cells[cell] for cpu in core)
-        return ','.join(f'{prefix}{bits >> 32 * group & 0xffffffff:08x}'
+        return ','.join(f'{bits >> 32 * group & 0xffffffff:08x}'
                         for group in range(most // 32, -1, -1))
 
 

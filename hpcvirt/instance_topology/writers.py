@@ -66,7 +66,7 @@ def write_ucx(found: places.Arrangement) -> str:
              for cell in range(len(found.cells))]
     for gpu in (each for each in found.functions if each.is_gpu):
         near = [net for net in nets
-                if gpu.cell is not None and net.cell == gpu.cell]
+                if net.cell is not None and net.cell == gpu.cell]
         for switch in reversed(found.chain(gpu.switch)):
             near = [net for net in nets
                     if switch in found.chain(net.switch)] or near

@@ -24,8 +24,7 @@ class WriteInstanceTopology(command.Report):
 
     Print the devices with their guest cells and shared switches, or a file for
     the guest: nccl for NCCL_TOPO_FILE, ucx with values for UCX_NET_DEVICES,
-    gres for gres.conf of Slurm. What is uncertain is left out, and said on
-    standard error.
+    gres for gres.conf of Slurm. What is uncertain is left out, and said.
     """
 
     epilog = """\
