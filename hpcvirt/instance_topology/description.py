@@ -71,7 +71,7 @@ def describe(host: host_model.Host, cells: Sequence[InstanceCell],
                        not in wiring.unknown)
     own_cells = [cell.host_cell for cell in cells]
     return {
-        'version': places.VERSION,
+        'schema_version': places.VERSION,
         'cells': [[sorted(core) for core in cell.cores] for cell in cells],
         'switches': [{'above': None if outer is None else numbers[outer],
                       **_measure(wiring, wiring.by_address[bridge])}

@@ -107,8 +107,9 @@ def arrange(description: Description,
     :raises ValueError: if the description has another version, or the guest
         has more cells
     """
-    if description['version'] != VERSION:
-        raise ValueError(f'version {description["version"]!r}, not {VERSION}')
+    version = description['schema_version']
+    if version != VERSION:
+        raise ValueError(f'schema_version {version!r}, not {VERSION}')
     devices, links = description['devices'], description['links']
     alike: dict[tuple[int, ...], list[Function]] = {}
     for each in seen:

@@ -18,8 +18,6 @@ from hpcvirt.topology import libvirt
 
 _HOSTDEVS = ("devices/interface[@type='hostdev']",
              "devices/hostdev[@type='pci']")
-
-#: The most buses of a PCI domain.
 _MAX_BUS = 255
 
 #: Page size in KiB of guest memory that is not in huge pages.

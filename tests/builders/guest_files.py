@@ -16,9 +16,9 @@ def write(root: pathlib.Path, functions: list[places.Function]) -> str:
         folder = devices / each.address
         folder.mkdir()
         for name, content in (
-                ('vendor', f'0x{each.vendor}'), ('device', f'0x{each.product}'),
-                ('class', each.code), ('numa_node', -1 if each.cell is None
-                                       else each.cell)):
+                ('vendor', f'0x{each.vendor}'), ('class', each.code),
+                ('device', f'0x{each.product}'),
+                ('numa_node', -1 if each.cell is None else each.cell)):
             (folder / name).write_text(f'{content}\n')
         for net in each.nets:
             name, _, port = net.partition(':')

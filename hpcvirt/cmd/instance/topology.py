@@ -62,11 +62,12 @@ document of -f json is a vendor_data2.json for hpcvirt-guest-topology.
             raise exception.InvalidInput('--guest', str(exc)) from exc
         for note in found.notes if seen else made['notes']:
             output.complain(f'hpcvirt: {note}')
+        rows = [dataclasses.asdict(each) for each in found.functions] or [
+            {**each, 'product': '/'.join(each['products'])}
+            for each in made['devices']]
         return command.CommandResult(
-            {places.ENTRY: made, 'functions': [
-                dataclasses.asdict(each) for each in found.functions] or [
-                {**each, 'product': '/'.join(each['products'])}
-                for each in made['devices']]},
+            {'schema_version': places.VERSION, places.ENTRY: made,
+             'functions': rows},
             others={'nccl': lambda: writers.write_nccl(found),
                     'ucx': lambda: writers.write_ucx(found),
                     'gres': lambda: writers.write_gres(found)})

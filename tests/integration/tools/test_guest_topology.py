@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The program that installs the topology in a guest, packed as for an image."""
+"""The program for guests, packed as for an image."""
 
 import ast
 import json
@@ -132,8 +132,9 @@ class GuestTopologyTest(unittest.TestCase):
                 ('cannot be understood', '{'), ('cannot be understood', '[]'),
                 ('cannot be understood', '{"hpcvirt": 1}'),
                 ('cannot be understood', '[' * 100_000),
-                ('version 2, not 1', '{"hpcvirt": {"version": 2}}'),
-                ("KeyError('devices')", '{"hpcvirt": {"version": 1}}')):
+                ('schema_version 2, not 1',
+                 '{"hpcvirt": {"schema_version": 2}}'),
+                ("KeyError('devices')", '{"hpcvirt": {"schema_version": 1}}')):
             self.vendordata.write_text(content)
             status, told = self.run_program()
             self.assertEqual((2, 1), (status, told.count('\n')), told)

@@ -35,8 +35,8 @@ def guests(draw):
         draw(strategies.sampled_from(devices[index]['products'])),
         cell=devices[index]['cell'] if sees_cells else None)
         for bus, index in enumerate(order)]
-    return {'version': 1, 'cells': [[[0]], [[1]]], 'devices': devices,
-            'switches': [{'above': None}, {'above': None}], 'notes': [],
+    return {'schema_version': 1, 'cells': [[[0]], [[1]]], 'notes': [],
+            'devices': devices, 'switches': [{'above': None}] * 2,
             'links': [{'ends': [*pair], 'count': 4} for pair in links],
             }, functions
 
@@ -78,9 +78,9 @@ class ArrangeTest(unittest.TestCase):
                     self.assertEqual(counts.get(frozenset((a, b)), 0), count)
 
     def test_all_that_are_alike_have_their_place(self):
-        made = {'version': 1, 'cells': [[[0]]], 'switches': [{'above': None}],
-                'devices': [device(0, 0, 0), device(0, 0, 0)], 'links': [],
-                'notes': []}
+        made = {'schema_version': 1, 'cells': [[[0]]], 'links': [],
+                'switches': [{'above': None}], 'notes': [],
+                'devices': [device(0, 0, 0), device(0, 0, 0)]}
         found = places.arrange(made, [
             places.Function(f'0000:0{bus}:00.0', '10de', '2330')
             for bus in (1, 2)])
@@ -89,7 +89,7 @@ class ArrangeTest(unittest.TestCase):
         self.assertEqual([], found.notes)
 
     def test_more_functions_than_devices_have_no_place(self):
-        made = {'version': 1, 'cells': [[[0]]], 'switches': [],
+        made = {'schema_version': 1, 'cells': [[[0]]], 'switches': [],
                 'devices': [device(0, 0, None)], 'links': [], 'notes': []}
         found = places.arrange(made, [
             places.Function(f'0000:0{bus}:00.0', '10de', '2330')
@@ -98,5 +98,5 @@ class ArrangeTest(unittest.TestCase):
         self.assertIn('more devices 10de:2330', found.notes[0])
 
     def test_another_version_is_refused(self):
-        with self.assertRaisesRegex(ValueError, 'version 2, not 1'):
-            places.arrange({'version': 2}, [])
+        with self.assertRaisesRegex(ValueError, 'schema_version 2, not 1'):
+            places.arrange({'schema_version': 2}, [])
