@@ -35,6 +35,10 @@ KIND = r'[A-Za-z0-9_-]{1,32}'
 _LABEL = re.compile(rf'({KIND}):(\d{{1,6}}):([1-9]\d{{0,3}})')
 
 
+#: The providers of each request in an allocation candidate.
+Offer = tuple[tuple[str, ...], ...]
+
+
 class DeviceSet(typing.NamedTuple):
     """A set of devices of one host.
 
@@ -120,7 +124,7 @@ class HostSets:
         return sum(each.pools ** 2 for each in hit & self._whole)
 
     def offers(self, kind: str, requests: Sequence[devices.DeviceRequest],
-               ) -> list[devices.Providers]:
+               ) -> list[Offer]:
         """List the allocation candidates that Placement and the filter leave.
 
         They are in the order of their cost; the filter shuffles equals.
@@ -131,7 +135,7 @@ class HostSets:
                 if each.kind == kind:
                     members.setdefault(each, []).append(pool)
         found = dict.fromkeys(
-            tuple(offer) for each in sorted(members)
+            offer for each in sorted(members)
             for offer in _serve(requests, members[each], self._free))
         return sorted(found, key=self.cost)
 
@@ -139,7 +143,7 @@ class HostSets:
 def _serve(requests: Sequence[devices.DeviceRequest],
            pools: Sequence[devices.Pool],
            free: Mapping[str | None, int],
-           ) -> Iterator[tuple[tuple[str, ...], ...]]:
+           ) -> Iterator[Offer]:
     """Yield every way to serve requests from the pools of one set."""
     if not requests:
         yield ()
@@ -159,7 +163,7 @@ def _serve(requests: Sequence[devices.DeviceRequest],
 
 
 def offers(demand: demands.Demand, pools: Sequence[devices.Pool] | None,
-           ) -> list[devices.Providers]:
+           ) -> list[Offer]:
     """List what Placement can allocate to a guest with a set of devices."""
     if demand.device_set is None or not demand.requests:
         return [()]
