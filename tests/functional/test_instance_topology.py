@@ -269,6 +269,23 @@ class VendordataTest(InstanceTopologyNova):
         self.assertEqual([], list(functions.read(guest_files.write(
             self.folder / 'guest', []))))
 
+    def test_the_config_drive_can_have_it(self):
+        """nova-compute asks while it builds the instance."""
+        driver, found = self.computes['one'].driver, []
+
+        def spawn(within, instance, *args, **kwargs):
+            found.append(vendordata_dynamic.DynamicVendorData(instance).get())
+            return driver.__class__.spawn(driver, within, instance, *args,
+                                          **kwargs)
+        driver.spawn = spawn
+        server = self.boot(self.create_hpc_flavor(
+            pcpus=1, pci_passthrough__alias='vf:1'))
+        cells = self.cells()
+        guest = self.guest(server)
+        device, = found[0]['hpcvirt']['devices']
+        self.assertEqual([cells[address] for address in guest.devices],
+                         [guest.host_cells[device['cell']]])
+
     def test_without_a_token_of_a_service_there_is_nothing(self):
         for token in ('forged', 'of-a-user'):
             self.use_token(token)
