@@ -312,6 +312,11 @@ DOCUMENTS = (
         'Optimizing VM Configuration for AI Inference, appendix', 'not dated',
         'docs.nvidia.com/ai-enterprise'),
     Publication(
+        'NVIDIA-Nvswitch', 'NVIDIA',
+        'HGX Shared NVSwitch GPU Passthrough Virtualization Integration Guide',
+        'WP-12736-002', 'not dated',
+        'docs.nvidia.com/hgx-platforms'),
+    Publication(
         'Levin-2020', 'Aya Levin',
         'net/mlx5e: Add support for PCI relaxed ordering',
         'commit 17347d5430c4 of Linux', '2020', 'git.kernel.org'),

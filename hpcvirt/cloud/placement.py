@@ -32,6 +32,11 @@ PAUSE_S = 0.2
 
 _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]+')
 
+#: The names that Nova gives to the providers of PCI devices
+#: [nova.compute.pci_placement_translator].
+_PCI_PROVIDER = re.compile(
+    r'.*_([0-9A-F]{4}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-7])')
+
 
 class _Conflict(exception.Unreachable):
     """A provider that was changed between reading and writing."""
@@ -69,6 +74,28 @@ class PlacementClient:
         found = self._ask('GET', f'/resource_providers/{provider}/traits')
         return ProviderTraits(frozenset(found['traits']),
                               found['resource_provider_generation'])
+
+    def list_devices(self, consumer: str) -> list[str]:
+        """List the PCI devices that an instance has allocated.
+
+        A device occurs once for each of its virtual functions.
+
+        :param consumer: the UUID of the instance
+        :returns: their addresses in the host
+        :raises Unreachable: if Placement does not answer
+        """
+        held = self._ask('GET', f'/allocations/{consumer}')['allocations']
+        names: dict[str, str] = {}
+        for provider in held:
+            if provider not in names:
+                tree = self._ask(
+                    'GET', f'/resource_providers?in_tree={provider}')
+                names.update((each['uuid'], each['name'])
+                             for each in tree['resource_providers'])
+        return sorted(
+            match[1].lower() for provider, each in held.items()
+            if (match := _PCI_PROVIDER.fullmatch(names.get(provider, '')))
+            for amount in each['resources'].values() for _ in range(amount))
 
     def change_traits(self, provider: str, add: Iterable[str] = (),
                       remove: Iterable[str] = ()) -> bool:

@@ -53,7 +53,7 @@ def find(nova: Any, name: str) -> Server:
     :raises Unreachable: if the cloud does not answer
     """
     with session.one_line_errors():
-        found = _lookup(nova, name)
+        found = look_up(nova, name)
         if found.status != 'ACTIVE':
             raise exception.InvalidInput(
                 f'server {name}', f'is {found.status}, not ACTIVE')
@@ -118,7 +118,11 @@ def get_task(server: Any) -> Any:
     return getattr(server, 'OS-EXT-STS:task_state', None)
 
 
-def _lookup(nova: Any, name: str) -> Any:
+def look_up(nova: Any, name: str) -> Any:
+    """Look up a server of novaclient by its name or id.
+
+    :raises InvalidInput: if there is none, or more than one
+    """
     named = nova.servers.list(search_opts={'name': f'^{name}$'})
     found = [server for server in named if server.name == name]
     if not found:

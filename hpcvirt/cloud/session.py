@@ -41,14 +41,15 @@ for _name in ('keystoneauth', 'novaclient', 'openstack'):
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-def compute(cloud: str | None = None) -> Any:
+def compute(cloud: str | None = None, timeout_s: int = TIMEOUT_S) -> Any:
     """Create a novaclient for a cloud.
 
     :param cloud: an entry of ``clouds.yaml``; None to use the environment
+    :param timeout_s: seconds without a response until it is unreachable
     :raises Unreachable: if the cloud is not configured or refuses access
     """
     with one_line_errors():
-        region = _region(cloud)
+        region = _region(cloud, timeout_s)
         session = region.get_session()
         return nova_client.Client(
             COMPUTE_MICROVERSION, session=session,
@@ -56,17 +57,18 @@ def compute(cloud: str | None = None) -> Any:
             endpoint_type=region.get_interface('compute'),
             service_type=region.get_service_type('compute') or 'compute',
             endpoint_override=region.get_endpoint('compute'),
-            timeout=TIMEOUT_S)
+            timeout=timeout_s)
 
 
-def placement(cloud: str | None = None) -> Any:
+def placement(cloud: str | None = None, timeout_s: int = TIMEOUT_S) -> Any:
     """Create an adapter of keystoneauth for the Placement API of a cloud.
 
-    :param cloud: an entry of ``clouds.yaml``; None to use the environment
+    The parameters are those of :func:`compute`.
+
     :raises Unreachable: if the cloud is not configured or refuses access
     """
     with one_line_errors():
-        region = _region(cloud)
+        region = _region(cloud, timeout_s)
         return adapter.Adapter(
             region.get_session(),
             service_type=region.get_service_type('placement') or 'placement',
@@ -86,13 +88,13 @@ def make_client(session: Any, endpoint: str) -> Any:
                               endpoint_override=endpoint, timeout=TIMEOUT_S)
 
 
-def _region(cloud: str | None) -> Any:
+def _region(cloud: str | None, timeout_s: int) -> Any:
     try:
         config = openstack.config.OpenStackConfig(app_name='hpcvirt')
         # Without clouds.yaml, openstacksdk would ignore OS_CLOUD and ask for
         # an auth_url.
         return config.get_one(cloud=cloud or os.environ.get('OS_CLOUD'),
-                              api_timeout=TIMEOUT_S)
+                              api_timeout=timeout_s)
     except (AttributeError, KeyError, TypeError, ValueError,
             yaml.YAMLError) as exc:
         # openstacksdk does not validate the content of clouds.yaml.

@@ -12,6 +12,7 @@ from typing import Any
 from hpcvirt.model import quarantine as quarantine_model
 
 if typing.TYPE_CHECKING:
+    from hpcvirt.cloud import placement
     from hpcvirt.cloud import quarantine
 
 
@@ -48,19 +49,21 @@ def connect(args: argparse.Namespace) -> Any:
     return session.compute(args.os_cloud)
 
 
-def connect_quarantine(args: argparse.Namespace) -> 'quarantine.Quarantine':
-    """Create a client for the quarantine of hosts in Nova and Placement.
-
-    :raises Unreachable: if the cloud is not configured or refuses access
-    """
+def connect_placement(args: argparse.Namespace,
+                      ) -> 'placement.PlacementClient':
+    """Create a client for Placement; see :func:`connect`."""
     from hpcvirt.cloud import placement
-    from hpcvirt.cloud import quarantine
     from hpcvirt.cloud import session
     make = getattr(args, 'connect_placement', None)
-    adapter = (make() if make is not None and args.os_cloud is None
-               else session.placement(args.os_cloud))
-    return quarantine.Quarantine(connect(args),
-                                 placement.PlacementClient(adapter))
+    return placement.PlacementClient(
+        make() if make is not None and args.os_cloud is None
+        else session.placement(args.os_cloud))
+
+
+def connect_quarantine(args: argparse.Namespace) -> 'quarantine.Quarantine':
+    """Create a client for the quarantine of hosts; see :func:`connect`."""
+    from hpcvirt.cloud import quarantine
+    return quarantine.Quarantine(connect(args), connect_placement(args))
 
 
 def make_hold(holder: str, reason: str,

@@ -36,6 +36,10 @@ KIND = r'[A-Za-z0-9_-]{1,32}'
 _LABEL = re.compile(rf'({KIND}):(\d{{1,6}}):([1-9]\d{{0,3}})')
 
 
+#: The providers of each request in an allocation candidate.
+Offer = tuple[tuple[str, ...], ...]
+
+
 class DeviceSet(typing.NamedTuple):
     """A set of devices of one host.
 
@@ -177,7 +181,7 @@ class HostSets:
 
     def offers(self, kind: str | None,
                requests: Sequence[devices.DeviceRequest],
-               ) -> list[tuple[tuple[str, ...], ...]]:
+               ) -> list[Offer]:
         """List the allocation candidates that Placement and the filter leave.
 
         They are in the order of their cost; the filter shuffles equals.
@@ -195,7 +199,7 @@ class HostSets:
 def _serve(requests: Sequence[devices.DeviceRequest],
            pools: Sequence[devices.Pool],
            free: Mapping[str | None, int],
-           ) -> Iterator[tuple[tuple[str, ...], ...]]:
+           ) -> Iterator[Offer]:
     """Yield the ways to serve requests from pools.
 
     Requests that the same pools serve are interchangeable: only which devices
@@ -223,7 +227,7 @@ def _serve(requests: Sequence[devices.DeviceRequest],
 
 def _choose(wanted: Sequence[tuple[Sequence[str], int]],
             free: Mapping[str | None, int],
-            ) -> Iterator[tuple[tuple[str, ...], ...]]:
+            ) -> Iterator[Offer]:
     """Yield the ways to take numbers of devices from lists of pools."""
     if not wanted:
         yield ()
@@ -241,7 +245,7 @@ def _choose(wanted: Sequence[tuple[Sequence[str], int]],
 
 
 def offers(demand: demands.Demand, pools: Sequence[devices.Pool] | None,
-           ) -> list[tuple[tuple[str, ...], ...]]:
+           ) -> list[Offer]:
     """List what Placement can allocate to a new guest, the best first.
 
     :returns: an empty allocation if sets do not matter

@@ -108,7 +108,8 @@ def find_unknown(host: host_model.Host, wanted: device_choice.Devices,
             (_RULE.PARTITION, 'the partitions of the fabric manager',
              wiring is None or wiring.partitions is None),
             (_RULE.SWITCH, 'the switches above devices', wiring is None)):
-        if wanted.sets is rule and unknown:
+        if unknown and rule in (wanted.sets, _RULE.SWITCH if wanted.near
+                                is device_choice.Nearness.SWITCH else None):
             return fact
     return None
 

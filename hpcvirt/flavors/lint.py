@@ -136,10 +136,9 @@ def _set_of_devices(_flavor: flavor_model.Flavor,
             places.setdefault(name, []).extend([place] * device.count)
         elif device.count > 1:
             yield 'set-by-count', _WARNING, key, (
-                f'{device.count} devices of {device.alias} need not be a set: '
-                'Placement offers all permutations (1,680 for 4 of 8 devices '
-                'of each host), of which nova-scheduler gets only some, or '
-                'all for a server group'), (
+                f'{device.count} devices of {device.alias} are seldom a set: '
+                'Placement offers permutations of all devices, 1,680 of each '
+                'host for 4 of 8, and nova-scheduler gets only some'), (
                 'request one device for each place, as a plan with sets does')
     for name, found in places.items():
         if sorted(map(int, found)) != [*range(len(found))]:

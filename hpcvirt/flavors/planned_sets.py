@@ -112,10 +112,8 @@ def serves(alias: Mapping[str, str], spec: Mapping[str, str]) -> bool:
 
     An alias without traits is for all devices of a plan.
     """
-    return 'traits' not in alias or (
-        all(alias.get(key) == spec.get(key)
-            for key in ('vendor_id', 'product_id'))
-        and alias['traits'] in spec.get('traits', '').split(','))
+    return ('traits' not in alias
+            or alias['traits'] in spec.get('traits', '').split(','))
 
 
 #: A host without sets.
@@ -162,11 +160,12 @@ def plan_sets(host: host_model.Host,
             f'the host has {len(addresses)} {first.alias}, and sets are '
             f'planned for at most {device_choice.MAX_IN_SETS}')),))
     problems: list[_CodeAndText] = []
-    unknown = legal_sets.find_unknown(host, first) if addresses else None
-    if unknown:
-        problems.append((_Code.SETS_UNKNOWN, (
-            f'the topology does not say {unknown}; sets of {first.alias} are '
-            'formed only from what it says')))
+    for wanted in entries if addresses else ():
+        unknown = legal_sets.find_unknown(host, wanted)
+        if unknown:
+            problems.append((_Code.SETS_UNKNOWN, (
+                f'the topology does not say {unknown}; sets of '
+                f'{wanted.alias} are formed only from what it says')))
     planned: list[PlannedSet] = []
     for size, sets in legal_sets.find_sets(host, addresses, first).items():
         left = [each for each in addresses

@@ -176,25 +176,22 @@ def _make_aliases(wanted: profiles.Devices | None,
 
     Moves ignore the policy of the flavor and apply that of the alias.
     """
+    named = {device.alias: device.wanted for each in sets.sets
+             for device in each.members}
     if wanted and wanted.has_alias and wanted.sets is None:
-        yield _make_alias(wanted.alias, wanted, types, wanted.affinity)
+        named[wanted.alias] = wanted
     # Guests of several cells prefer their cells only.
     policies = {device.alias: device.affinity for guest in sorted(
         guests, key=lambda guest: len(guest.cells))
-        for device in guest.devices}
-    for alias, own in {device.alias: device.wanted for each in sets.sets
-                       for device in each.members}.items():
-        yield _make_alias(alias, own, types, policies.get(alias)
-                          or own.affinity) | {
-            'traits': planned_sets.make_trait(alias)}
-
-
-def _make_alias(name: str, wanted: profiles.Devices,
-                types: Mapping[profiles.Devices, str],
-                affinity: shape_model.PCIAffinity) -> dict[str, str]:
-    return {'name': name, 'vendor_id': wanted.vendor_id or '',
-            'product_id': wanted.product_id or '',
-            'device_type': types[wanted], 'numa_policy': affinity.value}
+        for device in guest.devices} if sets.sets else {}
+    for name, own in named.items():
+        alias = {'name': name, 'vendor_id': own.vendor_id or '',
+                 'product_id': own.product_id or '',
+                 'device_type': types[own], 'numa_policy': (
+                     policies.get(name) or own.affinity).value}
+        if sets.sets:
+            alias['traits'] = planned_sets.make_trait(name)
+        yield alias
 
 
 def make_device_spec(item: offered_devices.OfferedDevice,

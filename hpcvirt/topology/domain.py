@@ -16,6 +16,10 @@ from hpcvirt.topology import assemble
 from hpcvirt.topology import document
 from hpcvirt.topology import libvirt
 
+_HOSTDEVS = ("devices/interface[@type='hostdev']",
+             "devices/hostdev[@type='pci']")
+_MAX_BUS = 255
+
 #: Page size in KiB of guest memory that is not in huge pages.
 SMALL_PAGE_KIB = 4
 
@@ -57,6 +61,8 @@ class Domain:
     :ivar topology: sockets, cores and threads that the guest sees
     :ivar extra_specs: the extra specs of the server's flavor; empty if the
         document has none
+    :ivar guest_addresses: address of a device -> its address in the guest;
+        without those to which libvirt has not given any
     """
 
     uuid: str
@@ -69,6 +75,8 @@ class Domain:
     devices: tuple[str, ...]
     topology: tuple[int, int, int] | None
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    guest_addresses: Mapping[str, str] = dataclasses.field(
+        default_factory=dict)
 
     @property
     def host_cells(self) -> tuple[int | None, ...]:
@@ -113,17 +121,16 @@ def read(text: str, where: str = 'domain') -> Domain:
               for pin in root.iterfind('cputune/vcpupin')},
         emulator=(frozenset() if emulator is None
                   else _cpus(emulator, 'cpuset', where)),
-        devices=tuple(
-            _address(element, where)
-            for kind in ("interface[@type='hostdev']", "hostdev[@type='pci']")
-            for element in root.iterfind(f'devices/{kind}/source/address')),
+        devices=tuple(_address(element, where) for kind in _HOSTDEVS
+                      for element in root.iterfind(f'{kind}/source/address')),
         topology=None if topology is None else (
             libvirt.number(topology, 'sockets', where, cpuset.MAX_CPU),
             libvirt.number(topology, 'cores', where, cpuset.MAX_CPU),
             libvirt.number(topology, 'threads', where, cpuset.MAX_CPU)),
         extra_specs={
             element.get('name', ''): element.text or '' for element in
-            root.iterfind('.//{*}flavor/{*}extraSpecs/{*}extraSpec')})
+            root.iterfind('.//{*}flavor/{*}extraSpecs/{*}extraSpec')},
+        guest_addresses=_guest_addresses(root, where))
 
 
 def _cells(root: ElementTree.Element, where: str) -> tuple[DomainCell, ...]:
@@ -152,12 +159,54 @@ def _cpus(element: ElementTree.Element, attribute: str, where: str,
     return cpuset.parse(element.get(attribute, ''), where)
 
 
+def _guest_addresses(root: ElementTree.Element,
+                     where: str) -> dict[str, str]:
+    """Find where the guest sees its devices.
+
+    libvirt counts buses by controllers. Firmware gives each bridge the next
+    number, by slot and function, and what is below it before the next bridge;
+    an expander bus has its own [seen with SeaBIOS 1.16].
+    """
+    below: dict[int, list[tuple[int, int, int]]] = {}
+    starts = {0: 0}
+    for element in root.iterfind("devices/controller[@type='pci']"):
+        index = libvirt.number(element, 'index', where, _MAX_BUS)
+        if (target := element.find('target[@busNr]')) is not None:
+            starts[libvirt.number(target, 'busNr', where, _MAX_BUS)] = index
+        elif (place := element.find('address')) is not None:
+            _, bus, slot, function = _parts(place, where)
+            below.setdefault(bus, []).append((slot, function, index))
+    buses: dict[int, int] = {}
+    for number, first in starts.items():
+        rest = [first]
+        while rest:
+            index = rest.pop()
+            buses[index] = number
+            number += 1  # noqa: PLW2901
+            rest += [each for _, _, each in sorted(below.pop(
+                index, ()), reverse=True)]
+    return {
+        _address(source, where):
+            f'{domain:04x}:{buses[bus]:02x}:{slot:02x}.{function:x}'
+        for kind in _HOSTDEVS for element in root.iterfind(kind)
+        if (source := element.find('source/address')) is not None
+        and (place := element.find('address')) is not None
+        for domain, bus, slot, function in [_parts(place, where)]
+        if bus in buses}
+
+
 def _address(element: ElementTree.Element, where: str) -> str:
+    domain, bus, slot, function = _parts(element, where)
+    return f'{domain:04x}:{bus:02x}:{slot:02x}.{function:x}'
+
+
+def _parts(element: ElementTree.Element,
+           where: str) -> tuple[int, int, int, int]:
     try:
         domain, bus, slot, function = (
-            int(element.get(part, ''), 16)
+            int(element.get(part, '0' if part == 'function' else ''), 16)
             for part in ('domain', 'bus', 'slot', 'function'))
     except ValueError as exc:
         raise exception.InvalidInput(
             where, 'has a device without a PCI address') from exc
-    return f'{domain:04x}:{bus:02x}:{slot:02x}.{function:x}'
+    return domain, bus, slot, function

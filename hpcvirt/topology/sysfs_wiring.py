@@ -86,6 +86,7 @@ def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
         wiring.UnknownWiring.DEVICE_LINKS: len(gpus) > 1 and not gpus <= known}
     return wiring.Wiring(
         tuple(bridges), tuple(attachments), tuple(device_links),
+        tool_output.read_partitions(output, tree.where),
         unknown=frozenset(fact for fact, holds in unknown.items()
                           if holds and devices))
 

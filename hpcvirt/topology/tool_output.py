@@ -25,6 +25,8 @@ COMMANDS = {
         '.', 'nvidia-smi --query-gpu=index,pci.bus_id --format=csv,noheader'),
     'nvidia-smi-topo': ('GPU', 'nvidia-smi topo -m'),
     'nvidia-smi-nvlink': ('^GPU.[0-9]+:|Link', 'nvidia-smi nvlink --status'),
+    'nvidia-smi-modules': ('^GPU.|Module.I[dD]', 'nvidia-smi -q'),
+    'fmpm': ('physicalId|isActive|numGpus|partitionId', 'fmpm -l'),
     'rocm-smi-bus': ('GPU', 'rocm-smi --showbus'),
     'rocm-smi-topo': ('GPU', 'rocm-smi --showtopo'),
 }
@@ -124,6 +126,47 @@ def read_speeds(text: Text) -> dict[str, tuple[float, ...]]:
             own.append(float(match[1] or 0))
     return {gpus[name]: tuple(own) for name, own in speeds.items()
             if name in gpus}
+
+
+def read_partitions(text: Text, where: str,
+                    ) -> tuple[wiring.FabricPartition, ...] | None:
+    """Read the partitions of NVIDIA's fabric manager.
+
+    It names GPUs by their places on the baseboard, which are not in the order
+    of addresses: nvidia-smi has both [NVIDIA-Nvswitch]. fmpm prints the names
+    of each object in alphabetical order.
+
+    :param where: the capture, for errors
+    :returns: None if they are unknown, or the address of a GPU is
+    :raises InvalidInput: if the output is cut off
+    """
+    places = {int(place): _normal(domain, rest) for domain, rest, place
+              in re.findall(rf'^GPU {_ADDRESS}\s+Module I[dD]\s*: '
+                            '([0-9]{1,4})$', text('nvidia-smi-modules'),
+                            re.MULTILINE)}
+    found = []
+    gpus: list[str | None] = []
+    said: dict[str, int] = {}
+    for name, number in re.findall('"([a-zA-Z]+)" *: *([0-9]{1,6})',
+                                   text('fmpm')):
+        said[name] = int(number)
+        if name == 'physicalId':
+            gpus.append(places.get(int(number)))
+        elif name == 'partitionId':
+            if said.get('numGpus') != len(gpus) or 'isActive' not in said:
+                raise exception.InvalidInput(
+                    f'{where}: {FOLDER}/fmpm',
+                    f'partition {number} is cut off')
+            found.append(wiring.FabricPartition(
+                int(number), tuple(sorted(filter(None, gpus),
+                                          key=pci.address_key)),
+                bool(said['isActive'])))
+            if len(found[-1].devices) < len(gpus):
+                return None
+            gpus, said = [], {}
+    if said:
+        raise exception.InvalidInput(f'{where}: {FOLDER}/fmpm', 'is cut off')
+    return tuple(found) or None
 
 
 def _normal(domain: str | None, rest: str) -> str:

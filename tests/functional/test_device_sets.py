@@ -6,7 +6,6 @@ Each host has eight GPUs, four on each of two cells: pairs, quartets, and all.
 """
 
 import dataclasses
-import functools
 import inspect
 import itertools
 import json
@@ -63,7 +62,8 @@ def ranks(size):
 
 
 class DeviceSetsNova(lives.LivesNova):
-    MORE = {}
+    #: Further tags of devices and aliases.
+    MORE = types.MappingProxyType({})
     OPTIONS = (('pci', 'report_in_placement', True),
                ('filter_scheduler', 'pci_in_placement', True))
 
@@ -88,7 +88,6 @@ class DeviceSetsNova(lives.LivesNova):
             machine, settings=settings, host=dataclasses.replace(
                 machine.host, name=name, devices=gpus)) for name in names))
 
-    @functools.cache
     def flavor(self, size, cells=0):
         """A flavor of a set of GPUs, or of a single one."""
         specs = {'pci_passthrough:alias': 'gpu:1'} if size == 1 else {
@@ -256,7 +255,7 @@ class OutsidePlacementTest(DeviceSetsNova):
 
 
 class MovesTest(DeviceSetsNova):
-    MORE = {'live_migratable': 'yes'}
+    MORE = types.MappingProxyType({'live_migratable': 'yes'})
 
     def setUp(self):
         super().setUp()

@@ -178,6 +178,8 @@ class GeneratedFlavorsTest(base.HPCNova):
                 for cell in host['cells']]
         host['devices'] = [{**device, **changes}
                            for device in itertools.chain(*kept)]
+        # The wiring has all GPUs.
+        del host['wiring']
         self.topologies = folders.make(self)
         (self.topologies / path.name).write_text(json.dumps(host))
 

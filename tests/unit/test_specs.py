@@ -482,7 +482,7 @@ class TableTest(unittest.TestCase):
     def test_own_keys_are_those_of_our_namespace(self):
         self.assertEqual(
             {'hpcvirt:numa_scope', 'hpcvirt:exclusive_cells',
-             'hpcvirt:generated_by'},
+             'hpcvirt:device_set', 'hpcvirt:generated_by'},
             {row.name for row in vocabulary.OWN})
 
 

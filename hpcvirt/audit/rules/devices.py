@@ -194,6 +194,28 @@ def _equals(subject: AuditSubject) -> Iterator[Violation]:
                         (f'# {change}',))
 
 
+def _partitions(subject: AuditSubject) -> Iterator[Violation]:
+    given = {address for address, card in _cards(subject).items()
+             if card.kind in _GPU and card.is_whole}
+    wired = subject.host.wiring or wiring.Wiring()
+    listed = {address for each in wired.partitions or ()
+              for address in each.devices}
+    for address in sorted(given - listed if listed else (),
+                          key=pci.address_key):
+        yield Violation(
+            f'{address} is in no partition of the fabric manager',
+            'a partition for each set of GPUs of a guest',
+            ('# are all GPUs and NVSwitches healthy? nvswitch-audit',))
+    for each in wired.partitions or ():
+        others = [address for address in each.devices if address not in given]
+        if each.active and others and not given.isdisjoint(each.devices):
+            yield Violation(
+                f'partition {each.number} is active, and joins GPUs of guests '
+                f'with {join_first(others)}, which guests do not get',
+                'partitions without GPUs of the host',
+                (f'fmpm -d {each.number}',))
+
+
 RULES = (
     Rule('device-driver', Severity.ERROR,
          'Whole devices in ``device_spec`` have the driver ``vfio-pci`` if '
@@ -222,4 +244,10 @@ RULES = (
          'and links that can be equally wide and fast.',
          'a job runs at the pace of its slowest device, and a small BAR shows '
          'others only a part of the memory of a GPU', ('Linux-Abi',), _equals),
+    Rule('device-partitions', Severity.ERROR,
+         'GPUs of guests are in partitions of the fabric manager, and in no '
+         'active one with GPUs that guests do not get.',
+         'CUDA does not start in a guest without its partition, and the GPUs '
+         'of an active partition reach the memory of each other',
+         ('NVIDIA-Nvswitch',), _partitions),
 )

@@ -54,13 +54,11 @@ def _translation(subject: AuditSubject) -> Iterator[Violation]:
 
 
 def _present(subject: AuditSubject) -> Iterator[Violation]:
-    plan, profile = subject.plan, subject.profile
-    if (plan is None or profile is None or profile.device is None
-            or profile.device.kind is not profiles.DeviceKind.VF):
-        return
     counts = {item.address: item.count
               for item in subject.facts.hardware.functions}
-    for item in plan.offered:
+    for item in subject.plan.offered if subject.plan else ():
+        if item.wanted.kind is not profiles.DeviceKind.VF:
+            continue
         address, has = item.device.address, counts.get(item.device.address, 0)
         if has < item.count:
             if item.device.driver is None:

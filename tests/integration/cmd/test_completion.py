@@ -40,6 +40,7 @@ class CompletionTest(unittest.TestCase):
     def test_nouns_and_verbs_are_completed(self):
         self.assertEqual(['topology', 'tune'], self.complete('t'))
         self.assertEqual(['make-room'], self.complete('m'))
+        self.assertEqual(['instance'], self.complete('i'))
         self.assertEqual(['plan'], self.complete('flavor', 'p'))
 
     def test_options_are_completed(self):

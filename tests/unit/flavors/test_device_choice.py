@@ -13,6 +13,14 @@ NIC = {'kind': 'vf', 'near': 'same switch', 'vendor_id': '15b3',
        'product_id': '101e', 'alias': 'ib'}
 ONE, TWO, THREE = (f'0000:{number:02x}:00.0' for number in (1, 2, 3))
 
+OR_LISTS = ('devices[0].sets: must be one of link, partition, switch, or a '
+            'list of lists of different addresses')
+OVERLAP = ('devices.sets: lists of one length must not overlap, because a '
+           'device has one place in the sets of a size, but '
+           f'{TWO} is in two lists of 2')
+PORTS = ('devices[1].ports: must be alias in sets: Placement, which chooses '
+         'the set, does not know devices with a physical_network')
+
 
 def build(*entries):
     return profile.build({'devices': list(entries)}, 'p.yaml').devices
@@ -37,21 +45,20 @@ class SetsTest(unittest.TestCase):
         for message, *entries in (
                 ('devices.sizes: must be different numbers up to 16',
                  {**GPU, 'sets': 'link'}),
-                ('devices.sizes: must be different', {**SETS, 'sizes': [2, 2]}),
+                ('devices.sizes: must be different',
+                 {**SETS, 'sizes': [2, 2]}),
                 ('devices.sizes[0]: must be a whole number from 1 to 16',
                  {**SETS, 'sizes': [17]}),
-                ('devices[0].sets: must be one of link, partition, switch, or '
-                 'a list of lists of different addresses',
+                (OR_LISTS,
                  {**GPU, 'sets': 'nvlink'}),
                 ('devices[0].sets: must be one of', {**GPU, 'sets': []}),
                 ('devices[0].sets: must be one of',
                  {**GPU, 'sets': [[ONE, ONE]]}),
-                ('devices[0].sets: must be one of', {**GPU, 'sets': [[[ONE]]]}),
+                ('devices[0].sets: must be one of',
+                 {**GPU, 'sets': [[[ONE]]]}),
                 ('devices.sizes: is the length of each list in sets',
                  {**GPU, 'sets': [[ONE]], 'sizes': [1]}),
-                ('devices.sets: lists of one length must not overlap, because '
-                 'a device has one place in the sets of a size, but '
-                 f'{TWO} is in two lists of 2',
+                (OVERLAP,
                  {**GPU, 'sets': [[ONE, TWO], [TWO, THREE]]}),
                 ('devices.sizes: needs sets', {**GPU, 'sizes': [2]}),
                 ('devices.per_instance: is not for the first entry of sets',
@@ -75,9 +82,7 @@ class SetsTest(unittest.TestCase):
                 ('devices[1].kind: vGPUs cannot be part of a set', SETS, {
                     'kind': 'vgpu', 'vendor_id': '10de', 'product_id': '20b5',
                     'mdev_type': 'a', 'vgpus_per_device': 4}),
-                ('devices[1].ports: must be alias in sets: Placement, which '
-                 'chooses the set, does not know devices with a '
-                 'physical_network', SETS,
+                (PORTS, SETS,
                  {**NIC, 'ports': 'neutron', 'physical_network': 'ib'})):
             with self.subTest(message), self.assertRaises(
                     exception.InvalidInput) as raised:

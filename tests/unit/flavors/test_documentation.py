@@ -62,6 +62,14 @@ class DocumentationTest(unittest.TestCase):
             [host], dataclasses.replace(plan.hosts[0].profile,
                                         devices=(single,))).flavors)
 
+    def test_flavors_with_sets_of_devices_are_shown(self):
+        path = hosts.TOPOLOGIES.parent / 'profiles/gpu-nic.yaml'
+        plan = planner.plan(
+            [hosts.named('xeon-2s-20c-smt-8gpu')],
+            profile.build(yaml.safe_load(path.read_text()), path.name))
+        rows = table.table(plan, (), 80).split('\n\nShare')[0]
+        self.assertIn(textwrap.indent(rows, '   '), DEVICES)
+
     def test_options_of_gpus_are_those_of_the_profiles_shown(self):
         blocks = [each for each in shown.configurations()
                   if each.page.name == 'gpus.rst'

@@ -198,7 +198,8 @@ class LintSetsTest(unittest.TestCase):
         row = next(row for row in self.plan.flavors
                    if row.guest.device_set == 'gpu2')
         found = self.found(row.flavor, wired.tree(links='none'))
-        self.assertIn('no set gpu2 of PCI devices', found['does-not-fit'].message)
+        self.assertIn('no set gpu2 of PCI devices',
+                      found['does-not-fit'].message)
 
     def test_other_flavors_are_counted_without_sets(self):
         self.assertEqual({}, self.found(flavor()))

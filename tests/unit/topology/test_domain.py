@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import pathlib
 import unittest
 
 from hpcvirt import exception
@@ -80,7 +81,8 @@ class DomainTest(unittest.TestCase):
             emulator=frozenset({4, 9}),
             devices=('0000:21:00.0', '0000:41:02.1'), topology=(3, 1, 1),
             extra_specs={'hw:cpu_policy': 'mixed',
-                         'hw:cpu_dedicated_mask': '0-1'}),
+                         'hw:cpu_dedicated_mask': '0-1'},
+            guest_addresses={'0000:41:02.1': '0000:00:05.0'}),
             domain.read(TEXT))
 
     def test_only_a_guest_cpu_with_one_host_cpu_is_pinned(self):
@@ -101,6 +103,19 @@ class DomainTest(unittest.TestCase):
             # There is a host cell only if there is exactly one.
             self.assertEqual((0, 1 if cells == {1} else None),
                              found.host_cells)
+
+    def test_buses_have_the_numbers_of_the_firmware(self):
+        """As ``info pci`` of QEMU 7.2 with SeaBIOS 1.16 printed them."""
+        found = domain.read((pathlib.Path(__file__).parents[2]
+                             / 'data/guests/expander-domain.xml').read_text())
+        self.assertEqual({
+            '0000:98:00.0': '0000:81:00.0', '0000:19:00.0': '0000:82:00.0',
+            '0000:18:00.0': '0000:c3:00.0', '0000:41:00.2': '0000:c4:00.0',
+            '0000:99:00.0': '0000:02:00.0'}, found.guest_addresses)
+
+    def test_a_device_without_a_place_has_no_guest_address(self):
+        self.assertEqual({'0000:41:02.1': '0000:00:05.0'},
+                         domain.read(TEXT).guest_addresses)
 
     def test_guest_without_any_of_it_is_empty(self):
         found = domain.read('<domain><memory>1024</memory><vcpu>1</vcpu>'

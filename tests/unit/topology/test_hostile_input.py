@@ -133,6 +133,7 @@ class HostileInputTest(unittest.TestCase):
             for name, file in {
                 'nvidia-smi-topo': 'dgx-1-topo', 'rocm-smi-bus': 'mi60-bus',
                 'nvidia-smi-nvlink': 'v100-nvlink',
+                'fmpm': 'hgx-partitions', 'nvidia-smi-modules': 'hgx-modules',
                 'rocm-smi-topo': 'mi60-topo',
                 'lspci': 'granite-ridge-lspci'}.items()}
         for seed in range(int(100 * FACTOR)):

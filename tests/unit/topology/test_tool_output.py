@@ -274,3 +274,55 @@ class ReadSpeedsTest(Case):
         self.outputs = {'nvidia-smi-nvlink': published('v100-nvlink'),
                         'nvidia-smi-gpus': gpus(0x57)}
         self.assertEqual({}, tool_output.read_speeds(self.text))
+
+
+class ReadPartitionsTest(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.outputs = {'fmpm': published('hgx-partitions'),
+                        'nvidia-smi-modules': published('hgx-modules')}
+
+    def read_partitions(self) -> tuple[wiring.FabricPartition, ...] | None:
+        return tool_output.read_partitions(self.text, 'n7')
+
+    def test_partitions_of_published_output(self) -> None:
+        found = self.read_partitions()
+        assert found is not None
+        self.assertEqual([8, 4, 4, 2, 2, 2, 2, *[1] * 8],
+                         [len(each.devices) for each in found])
+        self.assertEqual([0], [each.number for each in found if each.active])
+        # As the notes say that have both outputs.
+        self.assertEqual(wiring.FabricPartition(
+            3, ('0000:4c:00.0', '0000:5d:00.0')), found[3])
+        self.assertEqual(('0000:19:00.0', '0000:3b:00.0'), found[4].devices)
+
+    def test_other_lines_change_nothing(self) -> None:
+        before = self.read_partitions()
+        self.outputs = {
+            'fmpm': '{\n   "numPartitions" : 15,\n' + self.outputs['fmpm']
+            .replace('"physicalId"', '"maxNumNvLinks" : 18,\n"physicalId"')
+            + '\n   "version" : 16909068\n',
+            'nvidia-smi-modules': self.outputs['nvidia-smi-modules'].replace(
+                'GPU ', '    GPU Part Number   : 2230-875-A1\nGPU ')}
+        for name in self.outputs:
+            pattern, _ = tool_output.COMMANDS[name]
+            self.outputs[name] = ''.join(
+                line for line in self.outputs[name].splitlines(keepends=True)
+                if re.search(pattern, line))
+        self.assertEqual(before, self.read_partitions())
+
+    def test_a_gpu_without_an_address_leaves_all_unknown(self) -> None:
+        for name, part in (('fmpm', ''), ('nvidia-smi-modules', ''), (
+                'nvidia-smi-modules', published('hgx-modules').replace(
+                    'Id                         : 3', 'Id : N/A'))):
+            self.setUp()
+            self.outputs[name] = part
+            self.assertIsNone(self.read_partitions(), name)
+
+    def test_an_output_that_is_cut_off_is_refused(self) -> None:
+        whole = self.outputs['fmpm'].splitlines()
+        for lines in (whole[:-1], whole[1:], whole[:-2] + whole[-1:]):
+            self.outputs['fmpm'] = '\n'.join(lines)
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        'n7: output/fmpm: .*is cut off'):
+                self.read_partitions()

@@ -340,3 +340,45 @@ class EqualsTest(Case):
         self.assertEqual(2, len(self.find('device-equals')))
         self.bars[CARDS[0]] = 0  # it is not known, or there is none
         self.assertEqual(1, len(self.find('device-equals')))
+
+
+class PartitionsTest(Case):
+    def setUp(self) -> None:
+        super().setUp()
+        self.set_partitions((0, GPUS, False), (1, GPUS[:2], False),
+                            (2, GPUS[2:], False))
+
+    def set_partitions(self, *partitions) -> None:
+        self.host = dataclasses.replace(
+            self.host, wiring=dataclasses.replace(
+                self.host.wiring, partitions=tuple(
+                    wiring.FabricPartition(*each) for each in partitions)))
+
+    def test_gpus_of_a_partition_are_for_guests(self) -> None:
+        self.assertEqual([], self.find('device-partitions'))
+        self.specs = [{'vendor_id': '10de'}]
+        self.assertEqual([], self.find('device-partitions'))
+        self.set_partitions((0, GPUS, True))
+        self.assertEqual([], self.find('device-partitions'))
+        self.specs = [{'address': GPUS[0]}]
+        for address in GPUS[1:]:
+            self.change(address, driver='nvidia')
+        said = ('partition 0 is active, and joins GPUs of guests with '
+                f'{", ".join(GPUS[1:])}, which guests do not get')
+        self.assertEqual([('error', said)], self.find('device-partitions'))
+
+    def test_a_gpu_without_a_partition(self) -> None:
+        self.specs = [{'vendor_id': '10de'}]
+        self.set_partitions((1, GPUS[:2], True), (2, GPUS[3:], False))
+        self.assertEqual(
+            [('error', f'{GPUS[2]} is in no partition of the fabric manager')],
+            self.find('device-partitions'))
+
+    def test_hosts_without_a_fabric_manager_are_not_judged(self) -> None:
+        self.specs = [{'vendor_id': '10de'}]
+        self.host = dataclasses.replace(
+            self.host, wiring=dataclasses.replace(
+                self.host.wiring, partitions=None))
+        self.assertEqual([], self.find('device-partitions'))
+        self.host = dataclasses.replace(self.host, wiring=None)
+        self.assertEqual([], self.find('device-partitions'))

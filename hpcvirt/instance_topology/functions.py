@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Read the PCI functions of a guest from its own sysfs.
+
+This module runs in a guest; see :mod:`hpcvirt.instance_topology.places`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+
+from hpcvirt.instance_topology import places
+
+_PCI = 'sys/bus/pci/devices'
+_ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
+
+
+def read(root: str = '/') -> list[places.Function]:
+    """Read the PCI functions of a guest, below the root of its files.
+
+    :raises OSError: if there is no sysfs
+    """
+    folder = os.path.join(root, _PCI)
+    return [_read_one(root, f'{folder}/{address}', address)
+            for address in sorted(os.listdir(folder))
+            if _ADDRESS.fullmatch(address)]
+
+
+def _read_one(root: str, folder: str, address: str) -> places.Function:
+    def text(path: str) -> str:
+        with contextlib.suppress(OSError), open(path, 'rb') as file:
+            return file.read(4096).decode(errors='replace').strip()
+        return ''
+
+    def names(name: str) -> list[str]:
+        with contextlib.suppress(OSError):
+            return sorted(os.listdir(f'{folder}/{name}'))
+        return []
+
+    node = text(f'{folder}/numa_node')
+    minor = re.search(r'Device Minor:\s*(\d+)', text(
+        f'{root}/proc/driver/nvidia/gpus/{address}/information'))
+    vendor = text(f'{folder}/vendor')[2:]
+    files = [f'/dev/nvidia{minor.group(1)}'] if minor else [
+        f'/dev/dri/{name}' for name in names('drm')
+        if name.startswith('renderD') and vendor != '10de']
+    nets = [f'{name}:{port}' for name in names('infiniband')
+            for port in names(f'infiniband/{name}/ports')] or names('net')
+    return places.Function(
+        address, vendor, text(f'{folder}/device')[2:], text(f'{folder}/class'),
+        int(node) if node.isdecimal() else None, tuple(nets),
+        files[0] if files else '')

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import unittest
+
+from hpcvirt.instance_topology import functions
+from hpcvirt.instance_topology import places
+from tests.builders import folders
+from tests.builders import guest_files
+
+
+class ReadTest(unittest.TestCase):
+    def test_what_the_guest_sees_is_read(self):
+        written = [
+            places.Function('0000:05:00.0', '10de', '2330', '0x030200', 1, (),
+                            '/dev/nvidia3'),
+            places.Function('0000:06:00.0', '15b3', '101e', '0x020700', None,
+                            ('mlx5_0:1', 'mlx5_0:2')),
+            places.Function('0000:07:00.0', '1af4', '1041', '0x020000', 0,
+                            ('eth0',)),
+            places.Function('0001:00:00.0', '1002', '74a1', '0x120000', 0, (),
+                            '/dev/dri/renderD129')]
+        root = folders.make(self)
+        guest_files.write(root, written)
+        # The driver of NVIDIA has a render node as well.
+        (root / 'sys/bus/pci/devices/0000:05:00.0/drm/renderD128').mkdir(
+            parents=True)
+        self.assertEqual(written, functions.read(str(root)))
+
+    def test_a_guest_without_a_sysfs_is_an_error(self):
+        self.assertRaises(OSError, functions.read, str(folders.make(self)))
