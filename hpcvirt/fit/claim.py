@@ -91,7 +91,11 @@ def predict_new(demand: demands.Demand, supply: supplies.Supply,
         if isinstance(placed, cell_assignments.CellAssignment):
             return (dataclasses.replace(placed, providers=providers)
                     if providers else placed)
-        first_misfit = first_misfit or placed
+        if first_misfit is None:
+            first_misfit = placed
+            # There can be thousands of allocations.
+            if engine.check(demands.Demand(demand.cells), supply):
+                break
     return first_misfit or late_misfit.LateMisfit(
         device_sets.explain, demand.device_set, supply.pools or ())
 

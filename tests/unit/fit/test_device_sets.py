@@ -170,6 +170,64 @@ class HostSetsTest(unittest.TestCase):
             self.assertEqual(0, found.cost(providers))
 
 
+class CountTest(unittest.TestCase):
+    def test_sets_are_whole_broken_or_in_use(self):
+        left = pools([(i not in (0, 6, 7), sets)
+                      for i, (_, sets) in enumerate(OCTET)])
+        self.assertEqual(
+            {'gpu2': (4, 2, 1), 'gpu4': (2, 0, 2), 'gpu8': (1, 0, 1)},
+            device_sets.count_sets(left))
+
+    def test_a_pool_that_is_not_reported_breaks_a_set(self):
+        self.assertEqual((2, 1, 1), device_sets.count_sets(
+            pools(OCTET)[1:])['gpu4'])
+
+    def test_pools_without_provider_are_in_no_set(self):
+        self.assertEqual({}, device_sets.count_sets(
+            pool._replace(provider=None) for pool in pools(OCTET)))
+
+    def test_a_refusal_names_the_devices_in_use(self):
+        left = pools([(i not in (0, 1, 6), sets)
+                      for i, (_, sets) in enumerate(OCTET)])
+        refused = claim.predict_new(demands.Demand(
+            (), (request(count=4),), device_set='gpu4'),
+            supplies.Supply((), left))
+        self.assertEqual(
+            'no set gpu4 of PCI devices is free: '
+            'set 1 has 3 of its 4 devices free (in use: p6); '
+            'set 0 has 2 of its 4 devices free (in use: p0, p1)',
+            refused.message)
+        self.assertEqual(reasons.Code.BROKEN_DEVICE_SET, refused.root)
+
+
+class OfferTest(unittest.TestCase):
+    def offers(self, host, *requests, kind=None):
+        return device_sets.offers(demands.Demand(
+            (), requests, device_set=kind), pools(host))
+
+    def test_requests_that_the_same_pools_serve_are_interchangeable(self):
+        self.assertEqual(1, len(self.offers(
+            OCTET, *[request()] * 8, kind='gpu8')))
+        self.assertEqual(4, len(self.offers(
+            OCTET, request(), request(), kind='gpu2')))
+
+    def test_a_guest_without_a_set_breaks_the_fewest(self):
+        host = [(i not in (5, 6), sets) for i, (_, sets) in enumerate(OCTET)]
+        self.assertEqual({(('p4',),), (('p7',),)},
+                         set(self.offers(host, request())[:2]))
+
+    def test_sets_do_not_matter_where_there_are_none(self):
+        plain = [(1, set())] * 3
+        self.assertEqual([()], self.offers(plain, request()))
+        self.assertEqual([()], self.offers(OCTET))
+        self.assertEqual([], self.offers(plain, request(), kind='gpu2'))
+
+    def test_devices_of_ports_are_not_in_placement(self):
+        port = devices.DeviceRequest(({'physical_network': 'a'},))
+        self.assertEqual(((), ('p0', 'p1')), self.offers(
+            OCTET, port, request(count=2), kind='gpu2')[0])
+
+
 class ClaimTest(unittest.TestCase):
     """Guests without cells on a host of eight GPUs, one after another."""
 

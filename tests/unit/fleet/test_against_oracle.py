@@ -156,7 +156,7 @@ class MoveTest(unittest.TestCase):
             hosts = self.some_hosts(dice, 3, 6)
             own = len(hosts[0].instances)
             if not 0 < own < 4 or sum(
-                    len(host.instances) for host in hosts) > 7:
+                    len(host.instances) for host in hosts) > 6:
                 continue
             plan = drain.plan(hosts, ['h0'], cold=True)
             after = self.carry_out(plan.moves, hosts)

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import random
 import unittest
 
+from hpcvirt import exception
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from tests.builders import fleets
 from tests.builders import hosts
+from tests.builders import set_hosts
 
 WITH_VFS = profiles.Profile(
     shared_cores_per_cell=0, smallest_cores=1, devices=(profiles.Devices(
@@ -96,6 +100,39 @@ class OccupancyTest(unittest.TestCase):
     def test_no_cpu_belongs_to_two_instances(self):
         self.assertIn('b has CPU 1, and so has a', self.broken(
             self.instance('a'), self.instance('b', cpus=(1, 2))))
+
+
+class SetsTest(unittest.TestCase):
+    def test_an_instance_whose_devices_are_unknown_has_a_set(self):
+        host = set_hosts.with_instances('h', (
+            set_hosts.FLAVORS[0], 'gpu1'))
+        flavor, name = set_hosts.FLAVORS[3], set_hosts.FLAVORS[3].name
+        one = state.Instance(
+            'a', '', 'h', flavor, set_hosts.GUESTS[name],
+            fleets.hold((0,), (5, 6)))
+        left, (found,) = occupancy.charge(host.state, [one], [
+            pool.provider for pool in host.state.supply.pools])
+        self.assertEqual(['gpu4', 'gpu5', 'gpu6', 'gpu7'],
+                         set_hosts.held(found, host))
+        with self.assertRaisesRegex(exception.InvalidInput, 'too few left'):
+            occupancy.charge(left, [dataclasses.replace(
+                one, holding=fleets.hold((0,), (3, 4)))], [])
+
+    def test_devices_are_found_in_the_pools_that_nova_reports(self):
+        host = set_hosts.with_instances('h', (
+            set_hosts.FLAVORS[1], 'gpu2', 'gpu3'))
+        (one,) = host.instances
+        reported = [pool._replace(tags={**pool.tags, 'address': pool.provider})
+                    for pool in host.state.supply.pools]
+        unknown = dataclasses.replace(
+            one, devices=('gpu2', 'gpu3'), holding=dataclasses.replace(
+                one.holding, devices=()))
+        self.assertEqual(one.holding, occupancy.find_devices(
+            unknown, reported).holding)
+        for pools in (host.state.supply.pools,
+                      # A card and its virtual functions.
+                      [*reported, *reported], reported[4:]):
+            self.assertEqual(unknown, occupancy.find_devices(unknown, pools))
 
 
 class EmptyHostTest(unittest.TestCase):
