@@ -176,7 +176,7 @@ class MoveTest(unittest.TestCase):
             self.assertLessEqual(left, best)
             found.append(left)
         self.assertGreater(found.count(0), 5)
-        self.assertGreater(len(found) - found.count(0), 1)
+        self.assertGreater(len(found) - found.count(0), 0)
 
     def test_of_equal_instances_the_one_leaves_whose_device_is_missed(self):
         one, near = set_hosts.FLAVORS[0], set_hosts.FLAVORS[2]

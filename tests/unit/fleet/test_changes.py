@@ -15,6 +15,7 @@ from hpcvirt.model import shape
 from hpcvirt.specs import codec
 from tests.builders import fleets
 from tests.builders import hosts
+from tests.builders import set_hosts
 
 
 def fits(guest, host_list):
@@ -145,6 +146,13 @@ class ChangesTest(unittest.TestCase):
             self.assertTrue(all(
                 cell.memory_mib for cell in change.guest.shape.cells),
                 change)
+
+    def test_devices_need_not_form_a_set(self):
+        one = set_hosts.FLAVORS[0]
+        host = set_hosts.with_instances('h', (one, 'gpu1'), (one, 'gpu6'))
+        (change,) = changes.nearest(set_hosts.GUESTS['gpu4'], (host,))
+        self.assertEqual('PCI devices that form no set (then it fits on h, '
+                         'cell 0)', str(change))
 
     def test_policies_are_relaxed(self):
         host = hosts.build(cells=2, cores=4, threads=2, mib=4096, vfs={1: 2})
