@@ -223,6 +223,11 @@ class VendordataTest(InstanceTopologyNova):
                    group=group)
         service_auth.reset_globals()
         self.addCleanup(service_auth.reset_globals)
+        # Before 2026.2, the module of Nova has a session of its own.
+        for name in ('_SESSION', '_ADMIN_AUTH'):
+            if hasattr(vendordata_dynamic, name):
+                self.useFixture(fixtures.MonkeyPatch(
+                    f'{vendordata_dynamic.__name__}.{name}', None))
 
     def ask_as_nova(self):
         cell, = (cell for cell in self.cell_mappings.values()
