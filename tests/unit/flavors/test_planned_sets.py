@@ -214,7 +214,7 @@ class SetsOfAPlanTest(unittest.TestCase):
         found = plan(wired.tree(), entries=(long,))
         self.assertNotIn('gpu-of-the-partition-of-abc8', rows(found))
         (item,) = (each for each in found.warnings
-                   if each.code.value == 'extra-spec-too-long')
+                   if each.code.value == 'size-not-placed')
         self.assertEqual(('hpc.32c2n.2m.gpu-of-the-partition-of-abc8',),
                          item.subjects)
         self.assertEqual('is left out, because the aliases of its 8 devices '
