@@ -12,6 +12,7 @@ from hpcvirt import exception
 from hpcvirt.fit import capacity
 from hpcvirt.fit import device_sets
 from hpcvirt.flavors import device_choice
+from hpcvirt.flavors import diff
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
@@ -141,6 +142,20 @@ class ShippedTest(unittest.TestCase):
                              capacity.fill(guest, supply).count)
         self.assertEqual([8, 4], [each.count for each in
                                   document.hosts[0].guest_devices])
+
+    def test_the_flavors_are_known_again(self):
+        wanted = [row.flavor for row in self.plan.flavors]
+        existing = [diff.Existing(str(number), flavor)
+                    for number, flavor in enumerate(wanted)]
+        self.assertEqual({diff.Action.SAME}, {
+            step.action for step in diff.steps(wanted, existing)})
+        changed = dataclasses.replace(wanted[1], extra_specs={
+            **wanted[1].extra_specs, 'pci_passthrough:alias': 'gpu:2'})
+        (step,) = diff.steps(wanted[1:2], [diff.Existing('1', changed)])
+        self.assertEqual(
+            (diff.Action.DIFFERS, ('pci_passthrough:alias is gpu:2, planned '
+                                   'gpu2-0:1,gpu2-1:1,gpu2-ib-0:1',)),
+            (step.action, step.differences))
 
     def test_the_table_counts_both_kinds(self):
         text = table.table(self.plan, (), 80)
