@@ -21,10 +21,10 @@ match. Every GPU has an eighth of the CPUs and memory of its host, so that only
 GPUs are scarce.
 
 ``first match``
-  Flavors request an alias K times. Nova has a pool of devices for each cell,
-  takes the devices that came last into the first pools that suit, and knows no
-  partitions. A guest whose GPUs are of no common partition is counted as
-  illegal: it runs, but without NVLink between some of its GPUs.
+  Flavors request an alias K times. Nova takes the first free devices in the
+  order of their addresses, and knows no partitions. A guest whose GPUs are of
+  no common partition is counted as illegal: it has no NVLink between some of
+  its GPUs.
 ``sets``
   Flavors have ``hpcvirt:device_set``, and get a partition or are refused.
 
@@ -43,7 +43,6 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import text_table
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
@@ -135,7 +134,7 @@ def flavor(gpus: int, legal: bool, pinned: bool) -> flavor_model.Flavor:
 
 
 def make_host(legal: bool, pinned: bool) -> supplies.Supply:
-    """Make an empty host, with a pool for each device or for each cell."""
+    """Make an empty host."""
     cells = []
     for number in range(CELLS):
         cpus = frozenset(range(number * CPUS, (number + 1) * CPUS))
@@ -145,56 +144,19 @@ def make_host(legal: bool, pinned: bool) -> supplies.Supply:
             frozenset() if pinned else cpus,
             tuple(frozenset((cpu,)) for cpu in sorted(cpus)), 0, MIB, 0,
             (supplies.PageSupply(2048, MIB // 2, 0, MIB // 2),)))
-    per_cell = GPUS // CELLS
-    pools = [devices.pool(number, per_cell, 'gpu') for number in range(CELLS)]
-    if legal:
-        pools = [pools[gpu // per_cell]._replace(
-            free=1, provider=f'gpu{gpu}', tags={
-                devices.alias_tag('gpu'): True,
-                device_sets.TAG: device_sets.render(
-                    device_sets.DeviceSet(f'gpu{size}', gpu // size, size)
-                    for size in SIZES)}) for gpu in range(GPUS)]
-    return supplies.Supply(tuple(cells), tuple(pools))
-
-
-class Table(host_table.HostTable):
-    """Hosts whose devices are known one by one.
-
-    :ivar taken: for each guest of a request the GPUs that it got
-    """
-
-    def __init__(self, fleet: Sequence[supplies.Supply],
-                 flavors: Sequence[request_model.RequestedFlavor]) -> None:
-        super().__init__(fleet, flavors)
-        sizes = [pool.free for pool in self.supplies[0].pools or ()]
-        first = [sum(sizes[:place]) for place in range(len(sizes))]
-        # As in Nova, a device that is given back is the next one.
-        self._stacks = [[list(range(start, start + size)) for start, size
-                         in zip(first, sizes, strict=True)] for _ in fleet]
-        self.taken: dict[host_table.Running, list[int]] = {}
-
-    def place(self, host: int, flavor: int,
-              placement: cell_assignments.CellAssignment,
-              ) -> host_table.Running:
-        running = super().place(host, flavor, placement)
-        self.taken[running] = [
-            stack.pop() for stack, count in zip(
-                self._stacks[host], running.holding.devices, strict=False)
-            for _ in range(count)]
-        return running
-
-    def remove(self, running: host_table.Running) -> None:
-        super().remove(running)
-        left = iter(self.taken.pop(running))
-        for stack, count in zip(self._stacks[running.host],
-                                running.holding.devices, strict=False):
-            stack += [next(left) for _ in range(count)]
+    return supplies.Supply(tuple(cells), tuple(
+        devices.Pool(gpu * CELLS // GPUS, 1, {
+            devices.alias_tag('gpu'): True,
+            **({device_sets.TAG: device_sets.render(
+                device_sets.DeviceSet(f'gpu{size}', gpu // size, size)
+                for size in SIZES)} if legal else {})}, f'gpu{gpu}')
+        for gpu in range(GPUS)))
 
 
 class Scheduler(schedulers.Scheduler):
     """A scheduler that notes whether guests got legal sets."""
 
-    def __init__(self, table: Table,
+    def __init__(self, table: host_table.HostTable,
                  flavors: Sequence[request_model.RequestedFlavor],
                  strategy: strategies.Strategy) -> None:
         super().__init__(table, flavors, strategy)
@@ -203,9 +165,10 @@ class Scheduler(schedulers.Scheduler):
     def place(self, number: int, count: int) -> list[host_table.Running]:
         placed = super().place(number, count)
         for running in placed:
-            taken = self.table.taken[running]
-            self.legal.append(len(taken) == SIZES[number] and len(
-                {gpu // SIZES[number] for gpu in taken}) == 1)
+            taken = [gpu // SIZES[number] for gpu, count
+                     in enumerate(running.holding.devices) if count]
+            self.legal.append(len(taken) == SIZES[number]
+                              and len(set(taken)) == 1)
         return placed
 
 
@@ -236,8 +199,8 @@ def run(pods: Sequence[Pod], hosts: int, load: float, how: str, name: str,
             pods, key=lambda pod: pod.time or 0.0))),
         hosts * CELLS * CPUS, load)
     (strategy,) = strategies.parse(name, 0)
-    table = Table([make_host(legal, pinned)] * hosts,
-                  replay.relax_flavors(flavors))
+    table = host_table.HostTable([make_host(legal, pinned)] * hosts,
+                                 replay.relax_flavors(flavors))
     scheduler = Scheduler(table, flavors, strategy)
     fates = replay.run_events(asked, scheduler).fates
     found = {size: Tally() for size in SIZES}

@@ -16,6 +16,7 @@ from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
+from hpcvirt.nova import config
 
 #: Metadata by which the owner of an instance forbids its moves.
 OPT_OUT, NEVER = 'hpcvirt_move', 'never'
@@ -29,6 +30,7 @@ class Residents:
 
     def __init__(self, groups: Mapping[str, state.ServerGroup]) -> None:
         self._groups = groups
+        self._follows = config.register().hpcvirt.moves_follow_placement
         self._known: dict[object,
                           tuple[flavor_model.Flavor, guests.Guest]] = {}
 
@@ -60,7 +62,7 @@ class Residents:
                 frozenset(cpus)),
             tuple(device.address for device in instance.pci_devices or ()),
             _stays(instance), hosts, self._groups.get(instance.uuid),
-            _only_cold(instance), instance.project_id)
+            _only_cold(instance), instance.project_id, self._follows)
 
     def _guest(self, instance: typing.Any,
                ) -> tuple[flavor_model.Flavor, guests.Guest]:

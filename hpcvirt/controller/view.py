@@ -20,6 +20,7 @@ from hpcvirt.controller import residents
 from hpcvirt.controller import supplies
 from hpcvirt.fit import devices
 from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import quarantine as health
@@ -97,11 +98,13 @@ def _fleet(found: cell_hosts.CellHosts,
                 raise exception.InvalidInput(
                     name, 'Placement has no resource provider for it')
             holds = quarantine.holds(host_state) if heeds else ()
+            left = _state(host_state, own[host_state.uuid], aliases,
+                          found.closed.get(name), health.sentence(holds))
             hosts.append(state.FleetHost(
-                name, _state(host_state, own[host_state.uuid], aliases,
-                             found.closed.get(name), health.sentence(holds)),
-                tuple(translate.translate(instance, name, peers[name])
-                      for instance in found.instances[name]),
+                name, left, tuple(occupancy.find_devices(
+                    translate.translate(instance, name, peers[name]),
+                    left.supply.pools or ())
+                    for instance in found.instances[name]),
                 *_place(host_state.aggregates)))
         except exception.InvalidInput as exc:
             broken[name] = str(exc)
@@ -122,10 +125,13 @@ def _state(host_state: typing.Any, provider: providers.Provider,
         closed = quarantined
     supply = supplies.make_supply(host_state, aliases)
     if provider.devices:
+        # nova-compute reports PCI devices that are in Placement, too.
+        own = {pool.provider for pool in supply.pools or ()}
         supply = dataclasses.replace(supply, pools=(
             *(supply.pools or ()), *(
                 devices.pool(None, free, resource_class=name)._replace(
-                    provider=uuid) for name, free, uuid in provider.devices)))
+                    provider=uuid) for name, free, uuid in provider.devices
+                if uuid not in own)))
     return state.FleetHostState(supply,
                                 guests.Resources(0, 0, 0) if closed else free,
                                 closed, provider.traits, in_quarantine)

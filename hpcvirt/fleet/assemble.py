@@ -68,8 +68,9 @@ def make_fleet(document: documents.FleetDocument,
         by_name = {name: dataclasses.replace(host, state=dataclasses.replace(
             host.state, traits=frozenset(class_of[name].traits)))
             for name, host in by_name.items()}
-    by_name |= {name: state.FleetHost(name, reported, tuple(residents[name]))
-                for name, reported in known.items()}
+    by_name |= {name: state.FleetHost(name, reported, tuple(
+        occupancy.find_devices(one, reported.supply.pools or ())
+        for one in residents[name])) for name, reported in known.items()}
     return state.Fleet(
         tuple(dataclasses.replace(
             by_name[name], zone=own.zone or '',

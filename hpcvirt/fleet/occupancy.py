@@ -60,6 +60,22 @@ def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
     return state.FleetHostState(supply, free), tuple(residents)
 
 
+def find_devices(instance: state.Instance,
+                 pools: Sequence[devices.Pool]) -> state.Instance:
+    """Find the devices of an instance in the pools that Nova reports.
+
+    nova-compute reports a pool without free devices only until it is started
+    again. Then the devices do not become free when the instance leaves; nor do
+    virtual functions, whose pool has the address of their card.
+    """
+    addresses = [str(pool.tags.get('address')) for pool in pools]
+    held = tuple(int(address in instance.devices
+                     and addresses.count(address) == 1)
+                 for address in addresses)
+    return dataclasses.replace(instance, holding=dataclasses.replace(
+        instance.holding, devices=held)) if any(held) else instance
+
+
 def _check_cpus(instance: state.Instance,
                 cells: dict[int, supplies.CellSupply],
                 owners: dict[int, str]) -> None:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Count the sets of devices of a cloud, with a real Placement."""
+
+import random
+
+from hpcvirt.controller import view
+from hpcvirt.fit import device_sets
+from hpcvirt.fleet import count
+from hpcvirt.fleet import guest as guests
+from hpcvirt.fleet import make_room
+from hpcvirt.fleet import moving
+from hpcvirt.fleet import verdict
+from tests.functional import test_device_sets
+
+
+class FleetOfSetsTest(test_device_sets.DeviceSetsNova):
+    def setUp(self):
+        super().setUp()
+        self.add_hosts('one', 'two')
+
+    def count(self, *sizes):
+        """Count the instances of each size that each host takes."""
+        names = [self.api.get_flavor(self.flavor(size))['name']
+                 for size in sizes]
+        seen = view.read()
+        self.assertEqual({}, seen.fleet.broken)
+        flavors = {flavor.name: flavor for flavor in seen.flavors}
+        return seen.fleet, [found.per_host for found in count.count(
+            seen.fleet, [flavors[name] for name in names])]
+
+    def test_counts_are_what_nova_takes(self):
+        dice = random.Random(5)
+        for _ in range(3):
+            servers = [self.boot(self.flavor(dice.choice((1, 1, 2, 4))),
+                                 host=dice.choice(('one', 'two')))
+                       for _ in range(5)]
+            _, counts = self.count(*test_device_sets.SIZES)
+            for size, per_host in zip(test_device_sets.SIZES, counts,
+                                      strict=True):
+                for host, number in per_host.items():
+                    more = [self.boot(self.flavor(size), host=host)
+                            for _ in range(number)]
+                    self.boot(self.flavor(size), host=host, status='ERROR')
+                    for server in more:
+                        self.delete(server)
+            for server in servers:
+                self.delete(server)
+
+    def test_sets_are_whole_or_broken(self):
+        self.take_first('one')
+        _, gpus = self.get(2, host='two')
+        fleet, (pairs, octets) = self.count(2, 8)
+        self.assertEqual(({'one': 3, 'two': 3}, {'one': 0, 'two': 0}),
+                         (pairs, octets))
+        one, two = fleet.hosts
+        self.assertEqual(
+            device_sets.SetCounts(4, 3, 1),
+            device_sets.count_sets(one.state.supply.pools)['gpu2'])
+        self.assertEqual(
+            device_sets.SetCounts(4, 3, 0),
+            device_sets.count_sets(two.state.supply.pools)['gpu2'])
+        self.assertEqual(2, len(gpus))
+        (instance,) = two.instances
+        self.assertIn('set of PCI devices', moving.stays(instance, True))
+        refused = verdict.judge_host(instance.guest, one)
+        self.assertTrue(refused.fits)
+
+    def test_a_move_that_follows_placement_makes_a_set_whole(self):
+        self.flags(moves_follow_placement=True, group='hpcvirt')
+        self.get(2, host='one')
+        self.get(4, host='two')
+        fleet, (octets,) = self.count(8)
+        self.assertEqual({'one': 0, 'two': 0}, octets)
+        wanted = guests.compile_flavor(next(
+            flavor for flavor in view.read().flavors
+            if flavor.extra_specs.get('hpcvirt:device_set') == 'gpu8'))
+        plan = make_room.search(wanted, fleet.hosts, 1, cold=True)
+        (move,) = plan.moves
+        self.assertTrue(move.cold)
+        self.assertIsNone(make_room.search(wanted, fleet.hosts, 1))
