@@ -153,8 +153,9 @@ class ShippedTest(unittest.TestCase):
             **wanted[1].extra_specs, 'pci_passthrough:alias': 'gpu:2'})
         (step,) = diff.steps(wanted[1:2], [diff.Existing('1', changed)])
         self.assertEqual(
-            (diff.Action.DIFFERS, ('pci_passthrough:alias is gpu:2, planned '
-                                   'gpu2-0:1,gpu2-1:1,gpu2-ib-0:1',)),
+            (diff.Action.DIFFERS, ((
+                'pci_passthrough:alias is gpu:2, planned gpu2-0:1,gpu2-1:1,'
+                'gpu2-ib-0:1'),)),
             (step.action, step.differences))
 
     def test_the_table_counts_both_kinds(self):
