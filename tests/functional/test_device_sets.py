@@ -184,7 +184,7 @@ class BootsTest(DeviceSetsNova):
     def test_several_instances_of_one_request(self):
         self.add_hosts('one')
         found = [self.gpus(server)
-                 for server in self.boot_many(self.flavor(2), 4)]
+                 for server in self.boot_many(self.flavor(2, 1), 4)]
         for each in found:
             self.assert_set(2, each)
         self.assertEqual(set(range(GPUS)), set().union(*found))
