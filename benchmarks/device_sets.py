@@ -18,8 +18,9 @@ candidates that the filter leaves must be exactly these sets::
 
 Run it from the root of the repository, with the Python of an environment that
 has Nova and Placement. Hosts have no NUMA topology here. The times are CPU
-times of a request, and the peak is that of the process so far. The exit status is 1
-if an instance got devices of no set, or was refused although a set was free.
+times of a request, and the peak is that of the process so far. The exit status
+is 1 if an instance got devices of no set, or was refused although a set was
+free.
 """
 
 import argparse
