@@ -15,7 +15,7 @@ so that the pods request the --load of the GPUs.
 
 A host has two cells, each with 64 CPUs and four GPUs. All eight GPUs are
 connected by NVSwitch, but the fabric manager connects only the GPUs of a
-partition [NVIDIA-FabricManager]: the eight, the four of a cell, or a pair.
+partition: the eight, the four of a cell, or a pair.
 Pairs are neighbors in the order of PCI addresses, which favors the first
 match. Every GPU has an eighth of the CPUs and memory of its host, so that only
 GPUs are scarce.
@@ -105,7 +105,7 @@ def read(path: str) -> list[Pod]:
 
 def give_times(pods: Sequence[Pod], like: Sequence[Pod]) -> list[Pod]:
     """Give pods random times, and lives of pods with as many GPUs."""
-    dice = random.Random(SEED)  # noqa: S311 - no secret
+    dice = random.Random(SEED)
     lives = collections.defaultdict(list)
     for pod in like:
         if pod.life is not None:

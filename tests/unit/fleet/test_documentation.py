@@ -68,6 +68,13 @@ class DocumentationTest(unittest.TestCase):
         text = self.answer('capacity')
         self.assert_shown(text)
 
+    def test_what_sets_of_devices_are_free_is_shown(self):
+        fleet = f'--fleet={ETC}/fleets/gpu-sets.json'
+        flavor = '--flavor=hpc.18c1n2t.2m.gpu4r'
+        for words in (('capacity',), ('explain', flavor),
+                      ('make-room', '--cold', flavor)):
+            self.assert_shown(run(*words, fleet)[1])
+
     def test_what_the_log_of_the_scheduler_says_is_shown(self):
         status, text, _ = run('explain', '--scheduler-log', LOG)
         self.assertEqual(1, status)
