@@ -126,8 +126,8 @@ class DeviceWalkTest(lives.LivesNova):
             '</source>(?=\\s*</hostdev>)', lambda match: (
                 f'{match[0]}<address type="pci" domain="0x0000" bus="0x00" '
                 f'slot="0x{next(slots):02x}" function="0x0"/>'), text))
-        done = commands.run('instance', 'topology', server['name'], '--host',
-                            TOPOLOGY, '--domain', domain, '-f', 'nccl')
+        done = commands.run('instance', 'topology', server['name'], TOPOLOGY,
+                            '--domain', domain, '-f', 'nccl')
         self.assertEqual(0, done.status, done.err)
         cells = {device.address: device.cell for device in self.host.devices}
         expected = {

@@ -74,6 +74,8 @@ OTHERS = {
     Code.SOCKET_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
     Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE, Code.QUARANTINED,
     Code.CLAIM_TAKES_FEWER, Code.NO_DEVICE_SET, Code.DEVICE_SET_UNKNOWN,
+    # Commands for fleets say it, the filter does not.
+    Code.BROKEN_DEVICE_SET,
 }
 
 
