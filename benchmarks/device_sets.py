@@ -17,15 +17,16 @@ candidates that the filter leaves must be exactly these sets::
     python -m benchmarks.device_sets --requests 100000   of each case
 
 Run it from the root of the repository, with the Python of an environment that
-has Nova and Placement. Hosts have no NUMA topology here. The exit status is 1
-if an instance got devices of no set, or was refused although a set was free.
+has Nova and Placement. Hosts have no NUMA topology here. The times are CPU
+times of a request, and the peak is that of the process so far. The exit status
+is 1 if an instance got devices of no set, or was refused although a set was
+free.
 """
 
 import argparse
 import collections
 import dataclasses
 import itertools
-import multiprocessing
 import os
 import random
 import resource
@@ -339,10 +340,6 @@ HEADINGS = ('Case', 'Hosts', 'Requests', 'Candidates', 'Most per host', 'Left',
 
 def measure(case: Case, count: int, seed: int) -> tuple[list[str], bool]:
     """Run a case; return its line, and whether nothing was wrong."""
-    config.register()
-    nova.conf.CONF([], default_config_files=[])
-    nova.conf.CONF.set_override('max_placement_results', 10 * LIMIT,
-                                'scheduler')
     run = Run(case, seed)
     run.requests(count)
     counts, number = run.counts, run.counts['requests']
@@ -367,12 +364,12 @@ def main(argv: Sequence[str] | None = None) -> int:
                         help='only cases whose name contains TEXT')
     parser.add_argument('--seed', type=int, default=0)
     arguments = parser.parse_args(argv)
-    # Each case has a process and a peak of memory of its own.
-    with multiprocessing.get_context('fork').Pool(
-            1, maxtasksperchild=1) as pool:
-        found = [pool.apply(measure, (case, arguments.requests,
-                                      arguments.seed))
-                 for case in CASES if arguments.only in case.name]
+    config.register()
+    nova.conf.CONF([], default_config_files=[])
+    nova.conf.CONF.set_override('max_placement_results', 10 * LIMIT,
+                                'scheduler')
+    found = [measure(case, arguments.requests, arguments.seed)
+             for case in CASES if arguments.only in case.name]
     sys.stdout.write(text_table.draw(HEADINGS, [row for row, _ in found],
                                      HEADINGS[1:]))
     return 0 if all(good for _, good in found) else 1

@@ -15,6 +15,7 @@ from novaclient import exceptions as nova_exceptions
 from hpcvirt import exception
 from hpcvirt import waiting
 from hpcvirt.cloud import session
+from hpcvirt.instance_topology import description
 from hpcvirt.specs import codec
 
 #: Seconds to wait for a hard reboot.
@@ -111,6 +112,26 @@ def _is_ready(server: Any) -> bool:
 def get_host(server: Any) -> str | None:
     """Return the host of a server; None if Nova does not show it."""
     return getattr(server, 'OS-EXT-SRV-ATTR:host', None)
+
+
+def get_node(server: Any) -> str | None:
+    """Return the compute node of a server; None if Nova does not show it."""
+    return getattr(server, 'OS-EXT-SRV-ATTR:hypervisor_hostname', None)
+
+
+def read_cells(nova: Any, server: Any) -> list[description.InstanceCell]:
+    """Read the cells of a server; one of all vCPUs if it has no topology.
+
+    Nova shows host cells only to administrators.
+
+    :param server: a server of novaclient
+    """
+    with session.one_line_errors():
+        nodes = nova.servers.topology(server)['nodes'] or [
+            {'vcpu_set': range(server.flavor['vcpus'])}]
+    return [description.InstanceCell(
+        node.get('host_node'), tuple(map(frozenset, node.get('siblings') or [
+            (cpu,) for cpu in node['vcpu_set']]))) for node in nodes]
 
 
 def get_task(server: Any) -> Any:

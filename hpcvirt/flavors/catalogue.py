@@ -150,10 +150,13 @@ def _order(offer: Offer) -> tuple[int, int, int, str]:
 MAX_VALUE = 255
 
 
-def find_length(guest: shape_model.Shape) -> int:
-    """Return the length of the extra spec with the aliases of a set."""
-    return 0 if guest.device_set is None else len(codec.write_devices(
+def find_long(guest: shape_model.Shape) -> str | None:
+    """Say that Nova cannot store the aliases of a guest with a set."""
+    length = 0 if guest.device_set is None else len(codec.write_devices(
         guest.devices)[vocabulary.PCI_ALIAS.name])
+    return (f'the aliases of its {len(guest.devices)} devices take {length} '
+            f'characters, and Nova allows {MAX_VALUE}; choose shorter aliases'
+            if length > MAX_VALUE else None)
 
 
 def flavor(guest: shape_model.Shape, profile: profiles.Profile,

@@ -52,7 +52,7 @@ def find_results(plan: plans.Plan) -> int | None:
     :returns: None if no flavor has sets
     """
     most = max((_count(row, plan) for row in plan.flavors), default=0)
-    return max(DEFAULT_RESULTS, most) if most else None
+    return max(DEFAULT_RESULTS, len(plan.hosts), most) if most else None
 
 
 def warn_many(plan: plans.Plan) -> Iterator[warning.PlanWarning]:

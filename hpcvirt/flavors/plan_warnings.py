@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import words
-from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned as plans
@@ -74,7 +73,6 @@ def _of_host(planned: plans.PlannedHost,
             'CPUs may belong to several unless the firmware presents each '
             'cache as a NUMA cell')
     yield from _lost_pages(planned, profile)
-    yield from planned.set_problems
     for wanted in profile.devices:
         yield from _devices(planned, wanted)
 
@@ -178,18 +176,6 @@ def warn_not_shared(host: str, found: Sequence[offered_devices.OfferedDevice],
         warning.WarningCode.DEVICES_NOT_SHARED,
         f'devices.{key} is not the share of any size in the {number} '
         'devices of the host; choose another number', (host,))
-
-
-def warn_long(guest: shape_model.Shape,
-              profile: profiles.Profile) -> warning.PlanWarning:
-    """Warn about a guest whose extra specs Nova cannot store."""
-    return warning.PlanWarning(
-        warning.WarningCode.EXTRA_SPEC_TOO_LONG,
-        f'is left out, because the aliases of its {len(guest.devices)} '
-        f'devices take {catalogue.find_length(guest)} characters, and Nova '
-        f'allows {catalogue.MAX_VALUE}; choose shorter aliases',
-        (catalogue.make_name(guest, profile.name_prefix, profile.disk_gib,
-                             profile.name_template),))
 
 
 def _other_type(planned: plans.PlannedHost,

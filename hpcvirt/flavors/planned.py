@@ -85,7 +85,6 @@ class PlannedHost:
     :ivar supply: what it has for guests under these settings
     :ivar rest_mib: cell -> the memory of it that the host keeps
     :ivar offered: the devices that guests get
-    :ivar set_problems: the sets and devices that are left out
     """
 
     profile: profiles.Profile
@@ -96,7 +95,6 @@ class PlannedHost:
     supply: supplies.Supply
     rest_mib: Mapping[int, int]
     offered: tuple[offered_devices.OfferedDevice, ...] = ()
-    set_problems: tuple[tuple[warning.WarningCode, str], ...] = ()
 
     @property
     def name(self) -> str:

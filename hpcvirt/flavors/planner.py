@@ -100,11 +100,6 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
             warnings.append(plan_warnings.warn_missing(
                 partition.host, profile.device))
         offers += proposals
-    long = [offer for offer in offers
-            if catalogue.find_length(offer.guest) > catalogue.MAX_VALUE]
-    warnings += [plan_warnings.warn_long(offer.guest, profile)
-                 for offer in long]
-    offers = [offer for offer in offers if offer not in long]
     merged = catalogue.merge(offers, profile.memory_tolerance_percent)
     warnings += catalogue.warn_reducing(
         offers, merged, profile.memory_tolerance_percent,
@@ -198,6 +193,8 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
     devices: tuple[offered_devices.OfferedDevice, ...] = ()
     if profile.has_sets:
         sets = planned_sets.plan_sets(host, profile.devices, types)
+        warnings += [warning.PlanWarning(code, what, (host.name,))
+                     for code, what in sets.problems]
         devices = tuple(item for item in sets.offered
                         if item.wanted == profile.device)
     elif profile.device is not None:
@@ -223,8 +220,7 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
         divided.partition, pools, guests, profile, offered, types, sets)
     return plans.PlannedHost(
         profile, host, divided.partition, divided.page_kib, settings,
-        host_settings.make_supply(host, settings), rest_mib, offered,
-        sets.problems)
+        host_settings.make_supply(host, settings), rest_mib, offered)
 
 
 def _placed(offers: Sequence[catalogue.Offer],
@@ -243,7 +239,8 @@ def _placed(offers: Sequence[catalogue.Offer],
         guest, scope_warning = host_filling.drop_costly_scope(
             offer.guest, hosts, profile, fill)
         fillings = [fill(guest, host) for host in hosts]
-        if any(filling.count for filling in fillings):
+        too_long = catalogue.find_long(guest)
+        if any(filling.count for filling in fillings) and not too_long:
             same = found.get(guest)
             shares = {**offer.shares, **(same[0].shares if same else {})}
             found[guest] = catalogue.Offer(guest, shares), scope_warning
@@ -252,7 +249,8 @@ def _placed(offers: Sequence[catalogue.Offer],
                        if filling.misfit), '')
         left_out[offer.guest] = warning.PlanWarning(
             warning.WarningCode.SIZE_NOT_PLACED,
-            f'is left out, because no host takes it: {reason}',
+            'is left out, because '
+            + (too_long or f'no host takes it: {reason}'),
             (catalogue.make_name(guest, profile.name_prefix, profile.disk_gib,
                                  profile.name_template),))
     return list(found.values()), left_out

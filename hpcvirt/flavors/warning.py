@@ -31,7 +31,6 @@ class WarningCode(enum.StrEnum):
     DEVICE_TYPE_DIFFERS = 'device-type-differs'
     DEVICE_TYPE_UNSURE = 'device-type-unsure'
     DEVICE_WITHOUT_CELL = 'device-without-cell'
-    EXTRA_SPEC_TOO_LONG = 'extra-spec-too-long'
     HOST_MAKES_FLAVORS_SMALLER = 'host-makes-flavors-smaller'
     HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
@@ -57,7 +56,6 @@ class WarningCode(enum.StrEnum):
 
 #: The codes of warnings whose subjects are flavors, not hosts.
 _OF_FLAVORS = frozenset({WarningCode.CLAIM_TOO_LONG, WarningCode.DEVICES_FAR,
-                         WarningCode.EXTRA_SPEC_TOO_LONG,
                          WarningCode.MANY_CANDIDATES,
                          WarningCode.SOCKET_SCOPE_NOT_HELD,
                          WarningCode.SIZE_NOT_PLACED})

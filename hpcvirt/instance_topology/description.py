@@ -66,10 +66,10 @@ def describe(host: host_model.Host, cells: Sequence[InstanceCell],
              for chain in chains for index, bridge in enumerate(chain)}
     numbers = {bridge: number for number, bridge in enumerate(above)}
     order = [each.host_address for each in known]
-    lost = len(held) - len(known)
+    cell_of = [_find_cell(cells, devices[address].cell) for address in order]
+    lost, off = len(held) - len(known), cell_of.count(None)
     links_are_known = (wiring_model.UnknownWiring.DEVICE_LINKS
                        not in wiring.unknown)
-    own_cells = [cell.host_cell for cell in cells]
     return {
         'schema_version': places.VERSION,
         'cells': [[sorted(core) for core in cell.cores] for cell in cells],
@@ -82,12 +82,11 @@ def describe(host: host_model.Host, cells: Sequence[InstanceCell],
             'products': [] if device.total_vfs and not device.vf_product_id
             else sorted({device.product_id, device.vf_product_id
                          or device.product_id}),
-            'cell': own_cells.index(device.cell) if device.cell is not None
-            and own_cells.count(device.cell) == 1 else None,
+            'cell': cell,
             'switch': numbers[chain[-1]] if chain else None,
             **_measure(wiring, attached[device.address]),
             'address': each.guest_address,
-        } for each, chain in zip(known, chains, strict=True)
+        } for each, chain, cell in zip(known, chains, cell_of, strict=True)
             for device in [devices[each.host_address]]],
         'links': [{'ends': [*map(order.index, link.ends)],
                    'kind': str(link.kind), 'count': link.count}
@@ -95,9 +94,17 @@ def describe(host: host_model.Host, cells: Sequence[InstanceCell],
                   ] if links_are_known else None,
         'notes': [note for note, holds in (
             (f'the topology of the host lacks {lost} of the devices', lost),
+            (f'{off} of the devices are on no certain cell', off),
             ('the wiring of the host is unknown', host.wiring is None),
             ('the links between devices are unknown',
              not links_are_known and len(known) > 1)) if holds]}
+
+
+def _find_cell(cells: Sequence[InstanceCell],
+               host_cell: int | None) -> int | None:
+    own = [number for number, cell in enumerate(cells) if len(cells) == 1
+           or (cell.host_cell is not None and cell.host_cell == host_cell)]
+    return own[0] if len(own) == 1 else None
 
 
 def _find_shared(chains: list[list[str]]) -> list[list[str]]:

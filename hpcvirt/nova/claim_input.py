@@ -28,7 +28,6 @@ import typing
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-import nova.conf
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
@@ -49,6 +48,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 from hpcvirt.nova import adapter
+from hpcvirt.nova import config
 from hpcvirt.nova import lazy_sequence
 from hpcvirt.nova import port_interface
 
@@ -232,7 +232,7 @@ def read(spec: typing.Any, demand: demands.Demand) -> ClaimInput:
     # A move to another Nova cell has a claim of its own.
     follows = (instance is not None and not _get(
         destination, 'allow_cross_cell_move')
-        and nova.conf.CONF.hpcvirt.moves_follow_placement)
+        and config.register().hpcvirt.moves_follow_placement)
     return ClaimInput(demand, requests, _lost_affinity(spec, demand, requests),
                       follows, follows)
 

@@ -125,10 +125,11 @@ class FilterDecision:
         limit = nova.conf.CONF.scheduler.max_placement_results
         count = sum(len(host_state.allocation_candidates)
                     for host_state in host_states)
+        hints = ('scheduler_hints' in self._spec
+                 and self._spec.scheduler_hints) or ()
         if (count < limit or hasattr(self._spec, _NOTED)
                 or not any(map(adapter.is_of_flavor, start.requests))
-                or not _UNLIMITED.isdisjoint(self._spec.scheduler_hints or ())
-                ):
+                or not _UNLIMITED.isdisjoint(hints)):
             return
         setattr(self._spec, _NOTED, True)
         LOG.info('Placement has returned %(count)d allocation candidates, and '

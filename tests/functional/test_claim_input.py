@@ -11,6 +11,7 @@ from oslo_db import exception as db_exception
 from hpcvirt.fit import reasons
 from hpcvirt.nova import adapter
 from hpcvirt.nova import claim_input
+from hpcvirt.nova import config
 from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
@@ -50,6 +51,29 @@ class ClaimStartTest(soundness.ClaimingTestCase):
                     objects.Destination(cell=objects.CellMapping()),
                     (self.request(),))
             self.assertIs(reasons.Defect.LOST_AFFINITY, start.move.defect)
+
+    def test_no_claim_of_a_move_follows_placement_unless_it_is_patched(self):
+        """Not even that of a guest without cells and with one device."""
+        cold = objects.Destination(cell=objects.CellMapping())
+        for follows, destination in (
+                (False, cold), (True, cold), (True, objects.Destination(
+                    cell=objects.CellMapping(), allow_cross_cell_move=True))):
+            config.register().set_override('moves_follow_placement', follows,
+                                           'hpcvirt')
+            for guest in ((), (cases.GuestCell(4, 0, 1024),)):
+                spec = nova_objects.request_spec(cases.Case(
+                    host=(), guest=guest, policy='dedicated', page_kib=2048,
+                    requests=(self.request(),)), {'hpcvirt:device_set': 'a'})
+                spec.requested_destination = destination
+                setattr(spec, claim_input._INSTANCE, objects.Instance(
+                    task_state='resize_prep'))
+                start = claim_input.read(spec, adapter.demand(spec))
+                kept = follows and destination is cold
+                self.assertEqual((kept, kept), (start.follows_placement,
+                                                start.keeps_to_placement))
+                self.assertEqual('a', start.demand.device_set)
+                self.assertIsNone(start.move.claimed.device_set)
+        soundness.CONF.clear_override('moves_follow_placement', 'hpcvirt')
 
     def test_a_move_to_any_nova_cell_is_a_cold_migration(self):
         start = self.start(objects.Destination(allow_cross_cell_move=True),

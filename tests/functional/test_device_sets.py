@@ -10,6 +10,7 @@ import inspect
 import itertools
 import json
 import pathlib
+import random
 import textwrap
 import threading
 import types
@@ -21,10 +22,15 @@ from nova.compute import manager
 from nova.pci import request as pci_request
 from nova.scheduler import utils as scheduler_utils
 
+from hpcvirt.fit import claim
 from hpcvirt.model import host as host_model
+from hpcvirt.nova import adapter
 from hpcvirt.nova import filters
 from testing import machines
+from tests.builders import cases
 from tests.functional import lives
+from tests.functional import nova_objects
+from tests.functional import test_filter
 
 GPUS = 8
 SIZES = (2, 4, 8)
@@ -178,7 +184,7 @@ class BootsTest(DeviceSetsNova):
     def test_several_instances_of_one_request(self):
         self.add_hosts('one')
         found = [self.gpus(server)
-                 for server in self.boot_many(self.flavor(2), 4)]
+                 for server in self.boot_many(self.flavor(2, 1), 4)]
         for each in found:
             self.assert_set(2, each)
         self.assertEqual(set(range(GPUS)), set().union(*found))
@@ -332,6 +338,113 @@ class PatchedMovesTest(DeviceSetsNova):
         self.assertNotEqual(host, self.host_of(server))
         self.assert_set(4, self.held(server))
         self.assertNotIn('takes other PCI devices', self.log.output)
+
+
+class CandidatesTest(test_filter.FilterTestCase):
+    """The candidates that are left, with objects of Nova only."""
+
+    def ask(self, flags, pairs, kind='gpu2', **more):
+        """Ask for one or two GPUs.
+
+        :param flags: the free devices of each GPU, its cell and its tag
+        :param pairs: the GPUs of each candidate
+        """
+        requests = tuple(dataclasses.replace(
+            test_filter.gpu_request(affinity='preferred'),
+            id=f'5505fed3-8bda-db3b-7c58-de7e4646b47{rank}', alias=f'g{rank}')
+            for rank in range(len(pairs[0])))
+        question = test_filter.case(
+            test_filter.host(0, 0), requests=requests,
+            pools=tuple(cases.Pool(cell, 1, {
+                'vendor_id': '10de', 'product_id': '2330',
+                'dev_type': 'type-PCI', 'address': f'0000:0{number}:00.0',
+                **({'hpcvirt_device_sets': tag} if tag else {})}, f'p{number}')
+                for number, (free, cell, tag) in enumerate(flags) if free),
+            mappings=tuple({'': ['root'], **{
+                f'{request.id}-0': [f'p{number}'] for request, number
+                in zip(requests, pair, strict=True)}} for pair in pairs),
+            **more)
+        spec = nova_objects.request_spec(question, {
+            **test_filter.PINNED,
+            **({'hpcvirt:device_set': kind} if kind else {})})
+        return question, spec, nova_objects.host_state(question)
+
+    def left(self, state):
+        """The GPUs of the candidates that are left, in their order."""
+        return [tuple(int(uids[0][1:]) for group, uids
+                      in each['mappings'].items() if group)
+                for each in state.allocation_candidates]
+
+    def test_random_hosts(self):
+        """What is left are the legal candidates that the claim accepts."""
+        rng = random.Random('candidates')
+        total = 0
+        for _ in range(150):
+            flags = [(rng.random() < 0.8, rng.randrange(2), ','.join(
+                f'{kind}:{number}:2' for kind in ('gpu2', 'other')
+                for number in range(3) if rng.random() < 0.4))
+                for _ in range(rng.randrange(2, 6))]
+            free = [n for n, each in enumerate(flags) if each[0]]
+            pairs = list(itertools.permutations(free, 2))
+            if not pairs:
+                continue
+            _, spec, state = self.ask(flags, pairs)
+            demand = dataclasses.replace(adapter.demand(spec), device_set=None)
+            expected = {
+                pair for pair in pairs
+                if {label for label in flags[pair[0]][2].split(',')
+                    if label.startswith('gpu2')}
+                & set(flags[pair[1]][2].split(',')) and claim.check(
+                    demand, adapter.supply(state),
+                    [[f'p{number}'] for number in pair]) is None}
+            found = self.run_filter(spec, state)
+            self.assertEqual(bool(expected), bool(found))
+            self.assertEqual(len(expected), len(self.left(state)))
+            self.assertEqual(expected, set(self.left(state)))
+            total += len(expected)
+        self.assertGreater(total, 100)
+
+    def test_broken_sets_come_first_and_equals_are_shuffled(self):
+        flags = [(number != 3, 0, f'gpu2:{number // 2}:2,gpu4:{number // 4}:4')
+                 for number in range(8)]
+        singles = [(number,) for number in range(8) if number != 3]
+        seen = set()
+        for _ in range(60):
+            _, spec, state = self.ask(flags, singles, kind=None)
+            self.run_filter(spec, state)
+            order = [each for each, in self.left(state)]
+            self.assertEqual(2, order[0])
+            self.assertEqual({0, 1}, set(order[1:3]))
+            seen.add(order[1])
+            seen.add(order[3])
+        self.assertEqual({0, 1, 4, 5, 6, 7}, seen)
+
+    def test_hosts_without_sets_keep_the_order(self):
+        flags = [(1, 0, '')] * 8
+        singles = [(number,) for number in (3, 1, 7, 0, 2)]
+        _, spec, state = self.ask(flags, singles, kind=None)
+        self.run_filter(spec, state)
+        self.assertEqual(singles, self.left(state))
+
+    def test_the_reason_is_what_the_sets_lack(self):
+        """Two of the three candidates are legal, but have no free cell."""
+        flags = [(1, 0, 'gpu2:0:2'), (1, 0, 'gpu2:0:2'), (1, 1, 'gpu2:1:2')]
+        question, spec, state = self.ask(flags, [(0, 2), (0, 1), (1, 0)])
+        state.numa_topology = nova_objects.host_topology(dataclasses.replace(
+            question, host=test_filter.host(8, 8)))
+        self.assertEqual([], self.run_filter(spec, state))
+        self.assertIn('free PCPUs', self.log.output)
+        self.assertNotIn('no set gpu2', self.log.output)
+
+    def test_ports_alone_are_not_refused_for_a_malformed_tag(self):
+        port = cases.Request({'vendor_id': '10de', 'product_id': '2330'}, 1,
+                             None, None, str(uuid.UUID(int=5)))
+        question, _, _ = self.ask([(1, 0, 'nonsense')], [(0,)], kind=None)
+        question = dataclasses.replace(question, requests=(port,),
+                                       mappings=({'': ['root']},))
+        self.assertEqual(['host'], self.run_filter(
+            nova_objects.request_spec(question, test_filter.PINNED),
+            nova_objects.host_state(question)))
 
 
 def patched_method():

@@ -73,7 +73,9 @@ OTHERS = {
     Code.CELL_OCCUPIED, Code.EXTRA_SPEC,
     Code.SOCKET_UNKNOWN, Code.CLAIM_TOO_LONG, Code.UNDECIDED,
     Code.CLAIM_OF_A_MOVE, Code.UNSAFE_ALTERNATE, Code.QUARANTINED,
-    Code.CLAIM_TAKES_FEWER,
+    Code.CLAIM_TAKES_FEWER, Code.NO_DEVICE_SET, Code.DEVICE_SET_UNKNOWN,
+    # Commands for fleets say it, the filter does not.
+    Code.BROKEN_DEVICE_SET,
 }
 
 
@@ -260,6 +262,23 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
                       'defect M)',
                       self.explain(Code.CLAIM_TAKES_FEWER, both))
         self.assert_claim_fails(Code.CLAIM_TAKES_FEWER, both)
+
+    def test_devices_of_no_common_set(self):
+        request = gpu_request(count=2)
+        groups = [f'{request.id}-{number}' for number in range(2)]
+        pools = tuple(dataclasses.replace(each, tags={
+            **each.tags, 'hpcvirt_device_sets': f'gpu2:{each.cell}:2'})
+            for each in (gpu(0, 'a'), gpu(1, 'b')))
+        specs = {**PINNED, 'hpcvirt:device_set': 'gpu2'}
+        question = case(host(0, 0), (4, 4), pools=pools, requests=(request,),
+                        mappings=({'': ['root'], groups[0]: ['a'],
+                                   groups[1]: ['b']},))
+        self.assertEqual('no set gpu2 of PCI devices is free', self.explain(
+            Code.NO_DEVICE_SET, question, specs=specs))
+        self.assertIn('2 devices for gpu (required), all in one set gpu2',
+                      self.log.output)
+        self.explain(Code.DEVICE_SET_UNKNOWN, dataclasses.replace(
+            question, mappings=({'': ['root']},)), specs=specs)
 
     def test_alternates_that_are_unsafe(self):
         soundness.CONF.set_override('max_attempts', 3, 'scheduler')

@@ -39,9 +39,9 @@ document of -f json is a vendor_data2.json for hpcvirt-guest-topology.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('server', metavar='SERVER',
                             help='name or UUID of the instance')
-        parser.add_argument('--host', metavar='PATH', required=True,
-                            help='topology of its compute host, as "hpcvirt '
-                            'topology show" reads it')
+        parser.add_argument('path', metavar='PATH', help='topology of its '
+                            'compute host, as "hpcvirt topology show" reads '
+                            'it')
         for name, metavar, text in (
                 ('domain', 'FILE', 'what "virsh dumpxml" prints of it'),
                 ('guest', 'PATH', 'its root, or a copy or a capture of it')):
@@ -74,14 +74,13 @@ document of -f json is a vendor_data2.json for hpcvirt-guest-topology.
 
 
 def _describe(args: argparse.Namespace) -> places.Description:
-    from hpcvirt.cloud import instance_facts
     from hpcvirt.cloud import servers
-    host = topology.read(args.host)
+    host = topology.read(args.path)
     nova = cloud_arguments.connect(args)
     server = servers.look_up(nova, args.server)
     if args.domain is None:
-        held = instance_facts.read_devices(
-            cloud_arguments.connect_placement(args), server)
+        held = [*map(description.HeldDevice, cloud_arguments.connect_placement(
+            args).list_devices(server.id))]
     else:
         file = document.TopologyDocument(args.domain)
         own = domain.read(file.data.decode(errors='replace'), file.path)
@@ -91,11 +90,11 @@ def _describe(args: argparse.Namespace) -> places.Description:
         held = [description.HeldDevice(address, own.guest_addresses.get(
             address)) for address in own.devices]
     made = description.describe(
-        host, instance_facts.read_cells(nova, server), held)
-    node = instance_facts.get_node(server) or host.name
+        host, servers.read_cells(nova, server), held)
+    node = servers.get_node(server) or host.name
     if node.partition('.')[0] != host.name.partition('.')[0]:
-        made['notes'].append(f'the instance is on {node}, and --host is the '
-                             f'topology of {host.name}')
+        made['notes'].append(f'the instance is on {node}, and {args.path} is '
+                             f'the topology of {host.name}')
     return made
 
 

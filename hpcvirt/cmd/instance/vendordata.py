@@ -25,8 +25,8 @@ from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt import topology
-from hpcvirt.cloud import instance_facts
 from hpcvirt.cloud import placement
+from hpcvirt.cloud import servers
 from hpcvirt.cloud import session
 from hpcvirt.instance_topology import description
 
@@ -89,11 +89,12 @@ class VendordataService:
         if server is None or server.tenant_id != project:
             raise webob.exc.HTTPNotFound(
                 f'project {project} has no instance {instance}')
-        node = pathlib.PurePath(instance_facts.get_node(server) or '-').name
+        held = self._clients.placement.list_devices(instance)
+        node = pathlib.PurePath(servers.get_node(server) or '-').name
         return description.describe(
             topology.read(str(self._topologies / f'{node}.json'), 'snapshot'),
-            instance_facts.read_cells(self._clients.nova, server),
-            instance_facts.read_devices(self._clients.placement, server))
+            servers.read_cells(self._clients.nova, server),
+            [*map(description.HeldDevice, held)])
 
 
 def _read(request: typing.Any) -> tuple[str, str]:

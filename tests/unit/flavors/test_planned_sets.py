@@ -12,6 +12,7 @@ from hpcvirt import exception
 from hpcvirt.fit import capacity
 from hpcvirt.fit import device_sets
 from hpcvirt.flavors import device_choice
+from hpcvirt.flavors import diff
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
@@ -142,6 +143,21 @@ class ShippedTest(unittest.TestCase):
         self.assertEqual([8, 4], [each.count for each in
                                   document.hosts[0].guest_devices])
 
+    def test_the_flavors_are_known_again(self):
+        wanted = [row.flavor for row in self.plan.flavors]
+        existing = [diff.Existing(str(number), flavor)
+                    for number, flavor in enumerate(wanted)]
+        self.assertEqual({diff.Action.SAME}, {
+            step.action for step in diff.steps(wanted, existing)})
+        changed = dataclasses.replace(wanted[1], extra_specs={
+            **wanted[1].extra_specs, 'pci_passthrough:alias': 'gpu:2'})
+        (step,) = diff.steps(wanted[1:2], [diff.Existing('1', changed)])
+        self.assertEqual(
+            (diff.Action.DIFFERS, ((
+                'pci_passthrough:alias is gpu:2, planned gpu2-0:1,gpu2-1:1,'
+                'gpu2-ib-0:1'),)),
+            (step.action, step.differences))
+
     def test_the_table_counts_both_kinds(self):
         text = table.table(self.plan, (), 80)
         self.assertIn('8 x gpu, 4 x ib', text.splitlines()[2])
@@ -214,7 +230,7 @@ class SetsOfAPlanTest(unittest.TestCase):
         found = plan(wired.tree(), entries=(long,))
         self.assertNotIn('gpu-of-the-partition-of-abc8', rows(found))
         (item,) = (each for each in found.warnings
-                   if each.code.value == 'extra-spec-too-long')
+                   if each.code.value == 'size-not-placed')
         self.assertEqual(('hpc.32c2n.2m.gpu-of-the-partition-of-abc8',),
                          item.subjects)
         self.assertEqual('is left out, because the aliases of its 8 devices '

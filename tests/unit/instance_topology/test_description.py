@@ -91,9 +91,17 @@ class DescribeTest(unittest.TestCase):
                                      made['devices'][0]['lanes']))
 
     def test_a_device_off_the_cells_of_the_guest_has_no_cell(self):
-        for cells in (CELLS[:1], [description.InstanceCell(None, ())],
+        unknown = description.InstanceCell(None, ())
+        for cells in ([CELLS[0], unknown], [unknown, unknown],
                       [CELLS[1], CELLS[1]]):
-            self.assertIsNone(describe(
+            made = describe(NVME, cells=cells)
+            self.assertIsNone(made['devices'][0]['cell'])
+            self.assertEqual(['1 of the devices are on no certain cell'],
+                             made['notes'])
+
+    def test_the_only_cell_of_a_guest_has_all_devices(self):
+        for cells in (CELLS[:1], [description.InstanceCell(None, ())]):
+            self.assertEqual(0, describe(
                 NVME, cells=cells)['devices'][0]['cell'])
 
     def test_what_is_unknown_is_said(self):
