@@ -26,5 +26,15 @@ class ReadTest(unittest.TestCase):
             parents=True)
         self.assertEqual(written, functions.read(str(root)))
 
+    def test_what_no_kernel_writes_is_not_read(self):
+        """A copy of a guest is made by its user."""
+        root = folders.make(self)
+        guest_files.write(root, [places.Function(
+            '0000:05:00.0', '10de" x="', '2330\x1b[2J', '0x030200"/><', 0,
+            ('mlx5\n0:1', 'eth 0'), '/dev/nvidia0')])
+        self.assertEqual([places.Function(
+            '0000:05:00.0', '', '', '', 0, (), '/dev/nvidia0')],
+            functions.read(str(root)))
+
     def test_a_guest_without_a_sysfs_is_an_error(self):
         self.assertRaises(OSError, functions.read, str(folders.make(self)))
