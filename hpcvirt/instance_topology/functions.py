@@ -14,6 +14,7 @@ import re
 from hpcvirt.instance_topology import places
 
 _PCI = 'sys/bus/pci/devices'
+_NAME = re.compile(r'[\w.-]+', re.ASCII)
 _ADDRESS = re.compile(r'[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]')
 
 
@@ -29,26 +30,29 @@ def read(root: str = '/') -> list[places.Function]:
 
 
 def _read_one(root: str, folder: str, address: str) -> places.Function:
-    def text(path: str) -> str:
+    def text(path: str, form: str) -> str:
         with contextlib.suppress(OSError), open(path, 'rb') as file:
-            return file.read(4096).decode(errors='replace').strip()
+            found = re.search(form, file.read(4096).decode(errors='replace'))
+            return found[1] if found else ''
         return ''
 
     def names(name: str) -> list[str]:
         with contextlib.suppress(OSError):
-            return sorted(os.listdir(f'{folder}/{name}'))
+            return sorted(filter(_NAME.fullmatch, os.listdir(
+                f'{folder}/{name}')))
         return []
 
-    node = text(f'{folder}/numa_node')
-    minor = re.search(r'Device Minor:\s*(\d+)', text(
-        f'{root}/proc/driver/nvidia/gpus/{address}/information'))
-    vendor = text(f'{folder}/vendor')[2:]
-    files = [f'/dev/nvidia{minor.group(1)}'] if minor else [
+    node = text(f'{folder}/numa_node', r'^([0-9]{1,4})$')
+    minor = text(f'{root}/proc/driver/nvidia/gpus/{address}/information',
+                 r'Device Minor:\s*([0-9]+)')
+    vendor, product = (text(f'{folder}/{name}', '^0x([0-9a-f]{4})$')
+                       for name in ('vendor', 'device'))
+    files = [f'/dev/nvidia{minor}'] if minor else [
         f'/dev/dri/{name}' for name in names('drm')
         if name.startswith('renderD') and vendor != '10de']
     nets = [f'{name}:{port}' for name in names('infiniband')
             for port in names(f'infiniband/{name}/ports')] or names('net')
     return places.Function(
-        address, vendor, text(f'{folder}/device')[2:], text(f'{folder}/class'),
-        int(node) if node.isdecimal() else None, tuple(nets),
-        files[0] if files else '')
+        address, vendor, product, text(f'{folder}/class',
+                                       '^(0x[0-9a-f]{6})$'),
+        int(node) if node else None, tuple(nets), files[0] if files else '')

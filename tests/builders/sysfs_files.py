@@ -37,6 +37,11 @@ def emulated(host: str) -> dict[str, str]:
     return _parse((HOSTS / f'{host}.txt').read_text())
 
 
+def guest(name: str) -> dict[str, str]:
+    """Read the PCI functions of a guest in tests/data/guests."""
+    return _parse((MACHINES.with_name('guests') / f'{name}.txt').read_text())
+
+
 def _parse(text: str) -> dict[str, str]:
     files: dict[str, str] = {}
     for line in text.split('\n')[:-1]:

@@ -4,8 +4,12 @@ import unittest
 
 from hpcvirt.instance_topology import functions
 from hpcvirt.instance_topology import places
+from hpcvirt.topology import domain
 from tests.builders import folders
 from tests.builders import guest_files
+from tests.builders import sysfs_files
+
+DOMAIN = sysfs_files.MACHINES.with_name('guests') / 'expander-domain.xml'
 
 
 class ReadTest(unittest.TestCase):
@@ -25,6 +29,31 @@ class ReadTest(unittest.TestCase):
         (root / 'sys/bus/pci/devices/0000:05:00.0/drm/renderD128').mkdir(
             parents=True)
         self.assertEqual(written, functions.read(str(root)))
+
+    def test_a_kernel_sees_what_the_domain_says(self):
+        """Expander buses are on guest cells, other devices are on none."""
+        root = folders.make(self)
+        sysfs_files.lay_out(sysfs_files.guest('expander-sysfs'), root)
+        seen = {each.address: each for each in functions.read(str(root))}
+        found = domain.read(DOMAIN.read_text()).guest_addresses
+        self.assertEqual({'0000:98:00.0': 0, '0000:19:00.0': 0,
+                          '0000:18:00.0': 1, '0000:41:00.2': 1,
+                          '0000:99:00.0': None},
+                         {host: seen[guest].cell
+                          for host, guest in found.items()})
+        self.assertEqual({('1b36', '0005')}, {
+            (seen[guest].vendor, seen[guest].product)
+            for guest in found.values()})
+
+    def test_what_no_kernel_writes_is_not_read(self):
+        """A copy of a guest is made by its user."""
+        root = folders.make(self)
+        guest_files.write(root, [places.Function(
+            '0000:05:00.0', '10de" x="', '2330\x1b[2J', '0x030200"/><', 0,
+            ('mlx5\n0:1', 'eth 0'), '/dev/nvidia0')])
+        self.assertEqual([places.Function(
+            '0000:05:00.0', '', '', '', 0, (), '/dev/nvidia0')],
+            functions.read(str(root)))
 
     def test_a_guest_without_a_sysfs_is_an_error(self):
         self.assertRaises(OSError, functions.read, str(folders.make(self)))
