@@ -79,19 +79,24 @@ class PlannedSets:
         return {each.size: each for each in self.sets}
 
     def make_requests(self, size: int, cells: int,
-                      ) -> tuple[str, tuple[shape_model.GuestDevices, ...]]:
+                      ) -> tuple[str | None,
+                                 tuple[shape_model.GuestDevices, ...]]:
         """Make the requests of a guest.
+
+        For a single device any will do. Without a set, the instance can be
+        moved like any other with devices.
 
         With several required devices of several guest cells, Nova's claim
         pins CPUs of the wrong cell (defect B).
 
         :param cells: the cells of the guest
-        :returns: the kind of its set, and one request for each place
+        :returns: the kind of its set, None for a single device; and one
+            request for each place
         """
         found = self.by_size[size]
         affinity = (found.members[0].wanted.affinity if cells == 1
                     else shape_model.PCIAffinity.PREFERRED)
-        return found.label.kind, tuple(
+        return found.label.kind if len(found.members) > 1 else None, tuple(
             shape_model.GuestDevices(each.alias, 1, affinity)
             for each in found.members)
 
@@ -102,7 +107,7 @@ class PlannedSets:
             own = [make_trait(device.alias) for device in each.members
                    if device.address == address]
             traits.update(dict.fromkeys(own))
-            labels += [each.label] if own else []
+            labels += [each.label] if own and len(each.members) > 1 else []
         return {'traits': ','.join(traits),
                 device_sets.TAG: device_sets.render(labels)}
 
@@ -136,7 +141,7 @@ def count_devices(guest: shape_model.Shape, number: int,
     :param number: the number of the entry in the profile
     """
     if guest.device_set is None:
-        return sum(device.count for device in guest.devices)
+        return 0 if number else sum(device.count for device in guest.devices)
     start = (f'{guest.device_set}-{wanted.alias}' if number
              else guest.device_set)
     return sum((each.alias or '').rpartition('-')[0] == start
@@ -183,6 +188,9 @@ def plan_sets(host: host_model.Host,
                                        max(len(addresses), 1))
             members = _add(host, wanted, found[wanted], members, share,
                            problems)
+        if all(len(each) == 1 for each in members):
+            members = [[each._replace(alias=first.alias)]
+                       for (each,) in members]
         planned += [
             PlannedSet(size, device_sets.DeviceSet(
                 f'{first.alias}{size}', number,
