@@ -116,7 +116,7 @@ class DeviceWalkTest(lives.LivesNova):
 
     def test_the_guest_knows_its_place(self):
         flavor = next(each for each in self.plan['flavors'] if
-                      each['extra_specs']['hpcvirt:device_set'] == 'gpu8')
+                      each['extra_specs'].get('hpcvirt:device_set') == 'gpu8')
         server, _ = self.fill(flavor)
         guest = self.guest(server)
         text, = self.connections[self.host.name].domains()

@@ -5,13 +5,11 @@
 import ast
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-from hpcvirt import topology
 from hpcvirt.instance_topology import description
 from hpcvirt.instance_topology import places
 from tests.builders import folders
@@ -40,7 +38,7 @@ FILES = ['etc/hpcvirt/gres.conf', 'etc/hpcvirt/hwloc.xml',
          'etc/nccl.conf', 'etc/profile.d/hpcvirt-topology.sh']
 
 
-class GuestTopologyTest(unittest.TestCase):
+class PackedProgram(unittest.TestCase):
     maxDiff = None
 
     @classmethod
@@ -81,6 +79,8 @@ class GuestTopologyTest(unittest.TestCase):
         return sorted(str(path.relative_to(self.root)) for path in
                       (self.root / 'etc').rglob('*') if path.is_file())
 
+
+class GuestTopologyTest(PackedProgram):
     def test_it_installs_files_once(self):
         self.assertEqual((0, ''), self.run_program())
         self.assertEqual([name for name in FILES if 'hwloc' not in name
@@ -153,26 +153,6 @@ class GuestTopologyTest(unittest.TestCase):
                 status, told = self.run_program()
                 self.assertEqual((2, 1), (status, told.count('\n')), told)
         self.assertFalse((self.root / 'etc').exists())
-
-    @unittest.skipUnless(shutil.which('lstopo-no-graphics'),
-                         'lstopo is not installed')
-    def test_hwloc_finds_the_devices_on_their_cells(self):
-        """Without the file, lstopo has all of them on no cell."""
-        path = str(pathlib.Path(shutil.which('lstopo-no-graphics')).parent)
-        self.assertEqual((0, ''), self.run_program(path))
-        self.assertEqual(FILES, self.files())
-        self.assertIn('HWLOC_XMLFILE=/etc/hpcvirt/hwloc.xml',
-                      self.read('etc/profile.d/hpcvirt-topology.sh'))
-        for source, cells in ((self.root / 'etc/hpcvirt/hwloc.xml',
-                               (1, 1, 0, 1)), (self.root, (None,) * 4)):
-            done = subprocess.run(
-                ('lstopo-no-graphics', '-i', source, '--whole-io', '--of',
-                 'xml'), check=True, capture_output=True)
-            file = self.root / 'read.xml'
-            file.write_bytes(done.stdout)
-            self.assertEqual(cells, tuple(
-                device.cell for device in topology.read(str(file)).devices))
-        self.assertEqual((0, ''), self.run_program(path))
 
     def test_it_needs_no_newer_python(self):
         for path in (ROOT / 'tools/guest_image/topology/__main__.py',
