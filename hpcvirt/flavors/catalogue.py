@@ -179,6 +179,8 @@ def flavor(guest: shape_model.Shape, profile: profiles.Profile,
                 profile.device.traits if profile.device else ()))
     if guest.topology is not None:
         specs[vocabulary.CPU_MAX_THREADS.name] = str(guest.topology.threads)
+    if guest.device_set is not None:
+        specs[vocabulary.GROUP_POLICY.name] = 'none'
     specs.update(profile.extra_specs)
     content = (guest.cpus, guest.memory_mib, profile.disk_gib)
     return flavor_model.Flavor(

@@ -55,7 +55,8 @@ _MAX_LENGTH = 255
 
 #: Nova interprets these keys, but they do not change the size of the guest.
 _OPEN = (vocabulary.RESOURCES, vocabulary.TRAIT, vocabulary.LOCKED_MEMORY,
-         vocabulary.PMEM, vocabulary.EXCLUSIVE_CELLS)
+         vocabulary.PMEM, vocabulary.EXCLUSIVE_CELLS,
+         vocabulary.GROUP_POLICY)
 _TAKEN = tuple(row for row in vocabulary.INTERPRETED if row not in _OPEN)
 
 #: Nova itself requests these resources, from the size of the flavor.

@@ -133,6 +133,11 @@ TRAIT = key.ExtraSpecKey(
     choices=(REQUIRED, FORBIDDEN),
     parts={**_GROUP, 'trait': '[A-Z0-9_]+'})
 
+GROUP_POLICY = _choice(
+    'group_policy', ('none', 'isolate'), 'Whether numbered groups of resources '
+    'may share a provider; nova-scheduler warns if a flavor with several '
+    'devices does not say so.')
+
 #: The requests by which Nova sets CPU policies, see
 #: ``_get_vcpu_pcpu_resources`` and ``_get_hyperthreading_trait`` in
 #: ``nova/virt/hardware.py``. As in Nova, they match the beginning of a name.
@@ -205,7 +210,7 @@ INTERPRETED = (
     PCI_NUMA_AFFINITY_POLICY, PCI_ALIAS,
     CPU_SOCKETS, CPU_CORES, CPU_THREADS,
     CPU_MAX_SOCKETS, CPU_MAX_CORES, CPU_MAX_THREADS,
-    RESOURCES, TRAIT,
+    RESOURCES, TRAIT, GROUP_POLICY,
     NUMA_SCOPE, EXCLUSIVE_CELLS, DEVICE_SET, GENERATED_BY,
 )
 KEYS = INTERPRETED + _OTHERS

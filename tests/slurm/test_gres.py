@@ -21,7 +21,7 @@ PartitionName=all Nodes=localhost
 """
 
 
-class GresTest(unittest.TestCase):
+class GenericResourceTest(unittest.TestCase):
     def test_slurmd_finds_cores_and_links(self):
         cpus = os.cpu_count()
         found = places.Arrangement(
