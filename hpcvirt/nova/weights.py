@@ -217,6 +217,14 @@ class DeviceSetWeigher(_PlacementWeigher[int]):
 
     _multiplier = 'device_set_weight_multiplier'
 
+    def _weigh(self, hosts: Sequence[typing.Any],
+               spec: typing.Any) -> list[float]:
+        # Most clouds have no sets, and predictions take time.
+        if not any(device_sets.TAG in pool for host_state in hosts
+                   for pool in getattr(host_state.pci_stats, 'pools', ())):
+            return [0.0] * len(hosts)
+        return super()._weigh(hosts, spec)
+
     def _prepare(self, demand: demands.Demand,
                  spec: typing.Any) -> bool:  # noqa: ARG002
         return bool(demand.requests)
