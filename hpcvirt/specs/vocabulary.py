@@ -134,9 +134,9 @@ TRAIT = key.ExtraSpecKey(
     parts={**_GROUP, 'trait': '[A-Z0-9_]+'})
 
 GROUP_POLICY = _choice(
-    'group_policy', ('none', 'isolate'), 'Whether numbered groups of resources '
-    'may share a provider; nova-scheduler warns if a flavor with several '
-    'devices does not say so.')
+    'group_policy', ('none', 'isolate'), 'Whether numbered groups of '
+    'resources may share a provider; nova-scheduler warns if a flavor with '
+    'several devices does not say so.')
 
 #: The requests by which Nova sets CPU policies, see
 #: ``_get_vcpu_pcpu_resources`` and ``_get_hyperthreading_trait`` in
