@@ -182,6 +182,8 @@ _OTHERS = (
     _flag('hw:mem_encryption', 'Whether memory is encrypted.'),
     _choice('hw:mem_encryption_model', _ENCRYPTION_MODELS, 'How memory is '
             'encrypted.'),
+    _flag('hw:pci_numa_topology', 'Whether the guest sees the cells of its '
+          'PCI devices; Nova needs patch 0009 of contrib/nova.'),
     _flag('hw:pmu', 'Whether the guest has performance counters.'),
     _count('hw:redirected_usb_ports', 'USB ports redirected to the console.',
            minimum=0, maximum=15),
