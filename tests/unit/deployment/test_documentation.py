@@ -6,6 +6,8 @@ import dataclasses
 import re
 import unittest
 
+import yaml
+
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import planner
@@ -21,6 +23,15 @@ def make_plan():
                         dataclasses.replace(
                             profiles.DEFAULT, devices=(devices,), extra_specs=(
                                 ('trait:CUSTOM_HPC', 'required'),)))
+
+
+def plan_sets():
+    """Plan a host whose guests get sets of devices and need a trait."""
+    path = hosts.TOPOLOGIES.parent / 'profiles/gpu-nic.yaml'
+    host = dataclasses.replace(hosts.named('xeon-2s-20c-smt-8gpu'), name='n1')
+    return planner.plan([host], dataclasses.replace(
+        profiles.build(yaml.safe_load(path.read_text()), path.name),
+        extra_specs=(('trait:CUSTOM_HPC', 'required'),)))
 
 
 class HostFilesPageTest(unittest.TestCase):
@@ -55,7 +66,8 @@ class GuidesTest(unittest.TestCase):
                 self.assertEqual(
                     {file.path.replace('hpcvirt_n1', 'GROUP').replace(
                         '/n1/', '/HOST/')
-                     for file in formats.FORMATS[deployer](make_plan())},
+                     for plan in (make_plan(), plan_sets())
+                     for file in formats.FORMATS[deployer](plan)},
                     set(listed))
 
     def test_variables_of_edpm_are_listed(self):
