@@ -83,39 +83,10 @@ def sets_of(pool: devices.Pool) -> frozenset[DeviceSet]:
     return parse(str(pool.tags.get(TAG) or ''))
 
 
-class SetCounts(typing.NamedTuple):
-    """The sets of a kind.
-
-    :ivar whole: those of which all pools have free devices
-    :ivar broken: those of which only some have
-    """
-
-    total: int = 0
-    whole: int = 0
-    broken: int = 0
-
-
-def count_sets(pools: Iterable[devices.Pool]) -> dict[str, SetCounts]:
-    """Count the sets of each kind on a host.
-
-    In a cloud, Nova does not report pools without free devices, so that a set
-    without free devices is not counted.
-    """
-    found: dict[str, SetCounts] = {}
-    for each, own in _members(pools).items():
-        free = sum(pool.free > 0 for pool in own)
-        whole = free >= each.pools
-        old = found.get(each.kind, SetCounts())
-        found[each.kind] = SetCounts(
-            old.total + 1, old.whole + whole,
-            old.broken + (free > 0 and not whole))
-    return dict(sorted(found.items()))
-
-
 def explain(kind: str, pools: Iterable[devices.Pool]) -> reasons.Misfit:
     """Say which devices of the sets of a kind are in use."""
     causes = []
-    for each, own in _members(pools).items():
+    for each, own in members(pools).items():
         free = sum(pool.free > 0 for pool in own)
         if each.kind == kind and free < each.pools:
             used = ', '.join(pool.provider or '' for pool in own
@@ -128,7 +99,7 @@ def explain(kind: str, pools: Iterable[devices.Pool]) -> reasons.Misfit:
             causes, key=lambda cause: -cause.details['free'])))
 
 
-def _members(pools: Iterable[devices.Pool],
+def members(pools: Iterable[devices.Pool],
              ) -> dict[DeviceSet, list[devices.Pool]]:
     """List the pools of each set."""
     found: dict[DeviceSet, list[devices.Pool]] = {}
@@ -190,7 +161,7 @@ class HostSets:
         """
         found = dict.fromkeys(
             offer for own in ([self._pools] if kind is None else [
-                own for each, own in _members(self._pools).items()
+                own for each, own in members(self._pools).items()
                 if each.kind == kind])
             for offer in _serve(requests, own, self._free))
         return sorted(found, key=self.cost)

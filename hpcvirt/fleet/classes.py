@@ -38,7 +38,7 @@ def _read_reported(plain: object) -> state.FleetHostState:
            for pool in cell.pages):
         raise ValueError('has pages of less than 1 KiB')
     # Raise for a malformed tag.
-    device_sets.count_sets(found.supply.pools or ())
+    device_sets.members(found.supply.pools or ())
     return found
 
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import capacity
 from hpcvirt.fit import device_sets
+from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import guest as guests
@@ -63,6 +64,35 @@ class FreeResources:
     hosts: Whole
     device_sets: Mapping[str, Amount] = dataclasses.field(
         default_factory=dict)
+
+
+class SetCounts(typing.NamedTuple):
+    """The sets of a kind.
+
+    :ivar whole: those of which all pools have free devices
+    :ivar broken: those of which only some have
+    """
+
+    total: int = 0
+    whole: int = 0
+    broken: int = 0
+
+
+def count_sets(pools: Iterable[devices.Pool]) -> dict[str, SetCounts]:
+    """Count the sets of each kind on a host.
+
+    In a cloud, Nova does not report pools without free devices, so that a set
+    without free devices is not counted.
+    """
+    found: dict[str, SetCounts] = {}
+    for each, own in device_sets.members(pools).items():
+        free = sum(pool.free > 0 for pool in own)
+        whole = free >= each.pools
+        old = found.get(each.kind, SetCounts())
+        found[each.kind] = SetCounts(
+            old.total + 1, old.whole + whole,
+            old.broken + (free > 0 and not whole))
+    return dict(sorted(found.items()))
 
 
 def describe_hosts(fleet: state.Fleet,
@@ -153,7 +183,7 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
         Whole(1, int(is_open and not host.instances)),
         {kind: Amount(sets.total, is_open * (sets.whole + sets.broken),
                       is_open * sets.broken) for kind, sets
-         in device_sets.count_sets(supply.pools or ()).items()})
+         in count_sets(supply.pools or ()).items()})
 
 
 def _pages_after(guest: guests.Guest, number: int, supply: supplies.Supply,

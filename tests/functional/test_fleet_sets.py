@@ -5,8 +5,8 @@
 import random
 
 from hpcvirt.controller import view
-from hpcvirt.fit import device_sets
 from hpcvirt.fleet import count
+from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
@@ -55,11 +55,11 @@ class FleetOfSetsTest(test_device_sets.DeviceSetsNova):
                          (pairs, octets))
         one, two = fleet.hosts
         self.assertEqual(
-            device_sets.SetCounts(4, 3, 1),
-            device_sets.count_sets(one.state.supply.pools)['gpu2'])
+            free_resources.SetCounts(4, 3, 1),
+            free_resources.count_sets(one.state.supply.pools)['gpu2'])
         self.assertEqual(
-            device_sets.SetCounts(4, 3, 0),
-            device_sets.count_sets(two.state.supply.pools)['gpu2'])
+            free_resources.SetCounts(4, 3, 0),
+            free_resources.count_sets(two.state.supply.pools)['gpu2'])
         self.assertEqual(2, len(gpus))
         (instance,) = two.instances
         self.assertIn('set of PCI devices', moving.stays(instance, True))

@@ -13,6 +13,7 @@ import unittest
 
 import nova.conf
 import yaml
+from keystoneauth1 import loading
 from nova.compute import provider_config
 from nova.conf import devices
 from nova.conf import neutron
@@ -42,7 +43,8 @@ LOCAL = 'local.conf'
 #: Files of other programs.
 OF_OTHERS = {'prometheus.yml', 'rules.yml', 'hpcvirt.service', 'ipa.yml',
              'watcher.conf', 'globals.yml', 'kolla.yml', 'nova-hpcvirt.yaml',
-             'controlplane.yaml', 'placement.conf'}
+             'controlplane.yaml', 'placement.conf', 'vendordata.conf',
+             'hpcvirt-guest-topology.service'}
 
 #: "``[group]option``" and "``[group]option = value``" within a sentence.
 NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')
@@ -76,6 +78,8 @@ class ShownConfigurationTest(unittest.TestCase):
         if file == NOVA:
             devices.register_dynamic_opts(conf)
             neutron.register_dynamic_opts(conf)
+            conf.register_opts(loading.get_auth_plugin_conf_options(
+                'password'), 'vendordata_dynamic_auth')
         return conf, {(group, name): lines
                       for group, options in sections.items()
                       for name, lines in options.items()}

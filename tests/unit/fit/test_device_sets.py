@@ -170,22 +170,7 @@ class HostSetsTest(unittest.TestCase):
             self.assertEqual(0, found.cost(providers))
 
 
-class CountTest(unittest.TestCase):
-    def test_sets_are_whole_broken_or_in_use(self):
-        left = pools([(i not in (0, 6, 7), sets)
-                      for i, (_, sets) in enumerate(OCTET)])
-        self.assertEqual(
-            {'gpu2': (4, 2, 1), 'gpu4': (2, 0, 2), 'gpu8': (1, 0, 1)},
-            device_sets.count_sets(left))
-
-    def test_a_pool_that_is_not_reported_breaks_a_set(self):
-        self.assertEqual((2, 1, 1), device_sets.count_sets(
-            pools(OCTET)[1:])['gpu4'])
-
-    def test_pools_without_provider_are_in_no_set(self):
-        self.assertEqual({}, device_sets.count_sets(
-            pool._replace(provider=None) for pool in pools(OCTET)))
-
+class ExplainTest(unittest.TestCase):
     def test_a_refusal_names_the_devices_in_use(self):
         left = pools([(i not in (0, 1, 6), sets)
                       for i, (_, sets) in enumerate(OCTET)])
