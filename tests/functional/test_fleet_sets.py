@@ -30,8 +30,14 @@ class FleetOfSetsTest(test_device_sets.DeviceSetsNova):
             seen.fleet, [flavors[name] for name in names])]
 
     def test_counts_are_what_nova_takes(self):
+        self.compare(1)
+
+    def test_periodic_counts_are_what_nova_takes(self):
+        self.compare(6)
+
+    def compare(self, rounds):
         dice = random.Random(5)
-        for _ in range(3):
+        for _ in range(rounds):
             servers = [self.boot(self.flavor(dice.choice((1, 1, 2, 4))),
                                  host=dice.choice(('one', 'two')))
                        for _ in range(5)]
