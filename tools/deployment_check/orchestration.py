@@ -508,7 +508,8 @@ def edpm(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     mkconfig.chmod(0o755)
     number = 0
     for _, plan in _one_of_each_profile(found):
-        (text,) = (file.text for file in formats.FORMATS['edpm'](plan))
+        (text,) = (file.text for file in formats.FORMATS['edpm'](plan)
+                   if not file.path.startswith('controllers/'))
         node_set = next(yaml.safe_load_all(text))
         wanted = {size: sum(pages.get(size, 0) for pages
                             in plan.hosts[0].settings.pages.values())
