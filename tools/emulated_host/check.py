@@ -123,7 +123,8 @@ def _check(kernel: kernels.Kernel, scratch: pathlib.Path,
         inspected = [pool.submit(_inspect, kernel, scratch, machine, say)
                      for machine in (machines.TWO_SOCKETS, machines.COMPUTE)]
         jobs: list[concurrent.futures.Future[typing.Any]] = [
-            *inspected, pool.submit(_check_wiring, kernel, scratch, say)]
+            *inspected, pool.submit(_check_wiring, kernel, scratch, inspected,
+                                    say)]
         for suite in suites:
             (scratch / suite).mkdir()
             jobs.append(pool.submit(
@@ -145,7 +146,9 @@ def _inspect(kernel: kernels.Kernel, scratch: pathlib.Path,
 
 
 def _check_wiring(kernel: kernels.Kernel, scratch: pathlib.Path,
+                  inspected: Sequence[concurrent.futures.Future[typing.Any]],
                   say: Callable[[str], None]) -> None:
+    concurrent.futures.wait(inspected)
     wiring.check_guest(kernel, scratch / 'guest')
     say('a guest sees the cells of its devices that Nova chose')
     wiring.check_host(kernel, scratch / 'wired', _SHOW)
