@@ -33,6 +33,9 @@ TAG = 'hpcvirt_device_sets'
 
 #: A kind of sets, in the tag and in ``hpcvirt:device_set``.
 KIND = r'[A-Za-z0-9_-]{1,32}'
+#: Requests for many devices by number have millions of choices.
+MAX_OFFERS = 4096
+
 _LABEL = re.compile(rf'({KIND}):(\d{{1,6}}):([1-9]\d{{0,3}})')
 
 
@@ -155,7 +158,8 @@ class HostSets:
                ) -> list[Offer]:
         """List the allocation candidates that Placement and the filter leave.
 
-        They are in the order of their cost; the filter shuffles equals.
+        They are in the order of their cost; the filter shuffles equals. Of
+        more than ``MAX_OFFERS`` of a set, the others are left out.
 
         :param kind: None for a guest that needs no set
         """
@@ -163,7 +167,8 @@ class HostSets:
             offer for own in ([self._pools] if kind is None else [
                 own for each, own in members(self._pools).items()
                 if each.kind == kind])
-            for offer in _serve(requests, own, self._free))
+            for offer in itertools.islice(
+                _serve(requests, own, self._free), MAX_OFFERS))
         return sorted(found, key=self.cost)
 
 

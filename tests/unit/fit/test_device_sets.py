@@ -146,6 +146,13 @@ class HostSetsTest(unittest.TestCase):
             total += len(found)
         self.assertGreater(total, 150)
 
+    def test_requests_by_number_end_in_time(self):
+        many = pools([(4, {('a', 0)})] * 16, 'x' * 8 + 'y' * 8)
+        wanted = [request('x', 8), request('y', 8)]
+        for kind in ('a', None):
+            found = device_sets.HostSets(many).offers(kind, wanted)
+            self.assertEqual(device_sets.MAX_OFFERS, len(found))
+
     def test_a_single_device_comes_from_the_most_broken_set(self):
         host = list(OCTET)
         for taken in (0, 2, 3):
