@@ -68,14 +68,14 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
             ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Predict the placement that Nova's claim will choose.
 
-    :param providers: what Placement allocated to each PCI request; if it is
-        not known yet and the guest needs a set of devices, Placement is
-        expected to allocate the first set with which the guest fits
+    :param providers: what Placement allocated to each PCI request
     :returns: the placement, or why the guest must not be sent to this host
     """
-    if demand.device_set and demand.requests and not any(providers):
-        return predict_new(demand, supply)
-    return _predict(demand, supply, providers)
+    affinity = affinity_check.AffinityCheck(demand, supply, providers)
+    placed = _place(demand, supply, affinity)
+    if isinstance(placed, reasons.Misfit):
+        return placed
+    return affinity.loss(placed.cells) or placed
 
 
 def predict_new(demand: demands.Demand, supply: supplies.Supply,
@@ -87,7 +87,7 @@ def predict_new(demand: demands.Demand, supply: supplies.Supply,
     """
     first_misfit: reasons.Misfit | None = None
     for providers in device_sets.offers(demand, supply.pools):
-        placed = _predict(demand, supply, providers)
+        placed = predict(demand, supply, providers)
         if isinstance(placed, cell_assignments.CellAssignment):
             return (dataclasses.replace(placed, providers=providers)
                     if providers else placed)
@@ -98,16 +98,6 @@ def predict_new(demand: demands.Demand, supply: supplies.Supply,
                 break
     return first_misfit or late_misfit.LateMisfit(
         device_sets.explain, demand.device_set, supply.pools or ())
-
-
-def _predict(demand: demands.Demand, supply: supplies.Supply,
-             providers: devices.Providers,
-             ) -> cell_assignments.CellAssignment | reasons.Misfit:
-    affinity = affinity_check.AffinityCheck(demand, supply, providers)
-    placed = _place(demand, supply, affinity)
-    if isinstance(placed, reasons.Misfit):
-        return placed
-    return affinity.loss(placed.cells) or placed
 
 
 def _place(demand: demands.Demand, supply: supplies.Supply,

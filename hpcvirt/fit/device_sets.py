@@ -103,7 +103,7 @@ def explain(kind: str, pools: Iterable[devices.Pool]) -> reasons.Misfit:
 
 
 def members(pools: Iterable[devices.Pool],
-             ) -> dict[DeviceSet, list[devices.Pool]]:
+            ) -> dict[DeviceSet, list[devices.Pool]]:
     """List the pools of each set."""
     found: dict[DeviceSet, list[devices.Pool]] = {}
     for pool in pools:

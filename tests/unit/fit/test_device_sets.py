@@ -237,7 +237,7 @@ class ClaimTest(unittest.TestCase):
             demand = demands.Demand((), tuple(
                 request(f'{kind}-{rank}') for rank in range(size)),
                 device_set=kind)
-            placed = claim.predict(demand, supply)
+            placed = claim.predict_new(demand, supply)
             if isinstance(placed, reasons.Misfit):
                 taken.append(placed.code)
                 continue
@@ -260,6 +260,6 @@ class ClaimTest(unittest.TestCase):
         self.assertEqual(reasons.Code.NO_DEVICE_SET, last)
 
     def test_a_guest_without_devices_needs_no_set(self):
-        placed = claim.predict(demands.Demand((), device_set='gpu2'),
+        placed = claim.predict_new(demands.Demand((), device_set='gpu2'),
                                supplies.Supply(()))
         self.assertEqual(cell_assignment.CellAssignment(()), placed)
