@@ -54,8 +54,7 @@ def compute(planned: plans.PlannedHost, plan: plans.Plan) -> list[str]:
                            for spec in settings.pci_device_spec),
                           'The devices that guests get.', 'Nova-Devices'),
             *tree.explain(
-                ['report_in_placement = true'] if any(
-                    'traits' in item for item in settings.pci_alias) else (),
+                ['report_in_placement = true'] if settings.has_sets else (),
                 'Placement chooses the set of devices. Nova does not let '
                 'this be taken back.', 'Nova-Devices'),
             *_aliases(plan)],

@@ -35,12 +35,11 @@ def count_on_host(requests: Iterable[devices.DeviceRequest],
 
 
 def _count(row: plans.PlannedFlavor, plan: plans.Plan) -> int:
-    """Count the candidates of a flavor on all empty hosts; 0 without sets."""
-    if row.guest.device_set is None:
-        return 0
+    """Count the candidates of a flavor on all empty hosts with sets."""
     requests = demands.compile_shape(row.guest).requests
     # Hosts of one kind share their supply.
-    kinds = collections.Counter(id(host.supply) for host in plan.hosts)
+    kinds = collections.Counter(id(host.supply) for host in plan.hosts
+                                if host.settings.has_sets)
     supplies = {id(host.supply): host.supply for host in plan.hosts}
     return sum(number * count_on_host(requests, supplies[kind].pools or ())
                for kind, number in kinds.items())
@@ -49,7 +48,7 @@ def _count(row: plans.PlannedFlavor, plan: plans.Plan) -> int:
 def find_results(plan: plans.Plan) -> int | None:
     """Return the ``max_placement_results`` that the plan needs.
 
-    :returns: None if no flavor has sets
+    :returns: None if no host has sets
     """
     most = max((_count(row, plan) for row in plan.flavors), default=0)
     return max(DEFAULT_RESULTS, len(plan.hosts), most) if most else None

@@ -97,6 +97,11 @@ class HostSettings:
     def shared(self) -> frozenset[int]:
         return cpuset.parse(self.cpu_shared_set)
 
+    @property
+    def has_sets(self) -> bool:
+        """Whether Placement chooses devices by their places in sets."""
+        return any('traits' in alias for alias in self.pci_alias)
+
 
 def make_settings(partition: cpu_partition.Partition,
                   pools: Sequence[memory.CellPool],

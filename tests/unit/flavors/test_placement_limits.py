@@ -46,6 +46,14 @@ class CandidatesTest(unittest.TestCase):
         self.assertEqual(2560, placement_limits.find_results(plan))
         self.assertEqual([], [*placement_limits.warn_many(plan)])
 
+    def test_single_devices_count(self):
+        single = dataclasses.replace(sets.GPUS, sizes=(1,))
+        plan = sets.plan(*(wired.tree(nics=0, name=f'n{number}')
+                           for number in range(200)), entries=(single,))
+        self.assertEqual([None], [row.guest.device_set
+                                  for row in plan.flavors])
+        self.assertEqual(1600, placement_limits.find_results(plan))
+
     def test_more_than_was_measured_is_a_warning_of_each_flavor(self):
         plan = sets.plan(*(wired.tree(nics=2, name=f'n{number}')
                            for number in range(33)))
