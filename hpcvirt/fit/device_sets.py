@@ -27,17 +27,16 @@ from collections.abc import Sequence
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import reasons
+from hpcvirt.model import shape as shape_model
 
 #: The tag of ``[pci]device_spec`` that names the sets of a device.
 TAG = 'hpcvirt_device_sets'
 
-#: A kind of sets, in the tag and in ``hpcvirt:device_set``.
-KIND = r'[A-Za-z0-9_-]{1,32}'
 #: Requests for many devices by number have millions of choices.
 MAX_OFFERS = 4096
 
-_LABEL = re.compile(rf'({KIND}):(\d{{1,6}}):([1-9]\d{{0,3}})')
-
+_LABEL = re.compile(rf'({shape_model.DEVICE_SET_KIND}):'
+                    r'(\d{1,6}):([1-9]\d{0,3})')
 
 #: The providers of each request in an allocation candidate.
 Offer = tuple[tuple[str, ...], ...]

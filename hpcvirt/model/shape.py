@@ -5,6 +5,10 @@
 import dataclasses
 import enum
 
+#: A kind of sets of devices, in ``hpcvirt:device_set`` and in the tag
+#: ``hpcvirt_device_sets``.
+DEVICE_SET_KIND = r'[A-Za-z0-9_-]{1,32}'
+
 
 class CPUPolicy(enum.StrEnum):
     """``hw:cpu_policy``: how vCPUs are assigned to host CPUs."""

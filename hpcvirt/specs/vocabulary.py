@@ -157,7 +157,7 @@ EXCLUSIVE_CELLS = _flag(
     'on which no other guest with a NUMA topology has CPUs or memory; the '
     'default is false.')
 DEVICE_SET = _text(
-    'hpcvirt:device_set', r'[A-Za-z0-9_-]{1,32}',
+    'hpcvirt:device_set', shape.DEVICE_SET_KIND,
     "The kind of the set that the guest's PCI devices belong to, as named by "
     'hpcvirt_device_sets in [pci]device_spec: the guest gets the devices of '
     'one such set.')

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Write the sysfs of a guest, as far as its PCI functions need it."""
+"""Write the sysfs of a guest, and the addresses in its domain."""
 
+import itertools
 import pathlib
+import re
 import struct
 
 from hpcvirt.instance_topology import places
@@ -87,3 +89,14 @@ def write_cpus(root: pathlib.Path, cells: tuple[tuple[int, ...], ...]) -> None:
                     ('local_cpus', f'{(2 << last) - 1:08x}'),
                     ('config', bytes(config))):
                 put(f'{own}/{key}', content)
+
+
+def add_addresses(domain: str) -> str:
+    """Give each passed-through device of Nova's XML an address in the guest.
+
+    libvirt adds the addresses; here they are slots 1, 2 and so on of bus 0.
+    """
+    slots = itertools.count(1)
+    return re.sub('</source>(?=\\s*</hostdev>)', lambda match: (
+        f'{match[0]}<address type="pci" domain="0x0000" bus="0x00" '
+        f'slot="0x{next(slots):02x}" function="0x0"/>'), domain)

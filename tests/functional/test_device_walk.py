@@ -19,6 +19,7 @@ from hpcvirt.model import host as host_model
 from testing import libvirt
 from testing import settings
 from tests.builders import commands
+from tests.builders import guest_files
 from tests.builders import hosts
 from tests.builders import nccl_reader
 from tests.functional import lives
@@ -120,12 +121,8 @@ class DeviceWalkTest(lives.LivesNova):
         server, _ = self.fill(flavor)
         guest = self.guest(server)
         text, = self.connections[self.host.name].domains()
-        slots = iter(range(1, 32))
         domain = self.folder / 'domain.xml'
-        domain.write_text(re.sub(
-            '</source>(?=\\s*</hostdev>)', lambda match: (
-                f'{match[0]}<address type="pci" domain="0x0000" bus="0x00" '
-                f'slot="0x{next(slots):02x}" function="0x0"/>'), text))
+        domain.write_text(guest_files.add_addresses(text))
         done = commands.run('instance', 'topology', server['name'], TOPOLOGY,
                             '--domain', domain, '-f', 'nccl')
         self.assertEqual(0, done.status, done.err)
