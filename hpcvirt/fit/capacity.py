@@ -9,8 +9,8 @@ Guests are placed one after another, as Nova's claim would place them
 import dataclasses
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import new_guest
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
@@ -50,7 +50,7 @@ def fill(shape: shape_model.Shape, supply: supplies.Supply,
         raise ValueError('a guest without NUMA cells needs a limit')
     count = 0
     while limit is None or count < limit:
-        placement = claim.predict_new(demand, supply)
+        placement = new_guest.predict(demand, supply)
         if isinstance(placement, reasons.Misfit):
             return Filling(count, supply, placement)
         supply = allocation.allocate(demand, supply, placement)

@@ -21,7 +21,6 @@ affected by the defects; for the others :mod:`hpcvirt.fit.claim_replay` repeats
 the steps of the claim.
 """
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -29,10 +28,8 @@ from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim_replay
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
-from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
@@ -76,28 +73,6 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     if isinstance(placed, reasons.Misfit):
         return placed
     return affinity.loss(placed.cells) or placed
-
-
-def predict_new(demand: demands.Demand, supply: supplies.Supply,
-                ) -> cell_assignments.CellAssignment | reasons.Misfit:
-    """Predict the placement of a new guest, whatever its devices.
-
-    On a host with sets of devices, Placement is expected to allocate those
-    devices to it that break the fewest whole sets.
-    """
-    first_misfit: reasons.Misfit | None = None
-    for providers in device_sets.offers(demand, supply.pools):
-        placed = predict(demand, supply, providers)
-        if isinstance(placed, cell_assignments.CellAssignment):
-            return (dataclasses.replace(placed, providers=providers)
-                    if providers else placed)
-        if first_misfit is None:
-            first_misfit = placed
-            # There can be thousands of allocations.
-            if engine.check(demands.Demand(demand.cells), supply):
-                break
-    return first_misfit or late_misfit.LateMisfit(
-        device_sets.explain, demand.device_set, supply.pools or ())
 
 
 def _place(demand: demands.Demand, supply: supplies.Supply,

@@ -20,26 +20,15 @@ import itertools
 import re
 import typing
 from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
 
-from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import reasons
 from hpcvirt.model import shape as shape_model
 
 #: The tag of ``[pci]device_spec`` that names the sets of a device.
 TAG = 'hpcvirt_device_sets'
 
-#: Requests for many devices by number have millions of choices.
-MAX_OFFERS = 4096
-
 _LABEL = re.compile(rf'({shape_model.DEVICE_SET_KIND}):'
                     r'(\d{1,6}):([1-9]\d{0,3})')
-
-#: The providers of each request in an allocation candidate.
-Offer = tuple[tuple[str, ...], ...]
 
 
 class DeviceSet(typing.NamedTuple):
@@ -83,22 +72,6 @@ def sets_of(pool: devices.Pool) -> frozenset[DeviceSet]:
     :raises ValueError: if the tag of the pool is malformed
     """
     return parse(str(pool.tags.get(TAG) or ''))
-
-
-def explain(kind: str, pools: Iterable[devices.Pool]) -> reasons.Misfit:
-    """Say which devices of the sets of a kind are in use."""
-    causes = []
-    for each, own in members(pools).items():
-        free = sum(pool.free > 0 for pool in own)
-        if each.kind == kind and free < each.pools:
-            used = ', '.join(pool.provider or '' for pool in own
-                             if not pool.free)
-            causes.append(reasons.Misfit(reasons.Code.BROKEN_DEVICE_SET, {
-                'set': each.number, 'free': free, 'total': each.pools,
-                'used': used and f' (in use: {used})'}))
-    return reasons.Misfit(
-        reasons.Code.NO_DEVICE_SET, {'kind': kind}, tuple(sorted(
-            causes, key=lambda cause: -cause.details['free'])))
 
 
 def members(pools: Iterable[devices.Pool],
@@ -151,84 +124,3 @@ class HostSets:
                if count >= self._free.get(provider, 0)
                for each in self._sets.get(provider, ())}
         return sum(each.pools ** 2 for each in hit & self._whole)
-
-    def offers(self, kind: str | None,
-               requests: Sequence[devices.DeviceRequest],
-               ) -> list[Offer]:
-        """List the allocation candidates that Placement and the filter leave.
-
-        They are in the order of their cost; the filter shuffles equals. Of
-        more than ``MAX_OFFERS`` of a set, the others are left out.
-
-        :param kind: None for a guest that needs no set
-        """
-        found = dict.fromkeys(
-            offer for own in ([self._pools] if kind is None else [
-                own for each, own in members(self._pools).items()
-                if each.kind == kind])
-            for offer in itertools.islice(
-                _serve(requests, own, self._free), MAX_OFFERS))
-        return sorted(found, key=self.cost)
-
-
-def _serve(requests: Sequence[devices.DeviceRequest],
-           pools: Sequence[devices.Pool],
-           free: Mapping[str | None, int],
-           ) -> Iterator[Offer]:
-    """Yield the ways to serve requests from pools.
-
-    Requests that the same pools serve are interchangeable: only which devices
-    they get together is varied.
-    """
-    alike: dict[tuple[tuple[str, ...], str], list[int]] = {}
-    for number, request in enumerate(requests):
-        # Devices of ports are not in Placement.
-        if any('physical_network' in spec for spec in request.specs):
-            continue
-        names = tuple(pool.provider or '' for pool in pools
-                      if devices.serves(pool, request))
-        alike.setdefault((names, request.affinity), []).append(number)
-    for chosen in _choose([
-            (names, sum(requests[number].count for number in numbers))
-            for (names, _), numbers in alike.items()], free):
-        found: list[tuple[str, ...]] = [()] * len(requests)
-        for numbers, taken in zip(alike.values(), chosen, strict=True):
-            left = iter(taken)
-            for number in numbers:
-                found[number] = tuple(itertools.islice(
-                    left, requests[number].count))
-        yield tuple(found)
-
-
-def _choose(wanted: Sequence[tuple[Sequence[str], int]],
-            free: Mapping[str | None, int],
-            ) -> Iterator[Offer]:
-    """Yield the ways to take numbers of devices from lists of pools."""
-    if not wanted:
-        yield ()
-        return
-    (names, count), *others = wanted
-    if count <= 0:
-        for rest in _choose(others, free):
-            yield (), *rest
-    elif sum(free[name] for name in names) >= count:
-        first, *more = names
-        for own in range(min(free[first], count), -1, -1):
-            for rest in _choose([(more, count - own), *others],
-                                {**free, first: free[first] - own}):
-                yield (first,) * own + rest[0], *rest[1:]
-
-
-def offers(demand: demands.Demand, pools: Sequence[devices.Pool] | None,
-           ) -> list[Offer]:
-    """List what Placement can allocate to a new guest, the best first.
-
-    :returns: an empty allocation if sets do not matter
-    """
-    pools = pools or ()
-    kind = demand.device_set
-    if not demand.requests or (
-            kind is None and not any(map(sets_of, pools))):
-        return [()]
-    found = HostSets(pools).offers(kind, demand.requests)
-    return found if kind else found or [()]

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
-from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import new_guest
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import guest as guests
@@ -28,7 +28,7 @@ _Predict = Callable[[demands.Demand, supplies.Supply],
 
 
 def admit(guest: guests.Guest, host: state.FleetHostState,
-          predict: _Predict = claim.predict_new,
+          predict: _Predict = new_guest.predict,
           ) -> cell_assignments.CellAssignment | reasons.Misfit:
     """Place an instance on a host, or say why it does not fit.
 

@@ -18,6 +18,7 @@ from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import move_check
+from hpcvirt.fit import new_guest
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import admission
@@ -123,7 +124,7 @@ def place(instance: state.Instance,
     # Without the patch, a move takes the first devices that match.
     placed = admission.admit(
         guest, host.state,
-        claim.predict_new if instance.follows_placement else claim.predict)
+        new_guest.predict if instance.follows_placement else claim.predict)
     return None if isinstance(placed, reasons.Misfit) else placed
 
 

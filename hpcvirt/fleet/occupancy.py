@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
+from hpcvirt.fit import new_guest
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import state
 from hpcvirt.model import cpuset
@@ -143,7 +143,7 @@ def _as_claimed(instance: state.Instance, supply: supplies.Supply,
     sockets = {cell.id: cell.socket for cell in supply.cells}
     allocators = [
         devices.Allocator(requests, pools, sockets, providers)
-        for providers in device_sets.offers(dataclasses.replace(
+        for providers in new_guest.list_offers(dataclasses.replace(
             instance.guest.demand, requests=requests), pools)]
     left = next(filter(None, (
         allocator.allocate(cells) for cells in (instance.cells or None, None)

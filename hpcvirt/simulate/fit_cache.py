@@ -12,6 +12,7 @@ from hpcvirt.fit import cell as cells
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import new_guest
 from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import host_table
 
@@ -102,7 +103,7 @@ class FitCache:
 
     def _predict(self, number: int,
                  host: int) -> cell_assignments.CellAssignment | None:
-        placed = claim.predict_new(self._demands[number],
+        placed = new_guest.predict(self._demands[number],
                                    self.table.supplies[host])
         if not isinstance(placed, cell_assignments.CellAssignment):
             return None
