@@ -8,6 +8,7 @@ not matter, unless the operator says that guests get exactly these.
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -51,9 +52,7 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
     """
     hosts = tuple(hosts)
     device_type = offered_devices.device_type(profile.device, hosts)
-    pools = {planned.name: planned.supply.pools or () for planned
-             in planner.plan(hosts, profile, part).hosts
-             } if profile.has_sets else {}
+    pools = _plan_pools(hosts, profile, part) if profile.has_sets else {}
     found = warning.gather((
         lint.LintFinding(code, severity, flavor.name, key, problem, advice,
                          tuple(host.name for host in same))
@@ -63,6 +62,15 @@ def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
         in _check(flavor, same[0], profile, part, device_type,
                   pools.get(same[0].name))), 'hosts')
     return (*found, *_many_candidates(flavor, pools))
+
+
+@functools.lru_cache(maxsize=16)
+def _plan_pools(hosts: tuple[host_model.Host, ...], profile: profiles.Profile,
+                part: host_part.HostPart,
+                ) -> Mapping[str, Sequence[device_supply.Pool]]:
+    """Return the devices of hosts in sets, which all flavors share."""
+    return {planned.name: planned.supply.pools or ()
+            for planned in planner.plan(hosts, profile, part).hosts}
 
 
 def _many_candidates(flavor: flavor_model.Flavor,
