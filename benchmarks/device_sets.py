@@ -41,7 +41,6 @@ os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
 
 import jsonschema
 import nova.conf
-import webob
 from placement import deploy
 from placement.tests.functional.fixtures import placement as fixture
 
@@ -51,6 +50,7 @@ from hpcvirt.nova import filters
 from hpcvirt.nova import weights
 from tests.builders import cases
 from tests.functional import nova_objects
+from tests.functional import placement_app
 
 #: The virtual functions of a card.
 FUNCTIONS = 4
@@ -194,13 +194,7 @@ class World:
         self.instances: dict[str, tuple[Host, Devices]] = {}
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        request = webob.Request.blank(path, method=method, headers={
-            'x-auth-token': 'admin',
-            'openstack-api-version': 'placement 1.39'})
-        if body is not None:
-            request.json = body
-            request.content_type = 'application/json'
-        answer = request.get_response(self.app)
+        answer = placement_app.ask(self.app, method, path, body)
         if answer.status_int >= 400 and answer.status_int != 409:
             raise RuntimeError(answer.text)
         return answer

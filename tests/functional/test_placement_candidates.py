@@ -6,7 +6,6 @@ import uuid
 from importlib import metadata
 
 import testtools
-import webob
 from nova.compute import pci_placement_translator
 from placement import deploy
 from placement.tests.functional.fixtures import placement as fixture
@@ -14,6 +13,7 @@ from placement.tests.functional.fixtures import placement as fixture
 from hpcvirt.fit import demand as demands
 from hpcvirt.flavors import placement_limits
 from tests.builders import wired
+from tests.functional import placement_app
 from tests.unit.flavors import test_planned_sets as sets
 
 #: More candidates than this are cut off: one and a half hosts' worth.
@@ -37,13 +37,7 @@ class PlacementCase(testtools.TestCase):
         self.placement.conf_fixture.config(group=group, **{name: value})
 
     def call(self, method, path, body=None):
-        request = webob.Request.blank(path, method=method, headers={
-            'x-auth-token': 'admin',
-            'openstack-api-version': 'placement 1.39'})
-        if body is not None:
-            request.json = body
-            request.content_type = 'application/json'
-        answer = request.get_response(self.app)
+        answer = placement_app.ask(self.app, method, path, body)
         return answer.status_int, answer.json if answer.body else None
 
     def provide(self, resource_class, total, parent=None):
