@@ -190,7 +190,7 @@ function hpcvirt_create_flavors {
 # natively.
 function hpcvirt_install_benchmarks {
     local packages
-    mapfile -t packages < <(grep -v '^#' "$HPCVIRT_DIR/tools/guest_image/packages")
+    mapfile -t packages < <(grep -v '^#' "$HPCVIRT_DIR/contrib/guest_image/packages")
     install_package "${packages[@]}"
 }
 
@@ -199,8 +199,8 @@ function hpcvirt_upload_image {
     local python image=$HPCVIRT_DATA_DIR/guest
     python=$(get_python_exec_prefix)/python3
     sudo install -d -o "$(id -un)" "$HPCVIRT_DATA_DIR"
-    sudo env PYTHON="$python" "$HPCVIRT_DIR/tools/guest_image/build" "$image"
-    OS_CLOUD=${OS_CLOUD:-devstack-admin} "$python" "$HPCVIRT_DIR/tools/guest_image/upload.py" benchmarks "$image" >"$HPCVIRT_DATA_DIR/benchmark_image"
+    sudo env PYTHON="$python" "$HPCVIRT_DIR/contrib/guest_image/build" "$image"
+    OS_CLOUD=${OS_CLOUD:-devstack-admin} "$python" "$HPCVIRT_DIR/contrib/guest_image/upload.py" benchmarks "$image" >"$HPCVIRT_DATA_DIR/benchmark_image"
 }
 
 # Set the options of the tests that measure. The guests of the other tests have

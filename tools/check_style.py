@@ -98,7 +98,9 @@ MARKS = str.maketrans(dict.fromkeys('#\'"', ' '))
 #: Programs and documents whose texts are checked.
 TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
          'hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py',
-         'tools/**/*.py', 'tools/**/*.rst', 'benchmarks/**/*.py')
+         'tools/**/*.py', 'tools/**/*.rst', 'tests/system/**/*.py',
+         'tests/system/**/*.rst', 'doc/tools/*.py', 'contrib/**/*.py',
+         'contrib/**/*.rst', 'benchmarks/**/*.py')
 
 
 def main() -> int:

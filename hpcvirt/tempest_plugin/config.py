@@ -108,8 +108,8 @@ set, the limit of the benchmark's definition is used, which may be hours.
 """),
     cfg.StrOpt('benchmark_image_ref', help="""
 The image for benchmarks: Linux with the programs and an SSH server, as
-``tools/guest_image/build`` builds it. If it is not set, ``guest_image_ref`` is
-used.
+``contrib/guest_image/build`` builds it. If it is not set, ``guest_image_ref``
+is used.
 """),
     cfg.StrOpt('native', help="""
 Where benchmarks run natively: ``ssh://[user@]host[:port][?key=FILE]``, in

@@ -19,7 +19,7 @@ PATCHES = sorted((ROOT / 'contrib/nova').glob('*.patch'))
 IN_README = (ROOT / 'contrib/nova/README.rst').read_text().split('``')
 INSTALLED = pathlib.Path(nova.__file__).parent
 PROBES = ROOT / 'tests/functional/patch_probes.py'
-#: tools/emulated_host/wiring.py boots a guest from it.
+#: tests/system/emulated_host/wiring.py boots a guest from it.
 GUEST = ROOT / 'tests/data/guests/expander-buses.xml'
 NAMES = ('cell_ids', 'move_policy', 'pci_copies', 'topologies_read',
          'topologies_kept', 'moves_in_placement', 'fewer_devices',

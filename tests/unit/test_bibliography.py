@@ -10,7 +10,8 @@ from hpcvirt.bench.studies import catalogue as study_catalogue
 
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDERS = ('hpcvirt', 'tests', 'testing', 'tools', 'demo', 'doc/source',
-           'doc/ext', 'etc', 'benchmarks', 'devstack', 'releasenotes/notes')
+           'doc/ext', 'doc/tools', 'contrib', 'etc', 'benchmarks', 'devstack',
+           'releasenotes/notes')
 SUFFIXES = ('.py', '.yaml', '.rst', '.j2', '.sh', '.json')
 
 #: ``[Holm-1979]``, ``:cite:`Holm-1979```: a name, more words, mostly a year.

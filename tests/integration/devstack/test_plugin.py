@@ -298,7 +298,7 @@ class PluginTest(unittest.TestCase):
 
     def clone(self):
         """Make a clone whose scripts build and upload no image."""
-        scripts = self.work / 'clone' / 'tools' / 'guest_image'
+        scripts = self.work / 'clone' / 'contrib' / 'guest_image'
         scripts.mkdir(parents=True)
         (scripts / 'packages').write_text('# a comment\nhpcc\nnumactl\n')
         (scripts / 'build').write_text(
@@ -339,7 +339,7 @@ class PluginTest(unittest.TestCase):
 
     def test_failed_build_of_the_image_stops_the_stack(self):
         clone = self.clone()
-        build = pathlib.Path(clone, 'tools', 'guest_image', 'build')
+        build = pathlib.Path(clone, 'contrib', 'guest_image', 'build')
         build.write_text('#!/bin/sh\nexit 2\n')
         self.run_phases('stack/extra', fails=True, services='tempest',
                         HPCVIRT_DIR=clone, HPCVIRT_BENCHMARKS='hpcc')

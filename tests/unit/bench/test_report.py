@@ -24,7 +24,7 @@ from hpcvirt.bench.run import plan
 from tests import pages
 from tests.builders import runs
 from tests.builders import study_runs
-from tools import report_example
+from tests.builders import shown_results
 
 #: A guest that is 10 % above native, and 30 % below a published ratio.
 SIZES = (1, 4, 64, 4096, 4194304)
@@ -375,14 +375,14 @@ class TestSummary(testtools.TestCase):
     """The summary of several results on a terminal."""
 
     def lines(self, *some):
-        return summary.lines(report_example.shown(some))
+        return summary.lines(shown_results.shown(some))
 
     def test_verdicts_are_counted_and_sorted(self):
         lines = self.lines({'benchmark': 'npb-cg'}, {'benchmark': 'npb-ft'},
                            {'benchmark': 'npb-lu', 'pairs': 3},
                            {'benchmark': 'npb-bt', 'figures': {
                                'mops_total': (1, 0.5, 'Mop/s',
-                                              report_example.UP)}})
+                                              shown_results.UP)}})
         self.assertEqual(['FAIL', 'INCONCLUSIVE', 'PASS', 'PASS'],
                          [line.word for line in lines])
         # The newest of equal ones is first.
@@ -392,7 +392,7 @@ class TestSummary(testtools.TestCase):
                          summary.count(lines))
 
     def test_an_attempt_that_is_continued_is_last(self):
-        first, second, other = report_example.shown([
+        first, second, other = shown_results.shown([
             {'benchmark': 'npb-lu', 'pairs': 3}, {'benchmark': 'npb-lu'},
             {'benchmark': 'npb-cg'}])
         run, before = second.result.runs[0], first.result.runs[0]
@@ -411,7 +411,7 @@ class TestSummary(testtools.TestCase):
     def test_the_best_of_several_hosts_has_more_chances(self):
         hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}', 'pairs': pairs,
                   'figures': {'mops_total': (24000, 1.0, 'Mop/s',
-                                             report_example.UP)}}
+                                             shown_results.UP)}}
                  for number, pairs in enumerate([5, *[12] * 13])]
         lines = self.lines(*hosts)
         self.assertEqual(14, sum(line.word == 'PASS' for line in lines))
@@ -447,12 +447,12 @@ class TestSummary(testtools.TestCase):
 
     def test_the_table_names_each(self):
         lines = self.lines({'benchmark': 'npb-cg'}, {
-            'benchmark': 'npb-ft', 'flavor': report_example.LONG_FLAVOR,
-            'host': report_example.LONG_HOST})
+            'benchmark': 'npb-ft', 'flavor': shown_results.LONG_FLAVOR,
+            'host': shown_results.LONG_HOST})
         for width in (60, None):
             table = summary.table(lines, width)
             self.assertIn('npb-cg', table)
-            self.assertIn(report_example.LONG_FLAVOR, table)
+            self.assertIn(shown_results.LONG_FLAVOR, table)
 
 
 SMALL = judgement.Bound(1.3, source='below 128 bytes')

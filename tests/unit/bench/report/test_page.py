@@ -11,7 +11,7 @@ import testtools
 from hpcvirt.bench.report import page
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.studies import catalogue as study_catalogue
-from tools import report_example
+from tests.builders import shown_results
 
 #: Elements without an end tag.
 _EMPTY = ('meta', 'br', 'wbr')
@@ -55,7 +55,7 @@ class TestPage(testtools.TestCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.shown = report_example.shown()
+        cls.shown = shown_results.shown()
         cls.text = page.page(cls.shown, 'Guest against native')
         cls.root = Reader(cls.text).root
 
@@ -103,7 +103,7 @@ class TestPage(testtools.TestCase):
 
     def test_a_heading_names_what_was_measured(self):
         heading = words(next(self.result('netpipe').iter('h3')))
-        for part in ('netpipe mpi', 'hpc.24c', report_example.HOST,
+        for part in ('netpipe mpi', 'hpc.24c', shown_results.HOST,
                      'AMD EPYC 9654', 'AMD EPYC-Genoa',
                      'kernel 6.12.48+deb13-amd64', 'large pages',
                      'transparent huge pages always'):
@@ -172,7 +172,7 @@ class TestPage(testtools.TestCase):
     def test_many_hosts_that_do_not_stand_out_are_folded_away(self):
         hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}'}
                  for number in range(page.MAX_CARDS)]
-        root = Reader(page.page(report_example.shown(hosts * 2), 'x')).root
+        root = Reader(page.page(shown_results.shown(hosts * 2), 'x')).root
         section = next(each for each in root.iter('section')
                        if each.get('aria-labelledby') == 'hosts')
         self.assertIsNone(section.find('div'))

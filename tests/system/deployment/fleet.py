@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The Ansible collection: built, judged, and run on 11 stand-in hosts.
+
+A stand-in host is a folder with the ``/boot``, ``/etc``, ``/proc`` and
+``/sys`` of an emulated host (``tests/data/hosts``), which a connection plugin
+mounts in a namespace of its own for each command. Programs that would change
+the kernel are stand-ins too; a reboot writes what the kernel would show.
+"""
+
+import collections
+import datetime
+import json
+import pathlib
+import re
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from hpcvirt.flavors import planned as plans
+from tests.builders import sysfs_files
+from tests.system.deployment import orchestration
+from tests.system.deployment import readers
+from tests.system.deployment import system
+
+COLLECTION = orchestration.COLLECTION
+PHASES = ('inspect', 'plan', 'config', 'reboot', 'audit', 'accept', 'release')
+ROLES = ('accept', 'capture', 'exporter', 'fleet', 'host')
+
+#: Class -> the emulated host, the number of hosts, and the profile.
+CLASSES: Mapping[str, tuple[str, int, str | dict[str, Any]]] = {
+    'intel': ('intel-2s-smt', 6, {'memory_step_mib': 512}),
+    'amd': ('amd-2s', 5, 'dense'),
+}
+#: The emulated hosts have so much less memory than real ones.
+MEMORY = 32
+#: Host -> the phase in which it fails at first.
+FAILING = {
+    'intel-3': 'inspect', 'amd-2': 'plan', 'intel-2': 'config',
+    'amd-4': 'reboot', 'intel-5': 'audit', 'amd-5': 'accept',
+    'intel-6': 'release'}
+#: Phase -> the file with which it fails.
+FLAGS = {
+    'config': 'FAIL_tuned-adm', 'reboot': 'FAIL_shutdown',
+    'audit': 'FAIL_pages', 'accept': 'FAIL_accept',
+    'release': 'FAIL_release'}
+MEMINFO = 'sys/devices/system/node/node1/meminfo'
+
+#: Appended to the plug-in "local" of the installed Ansible.
+CONNECTION = """
+
+_local = Connection.exec_command
+
+
+def _exec_command(self, cmd, in_data=None, sudoable=True):
+    root = self._play_context.remote_addr
+    return _local(self, 'exec unshare --mount {enter} %s %s' % (
+        shlex.quote(root), shlex.quote(to_text(cmd))), in_data, sudoable)
+
+
+Connection.exec_command = _exec_command
+"""
+#: /proc is the last, because mount reads it.
+ENTER = """#!/bin/sh -e
+cd "$1"
+mount --bind programs /usr/local/sbin
+for name in /sbin/shutdown /usr/sbin/shutdown; do
+    [ ! -e $name ] || mount --bind programs/shutdown $name
+done
+for name in boot etc sys proc; do
+    mount --bind $name /$name
+done
+echo . >> entered
+PATH=/usr/local/sbin:$PATH exec sh -c "$2"
+"""
+#: What a boot does: it writes what the kernel shows afterwards.
+BOOT = """import pathlib, re, time
+root = pathlib.Path('{root}')
+text = (root / 'boot/grub/grub.cfg').read_text()
+words = re.findall('(?m)^GRUB_CMDLINE_LINUX="[$]GRUB_CMDLINE_LINUX (.*)"',
+                   text)
+(root / 'proc/cmdline').write_text(' '.join(['ro quiet', *words]) + chr(10))
+(root / 'proc/stat').write_text(f'btime {{int(time.time()) + 1}}' + chr(10))
+boot_id = root / 'proc/sys/kernel/random/boot_id'
+boot_id.write_text(str(time.time_ns()))
+given = dict(word.split('=', 1) for word in ' '.join(words).split()
+             if '=' in word)
+size = {{'2M': 2048, '1G': 1 << 20}}[given['hugepagesz']]
+lost = 100 if (root / 'FAIL_pages').exists() else 0
+for place in (root / 'sys/devices/system/node').glob(
+        'node*/hugepages/*/*_hugepages'):
+    place.write_text('0' + chr(10))
+for item in given['hugepages'].split(','):
+    cell, count = item.split(':')
+    for name in ('nr', 'free'):
+        (root / f'sys/devices/system/node/node{{cell}}/hugepages'
+         f'/hugepages-{{size}}kB/{{name}}_hugepages').write_text(
+             f'{{int(count) - lost}}' + chr(10))
+(root / 'sys/kernel/mm/transparent_hugepage/enabled').write_text(
+    'always madvise [never]' + chr(10))
+(root / 'sys/devices/system/cpu/isolated').write_text(
+    given.get('isolcpus', '').split(',domain,')[-1] + chr(10))
+(root / 'sys/devices/system/cpu/nohz_full').write_text(
+    given.get('nohz_full', '') + chr(10))
+"""
+#: The program on the controller. What needs a cloud is a stand-in, and hosts
+#: get only a few files, because the role writes them one by one.
+PROGRAM = """#!/bin/sh -e
+case "$1 $2" in
+'host accept' | 'host quarantine' | 'host release')
+    echo "$2" >> '{hosts}'/"$3"/cloud
+    if [ -e '{hosts}'/"$3"/FAIL_"$2" ]; then
+        [ "$2" = accept ] || {{ echo 'Nova cannot be reached' >&2; exit 2; }}
+        echo "FAIL: STREAM Triad is 12 % slower than its class"
+        exit 1
+    fi
+    echo Done.
+    exit ;;
+'host config')
+    {python} -m hpcvirt.cmd.main "$@"
+    exec {python} -m tests.system.deployment.fleet config/inventory ;;
+esac
+exec {python} -m hpcvirt.cmd.main "$@"
+"""
+#: Waves of four hosts, half of which may fail, and a last one.
+WAVES = ('-e', json.dumps({'hpcvirt_fleet_serial': [4, '50%'],
+                           'hpcvirt_fleet_max_fail_percentage': 50}))
+ENV = {**orchestration.FAST, 'ANSIBLE_FORKS': '4', 'ANSIBLE_NOCOLOR': '1'}
+
+
+def build(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Build the collection, install the archive, and list its roles."""
+    readers.run('ansible-galaxy', 'collection', 'build', COLLECTION,
+                '--output-path', folder)
+    (archive,) = folder.glob('hpcvirt-hpc-*.tar.gz')
+    env = {'ANSIBLE_COLLECTIONS_PATH': str(folder / 'there'),
+           'ANSIBLE_HOME': str(folder / 'home')}
+    readers.run('ansible-galaxy', 'collection', 'install', archive,
+                '--collections-path', folder / 'there', '--offline', env=env)
+    listed = json.loads(readers.run(
+        'ansible-doc', '--type', 'role', '--list', '--json', 'hpcvirt.hpc',
+        env=env))
+    readers.equal([f'hpcvirt.hpc.{name}' for name in ROLES], sorted(listed),
+                  'the roles of the archive')
+    for name in ('fleet', 'exporters'):
+        readers.run('ansible-playbook', '--syntax-check', '-i', 'localhost,',
+                    f'hpcvirt.hpc.{name}', env=env)
+    return archive.name
+
+
+def sanity(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Let ansible-test judge the collection, in all tests that apply to it."""
+    place = orchestration.install(folder) / 'ansible_collections/hpcvirt/hpc'
+    # ansible-test would download the script that installs pip.
+    version = re.search(r"pip='([0-9.]+)'", readers.run(
+        'python', '-c', 'import ansible_test, pathlib; '
+        'print(pathlib.Path(ansible_test.__file__).with_name("_internal")'
+        '.joinpath("python_requirements.py").read_text())'))
+    readers.require(version is not None, 'the version of pip')
+    name = f'get_pip_{version[1].replace(".", "_")}.py'
+    cache = folder / '.ansible/test/cache'
+    cache.mkdir(parents=True)
+    (cache / name).write_text('import ensurepip\nensurepip.bootstrap()\n')
+    # The configuration of pip.
+    (folder / '.config').symlink_to(pathlib.Path.home() / '.config')
+    text = readers.run(
+        'env', '-C', place, 'ansible-test', 'sanity', '--color', 'no',
+        '--python', f'{sys.version_info[0]}.{sys.version_info[1]}',
+        env={'ANSIBLE_HOME': str(folder / 'home'), 'HOME': str(folder)})
+    ran = set(re.findall('(?m)^Running sanity test "(.*?)"', text))
+    readers.require({'runtime-metadata', 'yamllint'} <= ran, text)
+    return f'{len(ran)} tests'
+
+
+def waves(_: Sequence[plans.Plan], folder: pathlib.Path) -> str:
+    """Take a fleet through its phases: a failure in each, then a repair."""
+    began = time.monotonic()
+    roots = _make_site(folder)
+    _change(roots)
+    _play(folder, 'fleet', *WAVES, status=2)
+    found = _results(folder)
+    readers.equal(
+        dict.fromkeys(found, ('release', 'PASS')) | {
+            name: (phase, 'FAIL') for name, phase in FAILING.items()},
+        {name: (item['phase'], item['verdict'])
+         for name, item in found.items()}, 'the results of the first run')
+    lines = [f'{name} stopped in {phase}: {found[name]["reason"]}'
+             for name, phase in FAILING.items()]
+    lines += _times(found)
+    # Most hosts of a wave fail: no other wave begins.
+    _play(folder, 'fleet', '-e', 'hpcvirt_fleet_serial=2', status=2)
+    again = _results(folder)
+    changed = {name for name in found if any(
+        again[name]['phases'].get(phase) != found[name]['phases'].get(phase)
+        for phase in PHASES[2:])}
+    readers.require(1 <= len(changed) <= 2 and changed <= {*FAILING},
+                    f'a run that stops after its first wave: {changed}')
+    _change(roots)
+    before = {name: (roots / name / 'entered').stat().st_size
+              for name in found}
+    _play(folder, 'fleet', *WAVES)
+    done = _results(folder)
+    readers.equal({('release', 'PASS')}, {
+        (item['phase'], item['verdict']) for item in done.values()},
+        'the results of the last run')
+    touched = {name for name in found if before[name] != (
+        roots / name / 'entered').stat().st_size}
+    # What follows the audit is done in the cloud.
+    readers.equal({name for name, phase in FAILING.items()
+                   if phase not in PHASES[-2:]}, touched,
+                  'the hosts that were done again')
+    _change_profile(folder, done)
+    _exporters(folder, roots)
+    return '\n  '.join([
+        (f'{len(found)} hosts, {len(FAILING)} failures, repaired in '
+         f'{time.monotonic() - began:.0f} s'), *lines])
+
+
+def _change_profile(folder: pathlib.Path,
+                    before: Mapping[str, Mapping[str, Any]]) -> None:
+    """Change the profile of a class: a host of it is configured again."""
+    place = folder / 'site/fleet.yaml'
+    place.write_text(place.read_text().replace(
+        'profile: dense', 'profile: {base: dense, page_size: 1G}'))
+    _play(folder, 'fleet', *WAVES, '--limit', 'amd-1,intel-1')
+    again = _results(folder)
+    readers.equal({'amd-1'}, {
+        name for name in before if any(
+            again[name]['phases'][phase] != before[name]['phases'][phase]
+            for phase in PHASES[2:])}, 'hosts with another profile')
+    readers.equal(('release', 'PASS'), (
+        again['amd-1']['phase'], again['amd-1']['verdict']), 'amd-1')
+
+
+def _make_site(folder: pathlib.Path) -> pathlib.Path:
+    """Make the hosts, the fleet document and the inventory."""
+    roots, site = folder / 'hosts', folder / 'site'
+    classes = {}
+    for name, (machine, count, profile) in CLASSES.items():
+        names = [f'{name}-{number}' for number in range(1, count + 1)]
+        files = sysfs_files.emulated(machine)
+        for host in names:
+            _make_host(roots / host, files)
+        classes[name] = {'profile': profile, 'hosts': [
+            f'{host}=topologies/{host}.json' for host in names]}
+    (site / 'inventory').mkdir(parents=True)
+    (site / 'fleet.yaml').write_text(yaml.safe_dump(
+        {'schema_version': 1, 'classes': classes}))
+    program = folder / 'hpcvirt'
+    program.write_text(PROGRAM.format(hosts=roots, python=shlex.quote(
+        sys.executable)))
+    program.chmod(0o755)
+    (site / 'inventory/fleet.yml').write_text(readers.run(
+        program, 'fleet', 'inventory', site / 'fleet.yaml'))
+    group = {
+        'hosts': {root.name: {'ansible_host': str(root)}
+                  for root in roots.iterdir()},
+        'vars': {'ansible_connection': 'standin', 'ansible_become': False,
+                 'ansible_python_interpreter': system.SYSTEM_PYTHON,
+                 'hpcvirt_fleet_folder': str(site),
+                 'hpcvirt_fleet_program': str(program),
+                 'hpcvirt_accept_flavors': ['hpc.largest']}}
+    (site / 'inventory/hosts.yml').write_text(yaml.safe_dump(
+        {'hpcvirt_hosts': group}))
+    _make_connection(folder)
+    return roots
+
+
+def _make_host(root: pathlib.Path, files: Mapping[str, str]) -> None:
+    """Lay out a host that was just installed."""
+    sysfs_files.lay_out({
+        path: content if isinstance(content, sysfs_files.Link) else re.sub(
+            r'(Mem(?:Total|Free):\s+)(\d+)', lambda match: match[1] + str(
+                int(match[2]) * MEMORY), content)
+        for path, content in files.items()}, root)
+    for name in ('passwd', 'group', 'nsswitch.conf', 'os-release',
+                 'debian_version', 'ld.so.cache'):
+        (root / 'etc').mkdir(exist_ok=True)
+        if pathlib.Path('/etc', name).exists():
+            shutil.copy(f'/etc/{name}', root / 'etc' / name)
+    (root / 'etc/systemd/system').mkdir(parents=True)
+    shutil.copytree('/etc/alternatives', root / 'etc/alternatives',
+                    symlinks=True)
+    for path, text in (
+            ('boot/grub/grub.cfg', ''), ('proc/stat', 'btime 1000'),
+            ('proc/cmdline', 'ro quiet'), ('units', 'active'), ('entered', ''),
+            ('proc/sys/kernel/hostname', root.name),
+            *((f'proc/{number}/{path}', text) for number, name in enumerate(
+                ('systemd', 'kthreadd', 'tuned'), 1) for path, text in (
+                    ('comm', name), ('status', 'Uid:\t0\t0\t0\t0'))),
+            ('sys/class/misc/kvm/uevent', 'DEVNAME=kvm'),
+            ('proc/sys/kernel/random/boot_id', '1'),
+            *((f'proc/sys/{item.replace(".", "/")}', '60') for item in (
+                'vm.swappiness', 'kernel.numa_balancing'))):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(f'{text}\n')
+    orchestration.write_programs(root, root / 'programs', {
+        **orchestration.PROGRAMS, 'shutdown': f'exec python3 {root}/boot.py'})
+    (root / 'boot.py').write_text(BOOT.format(root=root))
+
+
+def _make_connection(folder: pathlib.Path) -> None:
+    """Write the connection plug-in: that of Ansible, within a namespace."""
+    enter = folder / 'enter'
+    enter.write_text(ENTER)
+    enter.chmod(0o755)
+    source = pathlib.Path(readers.run(
+        'python', '-c', 'from ansible.plugins.connection import local; '
+        'print(local.__file__)').strip()).read_text()
+    place = folder / 'plugins/standin.py'
+    place.parent.mkdir()
+    place.write_text(source.replace('name: local', 'name: standin').replace(
+        "transport = 'local'", "transport = 'standin'").replace(
+            'import shutil', 'import shlex\nimport shutil')
+        + CONNECTION.format(enter=enter))
+
+
+def _change(roots: pathlib.Path) -> None:
+    """Let each failing host fail, or repair it."""
+    for name, phase in FAILING.items():
+        root = roots / name
+        if phase == 'inspect':
+            here, there = root / 'sys/devices/system/cpu', root / 'no-cpus'
+            if there.exists():
+                here, there = there, here
+            here.rename(there)
+        elif phase == 'plan':
+            # A memory module is missing.
+            place, kept = root / MEMINFO, root / 'meminfo'
+            if kept.exists():
+                kept.rename(place)
+            else:
+                shutil.copy(place, kept)
+                place.write_text(re.sub(
+                    r'(MemTotal:\s+)(\d+)', lambda match: match[1] + str(
+                        int(match[2]) // 2), place.read_text()))
+        else:
+            flag = root / FLAGS[phase]
+            if not flag.exists():
+                flag.touch()
+                continue
+            flag.unlink()
+            if phase == 'audit':
+                readers.run('python3', root / 'boot.py')
+
+
+def _play(folder: pathlib.Path, name: str, *words: str,
+          status: int = 0) -> str:
+    """Run a playbook of the collection on the site."""
+    return readers.run(
+        'ansible-playbook', '-i', folder / 'site/inventory',
+        f'hpcvirt.hpc.{name}', *words, status=status, env={
+            **ENV, 'ANSIBLE_HOME': str(folder / 'home'),
+            'ANSIBLE_CONNECTION_PLUGINS': str(folder / 'plugins'),
+            'ANSIBLE_COLLECTIONS_PATH': str(orchestration.install(folder))})
+
+
+def _results(folder: pathlib.Path) -> dict[str, dict[str, Any]]:
+    """Read the results of the fleet."""
+    text = (folder / 'site/results.jsonl').read_text()
+    return {item['host']: item for item in map(
+        json.loads, text.splitlines())}
+
+
+def _times(found: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Say how long hosts and waves took."""
+    lines = []
+    hosts = collections.defaultdict(list)
+    for item in found.values():
+        hosts[item['wave']].append(item)
+    for wave, items in sorted(hosts.items()):
+        own = [[each['phases'][phase] for phase in PHASES[2:]
+                if phase in each['phases']] for each in items]
+        if wave:
+            begins = [_seconds(phases[0]['began']) for phases in own]
+            ends = [_seconds(each['began']) + each['seconds']
+                    for phases in own for each in phases]
+            each = [sum(phase['seconds'] for phase in phases)
+                    for phases in own]
+            lines.append(
+                f'wave {wave}: {len(items)} hosts in '
+                f'{max(ends) - min(begins):.0f} s, {min(each):.0f} to '
+                f'{max(each):.0f} s a host')
+    for phase in PHASES:
+        each = [item['phases'][phase]['seconds'] for item in found.values()
+                if phase in item['phases']]
+        lines.append(f'{phase}: {min(each):.1f} to {max(each):.1f} s a host')
+    return lines
+
+
+def _seconds(text: str) -> float:
+    return datetime.datetime.fromisoformat(text).timestamp()
+
+
+def _exporters(folder: pathlib.Path, roots: pathlib.Path) -> None:
+    """Install the units of the exporters, and let systemd verify them."""
+    (folder / 'site/inventory/capacity.yml').write_text(yaml.safe_dump(
+        {'hpcvirt_capacity': {'hosts': {'amd-1': {}}}}))
+    words = ('--limit', 'intel-1,amd-1', '-e',
+             'hpcvirt_exporter_program=/bin/true', '-e',
+             'hpcvirt_exporter_cpus=0-1', '-e', 'hpcvirt_exporter_group=root')
+    _play(folder, 'exporters', *words)
+    for path in ('intel-1/etc/systemd/system/hpcvirt-watch.service',
+                 'amd-1/etc/systemd/system/hpcvirt-capacity.service'):
+        readers.equal('', readers.run(
+            'systemd-analyze', 'verify', '--man=no', '--recursive-errors=no',
+            roots / path, env={'SYSTEMD_LOG_LEVEL': 'info'}), path)
+    readers.require('changed=0 ' in _play(folder, 'exporters', *words),
+                    'the exporters are installed again')
+
+
+CHECKS: tuple[system.Check, ...] = (build, sanity, waves)
+
+
+def _leave_few(folder: pathlib.Path) -> None:
+    """Leave only a few files in the variables of the hosts."""
+    for place in (folder / 'group_vars').iterdir():
+        variables = yaml.safe_load(place.read_text())
+        variables['hpcvirt_host_files'] = [
+            item for item in variables['hpcvirt_host_files']
+            if item['path'][1:] in orchestration.FEW]
+        place.write_text(yaml.safe_dump({
+            **variables, 'hpcvirt_host_absent': [],
+            'hpcvirt_host_site_files': []}))
+
+
+if __name__ == '__main__':
+    _leave_few(pathlib.Path(sys.argv[1]))

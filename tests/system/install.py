@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Install hpcvirt as its pages describe, and use it without the clone.
+
+The program runs the commands of the README and of the installation guide in a
+fresh clone, up to the command that plans flavors. Each page has its own home
+directory. The clone is removed before the last command.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from demo import transcript
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = ('README.rst', 'doc/source/install/packages.rst')
+#: How the last command ends.
+LAST = '/hpcvirt flavor plan /'
+#: Variables that the environment must not contain.
+ABSENT = ('nova', 'tests', 'demo')
+
+
+def commands(page: pathlib.Path) -> Iterator[str]:
+    """Yield the commands of a page, up to the one that plans flavors.
+
+    Commands of hpcvirt without a path, and of tox, are examples.
+
+    :raises ValueError: if the page plans no flavors
+    """
+    for command, _ in transcript.commands(page):
+        if command.startswith(('hpcvirt ', 'tools/tox ')):
+            continue
+        yield command
+        if command.endswith(LAST):
+            return
+    raise ValueError(f'{page} shows no command that ends with {LAST}')
+
+
+def install(page: str, scratch: pathlib.Path) -> None:
+    """Run the commands of a page.
+
+    :raises CalledProcessError: if one of them fails
+    """
+    home = scratch / 'home'
+    clone = scratch / 'hpcvirt'
+    home.mkdir()
+    subprocess.run(['git', 'clone', '--quiet', str(ROOT), str(clone)],
+                   check=True)
+    *before, last = commands(ROOT / page)
+    for command in before:
+        _run(command, clone, home)
+    shutil.rmtree(clone)
+    if 'Flavor' not in _run(last, home, home):
+        raise SystemExit(f'{page}: {last!r} shows no flavors')
+    programs = last.removesuffix(LAST)
+    for module in ABSENT:
+        _run(f'{programs}/python -c "import importlib.util as i;'
+             f' assert not i.find_spec(\'{module}\')"', home, home)
+    # The data files, and the modules that other extras need.
+    _run(f'{programs}/hpcvirt topology show'
+         f' {programs}/../etc/hpcvirt/topologies/opteron-4s-12c.json', home,
+         home)
+    _run(f'{programs}/hpcvirt bench list', home, home)
+
+
+def _run(command: str, directory: pathlib.Path, home: pathlib.Path) -> str:
+    # The page installs for all users, as root.
+    command = command.replace('sudo ', '').replace('/opt/hpcvirt',
+                                                   f'{home}/opt')
+    print(f'$ {command}', flush=True)
+    environment = {name: value for name, value in os.environ.items()
+                   if name not in {'PYTHONPATH', 'VIRTUAL_ENV'}}
+    if 'PIP_CONSTRAINT' in environment:
+        environment['PIP_CONSTRAINT'] = str(without_hashes(
+            ROOT / environment['PIP_CONSTRAINT'], home))
+    done = subprocess.run(
+        ['bash', '-e', '-u', '-c', command], cwd=directory,
+        stdout=subprocess.PIPE, text=True, check=True,
+        env={**environment, 'HOME': str(home)})
+    print(done.stdout, flush=True)
+    return done.stdout
+
+
+def without_hashes(constraints: pathlib.Path,
+                    directory: pathlib.Path) -> pathlib.Path:
+    """Copy constraints without hashes, because the clone's wheel has none."""
+    copy = directory / constraints.name
+    copy.write_text(re.sub(r' \\\n +--hash=\S+', '', constraints.read_text()))
+    return copy
+
+
+def main() -> int:
+    """Install as each page says."""
+    for page in PAGES:
+        print(f'{page}:')
+        with tempfile.TemporaryDirectory() as scratch:
+            install(page, pathlib.Path(scratch))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import configparser
+import json
+import os
+import pathlib
+import shutil
+import stat
+from unittest import mock
+
+from tests.unit.system.cloud import cloud_case
+from tests.system.cloud import errors
+from tests.system.cloud import fleet
+from tests.system.cloud import inifile
+from tests.system.cloud import rabbit
+from tests.system.cloud import settings as cloud_settings
+from tests.system.cloud.config import control
+
+
+class FleetTest(cloud_case.CloudCase):
+    """The machines that the fake compute services simulate."""
+
+    def setUp(self):
+        super().setUp()
+        fleet.write_topologies(self.settings)
+
+    def topology(self, host):
+        return json.loads(fleet.topology(self.settings, host).read_text())
+
+    def test_hosts_are_shipped_topologies(self):
+        for host in fleet.FLEET:
+            self.assertEqual(host, self.topology(host)['name'])
+
+    def test_machine_has_the_planned_cpus_and_pages(self):
+        document = self.topology('opteron1')
+        cells = [cell for cell in document['cells'] if cell['cpus']]
+        pages = {str(cell['id']): {'4': 1000, '2048': 500 + cell['id']}
+                 for cell in cells}
+        machine = fleet.simulated_machine(document, {
+            'cpu_dedicated_set': '1-47', 'cpu_shared_set': '0',
+            'pages': pages})
+        self.assertEqual(
+            [cell['id'] for cell in cells],
+            [cell['id'] for cell in machine['cells']])
+        dedicated = [cpu for cell in machine['cells']
+                     for cpu in cell['dedicated']]
+        self.assertEqual(list(range(1, 48)), sorted(dedicated))
+        self.assertEqual([0], [cpu for cell in machine['cells']
+                               for cpu in cell['shared']])
+        self.assertEqual(list(pages.values()),
+                         [cell['pages'] for cell in machine['cells']])
+
+    def test_each_sriov_port_has_virtual_functions_on_its_cell(self):
+        document = self.topology('intel1')
+        ports = {device['address']: device['cell']
+                 for device in document['devices'] if device['total_vfs']}
+        self.assertTrue(ports)
+        machine = fleet.simulated_machine(document, {
+            'cpu_dedicated_set': '',
+            'pages': {str(cell['id']): {} for cell in document['cells']}})
+        functions = [device for device in machine['devices']
+                     if device['dev_type'] == 'type-VF']
+        self.assertEqual(
+            {address: (fleet.VFS_PER_PORT, {cell})
+             for address, cell in ports.items()},
+            {address: (len(own), {vf['numa_node'] for vf in own})
+             for address in ports
+             for own in [[vf for vf in functions
+                          if vf['parent_addr'] == address]]})
+        addresses = [device['address'] for device in machine['devices']]
+        self.assertEqual(len(addresses), len(set(addresses)))
+
+
+class InifileTest(cloud_case.CloudCase):
+    def test_option_with_several_lines(self):
+        path = self.path / 'x.conf'
+        inifile.write(path, inifile.merge(
+            {'a': {'one': '1', 'two': ['x', 'y']}},
+            {'a': {'one': True}, 'b': {'three': 3}}))
+        self.assertEqual('[a]\none = true\ntwo = x\ntwo = y\n\n'
+                         '[b]\nthree = 3\n', path.read_text())
+
+
+class SettingsTest(cloud_case.CloudCase):
+    def load(self, **variables):
+        with mock.patch.dict(os.environ, variables):
+            return cloud_settings.load()
+
+    def test_values_are_validated(self):
+        for name, value in (('DIR', 'relative'), ('DIR', '/' + 50 * 'x'),
+                            ('PORT_BASE', 'http'), ('PORT_BASE', '80'),
+                            ('PAGES', '-1'), ('VIRT_TYPE', 'xen'),
+                            ('FILTER', 'none')):
+            with self.subTest(name=name, value=value):
+                variable = f'HPCVIRT_CLOUD_{name}'
+                self.assertRaisesRegex(errors.CloudError, variable,
+                                       self.load, **{variable: value})
+
+    def test_password_stays_the_same_and_is_private(self):
+        before = self.settings.password
+        self.settings.prepare()
+        self.assertEqual(before, self.settings.password)
+        mode = (self.settings.cache / 'password').stat().st_mode
+        self.assertEqual(0o600, mode & 0o777)
+
+    def test_only_the_owner_can_look_into_the_directories(self):
+        self.path.chmod(0o755)
+        (self.path / 'log').chmod(0o755)
+        self.settings.prepare()
+        for directory in (self.settings.cache, self.settings.log,
+                          self.settings.etc):
+            self.assertEqual(0o700, directory.stat().st_mode & 0o777)
+        for directory in (self.path, self.settings.run):
+            self.assertEqual(0o711, directory.stat().st_mode & 0o777)
+
+    def test_a_directory_of_another_user_is_refused(self):
+        status = list(self.path.lstat())
+        status[stat.ST_UID] += 1
+        with (mock.patch.object(pathlib.Path, 'lstat', autospec=True,
+                                return_value=os.stat_result(status)),
+              self.assertRaisesRegex(errors.CloudError, 'belongs to')):
+            self.settings.prepare()
+
+    def test_a_directory_that_others_may_write_to_is_refused(self):
+        for mode in (0o722, 0o702, 0o1777):
+            self.path.chmod(mode)
+            self.assertRaisesRegex(errors.CloudError, 'others may write',
+                                   self.settings.prepare)
+
+    def test_servers_must_be_able_to_enter(self):
+        inner = self.path / 'inner'
+        settings = cloud_settings.Settings(state=inner / 'state')
+        inner.mkdir(0o711)
+        settings.require_passage()
+        inner.chmod(0o700)
+        self.assertRaisesRegex(errors.CloudError, 'cannot enter .*inner',
+                               settings.require_passage)
+
+    def test_a_link_to_a_directory_is_refused(self):
+        link = self.path / 'link'
+        link.symlink_to(self.path)
+        settings = cloud_settings.Settings(state=link)
+        self.assertRaisesRegex(errors.CloudError, 'is not a directory',
+                               settings.prepare)
+
+    def test_only_root_reaches_the_cache_whose_values_are_unpickled(self):
+        started = {}
+
+        class Processes:
+            def start(self, name, argv, *_):
+                started[name] = argv
+
+        self.settings.prepare()
+        with mock.patch.object(shutil, 'chown', autospec=True):
+            rabbit.start(self.settings, Processes())
+        path = self.settings.cache_socket
+        words = started['memcached']
+        self.assertEqual(str(path), words[words.index('-s') + 1])
+        self.assertEqual('root', words[words.index('-u') + 1])
+        self.assertFalse({'-l', '-p', '-U'} & {*words})
+        self.assertEqual(0o700, stat.S_IMODE(path.parent.stat().st_mode))
+        control.write(self.settings)
+        for service, section, option in (
+                ('keystone/keystone.conf', 'cache', 'memcache_servers'),
+                ('glance/glance-api.conf', 'keystone_authtoken',
+                 'memcached_servers')):
+            found = configparser.RawConfigParser(strict=False)
+            found.read(self.settings.etc / service)
+            self.assertEqual(f'unix:{path}', found[section][option])
+
+    def test_no_two_listeners_share_a_port(self):
+        ports = list(cloud_settings.PORTS.values())
+        self.assertEqual(len(ports), len(set(ports)))

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The pages show how to install hpcvirt, and what exists on no index."""
+
+import re
+import tempfile
+import unittest
+from pathlib import Path
+
+from tests import shown
+from tests.system import install
+
+#: A requirement that pip would look for on an index.
+FROM_INDEX = re.compile(r'pip install (?:-\S+ )*hpcvirt\b(?!\[)')
+
+
+class InstallTest(unittest.TestCase):
+    def test_pages_build_a_wheel_and_plan_flavors(self):
+        for page in install.PAGES:
+            found = list(install.commands(install.ROOT / page))
+            self.assertIn(' pip wheel ', found[0])
+            self.assertIn('/pip install dist/hpcvirt-*.whl', found[-2])
+            self.assertTrue(found[-1].endswith('/hpcvirt flavor plan /'))
+
+    def test_page_that_plans_no_flavors_is_refused(self):
+        page = Path(self.enterContext(tempfile.TemporaryDirectory()), 'page')
+        page.write_text('Text::\n\n    $ pip install .\n')
+        with self.assertRaisesRegex(ValueError, 'shows no command'):
+            list(install.commands(page))
+
+    def test_no_page_installs_from_an_index(self):
+        for page in shown.PAGES:
+            self.assertNotRegex(page.read_text(), FROM_INDEX, page.name)
+
+    def test_the_wheel_of_the_clone_needs_no_hash(self):
+        for name in ('nova34.txt', 'tox.txt'):
+            constraints = install.ROOT / 'constraints' / name
+            copy = install.without_hashes(constraints, Path(
+                self.enterContext(tempfile.TemporaryDirectory())))
+            self.assertEqual(
+                [line.removesuffix('\\').rstrip() for line in
+                 constraints.read_text().splitlines() if '==' in line],
+                copy.read_text().splitlines())
