@@ -9,12 +9,11 @@
 * Extra specs are literals only in hpcvirt/specs/vocabulary.py and in tests,
   which check the spelling.
 * Modules that decide do not call builtins for input, output or execution.
-* tests/unit mirrors the package and the directories next to it: test_X.py
-  tests the module or the directory X of the same path. They start no
+* tests/unit mirrors the package, the directories next to it and those of
+  tests: test_X.py tests the module X of the same path. They start no
   processes: such tests are in tests/integration.
-* Each module that decides has a test of its name. Alternatively, the test of
-  its package imports it, or the test of a module with whose name its own
-  begins.
+* Each module that decides has a test of its name, or the test of a module with
+  whose name its own begins imports it.
 * No two public classes of the package share a name: an import needs no alias.
 * Public functions begin with a verb or a noun, not with a participle or a
   preposition. Limits are called MIN_ and MAX_.
@@ -38,6 +37,8 @@ VAGUE_NAMES = frozenset({'utils', 'util', 'common', 'helpers', 'helper',
 EXTRA_SPEC = re.compile(r'(hw|hpcvirt|pci_passthrough|resources|trait):\w')
 TESTS = PACKAGE / 'tempest_plugin' / 'tests'
 UNIT_TESTS = pathlib.Path('tests', 'unit')
+#: Where the subjects of unit tests are.
+SUBJECTS = (PACKAGE, pathlib.Path(), pathlib.Path('tests'))
 DECIDERS = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
             'bench/analysis/stats.py', 'bench/analysis/verdict.py')
 #: Tests of a whole package or of a document, which have no module.
@@ -129,8 +130,8 @@ def mirror() -> Iterator[str]:
     for path in sorted(UNIT_TESTS.rglob('test_*.py')):
         name = path.relative_to(UNIT_TESTS)
         subject = name.with_name(path.stem.removeprefix('test_'))
-        if not any(place.with_suffix('.py').exists() or place.is_dir()
-                   for place in (PACKAGE / subject, subject)):
+        if not any((folder / subject).with_suffix('.py').exists()
+                   for folder in SUBJECTS):
             without_subject.add(name.as_posix())
             if name.as_posix() not in BROAD_TESTS:
                 yield f'{path}:1: there is no module {subject} to test'
@@ -196,8 +197,6 @@ def tests_of(module_path: pathlib.Path) -> Iterator[pathlib.Path]:
     for end in range(len(words), 0, -1):
         yield UNIT_TESTS / module_path.with_name(
             f'test_{"_".join(words[:end])}.py')
-    package = module_path.parent
-    yield UNIT_TESTS / package.with_name(f'test_{package.name}.py')
 
 
 def decides_something(path: pathlib.Path) -> bool:

@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Callable
 from collections.abc import Sequence
 
-from hpcvirt.page import svg
 from doc.tools import picture
+from hpcvirt.page import svg
 
 TABLES = picture.ROOT / 'doc' / 'source' / 'reference'
 

@@ -26,11 +26,11 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from doc.tools import charts
+from doc.tools import picture
 from hpcvirt.cmd import main as commands
 from hpcvirt.model import cpuset
 from hpcvirt.page import svg
-from doc.tools import charts
-from doc.tools import picture
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / 'doc' / 'source' / 'images'

@@ -277,3 +277,10 @@ class Case(unittest.TestCase):
                 name: values for name, values in options.items()
                 if values is not None})
         return replace(facts, **changed)
+
+
+#: The CPUs that the host keeps, those of guests, and one of the latter.
+HOUSEKEEPING = kernel_settings.make_state(
+    planner.plan([HOST], PROFILE).hosts[0]).housekeeping
+GUESTS = HOST.cpus - HOUSEKEEPING
+ONE = frozenset({min(GUESTS)})

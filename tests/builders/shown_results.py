@@ -113,7 +113,7 @@ def _shown(number: int, *, benchmark: str, variant: str = 'mpi',
            launch: record.Launch | None = record.Launch.WARM,
            broken: str = '', study: str | None = None,
            case: str | None = None) -> summary.Shown:
-    dice = random.Random(number)  # noqa: S311 - no secret
+    dice = random.Random(number)
     figures = figures or _rate('mops_total', 24000, 0.99)
     started_at = (datetime.datetime(2026, 1, 5, 8, tzinfo=datetime.UTC)
                   + datetime.timedelta(days=number)).isoformat()

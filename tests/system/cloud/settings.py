@@ -33,7 +33,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[3]
 IP = '127.0.0.1'
 
 #: It has enough space for the programs, and a reboot does not empty it.
-DEFAULT_STATE = '/var/tmp/hpcvirt-cloud'  # noqa: S108
+DEFAULT_STATE = '/var/tmp/hpcvirt-cloud'
 
 #: Port of each listener, counted from the base.
 PORTS = {

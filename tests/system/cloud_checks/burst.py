@@ -26,7 +26,7 @@ def create(prefix, image, count, *flavors):
     cloud = openstack.connect()
     ids = [cloud.compute.find_flavor(name, ignore_missing=False).id
            for name in flavors]
-    dice = random.Random(prefix)  # noqa: S311 - a repeatable load
+    dice = random.Random(prefix)
     for number in range(int(count)):
         if number and number % BURST == 0:
             time.sleep(dice.uniform(0, 2))

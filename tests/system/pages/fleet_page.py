@@ -15,7 +15,7 @@ from tests.builders import shown_results
 def page() -> str:
     """Write the page of a fleet of which only some hosts are drawn."""
     fleet, flavors = fleets.a_fleet(
-        random.Random(4), 3, load=1)  # noqa: S311 - an example
+        random.Random(4), 3, load=1)
     names = (shown_results.LONG_HOST, 'node<2>')
     hosts = tuple(dataclasses.replace(
         fleet.hosts[number % 3],

@@ -24,7 +24,7 @@ _CPUS = 32
 
 def page() -> str:
     """Write the page of a replay with eight strategies."""
-    dice = random.Random(5)  # noqa: S311 - an example
+    dice = random.Random(5)
     flavors = tuple(requests.RequestedFlavor(
         flavor_model.Flavor(name, vcpus, 1024 * vcpus, 0, {}),
         guests.compile_shape(

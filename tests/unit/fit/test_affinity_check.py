@@ -115,3 +115,39 @@ class MisfitTest(unittest.TestCase):
                          misfit.details)
         self.assertEqual([1], [cause.details['cell']
                                for cause in misfit.causes])
+
+
+class AffinityTest(unittest.TestCase):
+    """Networks with affinity to host cells."""
+
+    CELLS = (
+        tiny.host_cell(0, physnets=frozenset({'a'})),
+        tiny.host_cell(1, physnets=frozenset({'a', 'b'})),
+        tiny.host_cell(2, tunneled=True))
+
+    def met(self, cells, **networks):
+        affinities = affinity_check.find_affinities(
+            tiny.guest(1, **networks), self.CELLS)
+        return affinity_check.are_satisfied(affinities, cells)
+
+    def test_one_of_the_cells_of_a_network_is_enough(self):
+        networks = {'physnets': frozenset({'a'})}
+        self.assertTrue(self.met({0}, **networks))
+        self.assertTrue(self.met({1, 2}, **networks))
+        self.assertFalse(self.met({2}, **networks))
+
+    def test_each_network_needs_one_of_its_cells(self):
+        networks = {'physnets': frozenset({'a', 'b'})}
+        self.assertTrue(self.met({1}, **networks))
+        self.assertFalse(self.met({0}, **networks))
+
+    def test_affinitieswithout_affinity_accept_any_cells(self):
+        self.assertTrue(self.met({2}, physnets=frozenset({'c'})))
+
+    def test_tunnelled_affinitieshave_cells_of_their_own(self):
+        self.assertTrue(self.met({2}, tunneled=True))
+        self.assertFalse(self.met({0, 1}, tunneled=True))
+
+    def test_a_guest_without_affinitiessets_no_condition(self):
+        self.assertEqual((), affinity_check.find_affinities(
+            tiny.guest(1), self.CELLS))

@@ -172,3 +172,57 @@ class CardTest(unittest.TestCase):
         left = allocation.allocate(guest, self.supply(), claim.predict(
             guest, self.supply()))
         self.assertEqual([3], self.free(left))
+
+
+class AllocateTest(unittest.TestCase):
+    """What is left of a host once a guest has been placed on it."""
+
+    def allocate(self, guest, supply):
+        return allocation.allocate(guest, supply, claim.predict(guest, supply))
+
+    def test_cpus_memory_and_pages_are_used(self):
+        left = self.allocate(tiny.guest(4), tiny.host(0, 4)).cells[0]
+        self.assertEqual({4, 5, 6, 7}, left.free)
+        self.assertEqual(1024, left.memory_used_mib)
+        self.assertEqual([(0, 2 << 20), (512, 3584)],
+                         [(pool.used, pool.free) for pool in left.pages])
+
+    def test_other_cells_are_unchanged(self):
+        before = tiny.host(0, 4)
+        self.assertEqual(before.cells[1],
+                         self.allocate(tiny.guest(4), before).cells[1])
+
+    def test_a_guest_without_page_size_takes_the_smallest_pages(self):
+        guest = type(tiny.guest())((tiny.guest_cell(page_kib=None),))
+        left = self.allocate(guest, tiny.host(0)).cells[0]
+        self.assertEqual([1 << 18, 0], [pool.used for pool in left.pages])
+
+    def test_shared_vcpus_are_counted(self):
+        guest = type(tiny.guest())((tiny.guest_cell(
+            0, vcpus=2, policy=shape.CPUPolicy.SHARED),))
+        supply = type(tiny.host())((tiny.host_cell(
+            shared=frozenset({60, 61})),))
+        self.assertEqual(2, self.allocate(guest, supply).cells[0].cpu_usage)
+
+    def test_devices_are_used(self):
+        guest = tiny.guest(4, requests=(tiny.request(count=2),))
+        supply = tiny.host(0, 0, pools=tiny.gpus(3, 1))
+        left = self.allocate(guest, supply)
+        self.assertEqual([(0, 1), (1, 1)],
+                         [(pool.cell, pool.free) for pool in left.pools])
+
+    def test_an_empty_pool_is_dropped_as_in_nova(self):
+        guest = tiny.guest(4, requests=(tiny.request(count=2),))
+        supply = tiny.host(0, pools=tiny.gpus(2))
+        self.assertEqual((), self.allocate(guest, supply).pools)
+
+    def test_a_host_fills_guest_by_guest(self):
+        guest, supply = tiny.guest(4), tiny.host(0, 2)
+        cells = []
+        while True:
+            where = claim.predict(guest, supply)
+            if not hasattr(where, 'cells'):
+                break
+            cells += where.cells
+            supply = allocation.allocate(guest, supply, where)
+        self.assertEqual([0, 1, 0], cells)

@@ -293,3 +293,75 @@ class ReplayTest(unittest.TestCase):
                     range(host_cells), guest_cells)):
                 self.assertEqual(number, claim_replay.arrangements_before(
                     ranks, host_cells))
+
+
+class ClaimOrderTest(unittest.TestCase):
+    """The order in which Nova's claim tries host cells."""
+
+    def order(self, guest, supply, **arguments):
+        return [cell.id for cell in
+                engine.claim_order(guest, dataclasses.replace(
+                    supply, **arguments))]
+
+    def supply(self, *cells, pools=()):
+        return type(tiny.host())(tuple(
+            tiny.host_cell(number, **fields)
+            for number, fields in enumerate(cells)), pools)
+
+    def test_free_pcpus_count_before_free_memory(self):
+        supply = self.supply({'taken': 2}, {'memory_used_mib': 512}, {})
+        self.assertEqual([2, 1, 0], self.order(tiny.guest(1), supply))
+        self.assertEqual([0, 1, 2], self.order(tiny.guest(1), supply,
+                                               packing=True))
+
+    def test_shared_vcpus_count_for_a_shared_guest(self):
+        shared = type(tiny.guest())((tiny.guest_cell(
+            0, vcpus=1, policy=shape.CPUPolicy.SHARED),))
+        supply = self.supply({'cpu_usage': 2}, {'cpu_usage': 1, 'taken': 8},
+                             {'cpu_usage': 1, 'memory_used_mib': 512})
+        self.assertEqual([1, 2, 0], self.order(shared, supply))
+        self.assertEqual([0, 2, 1], self.order(shared, supply, packing=True))
+
+    def test_equal_cells_keep_their_order(self):
+        for packing in (False, True):
+            self.assertEqual(
+                [0, 1, 2], self.order(tiny.guest(1), tiny.host(3, 3, 3),
+                                      packing=packing))
+
+    def test_vgpus_are_no_devices_of_the_claim(self):
+        guest = tiny.guest(1, requests=(devices.request(
+            shape.GuestDevices(None, 1, resource_class='VGPU')),))
+        cards = devices.pool(2, 4, resource_class='VGPU')
+        supply = tiny.host(0, 0, 0, pools=(cards,))
+        self.assertEqual([0, 1, 2], self.order(guest, supply))
+        supply = tiny.host(0, 0, 0, pools=(*tiny.gpus(1), cards))
+        self.assertEqual([1, 2, 0], self.order(guest, supply))
+        # Placement's record of a PCI device has a resource class as well.
+        supply = tiny.host(0, 0, 0, pools=(devices.Pool(
+            0, 1, {'resource_class': 'CUSTOM_GPU', 'vendor_id': '10de'}),))
+        self.assertEqual([1, 2, 0], self.order(guest, supply))
+
+    def test_cells_with_devices_come_first_for_guests_with_devices(self):
+        guest = tiny.guest(1, requests=(tiny.request(),))
+        supply = tiny.host(0, 1, 2, pools=tiny.gpus(0, 1, 2))
+        for packing in (False, True):
+            self.assertEqual([2, 1, 0], self.order(guest, supply,
+                                                   packing=packing))
+
+    def test_cells_with_devices_come_last_for_other_guests(self):
+        supply = tiny.host(2, 1, 0, pools=tiny.gpus(0, 1, 2))
+        for packing in (False, True):
+            self.assertEqual([0, 1, 2], self.order(tiny.guest(1), supply,
+                                                   packing=packing))
+
+    def test_devices_are_ignored_for_other_guests_before_nova_34(self):
+        supply = dataclasses.replace(
+            tiny.host(0, 1, 2, pools=tiny.gpus(0, 1, 2)), spares_devices=False)
+        self.assertEqual([0, 1, 2], self.order(tiny.guest(1), supply))
+        self.assertEqual([2, 1, 0], self.order(tiny.guest(1), supply,
+                                               packing=True))
+        guest = tiny.guest(1, requests=(tiny.request(),))
+        self.assertEqual([2, 1, 0], self.order(guest, supply))
+
+    def test_cells_are_not_sorted_if_all_are_needed(self):
+        self.assertEqual([0, 1], self.order(tiny.guest(1, 1), tiny.host(5, 0)))

@@ -3,6 +3,7 @@
 import dataclasses
 import unittest
 
+from hpcvirt.fit import claim
 from hpcvirt.fit import move_check
 from hpcvirt.fit import reasons
 from hpcvirt.model import shape
@@ -110,3 +111,48 @@ class LiveMigrationTest(unittest.TestCase):
         self.assertIsNone(move_check.check(move(wanted), host))
         self.assertIn('cell 0, without the affinity', move_check.check(
             move(wanted, limited=False), host).message)
+
+
+SIZES = (2048, 2048)
+
+
+class RetryCheckTest(unittest.TestCase):
+    def check(self, guest, host, sizes=SIZES):
+        return move_check.check_retry(guest, host, [sizes])
+
+    def test_guests_that_any_claim_serves_well_do_not_matter(self):
+        self.assertFalse(move_check.needs_retry_check(tiny.guest(4, 4)))
+        self.assertFalse(move_check.needs_retry_check(tiny.guest(4)))
+        self.assertTrue(move_check.needs_retry_check(tiny.guest(4, 2)))
+        self.assertFalse(move_check.needs_retry_check(tiny.guest(
+            4, 4, requests=(tiny.request(),))))
+
+    def test_unequal_cells_can_be_confused(self):
+        guest, host = tiny.guest(2, 4), tiny.host(0, 6, 6)
+        self.assertIsNone(claim.check(guest, host))
+        misfit = self.check(guest, host)
+        self.assertEqual(
+            "wrong if the build fails on another host (Nova's defect H): the "
+            'claim on the compute host would place guest cell 1 on cell 0 '
+            'with CPUs or memory that are not free there '
+            "(Nova's defect A)", misfit.message)
+        self.assertEqual(claim.find_defect(dataclasses.replace(
+            guest, numbers=(-1, -1)), host), misfit.causes[0])
+
+    def test_equal_cells_and_empty_hosts_are_safe(self):
+        self.assertIsNone(self.check(tiny.guest(4, 4), tiny.host(8, 0, 2)))
+        self.assertIsNone(self.check(tiny.guest(2, 4), tiny.host(0, 0, 0)))
+
+    def test_a_claim_that_refuses_the_guest_is_harmless(self):
+        self.assertIsNone(self.check(tiny.guest(2, 4), tiny.host(8, 8, 8)))
+        self.assertIsNone(self.check(tiny.guest(2, 4), tiny.host(0)))
+
+    def test_page_sizes_are_those_of_the_other_host(self):
+        guest = dataclasses.replace(tiny.guest(2, 2), cells=(
+            tiny.guest_cell(2, page_kib=shape.PageClass.LARGE),) * 2)
+        self.assertEqual(SIZES, move_check.predict_pages(
+            guest, tiny.host(0, 0)))
+        self.assertIsNone(move_check.predict_pages(guest, tiny.host(8, 8)))
+        self.assertIsNone(self.check(guest, tiny.host(0, 0)))
+        giant = (tiny.GIANT_KIB,) * 2
+        self.assertIsNone(self.check(guest, tiny.host(0, 0), giant))

@@ -2,6 +2,7 @@
 
 """The loss of room for a mix of requests, and the weights of hosts."""
 
+import dataclasses
 import math
 import unittest
 
@@ -73,3 +74,64 @@ class WeightsTest(unittest.TestCase):
     def test_equal_hosts_have_equal_weights(self):
         self.assertEqual([1.0, 1 / 2, 1.0], scarcity.weights(
             [(0.1, (4, 0)), (0.1, (9, 0)), (0.1, (4, 0))]))
+
+
+class MixTest(unittest.TestCase):
+    """The mix of requests that a scheduler has seen."""
+
+    def setUp(self):
+        super().setUp()
+        self.mix = scarcity.Mix()
+
+    def observe(self, *pcpus, times=1):
+        for _ in range(times):
+            self.mix.observe(tiny.guest(*pcpus))
+
+    def test_a_kind_weighs_as_many_cpus_as_were_requested(self):
+        self.observe(4, times=3)
+        self.observe(8, 8)
+        self.assertEqual((tiny.guest(4), tiny.guest(8, 8)), self.mix.kinds)
+        self.assertEqual((12 / 28, 16 / 28), self.mix.weights())
+
+    def test_names_of_devices_make_no_kinds(self):
+        wanted = tiny.request()
+        for request in (wanted, dataclasses.replace(wanted, name='other')):
+            self.mix.observe(tiny.guest(4, requests=(request,)))
+        self.mix.observe(tiny.guest(4, requests=(tiny.request(count=2),)))
+        self.assertEqual((2 / 3, 1 / 3), self.mix.weights())
+
+    def test_old_requests_are_forgotten(self):
+        self.observe(4, times=scarcity.MEMORY)
+        self.observe(8, times=8 * scarcity.MEMORY)
+        self.assertLess(self.mix.weights()[0], 0.01)
+
+    def test_the_kinds_stay_the_same_object_until_they_change(self):
+        self.observe(4)
+        before = self.mix.kinds
+        self.observe(4, times=3 * scarcity.MEMORY)
+        self.assertIs(before, self.mix.kinds)
+
+    def test_the_kinds_with_the_most_cpus_matter(self):
+        for pcpus in range(1, 2 * scarcity.MAX_KINDS + 1):
+            self.observe(pcpus)
+        self.observe(1, times=scarcity.REVIEW)
+        kinds = [kind.cells[0].pcpus for kind in self.mix.kinds]
+        self.assertEqual(scarcity.MAX_KINDS, len(kinds))
+        self.assertEqual([1, *range(scarcity.MAX_KINDS + 2,
+                                    2 * scarcity.MAX_KINDS + 1)], kinds)
+        self.assertAlmostEqual(1.0, sum(self.mix.weights()))
+
+    def test_what_it_remembers_is_bounded(self):
+        for pcpus in range(1, 5 * scarcity.MAX_COUNTED):
+            self.observe(pcpus)
+        self.assertLessEqual(len(self.mix._counts),
+                             scarcity.MAX_COUNTED + scarcity.REVIEW)
+
+    def test_equal_histories_give_equal_mixes(self):
+        other = scarcity.Mix()
+        for number in range(500):
+            demand = tiny.guest(1 + number * 7 % 40)
+            self.mix.observe(demand)
+            other.observe(demand)
+        self.assertEqual(other.kinds, self.mix.kinds)
+        self.assertEqual(other.weights(), self.mix.weights())

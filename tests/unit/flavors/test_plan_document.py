@@ -5,6 +5,7 @@ import json
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import host_part
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
@@ -181,3 +182,32 @@ class DocumentTest(unittest.TestCase):
         for plain in ([], {}, {'schema_version': 2}, {'schema_version': 1}):
             with self.assertRaises(exception.InvalidInput):
                 plan_document.load(plain, 'plan.json')
+
+
+class AlternativeTest(unittest.TestCase):
+    def test_each_profile_names_the_plan_of_the_other(self):
+        machines = [hosts.build(name='a'), hosts.build(name='b'),
+                    hosts.build(cells=4, name='c')]
+        for name, other in (('default', 'dense'), ('dense', 'default')):
+            plan = planner.plan(machines, profiles.BUILT_IN[name])
+            wanted = planner.plan(machines, profiles.BUILT_IN[other])
+            found = plan_document.plan_other(plan)
+            self.assertEqual((other, 128, ''), (
+                found.profile, found.cpus, found.refusal))
+            self.assertEqual(found.dedicated, sum(
+                len(host.settings.dedicated) for host in wanted.hosts))
+            self.assertEqual(found.vcpus, tuple(sorted({
+                row.flavor.vcpus for row in wanted.flavors})))
+
+    def test_a_plan_that_cannot_be_is_said_so(self):
+        plan = planner.plan([hosts.build(cells=1, cores=1)], profiles.DENSE)
+        found = plan_document.plan_other(plan)
+        self.assertIn('no guest fits', found.message)
+        self.assertNotIn('\n', found.message)
+
+    def test_cpus_that_the_operator_names_are_all_for_guests(self):
+        host = hosts.build()
+        part = host_part.build('4-15,20-31', [])
+        plan = planner.plan([host], profiles.DEFAULT, part)
+        self.assertEqual(24, len(plan.hosts[0].settings.dedicated))
+        self.assertEqual(24, plan_document.plan_other(plan, part).dedicated)

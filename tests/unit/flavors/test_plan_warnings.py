@@ -197,3 +197,23 @@ class DeviceWarningsTest(unittest.TestCase):
             card, dataclasses.replace(card, address='0001:00:00.4',
                                       total_vfs=0)))
         self.assertNotIn('vgpu-on-sriov', warnings(existing, wanted=VGPU))
+
+
+class MissingMemoryTest(unittest.TestCase):
+
+    def warnings(self, *sizes):
+        machines = [hosts.build(name=f'n{number}', mib=mib)
+                    for number, mib in enumerate(sizes)]
+        return [item for item in planner.plan(
+            machines, profiles.Profile()).warnings
+            if item.code == 'host-makes-flavors-smaller']
+
+    def test_a_host_that_lacks_a_dimm_is_named_with_its_cost(self):
+        (found,) = self.warnings(*[512 * 1024] * 9, 480 * 1024)
+        self.assertEqual(('n9',), found.subjects)
+        self.assertRegex(found.what, r'up to 6\d GiB less on each of 9 hosts')
+
+    def test_small_differences_and_pairs_are_not_named(self):
+        self.assertEqual([], self.warnings(*[512 * 1024] * 9, 511 * 1024))
+        self.assertEqual([], self.warnings(512 * 1024, 480 * 1024))
+        self.assertEqual([], self.warnings(*[512 * 1024] * 9, 256 * 1024))

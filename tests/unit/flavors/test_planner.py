@@ -348,3 +348,39 @@ class AnyHostTest(unittest.TestCase):
             own = planned.settings
             self.assertFalse(own.dedicated & own.shared)
             self.assertLessEqual(own.dedicated | own.shared, planned.host.cpus)
+
+
+class TwinsTest(unittest.TestCase):
+    """Hosts that are alike are planned once, and the plan is the same."""
+
+    def figures(self, plan):
+        return ([(row.flavor, row.shares, row.per_host, row.stranded)
+                 for row in plan.flavors],
+                [(each.name, each.partition.host.name, each.settings,
+                  each.supply, each.rest_mib) for each in plan.hosts])
+
+    def test_a_difference_that_matters_to_nobody_changes_nothing(self):
+        dice = random.Random(20261123)
+        plans = 0
+        for _ in range(60):
+            kinds = [hosts.any_host(dice, f'k{number}')
+                     for number in range(dice.choice((1, 2, 3)))]
+            alike = [dataclasses.replace(dice.choice(kinds), name=f'n{number}')
+                     for number in range(8)]
+            profile = hosts.any_profile(dice)
+            try:
+                found = planner.plan(alike, profile)
+            except exception.InvalidInput:
+                continue
+            plans += 1
+            # Processors of other names make each host one of its own kind.
+            each = planner.plan([
+                dataclasses.replace(host, processor=host.name)
+                for host in alike], profile)
+            self.assertEqual(self.figures(each), self.figures(found))
+            for code in {item.code for item in each.warnings}:
+                one, other = ({
+                    name for item in plan.warnings if item.code is code
+                    for name in item.subjects} for plan in (found, each))
+                self.assertEqual(other, one, code)
+        self.assertGreater(plans, 20)

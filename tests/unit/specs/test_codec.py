@@ -141,3 +141,106 @@ class DecodeTest(unittest.TestCase):
             (shape.GuestDevices('b', 2, shape.PCIAffinity.PREFERRED),
              shape.GuestDevices('a', 1, shape.PCIAffinity.PREFERRED)),
             found.devices)
+
+
+REQUIRED = shape.PCIAffinity.REQUIRED
+
+
+def request(alias, count=1, affinity=None):
+    return shape.GuestDevices(alias, count, affinity)
+
+
+class DevicesReadTest(unittest.TestCase):
+    def test_each_term_is_a_request(self):
+        for text, expected in (
+                ('vf:1', (request('vf'),)),
+                (' vf : 2 ,gpu:+1', (request('vf', 2), request('gpu'))),
+                ('vf:1,vf:2', (request('vf'), request('vf', 2))),
+                ('', ())):
+            self.assertEqual(expected, codec.read_devices(
+                {'pci_passthrough:alias': text}))
+
+    def test_a_request_for_none_is_no_request(self):
+        self.assertEqual((request('gpu'),), codec.read_devices(
+            {'pci_passthrough:alias': 'vf:0,gpu:1'}))
+
+    def test_the_affinity_policy_is_that_of_every_request(self):
+        self.assertEqual(
+            (request('vf', 1, REQUIRED), request('gpu', 2, REQUIRED)),
+            codec.read_devices({'pci_passthrough:alias': 'vf:1,gpu:2',
+                          'hw:pci_numa_affinity_policy': 'required'}))
+
+    def test_a_wrong_policy_is_refused_even_without_a_device(self):
+        with self.assertRaises(exception.InvalidInput) as caught:
+            codec.read_devices({'hw:pci_numa_affinity_policy': 'near'})
+        self.assertEqual('hw:pci_numa_affinity_policy', caught.exception.where)
+
+    def test_anything_else_is_refused(self):
+        for text in ('vf', 'vf:', ':1', 'vf:x', 'vf:-1', 'vf:1.0', 'vf:1,',
+                     'vf:1:2', f'vf:{10 ** 9 + 1}'):
+            with self.subTest(text=text), self.assertRaisesRegex(
+                    exception.InvalidInput, 'alias:count'):
+                codec.read_devices({'pci_passthrough:alias': text})
+
+
+class DevicesWriteTest(unittest.TestCase):
+    def test_what_is_written_is_read_again(self):
+        for wanted in ((), (request('vf'),),
+                       (request('vf', 2, REQUIRED),
+                        request('gpu', 1, REQUIRED))):
+            self.assertEqual(wanted, codec.read_devices(
+                codec.write_devices(wanted)))
+
+    def test_no_affinity_writes_no_policy(self):
+        self.assertEqual({'pci_passthrough:alias': 'vf:2'},
+                         codec.write_devices((request('vf', 2),)))
+
+    def test_what_no_flavor_can_request_is_refused(self):
+        port = shape.GuestDevices(None, 1, physnet='fast')
+        for message, wanted in (
+                ('Neutron ports', (port,)),
+                ('not a PCI alias and a count', (request('a,b'),)),
+                ('not a PCI alias and a count', (request(' a'),)),
+                ('not a PCI alias and a count', (request('a', 0),)),
+                ('same affinity policy',
+                 (request('a'), request('b', 1, REQUIRED)))):
+            with self.assertRaisesRegex(exception.InvalidInput, message):
+                codec.write_devices(wanted)
+
+
+class PagesReadTest(unittest.TestCase):
+    def test_sizes_and_classes(self):
+        for text, expected in (
+                ('2048', 2048), ('2MB', 2048), ('2MiB', 2048),
+                ('1GB', 1 << 20), ('1GiB', 1 << 20), ('64KB', 64),
+                ('16Kbit', 2), ('1.5MB', 1536),
+                ('small', shape.PageClass.SMALL),
+                ('large', shape.PageClass.LARGE),
+                ('any', shape.PageClass.ANY)):
+            self.assertEqual((expected, True),
+                             codec.read_page_size(
+                                 {'hw:mem_page_size': text}), text)
+
+    def test_a_flavor_without_a_size_requests_no_topology(self):
+        self.assertEqual((None, False), codec.read_page_size({}))
+        self.assertEqual((None, False), codec.read_page_size(
+            {'hw:mem_page_size': ''}))
+
+    def test_anything_else_is_refused(self):
+        for text in ('2M', 'huge', '-2048', '2048.5', '2 MB', '\xb2',
+                     '2048kB', '-2MB', '1e3KB', 'large\n',
+                     '9' * 5000, '9' * 400 + 'YB'):
+            with self.assertRaisesRegex(exception.InvalidInput, 'page size',
+                                        msg=text):
+                codec.read_page_size({'hw:mem_page_size': text})
+
+
+class PagesWriteTest(unittest.TestCase):
+    def test_what_is_written_is_read_again(self):
+        for size in (4, 64, 2048, 1 << 20, *shape.PageClass):
+            self.assertEqual((size, True), codec.read_page_size(
+                {'hw:mem_page_size': codec.write_page_size(size)}))
+
+    def test_no_size_is_below_one_kib(self):
+        with self.assertRaisesRegex(exception.InvalidInput, 'page size'):
+            codec.write_page_size(0)

@@ -9,6 +9,7 @@ from unittest import mock
 from hpcvirt import exception
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import mpi_hosts
+from hpcvirt.bench.model import outcome as bench_outcome
 from hpcvirt.bench.model import record
 from hpcvirt.tempest_plugin import benchmarking
 from hpcvirt.tempest_plugin import contract
@@ -184,3 +185,69 @@ class SummaryTest(unittest.TestCase):
         self.assertIn('INVALID: hpc.1c', text)
         self.assertIn('guest pair 4: no end marker', text)
         self.assertIn('guest pair 5: killed', text)
+
+
+Result = benchmarking.TestOutcome
+NATIVE = [100, 101, 99, 100, 102]
+ALIKE = [99.9, 101.2, 98.8, 100.1, 101.9]
+SLOW = [10, 11, 10, 9, 10]
+NOISY = [60, 140, 99, 75, 130]
+
+
+def judged(*measured):
+    return record.Result(measured, verdict.judge(measured))
+
+
+class OutcomeTest(unittest.TestCase):
+    """From a verdict to the outcome of a test."""
+
+    def outcomes(self, *measured):
+        result = judged(*measured)
+        return tuple(benchmarking.make_outcome(result, inconclusive)
+                     for inconclusive in ('fail', 'skip'))
+
+    def test_a_verdict_decides_and_inconclusive_follows_the_option(self):
+        passed, failed = (Result.PASS,) * 2, (Result.FAIL,) * 2
+        undecided = (Result.FAIL, Result.SKIP)
+        for expected, measured in (
+                (passed, [runs.run(NATIVE, ALIKE)]),
+                (failed, [runs.run(NATIVE, SLOW)]),
+                (undecided, [runs.run(NATIVE, NOISY)]),
+                (undecided, [runs.run(NATIVE, ALIKE[:4])]),
+                # Figures without a bound prove nothing.
+                (undecided, [runs.run(NATIVE, ALIKE, bounds={})]),
+                # Ranks of five pairs cannot decide two figures.
+                (undecided, [runs.run(NATIVE, ALIKE), runs.run(
+                    NATIVE, SLOW, id='s', benchmark='npb-ep')]),
+                (failed, [runs.run(NATIVE * 2, ALIKE * 2), runs.run(
+                    NATIVE * 2, SLOW * 2, id='s', benchmark='npb-ep')])):
+            self.assertEqual(expected, self.outcomes(*measured))
+
+    def test_one_corrupted_output_fails_whatever_the_option_says(self):
+        guest = [*ALIKE[:4], runs.bad('HPL: residual 1e3 failed')]
+        measured = runs.run(NATIVE, guest)
+        self.assertEqual((Result.FAIL, Result.FAIL),
+                         self.outcomes(measured))
+        self.assertEqual(
+            ['npb-cg mpi, guest pair 5: HPL: residual 1e3 failed'],
+            benchmarking.faults(judged(measured)))
+
+    def test_a_result_without_a_verdict_fails(self):
+        self.assertEqual(Result.FAIL,
+                         benchmarking.make_outcome(record.Result(()), 'skip'))
+
+    def test_the_worst_flavor_decides_and_the_table_is_shown(self):
+        good, skipped, bad = Result
+        for outcomes, error in (((good, skipped, bad), self.failureException),
+                                ((), self.failureException),
+                                ((good, skipped), unittest.SkipTest)):
+            with (self.subTest(outcomes=outcomes),
+                  self.assertRaises(error) as caught):
+                benchmarking.conclude(self, outcomes, 'the table')
+            self.assertIn('the table', str(caught.exception))
+        benchmarking.conclude(self, (good, good), 'the table')
+
+    def test_valid_samples_have_no_fault(self):
+        good = bench_outcome.Outcome(True, None)
+        self.assertEqual(
+            [], benchmarking.faults(judged(runs.run([good], [good]))))

@@ -36,17 +36,34 @@ class TestTree(testtools.TestCase):
         self.write('tests/unit/fit/test_cell.py')
         self.assertEqual([], list(check_style.untested()))
 
-    def test_the_test_of_a_package_or_a_prefix_can_import_the_module(self):
+    def test_the_test_of_a_prefix_can_import_the_module(self):
         self.write('hpcvirt/fit/cell_room.py',
                    'def fits():\n    return True\n')
-        for test in ('test_fit.py', 'fit/test_cell.py'):
-            self.write(f'tests/unit/{test}', 'from hpcvirt.fit import cell\n')
+        for text in ('from hpcvirt.fit import cell\n', ''):
+            self.write('tests/unit/fit/test_cell.py', text)
             self.assertIn('there is no tests/unit/fit/test_cell_room.py',
                           ''.join(check_style.untested()))
-            self.write(f'tests/unit/{test}',
-                       'from hpcvirt.fit import cell_room\n')
-            self.assertEqual([], list(check_style.untested()))
+        self.write('tests/unit/fit/test_cell.py',
+                   'from hpcvirt.fit import cell_room\n')
+        self.assertEqual([], list(check_style.untested()))
+
+    def test_a_package_has_no_test_beside_its_folder(self):
+        self.write('hpcvirt/fit/cell_room.py',
+                   'def fits():\n    return True\n')
+        self.write('tests/unit/test_fit.py',
+                   'from hpcvirt.fit import cell_room\n')
+        self.assertEqual(
+            ['tests/unit/test_fit.py:1: there is no module fit to test'],
+            list(check_style.mirror()))
+        self.assertIn('there is no tests/unit/fit/test_cell_room.py',
+                      ''.join(check_style.untested()))
+
+    def test_modules_beside_the_package_have_tests_of_their_path(self):
+        for module in ('demo/page.py', 'tests/system/cloud/fleet.py'):
+            self.write(module)
+        for test in ('demo/test_page.py', 'system/cloud/test_fleet.py'):
             self.write(f'tests/unit/{test}')
+        self.assertEqual([], list(check_style.mirror()))
 
     def test_a_test_needs_a_module_of_its_name(self):
         self.assertEqual([], list(check_style.mirror()))

@@ -7,6 +7,7 @@ import json
 
 from hpcvirt.audit import audit
 from hpcvirt.audit.reading.hardware import VirtualFunctions
+from hpcvirt.deployment import host_files
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
@@ -382,3 +383,84 @@ class PartitionsTest(Case):
         self.assertEqual([], self.find('device-partitions'))
         self.host = dataclasses.replace(self.host, wiring=None)
         self.assertEqual([], self.find('device-partitions'))
+
+
+FUNCTIONS = audited.GOOD.hardware.functions
+ADDRESS = FUNCTIONS[0].address
+
+
+class DevicesTest(audited.Case):
+    """IOMMU and virtual functions."""
+
+    def first(self, **fields):
+        return {'functions': (dataclasses.replace(FUNCTIONS[0], **fields),
+                              *FUNCTIONS[1:])}
+
+    def test_devices_of_guests_need_an_iommu(self):
+        self.check('iommu', ['error'], hardware={'iommus': ()})
+
+    def test_who_passes_no_device_needs_none(self):
+        plain = self.but(nova={('pci', 'device_spec'): None},
+                         hardware={'functions': (), 'iommus': ()})
+        self.check('iommu', [], plain, profile=profiles.DEFAULT)
+        self.check('iommu', [], plain, profile=None)
+        listed = self.but(plain, nova={('pci', 'device_spec'): ('{}',)})
+        self.check('iommu', 1, listed, profile=None)
+
+    def test_the_host_itself_is_not_translated(self):
+        for types, expected in (({'DMA-FQ'}, 1), ({'DMA', 'identity'}, 0),
+                                (set(), 0)):
+            self.check('iommu-passthrough', expected,
+                       hardware={'iommu_types': frozenset(types)})
+
+    def test_no_parameter_of_x86_is_recommended_to_arm(self):
+        for vendor, expected in (
+                ('GenuineIntel', 'intel_iommu=on iommu.passthrough=1'),
+                ('AuthenticAMD', 'iommu.passthrough=1'),
+                (None, 'iommu.passthrough=1')):
+            facts = self.but(cpu={'vendor': vendor}, hardware={
+                'iommus': (), 'iommu_types': frozenset({'DMA'})})
+            self.assertEqual(
+                [expected, 'iommu.passthrough=1'],
+                [item.change[-1] for item in audit.audit(facts).findings
+                 if item.code.startswith('iommu')])
+
+    def test_as_many_functions_as_the_flavors_need(self):
+        self.assertEqual([('error', f'{ADDRESS} has 1 virtual functions')],
+                         self.found('virtual-functions', self.but(
+                             hardware=self.first(count=1))))
+        for count in (2, 3):
+            self.check('virtual-functions', [],
+                       hardware=self.first(count=count))
+        self.check('virtual-functions', [], profile=None,
+                   hardware=self.first(count=0))
+
+    def test_a_device_without_driver_creates_none(self):
+        host = dataclasses.replace(audited.HOST, devices=tuple(
+            dataclasses.replace(device, driver=None)
+            for device in audited.HOST.devices))
+        self.check('virtual-functions', 2,
+                   audited.replace(audited.GOOD, host=host),
+                   hardware=self.first(count=0))
+
+    def test_cells_of_devices_are_known(self):
+        self.check('device-cell', 1,
+                   hardware=self.first(cells=frozenset({None})))
+        lost = dataclasses.replace(audited.HOST, devices=(
+            dataclasses.replace(audited.HOST.devices[0], cell=None),))
+        facts = audited.replace(audited.GOOD, host=lost)
+        self.check('device-cell', 1, facts, profile=None)
+
+    def test_functions_are_created_at_boot(self):
+        self.check('persistent-functions', 2, hardware={'creators': {}})
+        text = audited.tree()[host_files.VFS]
+        lost = audit.audit(self.but(hardware={'creators': {}}))
+        for item in lost.findings:
+            if item.code == 'persistent-functions':
+                self.assertIn(item.change[-1], text)
+        self.check('persistent-functions', 1,
+                   hardware={'creators': {ADDRESS: ('/etc/rc.local',)}})
+        self.check('persistent-functions', 0,
+                   hardware={'creators': {'*': ('/etc/rc.local',)}})
+        self.check('persistent-functions', 1,
+                   hardware={'creators': {}, **self.first(count=0)})

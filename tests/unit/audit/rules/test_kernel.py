@@ -105,3 +105,57 @@ class KernelTest(audited.Case):
                 ('5.14.0-503.el9.x86_64+debug', 1), ('6.4.0-9-debug', 1),
                 ('5.14.0-503.el9.x86_64+rt-debug', 1)):
             self.check('debugging', expected, kernel={'release': release})
+
+
+class MitigationsTest(audited.Case):
+    """KVM, tuned and mitigations."""
+
+    def kernel(self, code, **fields):
+        return self.found(code, self.but(kernel=fields))
+
+    def test_kvm(self):
+        self.assertEqual([('error', 'KVM cannot run guests on this host')],
+                         self.kernel('kvm', has_kvm=False))
+
+    def test_nested_paging(self):
+        for name in ('kvm_intel.ept', 'kvm_amd.npt'):
+            self.assertEqual(
+                [('warning', f'nested paging is off ({name} is 0)')],
+                self.kernel('nested-paging', nested_paging=(name, False)))
+        for value in (('kvm_intel.ept', True), None):
+            self.check('nested-paging', [], kernel={'nested_paging': value})
+
+    def test_tuned_profiles(self):
+        for profile, expected in (
+                ('virtual-host', 0), ('cpu-partitioning', 0), ('site', 0),
+                ('hpcvirt site', 0), ('balanced', 1), ('virtual-guest', 1),
+                ('site powersave', 1), (None, 1)):
+            self.check('tuned', expected, kernel={'tuned_profile': profile})
+
+    def test_tuned_must_run_where_it_is_installed(self):
+        self.check('tuned', 1, kernel={'programs': frozenset({'sshd'})})
+        self.check('tuned', 0, kernel={
+            'has_tuned': False, 'tuned_profile': None,
+            'programs': frozenset()})
+
+    def test_mitigations_that_cost_are_noted(self):
+        for name, state, expected in (
+                ('meltdown', 'Mitigation: PTI', 1),
+                ('meltdown', 'Vulnerable', 0),
+                ('meltdown', 'Not affected', 0),
+                ('spectre_v2', ('Mitigation: Enhanced / Automatic IBRS; IBPB: '
+                 'conditional'), 0),
+                ('spectre_v2', 'Mitigation: Retpolines; IBPB: conditional', 1),
+                ('spectre_v2', 'Mitigation: IBRS; IBPB: conditional', 1),
+                ('gather_data_sampling', 'Mitigation: Microcode', 1),
+                ('itlb_multihit', 'KVM: Mitigation: Split huge pages', 1),
+                ('itlb_multihit', 'KVM: Mitigation: VMX disabled', 0),
+                ('l1tf', ('Mitigation: PTE Inversion; VMX: conditional cache '
+                 'flushes, SMT vulnerable'), 1),
+                ('retbleed', 'Mitigation: Enhanced IBRS', 0),
+                ('retbleed', ('Mitigation: untrained return thunk; SMT '
+                 'enabled with STIBP protection'), 1),
+                ('spec_rstack_overflow', 'Mitigation: Safe RET', 1),
+                ('a_new_one', 'Mitigation: unheard of', 0)):
+            self.check('mitigations', ['note'] * expected,
+                       kernel={'vulnerabilities': {name: state}})

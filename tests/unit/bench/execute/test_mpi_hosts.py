@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import itertools
+
+import hypothesis
+import testtools
+from hypothesis import strategies
+
+from hpcvirt import exception
+from hpcvirt.bench.execute import mpi_hosts
+from tests.builders import places
+
+
+class TestSlots(testtools.TestCase):
+    def test_ranks_fill_machines_evenly(self):
+        self.assertEqual((8, 8), mpi_hosts.slots(16, [8, 8]))
+        self.assertEqual((1, 1), mpi_hosts.slots(2, [8, 8]))
+        self.assertEqual((6, 5, 5), mpi_hosts.slots(16, [8, 8, 8]))
+        self.assertEqual((8, 4), mpi_hosts.slots(12, [8, 4]))
+
+    @hypothesis.settings(max_examples=40)
+    @hypothesis.given(strategies.integers(1, 9),
+                      strategies.lists(strategies.integers(1, 8),
+                                       min_size=1, max_size=3))
+    def test_no_other_distribution_has_a_lower_maximum(self, ranks, cpus):
+        try:
+            counts = mpi_hosts.slots(ranks, cpus)
+        except exception.InvalidInput:
+            # A small machine among large ones may be left without a rank;
+            # of equal ones none is, if there are ranks enough.
+            assert len(set(cpus)) > 1 or ranks < len(cpus)
+            return
+        assert sum(counts) == ranks
+
+        def fullest(shares):
+            return max(share / cpu for share, cpu
+                       in zip(shares, cpus, strict=True))
+        ways = (way for way in itertools.product(range(ranks + 1),
+                                                 repeat=len(cpus))
+                if sum(way) == ranks)
+        assert fullest(counts) - min(map(fullest, ways)) <= 1 / min(cpus)
+
+    @hypothesis.given(strategies.lists(strategies.integers(1, 128),
+                                       min_size=1, max_size=6))
+    def test_as_many_ranks_as_cpus_are_one_on_each(self, cpus):
+        assert mpi_hosts.slots(sum(cpus), cpus) == tuple(cpus)
+
+
+class TestHosts(testtools.TestCase):
+    def test_a_single_machine_needs_no_list(self):
+        self.assertEqual((), mpi_hosts.hosts(['a'], [4], ['X']))
+
+    def test_the_options_are_those_of_open_mpi(self):
+        self.assertEqual(
+            ('--host', 'a:4,10.0.0.6:2', '-x', 'OMP_NUM_THREADS'),
+            mpi_hosts.hosts(['a', '10.0.0.6'], [4, 2], ['OMP_NUM_THREADS']))
+
+
+class TestReach(testtools.TestCase):
+    def test_each_machine_is_tried(self):
+        place = places.Machine('a')
+        mpi_hosts.reach(place, ['b', 'c'])
+        self.assertEqual([['b', 'true'], ['c', 'true']],
+                         [argv[-2:] for argv, _ in place.commands])

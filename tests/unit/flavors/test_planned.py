@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import unittest
+
+from hpcvirt import bibliography
+from hpcvirt import exception
+from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.flavors import planned
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import sizes as guest_sizes
+from hpcvirt.model import flavor as flavor_model
+from hpcvirt.model import shape
+from tests.builders import hosts
+from tests.builders import plans
+
+#: Words that say nothing about the loss.
+WORDS = guest_sizes.HostShare('socket')
+
+
+class LossesTest(unittest.TestCase):
+    def losses(self, pcpus, host=None, share=WORDS, count=1):
+        guest = shape.Shape((shape.GuestCell(pcpus, 0, 1024),))
+        flavor = planned.PlannedFlavor(
+            flavor_model.Flavor('f', pcpus, 1024, 0, {}), guest,
+            {'host': share} if share else {}, {'host': count}, {})
+        return [(loss.low_percent, loss.high_percent, loss.configuration)
+                for loss in flavor.losses(host or plans.planned_host())]
+
+    def test_the_loss_is_that_of_the_share_of_the_dedicated_cpus(self):
+        # [CERN-HEPiX-2015], table "VM sizes (cores)", column "After".
+        self.assertEqual([(3.3, 3.3, '4x8')], self.losses(8))
+        self.assertEqual([(4.6, 4.6, '2x16')], self.losses(9))
+        self.assertEqual([(5.0, 5.0, '1x24')], self.losses(24))
+        self.assertEqual([(3.0, 6.0, '1x32')],
+                         self.losses(24, plans.planned_host(dedicated=24)))
+
+    def test_a_modified_hypervisor_promises_nothing_to_a_socket(self):
+        # [LBNL-Partitioning]: "On Numa nodes 40% -> 3%".
+        self.assertEqual([(4.6, 4.6, '2x16')], self.losses(
+            16, share=guest_sizes.HostShare('any words', is_socket=True)))
+
+    def test_a_host_that_it_was_not_sized_for_or_takes_none_has_none(self):
+        self.assertEqual([], self.losses(8, share=None))
+        self.assertEqual([], self.losses(8, count=0))
+
+
+class SourcesTest(unittest.TestCase):
+    """A plan cites the studies; the figures stand in both places."""
+
+    def test_losses_by_share_are_those_of_the_tuned_cases(self):
+        study_ = study_catalogue.get('S4')
+        rows = [row for row in study_.rows if row.case.endswith('-tuned')
+                and study_.case(row.case).guests.tuned]
+        self.assertEqual(
+            {row.case.removesuffix('-tuned') for row in rows},
+            {loss.configuration for _, loss in planned.BY_SHARE})
+        for share, loss in planned.BY_SHARE:
+            case = study_.case(f'{loss.configuration}-tuned')
+            percents = [row.stated_percent for row in rows
+                        if row.case == case.id]
+            self.assertEqual((min(percents), max(percents)),
+                             (loss.low_percent, loss.high_percent))
+            # The study's hosts have 32 cores.
+            self.assertEqual(case.guests.vcpus, share * 32)
+            self.assertEqual(loss.source, bibliography.get(
+                study_.source).citation)
+            self.assertEqual({loss.place}, {
+                row.place for row in rows if row.case == case.id})
+
+
+def plan_class(name, **choices):
+    return planner.plan([hosts.build(name=name, vfs={0: 8})],
+                        profiles.Profile(**choices))
+
+
+class MergeTest(unittest.TestCase):
+
+    def test_classes_keep_their_settings_and_flavors(self):
+        cpu, card = plan_class('a'), plan_class('b', name_prefix='io',
+                                                devices=(hosts.VFS,))
+        both = planned.merge_plans({'cpu': cpu, 'io': card})
+        self.assertEqual(['a', 'b'], [host.name for host in both.hosts])
+        self.assertEqual(
+            [row.flavor for row in (*cpu.flavors, *card.flavors)],
+            [row.flavor for row in both.flavors])
+
+    def test_equal_flavors_are_one(self):
+        both = planned.merge_plans({'x': plan_class('a'),
+                                    'y': plan_class('b')})
+        self.assertEqual([{'a', 'b'}] * len(both.flavors),
+                         [set(row.per_host) for row in both.flavors])
+
+    def test_what_two_classes_cannot_have_both_is_refused(self):
+        for one, other, fault in (
+                (plan_class('a'), plan_class('b', disk_gib=1),
+                 'class y: plans a flavor'),
+                (plan_class('a'),
+                 plan_class('b', name_prefix='b', pack_cells=True),
+                 'class y: has pack_cells: true, unlike class x'),
+                (plan_class('a', devices=(hosts.VFS,)),
+                 plan_class('b', name_prefix='b', devices=(
+                     dataclasses.replace(
+                         hosts.VFS, affinity=shape.PCIAffinity.REQUIRED),)),
+                 'class y: has a PCI alias hpc-vf')):
+            with self.assertRaisesRegex(exception.InvalidInput, fault):
+                planned.merge_plans({'x': one, 'y': other})

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import random
+import unittest
+
+from hpcvirt.fleet import capacity_report
+from hpcvirt.fleet import count
+from hpcvirt.model import flavor as flavor_model
+from tests.builders import fleets
+
+
+class ReportTest(unittest.TestCase):
+    def test_lines_keep_to_the_width(self):
+        fleet, flavors = fleets.a_fleet(random.Random(9), 6)
+        broken = dataclasses.replace(fleet, broken={'h9': 'f: ' + 'x ' * 70})
+        text = capacity_report.text(broken, count.count(broken, flavors), 70)
+        self.assertLessEqual(max(map(len, text.splitlines())), 70)
+        self.assertIn('1 host left out, because', text)
+        self.assertIn('  h9: f: x x', text)
+
+    def test_hosts_with_equal_room_are_in_natural_order(self):
+        item = count.InstanceCount(
+            flavor_model.Flavor('x', 1, 64, 0, {}),
+            {'c-1': 1, 'c-10': 1, 'c-2': 1, 'c-3': 2}, 5)
+        self.assertEqual('c-3: 2, c-1: 1, c-2: 1, 1 more',
+                         capacity_report.row(item)[-1])

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import re
+import unittest
+
+from hpcvirt.specs import key
+from hpcvirt.specs import vocabulary
+
+
+class TableTest(unittest.TestCase):
+    """The vocabulary as a whole, and looking things up in it."""
+
+    def test_every_name_stands_once(self):
+        names = [row.name for row in vocabulary.KEYS]
+        self.assertEqual(sorted(set(names)), sorted(names))
+
+    def test_every_row_has_one_sentence_of_help(self):
+        for row in vocabulary.KEYS:
+            with self.subTest(name=row.name):
+                self.assertRegex(row.help, r'\A[A-Z].*\.\Z')
+
+    def test_types_are_complete(self):
+        for row in vocabulary.KEYS:
+            with self.subTest(name=row.name):
+                self.assertEqual(row.kind is key.ValueType.CHOICE,
+                                 bool(row.choices))
+                if row.pattern:
+                    self.assertIs(key.ValueType.TEXT, row.kind)
+                    re.compile(row.pattern)
+                for part in row.parts:
+                    self.assertIn(f'{{{part}}}', row.name)
+
+    def test_the_mark_is_a_value_of_its_key(self):
+        vocabulary.GENERATED_BY.check(vocabulary.GENERATED_MARK)
+        vocabulary.GENERATED_BY.check(
+            f'{vocabulary.GENERATED_MARK}+0123456789abcdef')
+
+    def test_own_keys_are_those_of_our_namespace(self):
+        self.assertEqual(
+            {'hpcvirt:numa_scope', 'hpcvirt:exclusive_cells',
+             'hpcvirt:device_set', 'hpcvirt:generated_by'},
+            {row.name for row in vocabulary.OWN})
+
+
+class FindTest(unittest.TestCase):
+    def test_fixed_and_numbered_names_are_found(self):
+        self.assertIs(vocabulary.CPU_POLICY, vocabulary.find('hw:cpu_policy'))
+        self.assertIs(vocabulary.NUMA_MEM, vocabulary.find('hw:numa_mem.31'))
+        self.assertIs(vocabulary.RESOURCES,
+                      vocabulary.find('resources_NET1:CUSTOM_VF'))
+        self.assertIs(vocabulary.TRAIT,
+                      vocabulary.find('trait:HW_CPU_HYPERTHREADING'))
+
+    def test_other_names_are_not(self):
+        for name in ('hw:cpu_polcy', 'hw:numa_mem.', 'hw:numa_mem',
+                     'hpcvirt:', 'cpu_policy', ''):
+            with self.subTest(name=name):
+                self.assertIsNone(vocabulary.find(name))
+
+    def test_only_closed_namespaces_have_unknown_keys(self):
+        self.assertTrue(vocabulary.is_unknown('hw:cpu_polcy'))
+        self.assertTrue(vocabulary.is_unknown('hpcvirt:scope'))
+        self.assertFalse(vocabulary.is_unknown('hw:cpu_policy'))
+        self.assertFalse(vocabulary.is_unknown('quota:cpu_shares'))
+        self.assertFalse(vocabulary.is_unknown('rack'))
