@@ -7,15 +7,15 @@ import shutil
 import subprocess
 
 from hpcvirt import topology
-from tests.integration.tools import test_guest_topology
+from tests.integration.contrib.guest_image import test_pack_topology
 
 
-class LstopoTest(test_guest_topology.PackedProgram):
+class LstopoTest(test_pack_topology.PackedProgram):
     def test_hwloc_finds_the_devices_on_their_cells(self):
         """Without the file, lstopo has all of them on no cell."""
         path = str(pathlib.Path(shutil.which('lstopo-no-graphics')).parent)
         self.assertEqual((0, ''), self.run_program(path))
-        self.assertEqual(test_guest_topology.FILES, self.files())
+        self.assertEqual(test_pack_topology.FILES, self.files())
         self.assertIn('HWLOC_XMLFILE=/etc/hpcvirt/hwloc.xml',
                       self.read('etc/profile.d/hpcvirt-topology.sh'))
         for source, cells in ((self.root / 'etc/hpcvirt/hwloc.xml',
