@@ -26,7 +26,6 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
-Word = judgement.VerdictResult
 PROMISED = 0.05
 #: The bound of the verdict, and a host that is clearly slower.
 BOUND, SLOW = math.log(1.05), math.log(1.15)
@@ -132,12 +131,15 @@ def rates(name: str, peers: int, trials: int, gate: bool = False,
     words = {loss: [_word(dice, kind, peers, loss, gate)
                     for _ in range(trials)] for loss in (bound, None, slow)}
     return tuple(words[loss].count(word) / trials for loss, word in (
-        (bound, Word.PASS), (bound, Word.FAIL), (None, Word.FAIL),
-        (None, Word.PASS), (slow, Word.FAIL)))
+        (bound, judgement.VerdictResult.PASS),
+        (bound, judgement.VerdictResult.FAIL),
+        (None, judgement.VerdictResult.FAIL),
+        (None, judgement.VerdictResult.PASS),
+        (slow, judgement.VerdictResult.FAIL)))
 
 
 def _word(dice: random.Random, kind: Class, peers: int,
-          loss: float | None, gate: bool) -> Word:
+          loss: float | None, gate: bool) -> judgement.VerdictResult:
     """Judge a host.
 
     :param loss: None for a typical host

@@ -35,6 +35,7 @@ from scipy import special
 from hpcvirt import exception
 from hpcvirt import output_file
 from hpcvirt import text_table
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planned
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -101,7 +102,7 @@ def build(name: str) -> state.Fleet:
     kinds = _empty_hosts(machines, plan)
     if name == 'VFs':
         wanted = planner.plan(machines, dataclasses.replace(
-            profiles.DENSE, devices=(profiles.Devices(
+            profiles.DENSE, devices=(device_choice.Devices(
                 affinity=shape.PCIAffinity.REQUIRED),)))
         flavors += [item.flavor for item in wanted.flavors
                     if len(item.guest.cells) == 1]

@@ -33,7 +33,6 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import schedule
 
-Word = judgement.VerdictResult
 #: The metric is a time; the guest may take this much more.
 BOUND = 1.05
 LOSSES = {'bound': math.log(BOUND), 'equal': 0.0,
@@ -421,15 +420,17 @@ def main() -> int:
     rows = []
     for (name, pairs, trials), (at_bound, equal, slow) in zip(cases, found,
                                                          strict=True):
-        errors = [at_bound[Word.PASS], at_bound[Word.FAIL], equal[Word.FAIL]]
-        passed = f'{100 * equal[Word.PASS]:.0f}'
+        errors = [at_bound[judgement.VerdictResult.PASS],
+                  at_bound[judgement.VerdictResult.FAIL],
+                  equal[judgement.VerdictResult.FAIL]]
+        passed = f'{100 * equal[judgement.VerdictResult.PASS]:.0f}'
         if CASES[name].is_bad:
-            errors, passed = [equal[Word.PASS]], ''
+            errors, passed = [equal[judgement.VerdictResult.PASS]], ''
         failed |= max(errors) > PROMISED + 3 * math.sqrt(
             PROMISED * (1 - PROMISED) / trials)
         shown = [f'{100 * rate:.1f}' for rate in errors]
         rows.append((name, str(pairs), *shown, *[''] * (3 - len(shown)),
-                     passed, f'{100 * slow[Word.FAIL]:.0f}',
+                     passed, f'{100 * slow[judgement.VerdictResult.FAIL]:.0f}',
                      BEFORE.get((name, pairs), '')))
     sys.stdout.write(text_table.draw(COLUMNS, rows, set(COLUMNS[1:]), 200))
     if args.csv:
@@ -441,7 +442,8 @@ def main() -> int:
     return int(failed)
 
 
-def rates(name: str, pairs: int, trials: int) -> list[dict[Word, float]]:
+def rates(name: str, pairs: int,
+          trials: int) -> list[dict[judgement.VerdictResult, float]]:
     """Simulate one kind of noise.
 
     :returns: the rate of each word for guests at the bound, as good as native,
@@ -452,15 +454,18 @@ def rates(name: str, pairs: int, trials: int) -> list[dict[Word, float]]:
     case = CASES[name]
     typical, mean = _centres(case) if case.is_skewed else (0.0, 0.0)
 
-    def count(kind: str, centre: float) -> dict[Word, float]:
+    def count(kind: str,
+              centre: float) -> dict[judgement.VerdictResult, float]:
         dice = random.Random(f'{name} {pairs} {kind}')
         words = [_words(dice, case, pairs, LOSSES[kind] - centre)
                  for _ in range(trials)]
         return {word: sum(word in each for each in words) / trials
-                for word in Word}
+                for word in judgement.VerdictResult}
     found = [count(kind, mean) for kind in LOSSES]
     if case.is_skewed:
-        found[0][Word.FAIL] = count('bound', typical)[Word.FAIL]
+        at_typical = count('bound', typical)
+        failed = judgement.VerdictResult.FAIL
+        found[0][failed] = at_typical[failed]
     return found
 
 
@@ -475,10 +480,10 @@ def _centres(case: Case) -> tuple[float, float]:
 
 
 def _words(dice: random.Random, case: Case, pairs: int,
-           loss: float) -> set[Word]:
+           loss: float) -> set[judgement.VerdictResult]:
     """Return the words of all attempts on a guest."""
     earlier: tuple[record.Attempt, ...] = ()
-    words: set[Word] = set()
+    words: set[judgement.VerdictResult] = set()
     base = 10 ** dice.uniform(math.log10(0.05), math.log10(0.5))
     for _ in range(case.attempts):
         if case.spread is not None:
@@ -496,7 +501,7 @@ def _words(dice: random.Random, case: Case, pairs: int,
 
 
 def _judge(dice: random.Random, case: Case, first: record.Run, loss: float,
-           base: float) -> set[Word]:
+           base: float) -> set[judgement.VerdictResult]:
     runs = [first, *(
         dataclasses.replace(run(dice, case, first.planned_pairs, loss, base),
                             id=str(number), case=str(number))
@@ -519,7 +524,7 @@ def _until_decided(whole: list[record.Run]) -> judgement.Verdict:
             each, interim_analyses=looks, samples=tuple(
                 sample for sample in each.samples if sample.pair < look))
             for each in whole], tell=False)
-        if found.result is not Word.INCONCLUSIVE:
+        if found.result is not judgement.VerdictResult.INCONCLUSIVE:
             break
     return found
 

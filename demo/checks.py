@@ -20,12 +20,15 @@ def check(fillings: Mapping[str, Any], places: Mapping[str, Any],
 
     :returns: the title of each check, and its violations
     """
-    rows = [row for filling in fillings.values() for row in filling['rows']]
-    drawn = [each for filling in fillings.values()
-             for each in filling['drawings']]
+    rows: list[Mapping[str, Any]] = []
+    drawn: list[Mapping[str, Any]] = []
+    for filling in fillings.values():
+        rows += filling['rows']
+        drawn += filling['drawings']
     ours = places['hpcvirt']
-    given_twice = [fault for each in (*rows, *drawn, ours)
-                   for fault in each['faults']]
+    given_twice: list[str] = []
+    for each in (*rows, *drawn, ours):
+        given_twice += each['faults']
     return [
         ('every flavor was created, and is as planned when applied again',
          list(_flavors(fillings))),

@@ -58,15 +58,17 @@ def flavors(fillings: Mapping[str, Any]) -> Iterator[str]:
 
 def fills(fillings: Mapping[str, Any]) -> Iterator[str]:
     """Show how many guests of each flavor fill a host."""
+    rows: list[Mapping[str, Any]] = []
+    for filling in fillings.values():
+        rows += filling['rows']
     yield from _table(
         ('Flavor', 'Host', 'Planned', 'Booted', 'PCPUs left', 'One more'),
         [(row['flavor'], row['host'], str(row['planned']),
           str(row['booted']), str(row['left_pcpus']),
           'refused' if row['one_more'] == 'ERROR' else 'NOT REFUSED')
-         for filling in fillings.values() for row in filling['rows']],
+         for row in rows],
         {'Planned', 'Booted', 'PCPUs left'})
-    whys = [row['why'] for filling in fillings.values()
-            for row in filling['rows']]
+    whys = [row['why'] for row in rows]
     yield ''
     yield '  Reasons why one more was refused:'
     for why in dict.fromkeys(whys):

@@ -48,9 +48,10 @@ class Session(nova.EmbeddedNova):
         logger.addHandler(self.reasons)
         self.addCleanup(logger.removeHandler, self.reasons)
         self.documents = [command.plan(each) for each in self.plans]
-        self.flavors = {flavor['name']: flavor
-                        for document in self.documents
-                        for flavor in document['flavors']}
+        self.flavors = {}
+        for document in self.documents:
+            for flavor in document['flavors']:
+                self.flavors[flavor['name']] = flavor
         self.add_machines(*machines(self.documents))
         self.steps = [command.apply(each) for each in self.plans]
         self.flavor_of: dict[str, str] = {}

@@ -26,10 +26,13 @@ def escape(text: str, keep: str = '') -> str:
     """
     if text.translate(dict.fromkeys(map(ord, keep))).isprintable():
         return text
-    return ''.join(
-        c if c.isprintable() or c in keep
-        else f'\\u{ord(c):04x}' if ord(c) < 0x10000
-        else f'\\U{ord(c):08x}' for c in text)
+    return ''.join(c if c.isprintable() or c in keep else _escape(c)
+                   for c in text)
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f'\\u{code:04x}' if code < 0x10000 else f'\\U{code:08x}'
 
 
 def lines(texts: Iterable[str]) -> str:

@@ -61,8 +61,10 @@ class Ledger:
 
     def pages_given(self) -> Mapping[tuple[int, int], int]:
         """Return (host cell, page size in KiB) to the unreserved pages."""
-        given = {(cell.id, pool.size_kib): pool.total
-                 for cell in self.machine.host.cells for pool in cell.pages}
+        given = {}
+        for cell in self.machine.host.cells:
+            for pool in cell.pages:
+                given[cell.id, pool.size_kib] = pool.total
         for text in self.machine.settings.reserved_huge_pages:
             row = dict(pair.split(':', 1) for pair in text.split(','))
             given[int(row['node']), int(row['size'])] -= int(row['count'])

@@ -290,8 +290,10 @@ class EmbeddedNova(base.ServersTestBase):
 
     def faults(self) -> list[str]:
         """Return the faults on all hosts; see :class:`Ledger`."""
-        return [fault for host in self.connections
-                for fault in self.ledger(host).faults()]
+        faults: list[str] = []
+        for host in self.connections:
+            faults += self.ledger(host).faults()
+        return faults
 
     # Networks
 

@@ -48,6 +48,7 @@ def machine(host: host_model.Host, document: Mapping[str, Any],
 
 def pci_aliases(document: Mapping[str, Any]) -> list[str]:
     """Return ``[pci]alias`` of a plan, for nova-api and nova-scheduler."""
-    return sorted({
-        json.dumps(alias) for config in document['host_config'].values()
-        for alias in config.get('pci_alias', ())})
+    aliases = set()
+    for config in document['host_config'].values():
+        aliases.update(map(json.dumps, config.get('pci_alias', ())))
+    return sorted(aliases)

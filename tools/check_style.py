@@ -2,8 +2,7 @@
 
 """Check rules of the project that no linter knows.
 
-* No module of the package is longer than 350 lines. At 300 lines, ask whether
-  it has two subjects.
+* No module of the package is longer than 700 lines, which hold one subject.
 * No module is called utils, common, helpers or manager: the name does not say
   what it is for.
 * Extra specs are literals only in hpcvirt/specs/vocabulary.py and in tests,
@@ -15,9 +14,18 @@
 * Each module that decides has a test of its name, or the test of a module with
   whose name its own begins imports it.
 * No two public classes of the package share a name: an import needs no alias.
+* No enum has a second name: a reader finds its members by the name of the
+  class.
+* No comprehension has two "for", and no conditional expression is inside
+  another: write a loop or an "if". (ruff checks that the complexity of a
+  function is at most 15.)
 * Public functions begin with a verb or a noun, not with a participle or a
   preposition. Limits are called MIN_ and MAX_.
 * Texts have none of the PHRASES, which stop a reader.
+
+The last two rules hold for all code except tests. Files that are older than
+these rules may break them as often as tools/style_debts.txt says. A count that
+is too high is a finding as well, so that counts only fall.
 
 Prints each finding as FILE:LINE: sentence. The exit status is 1 if there is
 one.
@@ -31,7 +39,7 @@ from collections.abc import Iterator
 
 PACKAGE = pathlib.Path('hpcvirt')
 VOCABULARY = PACKAGE / 'specs' / 'vocabulary.py'
-MAX_LINES = 350
+MAX_LINES = 700
 VAGUE_NAMES = frozenset({'utils', 'util', 'common', 'helpers', 'helper',
                       'manager', 'misc'})
 EXTRA_SPEC = re.compile(r'(hw|hpcvirt|pci_passthrough|resources|trait):\w')
@@ -102,11 +110,26 @@ TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
          'tools/**/*.py', 'tools/**/*.rst', 'tests/system/**/*.py',
          'tests/system/**/*.rst', 'doc/tools/*.py', 'contrib/**/*.py',
          'contrib/**/*.rst', 'benchmarks/**/*.py')
+#: All code except tests.
+CODE = ('hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py', 'tools/*.py',
+        'benchmarks/**/*.py', 'doc/**/*.py', 'contrib/**/*.py',
+        'devstack/**/*.py')
+#: How often a file breaks a rule that is younger than the file.
+DEBTS = pathlib.Path('tools', 'style_debts.txt')
+#: The word for a rule in DEBTS, and what a finding says.
+READABILITY = {
+    'alias': 'call the enum by its own name',
+    'comprehension': 'write a loop instead of a comprehension with two "for"',
+    'conditional': 'write an "if" instead of a conditional expression inside '
+                   'another',
+}
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def main() -> int:
     """Print the findings."""
-    findings = [*layout(), *mirror(), *untested(), *class_names(), *phrases()]
+    findings = [*layout(), *mirror(), *untested(), *class_names(), *phrases(),
+                *readability()]
     for path in sorted(PACKAGE.rglob('*.py')):
         findings += module(path)
     for finding in findings:
@@ -147,7 +170,7 @@ def class_names() -> Iterator[str]:
     """Check that no two public classes of the package share a name."""
     places: dict[str, list[str]] = {}
     for path in sorted(PACKAGE.rglob('*.py')):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and node.name[0] != '_':
                 places.setdefault(node.name, []).append(
                     f'{path}:{node.lineno}')
@@ -166,6 +189,84 @@ def phrases() -> Iterator[str]:
                 line = text.count('\n', 0, match.start()) + 1
                 phrase = ' '.join(match.group().split())
                 yield f'{path}:{line}: say it without {phrase!r}'
+
+
+def readability() -> Iterator[str]:
+    """Check rules for new code, and that old code breaks them no more often.
+
+    Each file may break a rule exactly as often as DEBTS says.
+    """
+    debts = read_debts()
+    enums = find_enums()
+    paths: list[pathlib.Path] = []
+    for pattern in CODE:
+        paths += sorted(pathlib.Path().glob(pattern))
+    for path in paths:
+        tree = ast.parse(path.read_text())
+        found = {'alias': find_aliases(tree, enums),
+                 'comprehension': find_comprehensions(tree),
+                 'conditional': find_conditionals(tree)}
+        for rule, lines in found.items():
+            allowed = debts.pop((rule, path.as_posix()), 0)
+            if len(lines) > allowed:
+                for line in sorted(lines):
+                    yield (f'{path}:{line}: {READABILITY[rule]} '
+                           f'({DEBTS} allows {allowed} in this file)')
+            elif len(lines) < allowed:
+                yield (f'{DEBTS}:1: lower {rule} of {path} from {allowed} to '
+                       f'{len(lines)}')
+    for rule, name in debts:
+        yield f'{DEBTS}:1: take out {rule} of {name}, which is gone'
+
+
+def read_debts() -> dict[tuple[str, str], int]:
+    """Read how often files break a rule: rule, file and number in a line."""
+    debts = {}
+    for line in DEBTS.read_text().splitlines():
+        if line and not line.startswith('#'):
+            rule, name, number = line.split()
+            debts[rule, name] = int(number)
+    return debts
+
+
+def find_enums() -> set[str]:
+    """Return the names of the enums of the package."""
+    enums = set()
+    for path in sorted(PACKAGE.rglob('*.py')):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and any(
+                    ast.unparse(base).endswith(('Enum', 'Flag'))
+                    for base in node.bases):
+                enums.add(node.name)
+    return enums
+
+
+def find_aliases(tree: ast.Module, enums: set[str]) -> list[int]:
+    """Return the lines that give an enum a second name."""
+    lines = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            if (isinstance(node.value, ast.Name | ast.Attribute)
+                    and ast.unparse(node.value).split('.')[-1] in enums):
+                lines.append(node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            lines += [alias.lineno for alias in node.names
+                      if alias.asname and alias.name in enums]
+    return lines
+
+
+def find_comprehensions(tree: ast.Module) -> list[int]:
+    """Return the lines of comprehensions with two "for"."""
+    return [node.lineno for node in ast.walk(tree)
+            if isinstance(node, COMPREHENSIONS) and len(node.generators) > 1]
+
+
+def find_conditionals(tree: ast.Module) -> list[int]:
+    """Return the lines of conditional expressions that contain another."""
+    return [node.lineno for node in ast.walk(tree)
+            if isinstance(node, ast.IfExp)
+            and any(isinstance(part, ast.IfExp) and part is not node
+                    for part in ast.walk(node))]
 
 
 def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -30,8 +30,9 @@ class Bibliography(rst.Directive):
 
     def run(self) -> list[nodes.Node]:
         """Write reStructuredText for the documents and have it parsed."""
-        lines = [line for document in bibliography.DOCUMENTS
-                 for line in citation(document)]
+        lines: list[str] = []
+        for document in bibliography.DOCUMENTS:
+            lines += citation(document)
         parent = nodes.Element()
         parent.document = self.state.document
         self.state.nested_parse(

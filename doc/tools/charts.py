@@ -102,11 +102,12 @@ def draw_acceptance_rates() -> str:
     rows: dict[str, list[list[str]]] = {}
     for kind, _, *rates in _rows('acceptance-rates'):
         rows.setdefault(kind, []).append(rates)
+    columns = []
+    for rate in ('worst false', 'PASS of typical', 'FAIL of slow'):
+        columns += [(f'{rate}\n5', 100), ('\n8', 100), ('\n20', 100)]
     return draw_cells(
         'Percent of hosts, in a class of 5, 8 and 20 peer hosts',
-        [(f'{rate}\n{peers}', 100)
-         for rate in ('worst false', 'PASS of typical', 'FAIL of slow')
-         for rate, peers in ((rate, 5), ('', 8), ('', 20))],
+        columns,
         [(kind, *(str(max(map(float, rate[:2]))) for rate in rates),
           *(rate[3] for rate in rates), *(rate[4] for rate in rates))
          for kind, rates in rows.items()])
@@ -125,8 +126,9 @@ def draw_watch_detection() -> str:
     """Draw how soon a slow host is found."""
     def minutes(cell: str) -> str:
         found, _, after = cell.partition(', ')
-        return (after if found == '40' else f'in {found} of 40: {after}'
-                if after else 'never')
+        if found == '40':
+            return after
+        return f'in {found} of 40: {after}' if after else 'never'
     return draw_cells(
         'Minutes until a slow host is found',
         [('32 CPUs', 80), ('128 CPUs', 80), ('512 CPUs', 80)],

@@ -171,8 +171,9 @@ def draw_host() -> str:
     for cell, guests in zip(_read_json('topology', 'show', str(topology))[
             'cells'], ([large], [small] * 3), strict=True):
         kinds = 'a' if guests == [large] else 'bcd'
-        cpus = [kind for kind, guest in zip(kinds, guests, strict=True)
-                for _ in range(guest['vcpus'])]
+        cpus: list[str] = []
+        for kind, guest in zip(kinds, guests, strict=True):
+            cpus += [kind] * guest['vcpus']
         pages = settings['pages'][str(cell['id'])]['2048']
         used = [(kind, guest['ram_mib'] // 2) for kind, guest in zip(
             kinds, guests, strict=True)]

@@ -28,8 +28,6 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.flavors import plan_document
 
-Word = judgement.VerdictResult
-
 #: Overhead in percent to the trait of hosts with at most that overhead.
 OVERHEAD = {percent: f'CUSTOM_HPCVIRT_OVERHEAD_LE_{percent}'
             for percent in (3, 5, 10)}
@@ -135,7 +133,8 @@ class Acceptance:
     @property
     def is_stopped(self) -> bool:
         """Whether the gate has ended the acceptance."""
-        return self.gate is not None and self.gate.result is Word.FAIL
+        return (self.gate is not None
+                and self.gate.result is judgement.VerdictResult.FAIL)
 
 
 def find_parts(plan: plan_document.PlanDocument, host: str,
@@ -176,15 +175,18 @@ def decide_gate(target: str, checks: Sequence[GateCheck],
     It fails if a check or a figure does. It passes if all figures do, and all
     checks of what the host reports.
     """
-    word, reason = Word.INCONCLUSIVE, next(iter(unable), None)
-    if verdict is not None and (not unable or verdict.result is Word.FAIL):
+    word = judgement.VerdictResult.INCONCLUSIVE
+    reason = next(iter(unable), None)
+    if verdict is not None and (
+            not unable or verdict.result is judgement.VerdictResult.FAIL):
         reason = verdict.reason
-        if verdict.result is not Word.INVALID:
+        if verdict.result is not judgement.VerdictResult.INVALID:
             word = verdict.result
     for check in checks:
         if check.passed is False:
-            word, reason = Word.FAIL, (f'{check.name}: {check.found}; '
-                                       f'expected {check.expected}')
+            word = judgement.VerdictResult.FAIL
+            reason = (f'{check.name}: {check.found}; '
+                      f'expected {check.expected}')
             break
     return Gate(target, word, reason, tuple(checks), verdict, tuple(results),
                 tuple(unable))
@@ -198,12 +200,14 @@ def decide(begun: Acceptance, verdict: judgement.Verdict | None,
     :param missing: why a measurement is missing, so that the host cannot
         pass; empty if none is
     """
-    word = Word.INCONCLUSIVE
-    if verdict is not None and (verdict.result is Word.FAIL or (
-            verdict.result is Word.PASS and not missing)):
+    word = judgement.VerdictResult.INCONCLUSIVE
+    if verdict is not None and (
+            verdict.result is judgement.VerdictResult.FAIL
+            or (verdict.result is judgement.VerdictResult.PASS
+                and not missing)):
         word = verdict.result
     reason = verdict.reason if verdict else None
-    if missing and word is not Word.FAIL:
+    if missing and word is not judgement.VerdictResult.FAIL:
         reason = missing
     if begun.gate is not None and (begun.is_stopped or not begun.parts):
         word, reason = begun.gate.result, begun.gate.reason
@@ -234,7 +238,7 @@ def overhead(verdict: judgement.Verdict) -> float | None:
 
 def traits(found: Acceptance) -> tuple[str, ...]:
     """Return the traits of a host; none unless it passes as a whole."""
-    if found.result is not Word.PASS or not found.parts:
+    if found.result is not judgement.VerdictResult.PASS or not found.parts:
         return ()
     earned = [] if found.overhead is None else [
         name for percent, name in OVERHEAD.items()

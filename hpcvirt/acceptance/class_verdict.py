@@ -55,8 +55,6 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
-Word = judgement.VerdictResult
-
 #: The default bound: how much slower than its class a host may be. Reports
 #: call a host behind from the same difference on.
 _ALLOWED = f'{trends.MIN_CHANGE:%}'
@@ -187,7 +185,8 @@ def list_figures(benchmark: str) -> list[str]:
 def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             others: Sequence[record.Run],
             levels: _Levels) -> figures.Figure:
-    blank = figures.make_blank(run, metric, Word.INCONCLUSIVE, None)
+    blank = figures.make_blank(run, metric,
+                               judgement.VerdictResult.INCONCLUSIVE, None)
     direction = blank.direction
     own = _level(run, metric, direction)
     for other in others:
@@ -237,13 +236,13 @@ def _level(run: record.Run, metric: str,
 
 def _decide(figure: figures.Figure, _estimate: stats.Estimate, p_pass: float,
             p_fail: float, _p_alone: float) -> judgement.Judgement:
-    word, reason = Word.INCONCLUSIVE, (
+    word, reason = judgement.VerdictResult.INCONCLUSIVE, (
         'the interval includes the bound: the hosts of the class differ too '
         'much or are too few')
     if p_pass <= stats.ALPHA:
-        word, reason = Word.PASS, ''
+        word, reason = judgement.VerdictResult.PASS, ''
     elif p_fail <= stats.ALPHA:
-        word = Word.FAIL
+        word = judgement.VerdictResult.FAIL
         reason = 'the host is slower than its class, beyond the bound'
     return dataclasses.replace(
         figure.judgement, result=word, reason=reason or None, p_pass=p_pass,

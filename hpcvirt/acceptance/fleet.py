@@ -32,7 +32,6 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
-Word = judgement.VerdictResult
 #: What is equal for a class -> the last valid run on each host.
 Classes = Mapping[str, Mapping[str, record.Run]]
 Facts = Mapping[str, str]
@@ -132,7 +131,7 @@ def report_hosts(verdicts: Mapping[str, judgement.Verdict], classes: Classes,
         known |= {name: text for name, text in machines.get(host, {}).items()
                   if name != _SERIAL and text not in known.values()}
     slow = {host for host, verdict in verdicts.items()
-            if verdict.result is Word.FAIL}
+            if verdict.result is judgement.VerdictResult.FAIL}
     differs = {host: tuple(find_differences(facts[host], [
         facts[other] for other in dict.fromkeys(
             other for hosts in classes.values() if host in hosts
@@ -248,16 +247,18 @@ def _judge_leaf(figure: str, pairs: Mapping[Pair, float],
         max(_LOSS, _FAR * stats.robust_deviation([*values]))
         for values in (levels.values(), links.values()))
     for host, level in levels.items():
-        word, reason = Word.PASS, None
+        word, reason = judgement.VerdictResult.PASS, None
         if len(of_hosts[host]) < _MIN_PAIRS:
-            word, reason = Word.INCONCLUSIVE, (
-                f'it has less than {_MIN_PAIRS} pairs')
+            word = judgement.VerdictResult.INCONCLUSIVE
+            reason = f'it has less than {_MIN_PAIRS} pairs'
         elif level - middle > most:
-            word, reason = Word.FAIL, 'it is slow in most of its pairs'
+            word = judgement.VerdictResult.FAIL
+            reason = 'it is slow in most of its pairs'
         yield ReportedHost(host, word, reason, _percent(level - middle), None,
                            None, figure)
     for pair, loss in links.items():
         if loss > most_of_link:
             yield ReportedHost(
-                ' - '.join(pair), Word.FAIL, 'it is slower than other pairs '
-                'of both hosts', _percent(loss), None, None, figure)
+                ' - '.join(pair), judgement.VerdictResult.FAIL,
+                'it is slower than other pairs of both hosts', _percent(loss),
+                None, None, figure)

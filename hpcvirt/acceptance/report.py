@@ -14,8 +14,6 @@ from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.report import text
 
-Word = judgement.VerdictResult
-
 _WORDS = {True: 'good', False: 'FAIL', None: 'unknown'}
 
 #: Mail programs and ticket systems would break longer lines.
@@ -149,16 +147,19 @@ def make_junit(found: acceptance.Acceptance) -> str:
     suite = ElementTree.Element(
         'testsuite', name=found.host, timestamp=found.began_at,
         tests=str(len(cases)),
-        failures=str(sum(word is Word.FAIL for _, word, _ in cases)),
-        skipped=str(sum(word not in (Word.PASS, Word.FAIL)
+        failures=str(sum(word is judgement.VerdictResult.FAIL
+                         for _, word, _ in cases)),
+        skipped=str(sum(word not in (judgement.VerdictResult.PASS,
+                                     judgement.VerdictResult.FAIL)
                         for _, word, _ in cases)))
     for name, word, why in cases:
         case = ElementTree.SubElement(
             suite, 'testcase', classname=found.host,
             name=printable.escape(name))
-        if word is not Word.PASS:
+        if word is not judgement.VerdictResult.PASS:
+            is_failure = word is judgement.VerdictResult.FAIL
             ElementTree.SubElement(
-                case, 'failure' if word is Word.FAIL else 'skipped',
+                case, 'failure' if is_failure else 'skipped',
                 message=printable.one_line(f'{word or "unknown"}: {why}'))
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, 'unicode') + '\n'
@@ -172,12 +173,15 @@ def _cases(found: acceptance.Acceptance,
     if found.gate is not None:
         verdicts.append(('gate: ', found.gate.verdict))
         for check in found.gate.checks:
-            yield f'gate: {check.name}', (
-                None if check.passed is None else
-                Word.PASS if check.passed else Word.FAIL
-            ), f'{check.found}; expected {check.expected}'
+            word = None
+            if check.passed is not None:
+                word = (judgement.VerdictResult.PASS if check.passed
+                        else judgement.VerdictResult.FAIL)
+            yield (f'gate: {check.name}', word,
+                   f'{check.found}; expected {check.expected}')
         for why in found.gate.unable:
-            yield f'gate: {why.partition(":")[0]}', Word.INCONCLUSIVE, why
+            yield (f'gate: {why.partition(":")[0]}',
+                   judgement.VerdictResult.INCONCLUSIVE, why)
     for prefix, verdict in verdicts:
         for figure in verdict.judgements if verdict else ():
             ratio = (f'; the ratio is {figure.interval.ratio:.3f}'

@@ -147,8 +147,12 @@ def _place(aggregates: Iterable[typing.Any],
              if each.metadata.get('availability_zone')]
     kept = [each.name for each in aggregates if any(
         key.startswith('filter_tenant_id') for key in each.metadata)]
-    return (zones[0] if zones else '',
-            kept[0] if len(kept) == 1 else 'multiple' if kept else '',
+    keeper = ''
+    if len(kept) == 1:
+        keeper = kept[0]
+    elif kept:
+        keeper = 'multiple'
+    return (zones[0] if zones else '', keeper,
             tuple(each.name for each in aggregates))
 
 

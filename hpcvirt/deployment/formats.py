@@ -26,9 +26,9 @@ from hpcvirt.deployment import ansible
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import tree
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
-from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 
 SOURCE = 'nova-base-plugin-hpcvirt'
@@ -234,7 +234,7 @@ def _describe(planned: plans.PlannedHost,
     if host_files.vf_rules(planned):
         counts = ', '.join(f'{item.device.address} {item.count}'
                            for item in planned.offered
-                           if item.wanted.kind is profiles.DeviceKind.VF)
+                           if item.wanted.kind is device_choice.DeviceKind.VF)
         yield ('Virtual functions belong in edpm_network_config_template as '
                f'numvfs of type sriov_pf: {counts}.')
 

@@ -12,9 +12,9 @@ import yaml
 
 from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import tree
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
-from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import cpuset
 
 SYSCTL = 'etc/sysctl.d/90-hpcvirt.conf'
@@ -228,4 +228,4 @@ def vf_rules(planned: plans.PlannedHost) -> list[str]:
     """Write the udev rules that create virtual functions at boot."""
     return [kernel_settings.format_vf_rule(item.device.address, item.count)
             for item in planned.offered
-            if item.wanted.kind is profiles.DeviceKind.VF]
+            if item.wanted.kind is device_choice.DeviceKind.VF]

@@ -62,11 +62,15 @@ def compare(files: Iterable[tree.File],
         before = present.get(file.path)
         kept = split_shared(before)[1] if before and file.shared else ''
         wanted = dataclasses.replace(file, text=file.text + kept)
-        found[file.path] = FileChange(wanted, before, (
-            FileStatus.NEW if before is None else
-            FileStatus.SAME if before == wanted.text else
-            FileStatus.CHANGED if file.shared or before.startswith(tree.MARK)
-            else FileStatus.FOREIGN))
+        if before is None:
+            status = FileStatus.NEW
+        elif before == wanted.text:
+            status = FileStatus.SAME
+        elif file.shared or before.startswith(tree.MARK):
+            status = FileStatus.CHANGED
+        else:
+            status = FileStatus.FOREIGN
+        found[file.path] = FileChange(wanted, before, status)
     return (*found.values(), *(
         FileChange(tree.File(path, '', ('reboot',)), present[path],
                    FileStatus.REMOVED)

@@ -303,8 +303,11 @@ def _devices_name(wanted: Sequence[shape_model.GuestDevices],
     alias = wanted[0].alias
     if wanted[0].resource_class is not None:
         return f'vgpu{wanted[0].count}'
-    word = ('port' if alias is None else 'vf' if alias == USUAL_ALIAS
-            else f'{alias}-')
+    word = f'{alias}-'
+    if alias is None:
+        word = 'port'
+    elif alias == USUAL_ALIAS:
+        word = 'vf'
     return f'{word}{wanted[0].count}{letter}'
 
 

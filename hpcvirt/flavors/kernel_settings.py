@@ -92,8 +92,9 @@ def make_state(planned: plans.PlannedHost) -> KernelSettings:
              for cell, found in planned.settings.pages.items()}
     used = [size for size in sizes
             if any(found[size] for found in pages.values())]
-    default = (planned.page_kib if planned.page_kib in used
-               else used[0] if used else None)
+    default = used[0] if used else None
+    if planned.page_kib in used:
+        default = planned.page_kib
     sysctls = [Value('vm.swappiness', '1', 'The kernel swaps guests and '
                      'programs of the host out only if nothing else helps.',
                      'Linux-Vm')]

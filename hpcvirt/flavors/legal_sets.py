@@ -26,8 +26,6 @@ from hpcvirt.model import wiring as wiring_model
 #: The devices of a set, ascending by address.
 Members = tuple[str, ...]
 
-_RULE = device_choice.SetRule
-
 
 class Places:
     """Where the devices of a host are, and which are linked."""
@@ -102,14 +100,19 @@ def find_unknown(host: host_model.Host, wanted: device_choice.Devices,
                  ) -> str | None:
     """Name the fact that a rule needs and the topology does not say."""
     wiring = host.wiring
+    needed = {wanted.sets}
+    if wanted.near is device_choice.Nearness.SWITCH:
+        needed.add(device_choice.SetRule.SWITCH)
     for rule, fact, unknown in (
-            (_RULE.LINK, 'which GPUs are linked', wiring is None
+            (device_choice.SetRule.LINK, 'which GPUs are linked',
+             wiring is None
              or wiring_model.UnknownWiring.DEVICE_LINKS in wiring.unknown),
-            (_RULE.PARTITION, 'the partitions of the fabric manager',
+            (device_choice.SetRule.PARTITION,
+             'the partitions of the fabric manager',
              wiring is None or wiring.partitions is None),
-            (_RULE.SWITCH, 'the switches above devices', wiring is None)):
-        if unknown and rule in (wanted.sets, _RULE.SWITCH if wanted.near
-                                is device_choice.Nearness.SWITCH else None):
+            (device_choice.SetRule.SWITCH, 'the switches above devices',
+             wiring is None)):
+        if unknown and rule in needed:
             return fact
     return None
 
@@ -123,10 +126,10 @@ def _list_legal(places: Places, addresses: Sequence[str],
         lists: Iterable[Members] = rule
     elif size in (1, len(addresses)):
         lists = itertools.combinations(addresses, size)
-    elif rule is _RULE.PARTITION:
+    elif rule is device_choice.SetRule.PARTITION:
         lists = (each.devices for each in places.partitions or ())
     else:
-        at = 0 if rule is _RULE.LINK else 2
+        at = 0 if rule is device_choice.SetRule.LINK else 2
         return [each for each in itertools.combinations(addresses, size)
                 if all(places.closeness(*pair)[at]
                        for pair in itertools.combinations(each, 2))]

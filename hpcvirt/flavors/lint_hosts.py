@@ -20,6 +20,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices as device_supply
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import legal_sets
 from hpcvirt.flavors import lint
@@ -143,7 +144,7 @@ def _check(flavor: flavor_model.Flavor, host: host_model.Host,
     left = sum(pool.free for pool in filling.supply.pools or ())
     if (filling.count and devices and left and guest.device_set is None
             and profile.device
-            and profile.device.kind is not profiles.DeviceKind.VF):
+            and profile.device.kind is not device_choice.DeviceKind.VF):
         yield 'strands-devices', lint.LintSeverity.WARNING, 'vcpus', (
             f'{_fitting(filling.count)} {left} of '
             f'{sum(pool.free for pool in pools)} devices unused'), (
@@ -157,7 +158,7 @@ def _fitting(count: int) -> str:
 
 
 def _counted(flavor: flavor_model.Flavor, guest: shape_model.Shape,
-             wanted: profiles.Devices | None,
+             wanted: device_choice.Devices | None,
              ) -> tuple[shape_model.GuestDevices, ...]:
     """List the devices of a flavor that the profile describes.
 
@@ -165,7 +166,7 @@ def _counted(flavor: flavor_model.Flavor, guest: shape_model.Shape,
     """
     if wanted is None:
         return ()
-    if wanted.kind is profiles.DeviceKind.VGPU:
+    if wanted.kind is device_choice.DeviceKind.VGPU:
         number = resources.read(wanted.resource_class, flavor.extra_specs)
         return (shape_model.GuestDevices(
             None, number, resource_class=wanted.resource_class),

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import devices
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import sizes
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
@@ -41,28 +41,28 @@ class OfferedDevice:
 
     device: host_model.Device
     count: int
-    wanted: profiles.Devices = dataclasses.field(
-        default_factory=profiles.Devices)
+    wanted: device_choice.Devices = dataclasses.field(
+        default_factory=device_choice.Devices)
 
 
-def device_type(wanted: profiles.Devices | None,
+def device_type(wanted: device_choice.Devices | None,
                 hosts: Iterable[host_model.Host]) -> str:
     """Return the ``device_type`` of the PCI alias."""
-    if wanted is None or wanted.kind is profiles.DeviceKind.VF:
+    if wanted is None or wanted.kind is device_choice.DeviceKind.VF:
         return TYPE_VF
     return TYPE_PF if any(
         device.total_vfs for host in hosts
         for device in find_matching(host, wanted)) else TYPE_PCI
 
 
-def find_matching(host: host_model.Host, wanted: profiles.Devices,
+def find_matching(host: host_model.Host, wanted: device_choice.Devices,
                   ) -> tuple[host_model.Device, ...]:
     """List the devices of a host that match a profile.
 
     A card does not match if its virtual functions are known to be of another
     product. If virtual functions of a card exist, vGPUs belong to these.
     """
-    if wanted.kind is profiles.DeviceKind.VF:
+    if wanted.kind is device_choice.DeviceKind.VF:
         return tuple(
             device for device in host.devices if device.total_vfs
             and wanted.vendor_id in (None, device.vendor_id)
@@ -73,12 +73,12 @@ def find_matching(host: host_model.Host, wanted: profiles.Devices,
              == (wanted.vendor_id, wanted.product_id)]
     all_virtual = pci.list_virtual(host.devices)
     virtual = [device for device in found if device in all_virtual]
-    if wanted.kind is profiles.DeviceKind.VGPU and virtual:
+    if wanted.kind is device_choice.DeviceKind.VGPU and virtual:
         return tuple(virtual)
     return tuple(device for device in found if device not in virtual)
 
 
-def choose_devices(host: host_model.Host, wanted: profiles.Devices | None,
+def choose_devices(host: host_model.Host, wanted: device_choice.Devices | None,
                    type_: str) -> tuple[OfferedDevice, ...]:
     """Choose the devices that guests get.
 
@@ -88,12 +88,12 @@ def choose_devices(host: host_model.Host, wanted: profiles.Devices | None,
     if wanted is None:
         return ()
     found = find_matching(host, wanted)
-    if wanted.kind is profiles.DeviceKind.VF:
+    if wanted.kind is device_choice.DeviceKind.VF:
         return tuple(OfferedDevice(
             device, min(device.total_vfs,
                         wanted.vfs_per_device or device.total_vfs), wanted)
             for device in found)
-    if wanted.kind is profiles.DeviceKind.VGPU:
+    if wanted.kind is device_choice.DeviceKind.VGPU:
         return tuple(
             OfferedDevice(device, wanted.vgpus_per_device or 0, wanted)
             for device in found)
@@ -101,7 +101,7 @@ def choose_devices(host: host_model.Host, wanted: profiles.Devices | None,
                  if bool(device.total_vfs) == (type_ == TYPE_PF))
 
 
-def pools(found: Iterable[OfferedDevice], wanted: profiles.Devices | None,
+def pools(found: Iterable[OfferedDevice], wanted: device_choice.Devices | None,
           number: int = 1) -> tuple[devices.Pool, ...]:
     """Make the pools from which the requests of guests are served.
 
@@ -112,7 +112,7 @@ def pools(found: Iterable[OfferedDevice], wanted: profiles.Devices | None,
         return ()
     request = wanted.make_request(number)
     tags = request.alias, request.physnet, request.resource_class
-    if wanted.kind is profiles.DeviceKind.VGPU:
+    if wanted.kind is device_choice.DeviceKind.VGPU:
         return tuple(devices.pool(None, item.count // number * number, *tags)
                      for item in found)
     return tuple(devices.pool(item.device.cell, item.count, *tags)
@@ -143,23 +143,25 @@ class CellPortion:
 
 def cell_portions(partition: cpu_partition.Partition,
                   found: Sequence[OfferedDevice],
-                  wanted: profiles.Devices | None) -> tuple[CellPortion, ...]:
+                  wanted: device_choice.Devices | None,
+                  ) -> tuple[CellPortion, ...]:
     """List the sizes that use up both a cell and its devices."""
     cells = len(partition.cells)
-    if (wanted is None or wanted.kind is profiles.DeviceKind.VF
+    if (wanted is None or wanted.kind is device_choice.DeviceKind.VF
             or not cells):
         return ()
     by_cell = count_per_cell(found)
     # Guests get devices of their own cells only.
-    is_tied = (wanted.kind is profiles.DeviceKind.WHOLE and wanted.affinity
-               is not shape_model.PCIAffinity.PREFERRED)
+    is_tied = (
+        wanted.kind is device_choice.DeviceKind.WHOLE
+        and wanted.affinity is not shape_model.PCIAffinity.PREFERRED)
     loose = [] if is_tied else [
         (-(-guests // cells), devices)
         for guests, devices in _guests_of_host(found, wanted)
         if guests >= cells and (wanted.per_instance or guests % cells == 0)]
     pairs = set()
     for share in partition.cells:
-        tied = [] if wanted.kind is profiles.DeviceKind.VGPU else [
+        tied = [] if wanted.kind is device_choice.DeviceKind.VGPU else [
             *_guests(by_cell.get(share.id, 0), wanted)]
         width = len(share.cores)
         pairs |= {CellPortion(width // guests, devices, guests)
@@ -170,7 +172,7 @@ def cell_portions(partition: cpu_partition.Partition,
 
 def device_numbers(partition: cpu_partition.Partition, size: sizes.GuestSize,
                    found: Sequence[OfferedDevice],
-                   wanted: profiles.Devices | None,
+                   wanted: device_choice.Devices | None,
                    ) -> Mapping[int, int | None]:
     """List the numbers of devices that a guest of a size may get.
 
@@ -181,7 +183,7 @@ def device_numbers(partition: cpu_partition.Partition, size: sizes.GuestSize,
     """
     if wanted is None:
         return {0: None}
-    if wanted.kind is profiles.DeviceKind.VF:
+    if wanted.kind is device_choice.DeviceKind.VF:
         return {wanted.per_instance or 1: None}
     if len(size.cores) == 1:
         return {part.devices: part.guests
@@ -194,7 +196,7 @@ def device_numbers(partition: cpu_partition.Partition, size: sizes.GuestSize,
 def _of_several_cells(partition: cpu_partition.Partition,
                       size: sizes.GuestSize,
                       found: Sequence[OfferedDevice],
-                      wanted: profiles.Devices) -> Iterator[int]:
+                      wanted: device_choice.Devices) -> Iterator[int]:
     by_cell = count_per_cell(found)
     for group in _groups(partition, size):
         ids = {share.id for share in group}
@@ -218,7 +220,7 @@ def _groups(partition: cpu_partition.Partition, size: sizes.GuestSize,
     return sockets.values()
 
 
-def _guests(devices: int, wanted: profiles.Devices,
+def _guests(devices: int, wanted: device_choice.Devices,
             ) -> Iterator[tuple[int, int]]:
     """Divide devices: yield the number of guests and the devices of each."""
     if wanted.sets is not None:
@@ -234,8 +236,9 @@ def _guests(devices: int, wanted: profiles.Devices,
 
 
 def _guests_of_host(found: Sequence[OfferedDevice],
-                    wanted: profiles.Devices) -> Iterator[tuple[int, int]]:
-    if wanted.kind is profiles.DeviceKind.VGPU:
+                    wanted: device_choice.Devices,
+                    ) -> Iterator[tuple[int, int]]:
+    if wanted.kind is device_choice.DeviceKind.VGPU:
         number = wanted.per_instance or 1
         yield sum(item.count // number for item in found), number
         return

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import words
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned as plans
@@ -26,7 +27,6 @@ _ASSUMED = {
         'sharing one, so that parts of a cell may cut a cache',
 }
 
-_Code = warning.WarningCode
 _CodeAndText = tuple[warning.WarningCode, str]
 
 
@@ -59,15 +59,15 @@ def _of_host(planned: plans.PlannedHost,
              flavors: Sequence[plans.PlannedFlavor],
              profile: profiles.Profile) -> Iterator[_CodeAndText]:
     if not any(item.per_host[planned.name] for item in flavors):
-        yield _Code.HOST_NOT_SERVED, 'none of the flavors fits'
+        yield warning.WarningCode.HOST_NOT_SERVED, 'none of the flavors fits'
     for unknown, assumed in _ASSUMED.items():
         if unknown in planned.host.unknown:
-            yield (_Code.TOPOLOGY_UNKNOWN,
+            yield (warning.WarningCode.TOPOLOGY_UNKNOWN,
                    f'the topology does not say {assumed}')
     yield from _parts(planned, profile)
     if any(len(share.llc) > 1 and max(share.llc) > 1
            for share in planned.partition.cells):
-        yield _Code.LLC_NOT_SEEN, (
+        yield warning.WarningCode.LLC_NOT_SEEN, (
             'cells have several last-level caches, which Nova does not '
             'know; a part of a cell has the size of whole caches, but its '
             'CPUs may belong to several unless the firmware presents each '
@@ -82,7 +82,7 @@ def _parts(planned: plans.PlannedHost,
     """Warn if no size is smaller than a cell, and say how to get one."""
     widths = {len(share.cores) for share in planned.partition.cells}
     by_devices = (profile.device is not None
-                  and profile.device.kind is not profiles.DeviceKind.VF)
+                  and profile.device.kind is not device_choice.DeviceKind.VF)
     if len(widths) != 1 or by_devices:
         return
     width = widths.pop()
@@ -93,7 +93,7 @@ def _parts(planned: plans.PlannedHost,
     if cuts and all(max(size.cores) == width for size in sizes):
         reason = ('share a cache' if profile.smallest_cores is None else
                   f'have no part of {profile.smallest_cores} cores or more')
-        yield _Code.NO_PARTS, (
+        yield warning.WarningCode.NO_PARTS, (
             f'no flavor is smaller than a cell, because its {width} cores '
             f'{reason}; set smallest_cores to allow parts of '
             f'{" or ".join(cuts)} cores')
@@ -111,7 +111,7 @@ def _lost_pages(planned: plans.PlannedHost,
                     and pool.total):
                 lost[pool.size_kib] = lost.get(pool.size_kib, 0) + pool.total
     for size, count in lost.items():
-        yield _Code.HUGE_PAGES_GIVEN_BACK, (
+        yield warning.WarningCode.HUGE_PAGES_GIVEN_BACK, (
             f'the host has {count} pages of {memory.page_name(size)} now and '
             'none under this plan; set host_pages_per_cell to keep pages for '
             'programs of the host')
@@ -134,10 +134,10 @@ def _mixed_smt(hosts: Sequence[plans.PlannedHost],
 
 
 def _devices(planned: plans.PlannedHost,
-             wanted: profiles.Devices) -> Iterator[_CodeAndText]:
+             wanted: device_choice.Devices) -> Iterator[_CodeAndText]:
     planned = dataclasses.replace(planned, offered=tuple(
         item for item in planned.offered if item.wanted == wanted))
-    if wanted.kind is profiles.DeviceKind.WHOLE:
+    if wanted.kind is device_choice.DeviceKind.WHOLE:
         yield from _other_type(planned, wanted)
         yield from _unsure_type(planned)
     if not planned.offered and not (
@@ -145,16 +145,16 @@ def _devices(planned: plans.PlannedHost,
             and offered_devices.find_matching(planned.host, wanted)):
         missing = warn_missing(planned.host, wanted)
         yield missing.code, missing.what
-    yield from (_vgpus(planned) if wanted.kind is profiles.DeviceKind.VGPU
+    yield from (_vgpus(planned) if wanted.kind is device_choice.DeviceKind.VGPU
                 else _without_cell(planned, wanted))
-    if wanted.kind is profiles.DeviceKind.VF:
+    if wanted.kind is device_choice.DeviceKind.VF:
         yield from _unknown_products(planned, wanted)
 
 
 def warn_missing(host: host_model.Host,
-                 wanted: profiles.Devices) -> warning.PlanWarning:
+                 wanted: device_choice.Devices) -> warning.PlanWarning:
     """Warn that a host lacks the devices, or that they are unknown."""
-    is_vf = wanted.kind is profiles.DeviceKind.VF
+    is_vf = wanted.kind is device_choice.DeviceKind.VF
     unknown = (host_model.Unknown.VFS if is_vf
                else host_model.Unknown.DEVICES) in host.unknown
     return warning.PlanWarning(
@@ -179,7 +179,7 @@ def warn_not_shared(host: str, found: Sequence[offered_devices.OfferedDevice],
 
 
 def _other_type(planned: plans.PlannedHost,
-                wanted: profiles.Devices) -> Iterator[_CodeAndText]:
+                wanted: device_choice.Devices) -> Iterator[_CodeAndText]:
     """Warn about devices that do not have the type of the PCI alias."""
     kind = next((alias['device_type'] for alias in planned.settings.pci_alias
                  if alias['product_id'] == wanted.product_id
@@ -188,7 +188,7 @@ def _other_type(planned: plans.PlannedHost,
               for device in offered_devices.find_matching(planned.host, wanted)
               if bool(device.total_vfs) != (kind == offered_devices.TYPE_PF)]
     if others and kind is not None:
-        yield _Code.DEVICE_TYPE_DIFFERS, (
+        yield warning.WarningCode.DEVICE_TYPE_DIFFERS, (
             f'guests cannot get {_addresses(others)}: other devices of this '
             f'product support SR-IOV, so Nova calls them {kind}, and a PCI '
             'alias has one type')
@@ -199,27 +199,28 @@ def _unsure_type(planned: plans.PlannedHost) -> Iterator[_CodeAndText]:
     unknown = host_model.Unknown.VFS in planned.host.unknown or not any(
         device.driver or device.total_vfs for device in planned.host.devices)
     if planned.offered and unknown:
-        yield _Code.DEVICE_TYPE_UNSURE, (
+        yield warning.WarningCode.DEVICE_TYPE_UNSURE, (
             'the topology does not say whether devices support SR-IOV; if '
             'they do, Nova calls them type-PF: read the topology from sysfs')
 
 
 def _without_cell(planned: plans.PlannedHost,
-                  wanted: profiles.Devices) -> Iterator[_CodeAndText]:
+                  wanted: device_choice.Devices) -> Iterator[_CodeAndText]:
     unknown = [item.device.address for item in planned.offered
                if item.device.cell is None]
     if unknown and len(planned.partition.cells) > 1:
-        yield _Code.DEVICE_WITHOUT_CELL, (
+        yield warning.WarningCode.DEVICE_WITHOUT_CELL, (
             f'the cell of {_addresses(unknown)} is unknown, so the affinity '
             f'policy {wanted.affinity} has no effect on '
             f'{"it" if len(unknown) == 1 else "them"}')
 
 
-def _unknown_products(planned: plans.PlannedHost, wanted: profiles.Devices,
+def _unknown_products(planned: plans.PlannedHost,
+                      wanted: device_choice.Devices,
                       ) -> Iterator[_CodeAndText]:
     for item in planned.offered:
         if wanted.product_id is None and item.device.vf_product_id is None:
-            yield _Code.VF_PRODUCT_UNKNOWN, (
+            yield warning.WarningCode.VF_PRODUCT_UNKNOWN, (
                 'the product id of the virtual functions of '
                 f'{item.device.address} is unknown, so its device_spec also '
                 'offers the card itself to instances; set devices.product_id '
@@ -229,13 +230,13 @@ def _unknown_products(planned: plans.PlannedHost, wanted: profiles.Devices,
 def _vgpus(planned: plans.PlannedHost) -> Iterator[_CodeAndText]:
     given = planned.offered
     if given and len(planned.partition.cells) > 1:
-        yield _Code.VGPU_AFFINITY, (
+        yield warning.WarningCode.VGPU_AFFINITY, (
             'Nova takes the vGPUs of an instance from any card, whatever '
             'the cells of its CPUs and its memory; if that matters, give '
             'whole devices or virtual functions')
     sriov = [item.device.address for item in given if item.device.total_vfs]
     if sriov:
-        yield _Code.VGPU_ON_SRIOV, (
+        yield warning.WarningCode.VGPU_ON_SRIOV, (
             f'{_addresses(sriov)} can have virtual functions; if the vGPU '
             'types belong to these, create them, read the topology again, '
             'and name their product with vgpus_per_device: 1')

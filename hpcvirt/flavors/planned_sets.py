@@ -28,7 +28,6 @@ from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 
-_Code = warning.WarningCode
 _CodeAndText = tuple[warning.WarningCode, str]
 
 
@@ -161,14 +160,14 @@ def plan_sets(host: host_model.Host,
              for wanted in entries}
     addresses = [item.device.address for item in found[first]]
     if len(addresses) > device_choice.MAX_IN_SETS:
-        return PlannedSets(problems=((_Code.SETS_MISSING, (
+        return PlannedSets(problems=((warning.WarningCode.SETS_MISSING, (
             f'the host has {len(addresses)} {first.alias}, and sets are '
             f'planned for at most {device_choice.MAX_IN_SETS}')),))
     problems: list[_CodeAndText] = []
     for wanted in entries if addresses else ():
         unknown = legal_sets.find_unknown(host, wanted)
         if unknown:
-            problems.append((_Code.SETS_UNKNOWN, (
+            problems.append((warning.WarningCode.SETS_UNKNOWN, (
                 f'the topology does not say {unknown}; sets of '
                 f'{wanted.alias} are formed only from what it says')))
     planned: list[PlannedSet] = []
@@ -177,7 +176,7 @@ def plan_sets(host: host_model.Host,
                 if not any(each in members for members in sets)]
         if left:
             rule = 'list' if isinstance(first.sets, tuple) else first.sets
-            problems.append((_Code.SETS_MISSING, (
+            problems.append((warning.WarningCode.SETS_MISSING, (
                 f'{_are(left)} in no set of {size} {first.alias} (sets: '
                 f'{rule})')))
         members = [[PlacedDevice(f'{first.alias}{size}-{place}', address,
@@ -201,7 +200,7 @@ def plan_sets(host: host_model.Host,
         idle = [item.device.address for item in items
                 if item.device.address not in used]
         if idle:
-            problems.append((_Code.DEVICE_IN_NO_SET, (
+            problems.append((warning.WarningCode.DEVICE_IN_NO_SET, (
                 f'{_are(idle)} in no set, so that no instance gets '
                 f'{"it" if len(idle) == 1 else "them"} as {wanted.alias}')))
     return PlannedSets(
@@ -229,7 +228,7 @@ def _add(host: host_model.Host, wanted: device_choice.Devices,
         virtual = wanted.kind is device_choice.DeviceKind.VF
         number = math.ceil(share) if virtual else math.floor(share)
         if number < share:
-            problems.append((_Code.NEAR_DEVICES_MISSING, (
+            problems.append((warning.WarningCode.NEAR_DEVICES_MISSING, (
                 f'instances with {kind} get {number or "no"} {name}, because '
                 f'{len(items)} cannot be divided into shares of '
                 f'{float(share):g}')))
@@ -246,7 +245,7 @@ def _add(host: host_model.Host, wanted: device_choice.Devices,
     poor = [members[0].address for members, own
             in zip(sets, assigned, strict=True) if not own]
     if poor:
-        problems.append((_Code.NEAR_DEVICES_MISSING, (
+        problems.append((warning.WarningCode.NEAR_DEVICES_MISSING, (
             f'{len(poor)} of {len(sets)} sets {kind} are left out, because '
             f'no {number} {name} are near ({wanted.near}) and left for them: '
             f'those of {words.join_names(poor, "devices")}')))

@@ -13,6 +13,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_filling
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import legal_sets
@@ -130,7 +131,7 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
                 warning.WarningCode.SOCKET_SCOPE_NOT_HELD, scope_warning,
                 (name,)))
         if (profile.device
-                and profile.device.kind is profiles.DeviceKind.WHOLE):
+                and profile.device.kind is device_choice.DeviceKind.WHOLE):
             warnings += _far_devices(name, offer.guest, planned, fill)
         for host in planned:
             filling = fill(offer.guest, host)
@@ -174,7 +175,7 @@ def _check_smallest(hosts: Sequence[_DividedHost],
 
 def _divide(host: host_model.Host, profile: profiles.Profile,
             part: host_part.HostPart,
-            types: Mapping[profiles.Devices, str]) -> _DividedHost:
+            types: Mapping[device_choice.Devices, str]) -> _DividedHost:
     host_part.check(host, part)
     partition = cpu_partition.divide(host, profile, part)
     warnings = list(partition.warnings)
@@ -212,7 +213,7 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
 def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
           guests: Sequence[shape_model.Shape],
           profile: profiles.Profile,
-          types: Mapping[profiles.Devices, str]) -> plans.PlannedHost:
+          types: Mapping[device_choice.Devices, str]) -> plans.PlannedHost:
     host = divided.partition.host
     sets = divided.sets
     offered = sets.offered if profile.has_sets else divided.devices

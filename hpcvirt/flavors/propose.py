@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned_sets
@@ -171,7 +172,7 @@ def _guest(size: guest_sizes.GuestSize, memory_mib: Sequence[int],
 
 
 def _add_devices(guest: shape_model.Shape, count: int,
-                 wanted: profiles.Devices | None,
+                 wanted: device_choice.Devices | None,
                  sets: planned_sets.PlannedSets) -> shape_model.Shape:
     if wanted is None or not count:
         return guest

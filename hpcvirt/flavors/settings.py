@@ -22,6 +22,7 @@ from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices as device_fit
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned_sets
@@ -108,7 +109,7 @@ def make_settings(partition: cpu_partition.Partition,
                   guests: Iterable[shape_model.Shape],
                   profile: profiles.Profile,
                   offered: Iterable[offered_devices.OfferedDevice],
-                  types: Mapping[profiles.Devices, str],
+                  types: Mapping[device_choice.Devices, str],
                   sets: planned_sets.PlannedSets = planned_sets.NONE,
                   ) -> tuple[HostSettings, dict[int, int]]:
     """Compute the settings of a host for all flavors that may run on it.
@@ -151,7 +152,12 @@ def make_settings(partition: cpu_partition.Partition,
             cell.memory_mib - guests_mib - emulators + 1e-6
             - (memory.host_pages_mib(profile) if own else 0)))
     wanted = profile.device
-    vgpus = wanted is not None and wanted.kind is profiles.DeviceKind.VGPU
+    vgpus = wanted is not None and wanted.kind is device_choice.DeviceKind.VGPU
+    device_specs = []
+    if wanted and not vgpus:
+        for item in offered:
+            tags = sets.write_tags(item.device.address) if sets.sets else {}
+            device_specs.append(make_device_spec(item, item.wanted) | tags)
     return HostSettings(
         cpu_dedicated_set=cpuset.render(partition.dedicated),
         cpu_shared_set=cpuset.render(partition.shared),
@@ -159,10 +165,7 @@ def make_settings(partition: cpu_partition.Partition,
         reserved_huge_pages=tuple(reserved),
         packing_host_numa_cells_allocation_strategy=profile.pack_cells,
         pages=pages,
-        pci_device_spec=() if vgpus or not wanted else tuple(
-            make_device_spec(item, item.wanted) | (
-                sets.write_tags(item.device.address) if sets.sets else {})
-            for item in offered),
+        pci_device_spec=tuple(device_specs),
         mdev_types=(MdevType(
             wanted.mdev_type or '', tuple(item.device.address
                                           for item in offered),
@@ -172,9 +175,9 @@ def make_settings(partition: cpu_partition.Partition,
         pci_alias=tuple(_make_aliases(wanted, guests, types, sets))), rest
 
 
-def _make_aliases(wanted: profiles.Devices | None,
+def _make_aliases(wanted: device_choice.Devices | None,
                   guests: Iterable[shape_model.Shape],
-                  types: Mapping[profiles.Devices, str],
+                  types: Mapping[device_choice.Devices, str],
                   sets: planned_sets.PlannedSets,
                   ) -> Iterator[Mapping[str, str]]:
     """Write ``[pci]alias``, which all services of Nova need.
@@ -200,7 +203,7 @@ def _make_aliases(wanted: profiles.Devices | None,
 
 
 def make_device_spec(item: offered_devices.OfferedDevice,
-                     wanted: profiles.Devices) -> dict[str, str]:
+                     wanted: device_choice.Devices) -> dict[str, str]:
     """Write an item of ``[pci]device_spec``.
 
     The address of a physical function also matches its virtual functions.
@@ -211,7 +214,7 @@ def make_device_spec(item: offered_devices.OfferedDevice,
     if product is not None:
         spec['vendor_id'] = item.device.vendor_id
         spec['product_id'] = product
-    if wanted.ports is profiles.Ports.NEUTRON:
+    if wanted.ports is device_choice.Ports.NEUTRON:
         spec['physical_network'] = wanted.physical_network or ''
     return spec
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from hpcvirt import text_table
 from hpcvirt import words
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned as plans
-from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 
@@ -108,23 +108,23 @@ def _rows(plan: plans.Plan,
 
 
 def _unused(left: plans.Stranded,
-            entries: Sequence[profiles.Devices]) -> str:
+            entries: Sequence[device_choice.Devices]) -> str:
     amounts = [words.count_noun(left.pcpus, 'CPU')] if left.pcpus else []
     if left.memory_mib:
         amounts.append(f'{_gib(left.memory_mib)} GiB')
     amounts += [_devices(number, wanted) for number, wanted in zip(
         left.devices, entries, strict=True)
-        if number and wanted.kind is not profiles.DeviceKind.VF]
+        if number and wanted.kind is not device_choice.DeviceKind.VF]
     return ', '.join(amounts) or 'none'
 
 
-def _devices(number: int, wanted: profiles.Devices) -> str:
+def _devices(number: int, wanted: device_choice.Devices) -> str:
     """Write a number of devices: ``8 x gpu``, ``4 vGPUs``, ``16 VFs``."""
-    if wanted.kind is profiles.DeviceKind.WHOLE:
+    if wanted.kind is device_choice.DeviceKind.WHOLE:
         return f'{number} x {wanted.alias}'
-    return words.count_noun(number,
-                            'vGPU' if wanted.kind is profiles.DeviceKind.VGPU
-                   else 'VF')
+    if wanted.kind is device_choice.DeviceKind.VGPU:
+        return words.count_noun(number, 'vGPU')
+    return words.count_noun(number, 'VF')
 
 
 def _expected(losses: Sequence[plans.Loss]) -> str:

@@ -37,11 +37,9 @@ MAX_SECONDS = 2.0
 MAX_ARRANGEMENTS = 5000
 _MAX_ARRANGEMENTS_WITH_DEVICES = 60
 
-_Disagreement = decision_log.Disagreement
-
 #: How Nova's filters disagree, and a sentence about it; None if they pass.
-_Answer = tuple[_Disagreement, str] | None
-_Key = tuple[_Disagreement, reasons.Code | None]
+_Answer = tuple[decision_log.Disagreement, str] | None
+_Key = tuple[decision_log.Disagreement, reasons.Code | None]
 
 
 def check_configuration() -> None:
@@ -83,9 +81,10 @@ def _watch(spec: typing.Any, hosts: Sequence[typing.Any]) -> None:
             sums['passed'] += misfit is None
             sums['passed_by_nova'] += nova is None
             if nova is None and misfit is not None:
-                difference = _Disagreement.HPCVIRT_REFUSES, str(misfit)
+                difference = (decision_log.Disagreement.HPCVIRT_REFUSES,
+                              str(misfit))
             elif nova is not None and (misfit is None or nova[0] is
-                                       _Disagreement.NOVA_FAILS):
+                                       decision_log.Disagreement.NOVA_FAILS):
                 difference = nova
             else:
                 continue
@@ -145,10 +144,10 @@ def _ask_nova(novas: Sequence[typing.Any], twin: typing.Any,
         name = type(novas_filter).__name__
         try:
             if not novas_filter.host_passes(twin, spec):
-                return (_Disagreement.NOVA_REFUSES,
+                return (decision_log.Disagreement.NOVA_REFUSES,
                         f'{name} refuses a host on which the guest fits')
         except Exception as exc:  # noqa: BLE001
-            return (_Disagreement.NOVA_FAILS,
+            return (decision_log.Disagreement.NOVA_FAILS,
                     f'{name} fails: {_describe_error(exc)}')
     return None
 

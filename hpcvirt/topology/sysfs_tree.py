@@ -74,9 +74,12 @@ class SysfsTree:
              owners: Collection[int] | None = None) -> bytes | None:
         """Read the bytes of a file; see :meth:`text`."""
         path = self._path(name)
-        return (None if path is None else b'' if path == os.devnull else
-                input_file.find_content(path, _MAX_BYTES, self._below(name),
-                                        owners=owners))
+        if path is None:
+            return None
+        if path == os.devnull:
+            return b''
+        return input_file.find_content(path, _MAX_BYTES, self._below(name),
+                                       owners=owners)
 
     @property
     def is_mounted(self) -> bool:

@@ -85,12 +85,18 @@ def find_runs(run: record.Run, metric: str | None,
     name = metric or next(
         figure.name for figure in catalogue.get(run.benchmark).metrics
         if figure.primary)
-    return tuple(
-        model.TrialRun(None) if figure is None else model.TrialRun(math.log(
-            figure.value if figure.direction is outcome.Direction.UP
-            else copies / figure.value), sample.elapsed_s)
-        for sample in run.samples if not sample.warm_up
-        for figure in [sample.outcome.metrics.get(name)])
+    found = []
+    for sample in run.samples:
+        if sample.warm_up:
+            continue
+        figure = sample.outcome.metrics.get(name)
+        if figure is None:
+            found.append(model.TrialRun(None))
+            continue
+        speed = (figure.value if figure.direction is outcome.Direction.UP
+                 else copies / figure.value)
+        found.append(model.TrialRun(math.log(speed), sample.elapsed_s))
+    return tuple(found)
 
 
 def split_cpus(host: host_model.Host,

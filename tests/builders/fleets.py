@@ -9,6 +9,7 @@ from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -132,8 +133,8 @@ def with_devices():
                          name=f'h{index}')
              for index, cores in enumerate((4, 2))]
     document, _ = plan_of(found, dataclasses.replace(
-        SMALL, devices=(profiles.Devices(vendor_id='15b3',
-                                        product_id='101e'),)))
+        SMALL, devices=(device_choice.Devices(
+            vendor_id='15b3', product_id='101e'),)))
     alias = document['host_config']['h0']['pci_alias'][0]['name']
     flavor = flavor_model.Flavor('vf', 2, 256, 0, {
         'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',

@@ -8,6 +8,7 @@ import random
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
@@ -16,13 +17,13 @@ from hpcvirt.topology import snapshot
 TOPOLOGIES = pathlib.Path(__file__).parents[2] / 'etc/hpcvirt/topologies'
 
 #: The devices of the hosts that are built with GPUs.
-GPU = profiles.Devices(profiles.DeviceKind.WHOLE, alias='gpu',
-                       vendor_id='10de', product_id='20b0')
-VGPU = profiles.Devices(profiles.DeviceKind.VGPU, vendor_id='10de',
-                        product_id='20b0', mdev_type='nvidia-474',
-                        vgpus_per_device=4)
+GPU = device_choice.Devices(device_choice.DeviceKind.WHOLE, alias='gpu',
+                            vendor_id='10de', product_id='20b0')
+VGPU = device_choice.Devices(device_choice.DeviceKind.VGPU, vendor_id='10de',
+                             product_id='20b0', mdev_type='nvidia-474',
+                             vgpus_per_device=4)
 #: Those of hosts with virtual functions.
-VFS = profiles.Devices(vendor_id='15b3', product_id='101e')
+VFS = device_choice.Devices(vendor_id='15b3', product_id='101e')
 
 HUGE_KIB = {4: (2048, 1048576), 64: (2048, 524288, 16777216)}
 
@@ -158,7 +159,7 @@ def any_profile(dice: random.Random) -> profiles.Profile:
     if dice.random() < 0.2:
         choices['host_reserve_mib_per_cell'] = dice.choice([0, 512, 4096])
     if dice.random() < 0.2:
-        choices['devices'] = (profiles.Devices(
+        choices['devices'] = (device_choice.Devices(
             vendor_id='15b3', product_id='101e',
             per_instance=dice.choice([1, 1, 2]),
             affinity=dice.choice(list(shape.PCIAffinity))),)
@@ -178,14 +179,14 @@ def any_gpus(dice: random.Random,
         cells, dice.choice([3, 4, 8, 15, 16, 20]), dice.choice([1, 2]),
         dice.choice([16000, 64000]), dice.choice([1, cells]), gpus=gpus,
         gpu_vfs=dice.choice([0, 16]), name=name)
-    kind = dice.choice([profiles.DeviceKind.WHOLE] * 3
-                       + [profiles.DeviceKind.VGPU])
+    kind = dice.choice([device_choice.DeviceKind.WHOLE] * 3
+                       + [device_choice.DeviceKind.VGPU])
     vgpus = dice.choice([1, 2, 4])
     number = dice.choice([1, 1, 2, 4])
-    wanted = (profiles.Devices(
+    wanted = (device_choice.Devices(
         kind, min(number, vgpus), vendor_id='10de', product_id='20b0',
         mdev_type='nvidia-558', vgpus_per_device=vgpus)
-        if kind is profiles.DeviceKind.VGPU else profiles.Devices(
+        if kind is device_choice.DeviceKind.VGPU else device_choice.Devices(
         kind, dice.choice([None, None, number]),
         dice.choice(list(shape.PCIAffinity)), alias='gpu', vendor_id='10de',
         product_id='20b0'))

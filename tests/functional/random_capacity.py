@@ -8,6 +8,7 @@ from nova import conf as nova_conf
 from nova import exception as nova_exception
 
 from hpcvirt import exception
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import count
 from hpcvirt.model import flavor as flavor_model
@@ -95,12 +96,13 @@ def _host(dice):
     policy = dice.choice(tuple(shapes.PCIAffinity))
     devices = {
         None: None,
-        'vf': profiles.Devices(affinity=policy, vfs_per_device=dice.choice(
-            (2, 5)), **VF),
-        'whole': profiles.Devices(profiles.DeviceKind.WHOLE, alias='gpu',
-                                  affinity=policy, **GPU),
-        'vgpu': profiles.Devices(
-            profiles.DeviceKind.VGPU, mdev_type='nvidia-474',
+        'vf': device_choice.Devices(
+            affinity=policy, vfs_per_device=dice.choice((2, 5)), **VF),
+        'whole': device_choice.Devices(
+            device_choice.DeviceKind.WHOLE, alias='gpu', affinity=policy,
+            **GPU),
+        'vgpu': device_choice.Devices(
+            device_choice.DeviceKind.VGPU, mdev_type='nvidia-474',
             vgpus_per_device=dice.choice((2, 3)), **GPU)}[kind]
     profile = dataclasses.replace(
         fleets.SMALL, devices=(devices,) if devices else (),

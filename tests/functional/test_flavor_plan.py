@@ -11,6 +11,7 @@ from nova.api.validation.extra_specs import validators
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import plan_document
@@ -149,7 +150,7 @@ class FlavorPlanTest(unittest.TestCase):
                  planner.plan([hosts.build(vfs={0: 8})], profiles.Profile(
                      shared_cores_per_cell=1, name_prefix='x',
                      emulator_threads=shape.EmulatorThreads.SHARE,
-                     devices=(profiles.Devices(
+                     devices=(device_choice.Devices(
                          vendor_id='15b3', product_id='101e',
                          affinity=shape.PCIAffinity.SOCKET),)))]
         for number in range(60):

@@ -76,8 +76,10 @@ def write_hwloc(found: places.Arrangement,
     :param guest: the root element, which is changed
     """
     objects = [*guest.iter('object')]
-    above = {child: parent for parent in objects
-             for child in parent.findall('object')}
+    above = {}
+    for parent in objects:
+        for child in parent.findall('object'):
+            above[child] = parent
     homes = {each.get('os_index'): above[each] for each in objects
              if each.get('type') == 'NUMANode'}
     cells = {each.address: each.cell for each in found.functions}

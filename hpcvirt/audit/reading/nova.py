@@ -153,9 +153,14 @@ def may_read(path: str, user: int, groups: Collection[int]) -> bool:
             status = os.stat(place)
         except OSError:  # it has gone, or this audit may not see it either
             return True
-        mine = (6 if status.st_uid == user
-                else 3 if status.st_gid in groups else 0)
-        if user and not status.st_mode >> mine & right:
+        # Where the bits of the user's class begin in the mode.
+        if status.st_uid == user:
+            shift = 6
+        elif status.st_gid in groups:
+            shift = 3
+        else:
+            shift = 0
+        if user and not status.st_mode >> shift & right:
             return False
     return True
 

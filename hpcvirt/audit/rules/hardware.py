@@ -11,8 +11,8 @@ from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import kernel_settings
-from hpcvirt.flavors import profile as profiles
 
 #: The part of their highest frequency that CPUs should at least be allowed.
 MIN_FREQUENCY_PERCENT = 90
@@ -57,7 +57,7 @@ def _present(subject: AuditSubject) -> Iterator[Violation]:
     counts = {item.address: item.count
               for item in subject.facts.hardware.functions}
     for item in subject.plan.offered if subject.plan else ():
-        if item.wanted.kind is not profiles.DeviceKind.VF:
+        if item.wanted.kind is not device_choice.DeviceKind.VF:
             continue
         address, has = item.device.address, counts.get(item.device.address, 0)
         if has < item.count:

@@ -211,8 +211,9 @@ def parse_parameter(command_line: Iterable[str], name: str,
         if match[1] == 'all':
             return existing
         low = last if match[1] == 'N' else int(match[1])
-        high = (low if match[2] is None
-                else last if match[2] == 'N' else int(match[2]))
+        high = low
+        if match[2] is not None:
+            high = last if match[2] == 'N' else int(match[2])
         used, group = int(match[3] or 1), int(match[4] or 1)
         found.update(cpu for cpu in existing
                      if low <= cpu <= high and (cpu - low) % group < used)

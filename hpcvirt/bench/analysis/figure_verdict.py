@@ -11,8 +11,6 @@ from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 
-Word = judgement.VerdictResult
-
 #: If the guest is faster than native by more than this even at the end of the
 #: interval, the comparison is invalid.
 IMPLAUSIBLE_GAIN = math.log(1.2)
@@ -44,16 +42,16 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     """
     low, high = estimate.ends()
     suspect = high < -stats.EQUAL
-    word = Word.INCONCLUSIVE
+    word = judgement.VerdictResult.INCONCLUSIVE
     remedy: judgement.Remedy | None = judgement.Remedy.PAIRS
     reason: str | None = _explain_open(figure, low, high)
     if p_pass <= stats.ALPHA:
-        word, remedy, reason = Word.PASS, None, None
+        word, remedy, reason = judgement.VerdictResult.PASS, None, None
         if suspect:
             reason = ('suspect: the guest is faster than native beyond the '
                       'interval; find out what slowed native down')
     elif p_fail <= stats.ALPHA:
-        word, remedy = Word.FAIL, None
+        word, remedy = judgement.VerdictResult.FAIL, None
         reason = _compare_losses(figure) or 'the loss is beyond the bound'
     elif p_alone <= stats.ALPHA:
         reason = _too_many(figure) or (
@@ -64,7 +62,8 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
         reason = (f'figures that differ by less than {figure.step:.1%} cannot '
                   'be told apart: measure for longer')
     if high < -IMPLAUSIBLE_GAIN:
-        word, remedy = Word.INVALID, judgement.Remedy.BASELINE
+        word = judgement.VerdictResult.INVALID
+        remedy = judgement.Remedy.BASELINE
         reason = ('the guest is faster than native by more than a fifth: the '
                   'sides did not run the same, or native was disturbed')
     judged = dataclasses.replace(figure.judgement, result=word, reason=reason,
@@ -124,16 +123,19 @@ def _too_many(figure: figures.Figure) -> str | None:
 def _with_tail(judged: judgement.Judgement) -> judgement.Judgement:
     """Withdraw a PASS that the stragglers of the guest do not allow."""
     tail = judged.tail
-    if tail and tail.result is Word.FAIL and judged.result in (
-            Word.PASS, Word.INCONCLUSIVE):
+    if (tail and tail.result is judgement.VerdictResult.FAIL
+            and judged.result in (judgement.VerdictResult.PASS,
+                                  judgement.VerdictResult.INCONCLUSIVE)):
         return dataclasses.replace(
-            judged, result=Word.FAIL, remedy=None, reason='the guest has more '
-            'or longer runs that are much slower than the others')
-    if (not tail or tail.result is Word.PASS
-            or judged.result is not Word.PASS):
+            judged, result=judgement.VerdictResult.FAIL, remedy=None,
+            reason='the guest has more or longer runs that are much slower '
+            'than the others')
+    if (not tail or tail.result is judgement.VerdictResult.PASS
+            or judged.result is not judgement.VerdictResult.PASS):
         return judged
     return dataclasses.replace(
-        judged, result=Word.INCONCLUSIVE, remedy=judgement.Remedy.PAIRS,
+        judged, result=judgement.VerdictResult.INCONCLUSIVE,
+        remedy=judgement.Remedy.PAIRS,
         reason='a typical run is within the bound, but with the runs of the '
         'guest that are much slower or failed the mean is not; more pairs '
         'show whether native has them as well')
@@ -163,10 +165,11 @@ def _as_native_allows(judged: judgement.Judgement, figure: figures.Figure,
         reason = ('the second of two native runs differs from the first by '
                   'more than the bound: what runs before it decides, and not '
                   'the guest')
-    if not is_noisy or judged.result is Word.INVALID or (
-            judged.result is Word.FAIL and low > noise):
+    if not is_noisy or judged.result is judgement.VerdictResult.INVALID or (
+            judged.result is judgement.VerdictResult.FAIL and low > noise):
         return judged
-    if judged.result is Word.INCONCLUSIVE:
+    if judged.result is judgement.VerdictResult.INCONCLUSIVE:
         reason = f'{judged.reason}; {reason}'
-    return dataclasses.replace(judged, result=Word.INCONCLUSIVE, reason=reason,
-                               remedy=judgement.Remedy.QUIETER_MACHINE)
+    return dataclasses.replace(
+        judged, result=judgement.VerdictResult.INCONCLUSIVE, reason=reason,
+        remedy=judgement.Remedy.QUIETER_MACHINE)

@@ -25,7 +25,6 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 
-Word = judgement.VerdictResult
 #: Why a figure is not judged.
 NOT_MEASURED = 'not measured in every sample'
 
@@ -91,7 +90,8 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
          if sample.side is side and not sample.control
          and not (sample.warm_up and sample.outcome.valid)]
         for side in (record.Side.NATIVE, record.Side.GUEST))
-    if figure.judgement.result is not Word.INVALID or all(guest):
+    if (figure.judgement.result is not judgement.VerdictResult.INVALID
+            or all(guest)):
         return figure
     failed = (found.failed[0] + native.count(False),
               found.failed[1] + guest.count(False))
@@ -103,7 +103,7 @@ def _after_failures(figure: Figure, found: attempts.Evidence) -> Figure:
     if failed[1] < runs[1] and stragglers.find_chance(
             *failed, *runs) <= found.share * stragglers.ALPHA / 2:
         judged = dataclasses.replace(
-            judged, result=Word.FAIL, remedy=None,
+            judged, result=judgement.VerdictResult.FAIL, remedy=None,
             reason='runs of the guest fail, and those of native do not')
     return dataclasses.replace(figure, judgement=judged)
 
@@ -117,9 +117,10 @@ def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
     :param estimate: a function that estimates a figure that all samples have
     :param too_few: why a valid run decides nothing, None if it may
     """
-    why, word = sample_pairs.explain_invalid(run), Word.INVALID
+    why = sample_pairs.explain_invalid(run)
+    word = judgement.VerdictResult.INVALID
     if why is None:
-        why, word = too_few, Word.INCONCLUSIVE
+        why, word = too_few, judgement.VerdictResult.INCONCLUSIVE
     measured = sample_pairs.metrics(run) if why is None else ()
     return [estimate(metric, wanted[metric]) if metric in measured
             else Figure(dataclasses.replace(
@@ -142,7 +143,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     done = [look for look in run.interim_analyses if look <= len(values.pairs)]
     if done:
         values = interim_analyses.first(values, done[-1])
-    word = None if bound is None else Word.INCONCLUSIVE
+    word = None if bound is None else judgement.VerdictResult.INCONCLUSIVE
     blank = dataclasses.replace(
         make_blank(run, metric, word, None), pairs=len(values.pairs),
         native=_mean(values.native), guest=_mean(values.guest))
@@ -157,7 +158,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     copied = evidence.copies(run, metric, values)
     if copied is not None:
         return Figure(dataclasses.replace(
-            blank, result=word and Word.INVALID,
+            blank, result=word and judgement.VerdictResult.INVALID,
             reason=copied,
             remedy=judgement.Remedy.MEASURE_AGAIN if word else None))
     units = unit_losses.find_units(values, of_launch=run.of_launch)
@@ -288,7 +289,7 @@ def _control(run: record.Run, metric: str,
 
 
 def make_blank(run: record.Run, metric: str,
-               word: Word | None,
+               word: judgement.VerdictResult | None,
                reason: str | None) -> judgement.Judgement:
     """Make the judgement of a figure without an estimate."""
     figure = next((sample.outcome.metrics[metric] for sample in run.samples

@@ -49,8 +49,6 @@ UNPAIRED = ("; unpaired: Welch's intervals, the sides were not measured in "
             'turn on one host')
 LOOKS = '; judged at several numbers of pairs, which share the errors'
 
-Word = judgement.VerdictResult
-
 Decide = Callable[[figures.Figure, stats.Estimate, float, float, float],
                   judgement.Judgement]
 
@@ -90,7 +88,7 @@ def exit_status(result: record.Result) -> int:
                     for sample in run.samples)
         return 0 if valid else 1
     word = result.verdict.result if result.verdict else None
-    return 0 if word is Word.PASS else 1
+    return 0 if word is judgement.VerdictResult.PASS else 1
 
 
 def judge(runs: Sequence[record.Run], *,
@@ -125,17 +123,20 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
     if any(figure.interim_analyses for figure in judgements):
         method += LOOKS
     scope = _scope(judgements)
-    for word in (Word.INVALID, Word.FAIL, Word.INCONCLUSIVE):
+    for word in (judgement.VerdictResult.INVALID,
+                 judgement.VerdictResult.FAIL,
+                 judgement.VerdictResult.INCONCLUSIVE):
         for figure in judgements:
             if figure.result is word:
                 return judgement.Verdict(word, _reason(figure), judgements,
                                          method, scope)
     if not judgements:
-        return judgement.Verdict(Word.INCONCLUSIVE, 'no figure has a bound',
-                                 (), method)
+        return judgement.Verdict(judgement.VerdictResult.INCONCLUSIVE,
+                                 'no figure has a bound', (), method)
     doubt = next((_reason(figure) for figure in judgements if figure.suspect),
                  None)
-    return judgement.Verdict(Word.PASS, doubt, judgements, method, scope)
+    return judgement.Verdict(judgement.VerdictResult.PASS, doubt, judgements,
+                             method, scope)
 
 
 def _scope(judgements: Sequence[judgement.Judgement]) -> str:
@@ -191,8 +192,8 @@ def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
         return found
     before = [_words(attempt) for attempt in attempts.list_attempts(run)]
     words = {figure.metric: tuple(
-        each.get(figure.metric, Word.INCONCLUSIVE) for each in before)
-        for figure in found}
+        each.get(figure.metric, judgement.VerdictResult.INCONCLUSIVE)
+        for each in before) for figure in found}
     return [dataclasses.replace(
         figure, earlier=words[figure.metric], remarks=(
             *figure.remarks, attempts.describe_attempt(
@@ -201,17 +202,20 @@ def _after_attempts(run: record.Run, judged: list[judgement.Judgement], *,
         for figure in found]
 
 
-def _unless_contradicted(figure: judgement.Judgement,
-                         alone: Word | None) -> judgement.Judgement:
-    if {alone, figure.result} != {Word.PASS, Word.FAIL}:
+def _unless_contradicted(
+        figure: judgement.Judgement,
+        alone: judgement.VerdictResult | None) -> judgement.Judgement:
+    if {alone, figure.result} != {judgement.VerdictResult.PASS,
+                                   judgement.VerdictResult.FAIL}:
         return figure
     return dataclasses.replace(
-        figure, result=Word.INCONCLUSIVE, reason='this attempt alone is '
+        figure, result=judgement.VerdictResult.INCONCLUSIVE,
+        reason='this attempt alone is '
         f'{alone} and all attempts together are {figure.result}: find out '
         'what changed between them', remedy=judgement.Remedy.MEASURE_AGAIN)
 
 
-def _words(run: record.Run) -> dict[str, Word]:
+def _words(run: record.Run) -> dict[str, judgement.VerdictResult]:
     """Judge the figures of a run, without checking its earlier attempts."""
     return {figure.metric: figure.result
             for figure in settle(figures.estimate_run(run, ()))

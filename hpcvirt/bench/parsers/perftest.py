@@ -53,7 +53,11 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         name = f'bandwidth_gbit_s[{size}]'
         rate = reading.figure(cells.get(column, ''), name) * _GBIT_S[column]
         metrics[name] = reading.rate(rate, 'Gbit/s')
-    kind = 'lat' if title[3] == 'Latency' else 'bibw' if title[2] else 'bw'
+    kind = 'bw'
+    if title[3] == 'Latency':
+        kind = 'lat'
+    elif title[2]:
+        kind = 'bibw'
     return reading.Reading(
         metrics, {'test': f'{title[1].lower()}_{kind}',
                   **reading.describe_sizes(sizes)},

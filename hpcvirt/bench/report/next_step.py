@@ -16,7 +16,6 @@ from hpcvirt.bench.model import record
 _NEAR = 0.02
 #: If a larger fraction of the samples is slow, the slowness is noise.
 _FEW_SLOW = 0.25
-_REMEDY = judgement.Remedy
 _UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
               judgement.VerdictResult.INVALID)
 
@@ -36,7 +35,7 @@ def find_steps(result: record.Result,
     needed = {
         judged: interim_analyses.estimate_pairs(judged, runs[judged.label],
                                                 len(judgements))
-        for judged in judgements if judged.remedy is _REMEDY.PAIRS}
+        for judged in judgements if judged.remedy is judgement.Remedy.PAIRS}
     found: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
         if judged.result in _UNDECIDED:
@@ -53,9 +52,9 @@ def _step(judged: judgement.Judgement, run: record.Run,
           pairs: int | None) -> str:
     command = f'"hpcvirt bench run {_what(run)}{_where(run)}' + (
         ' --this-launch' if run.of_launch else '')
-    if judged.remedy is _REMEDY.PAIRS:
+    if judged.remedy is judgement.Remedy.PAIRS:
         return _more_pairs(judged, run, pairs, command)
-    if judged.remedy is _REMEDY.LAUNCHES:
+    if judged.remedy is judgement.Remedy.LAUNCHES:
         if run.relaunched or run.launch is record.Launch.COLD:
             return (f'More launches: {command} --pairs '
                     f'{sample_pairs.USUAL_PAIRS}", with the same settings as '
@@ -64,15 +63,15 @@ def _step(judged: judgement.Judgement, run: record.Run,
                 'server:NAME --native TARGET" relaunches the guest'
                 + ('.' if run.of_launch else
                    '; --this-launch judges this launch alone.'))
-    if judged.remedy is _REMEDY.LONGER_RUNS:
+    if judged.remedy is judgement.Remedy.LONGER_RUNS:
         sizes = ''.join(f' --set {name}=...' for name in
                         catalogue.get(run.benchmark).size)
         return f'Longer runs: {command}{sizes}" with a larger problem.'
-    if judged.remedy is _REMEDY.QUIETER_MACHINE:
+    if judged.remedy is judgement.Remedy.QUIETER_MACHINE:
         return ('A quieter machine: fix the frequency, stop other guests, '
                 f'bind ranks; then {command}" again, with the same settings '
                 'as before.')
-    if judged.remedy is _REMEDY.BASELINE:
+    if judged.remedy is judgement.Remedy.BASELINE:
         return ('A sound baseline: find out what slowed native down; then '
                 f'{command} --native-cpus LIST" on the CPUs of the guest.')
     return (f'Measure again: look at {_outputs(run)}, fix the cause, then '

@@ -19,6 +19,7 @@ import random
 import statistics
 from collections.abc import Sequence
 
+from hpcvirt import words
 from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.model import record
 
@@ -139,8 +140,9 @@ def format_remaining(run: record.Run) -> str:
     if not left:
         return ''
     reboots = sum(due.relaunch for due in list_missing(run))
-    further = '' if not reboots or boots.list_relaunches(run) else (
-        f' besides {reboots} reboot{"s" if reboots > 1 else ""}')
+    further = ''
+    if reboots and not boots.list_relaunches(run):
+        further = f' besides {words.count_noun(reboots, "reboot")}'
     return (f'{"at most" if run.interim_analyses else "about"} '
             f'{format_seconds(left)} left{further}')
 

@@ -133,8 +133,9 @@ def _text(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
     lines = []
     for step in steps:
         result = done.get(step.flavor.name)
-        ending = '' if result is None else (
-            ': done' if result == '' else f': FAILED: {result}')
+        ending = ''
+        if result is not None:
+            ending = f': FAILED: {result}' if result else ': done'
         lines.append(f'{step.action:9}{step.flavor.name}{ending}')
         lines += [f'         {text}' for text in _remarks(step)]
     if left_over:
@@ -153,7 +154,9 @@ def _text(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
 def _state(action: diff.Action, result: str | None) -> str:
     """Describe a flavor after its step: ``to create``, ``created``."""
     before, after = _STATES[action]
-    return before if result is None else 'failed' if result else after
+    if result is None:
+        return before
+    return 'failed' if result else after
 
 
 def _remarks(step: diff.FlavorChange) -> list[str]:

@@ -105,10 +105,17 @@ def _groups(rooms: Mapping[str, free_resources.FreeResources]) -> Iterator[
     for room in rooms.values():
         total, free = room.pcpus.total, room.pcpus.free
         # Hosts with no and with all PCPUs free are counted separately.
-        tenths[0 if not free else 11 if free >= total else
-               1 + 10 * free // total] += 1
+        if not free:
+            tenths[0] += 1
+        elif free >= total:
+            tenths[11] += 1
+        else:
+            tenths[1 + 10 * free // total] += 1
     for place, number in enumerate(tenths):
-        name = ('none' if not place else 'all' if place == 11 else
-                f'{10 * (place - 1)} to {10 * place} %')
+        name = f'{10 * (place - 1)} to {10 * place} %'
+        if place == 0:
+            name = 'none'
+        elif place == 11:
+            name = 'all'
         yield {'name': name, 'number': number, 'drawing': drawing.part(
             number, max(tenths), f'hosts with {name} of their PCPUs free')}

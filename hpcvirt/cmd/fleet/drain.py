@@ -129,11 +129,14 @@ def _empty(args: argparse.Namespace, fleet: state.Fleet,
     document = move_report.drain_document(fleet, plan) | {
         'moves': [*move_report.list_made(made),
                   *move_report.list_moves(plan.moves)]}
-    heading = 'Not all moves were made.\n' if plan.moves else ''
+    heading, status = '', 0
+    if plan.moves:
+        heading, status = 'Not all moves were made.\n', 3
+    elif plan.obstacles:
+        status = 1
     return command.CommandResult(
         document, lambda: heading + move_report.drain_text(
-            fleet, plan, terminal.width()),
-        3 if plan.moves else 1 if plan.obstacles else 0)
+            fleet, plan, terminal.width()), status)
 
 
 def _check_hosts(fleet: state.Fleet, names: Sequence[str],

@@ -152,9 +152,12 @@ def address(words: str, usual_port: int = PORT) -> tuple[str, int]:
     :param usual_port: the port of an address without one
     :raises InvalidInput: if it has another form
     """
-    match = _ADDRESS.fullmatch(
-        f':{words}' if words.isdecimal()
-        else f'[{words}]' if _is_ipv6(words) else words)
+    whole = words
+    if words.isdecimal():
+        whole = f':{words}'
+    elif _is_ipv6(words):
+        whole = f'[{words}]'
+    match = _ADDRESS.fullmatch(whole)
     bracketed, host, port = match.groups() if match else ('', '', '')
     if (match is None or (bracketed and not _is_ipv6(bracketed))
             or int(port or 0) > 65535):

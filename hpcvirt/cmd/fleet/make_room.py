@@ -97,9 +97,9 @@ ones were not begun.
                 'The other moves must wait: these are quiet hours.\n')
         if args.textfile:
             _write_metrics(args.textfile, plan, made)
-        return command.CommandResult(
-            document, lambda: text,
-            3 if failed else 0 if document['fits'] else 1)
+        status = 0 if document['fits'] else 1
+        return command.CommandResult(document, lambda: text,
+                                     3 if failed else status)
 
 
 def _add_standing(parser: argparse.ArgumentParser) -> None:

@@ -19,8 +19,6 @@ from hpcvirt.cmd.bench import targets
 from hpcvirt.cmd.tune import experiment as experiments
 from hpcvirt.tune import model
 
-Word = judgement.VerdictResult
-
 #: The metadata key of the instances, with which all names begin.
 MARK = 'hpcvirt-tune'
 
@@ -91,20 +89,23 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
         word, reason = judge(analysis.analyse(space, trials).confirmation,
                              space.matters)
         print(f'{word}: {reason}')
-        return int(word is not Word.PASS)
+        return int(word is not judgement.VerdictResult.PASS)
 
 
 def judge(confirmed: model.Confirmation | None,
-          matters: float) -> tuple[Word, str]:
+          matters: float) -> tuple[judgement.VerdictResult, str]:
     """Judge whether a profile is worse than today's by what matters."""
     from hpcvirt.tune import report
     if confirmed is None or confirmed.effect is None:
-        return Word.INCONCLUSIVE, 'too few pairs of boots were measured'
+        return (judgement.VerdictResult.INCONCLUSIVE,
+                'too few pairs of boots were measured')
     if confirmed.guard is not None:
-        return Word.FAIL, confirmed.guard
-    word = (Word.PASS if confirmed.effect.low >= -matters else
-            Word.FAIL if confirmed.effect.high < -matters
-            else Word.INCONCLUSIVE)
+        return judgement.VerdictResult.FAIL, confirmed.guard
+    word = judgement.VerdictResult.INCONCLUSIVE
+    if confirmed.effect.low >= -matters:
+        word = judgement.VerdictResult.PASS
+    elif confirmed.effect.high < -matters:
+        word = judgement.VerdictResult.FAIL
     return word, (f'{report.percents(confirmed.effect)} against today in '
                   f'{confirmed.pairs} pairs of boots')
 

@@ -119,8 +119,10 @@ class ComputeHost:
             self._stats.build_failed()
             self._state = None
             return None
-        given = self._pci.consume_requests(
-            wanted, topology.cells if topology else None) if wanted else []
+        given = []
+        if wanted:
+            given = self._pci.consume_requests(
+                wanted, topology.cells if topology else None)
         self._stats.build_succeeded()
         return Claimed(self, instance.flavor, topology, given)
 

@@ -81,8 +81,11 @@ def _compare_machines(host: host_model.Host,
                                 _number_of_cores(typical))
     mine, theirs = host.threads_per_core, typical.threads_per_core
     if mine != theirs:
-        smt = (' (SMT is off)' if mine == 1 else
-               ' (SMT is on)' if theirs == 1 else '')
+        smt = ''
+        if mine == 1:
+            smt = ' (SMT is off)'
+        elif theirs == 1:
+            smt = ' (SMT is on)'
         yield HostDifference('smt', f'has {words.count_noun(mine, "thread")} '
                              f'per core, not {theirs}{smt}')
     yield from _compare_numbers_of_cells(host, typical)

@@ -82,8 +82,12 @@ def cores(cell: host_model.Cell, inner: int, label: int) -> list[str]:
         rows = [(' ' * gap).join(cpuset.render(core).rjust(label)
                                  for core in row)
                 for row in _cut(group, in_row)]
-        marks = (' ' * len(rows) if not shares_caches(cell) else '['
-                 if len(rows) == 1 else f'┌{"│" * (len(rows) - 2)}└')
+        if not shares_caches(cell):
+            marks = ' ' * len(rows)
+        elif len(rows) == 1:
+            marks = '['
+        else:
+            marks = f'┌{"│" * (len(rows) - 2)}└'
         blocks.append(boxes.block(
             f'{mark} {row}' for mark, row in zip(marks, rows, strict=True)))
     return boxes.side_by_side(blocks, inner, 3)

@@ -69,11 +69,8 @@ def _draw_tree(wiring: model.Wiring, devices: Mapping[str, host_model.Device],
             pci.address_key(bridge.address) for bridge in group[0]]):
         for depth, bridge in enumerate(path, 1):
             if bridge not in drawn:
-                acs = ('' if bridge.acs is None else
-                       'ACS off' if not bridge.acs else
-                       'ACS on' if bridge.acs >= _ISOLATING else
-                       f'ACS only {" ".join(sorted(bridge.acs))}')
-                facts = bridge.kind or 'bridge', _say(bridge.link), acs
+                facts = (bridge.kind or 'bridge', _say(bridge.link),
+                         _describe_acs(bridge.acs))
                 yield from _wrap(depth, width, f'{bridge.address} '
                                  + ', '.join(filter(None, facts)))
         drawn.update(path)
@@ -121,6 +118,16 @@ def _say(link: model.PCIeLink | None) -> str:
         for lanes, speed in ((link.lanes, link.speed_gts),
                              (link.most_lanes, link.most_speed_gts)))
     return now if most in (now, 'x? at ? GT/s') else f'{now} of {most}'
+
+
+def _describe_acs(acs: frozenset[str] | None) -> str:
+    if acs is None:
+        return ''
+    if not acs:
+        return 'ACS off'
+    if acs >= _ISOLATING:
+        return 'ACS on'
+    return f'ACS only {" ".join(sorted(acs))}'
 
 
 def _list_links(links: Iterable[model.DeviceLink]) -> Iterator[str]:

@@ -5,6 +5,7 @@
 import pathlib
 import unittest
 
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape
@@ -68,7 +69,7 @@ class StrategiesTest(unittest.TestCase):
                                 0.9 * scene.lost(f'packing{fullest}'))
 
     def test_less_is_lost_than_by_packing_where_devices_are_few(self):
-        scene = Scene('intel-2s-16c-smt', 20, devices=(profiles.Devices(
+        scene = Scene('intel-2s-16c-smt', 20, devices=(device_choice.Devices(
             affinity=shape.PCIAffinity.REQUIRED),))
         self.assertLess(scene.lost('hpcvirt'), 0.9 * scene.lost('packing'))
 

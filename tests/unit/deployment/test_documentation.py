@@ -10,6 +10,7 @@ import yaml
 
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import pages
@@ -18,7 +19,7 @@ from tests.builders import hosts
 
 def make_plan():
     """Plan a host whose guests get devices and need a trait."""
-    devices = profiles.Devices(vendor_id='15b3', product_id='101e')
+    devices = device_choice.Devices(vendor_id='15b3', product_id='101e')
     return planner.plan([hosts.build(name='n1', vfs={1: 8})],
                         dataclasses.replace(
                             profiles.DEFAULT, devices=(devices,), extra_specs=(

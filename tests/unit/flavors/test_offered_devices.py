@@ -6,6 +6,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -91,8 +92,8 @@ class GivenDevicesTest(unittest.TestCase):
 
     def test_virtual_functions_are_counted_as_before(self):
         host = hosts.build(vfs={0: 4, 1: 8}, gpus={0: 1})
-        wanted = profiles.Devices(vendor_id='15b3', product_id='101e',
-                                  vfs_per_device=6)
+        wanted = device_choice.Devices(vendor_id='15b3', product_id='101e',
+                                       vfs_per_device=6)
         self.assertEqual({0: 4, 1: 6}, offered_devices.count_per_cell(
             offered_devices.choose_devices(host, wanted, 'type-VF')))
 

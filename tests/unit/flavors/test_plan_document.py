@@ -5,6 +5,7 @@ import json
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import plan_document
@@ -20,8 +21,8 @@ GPU = dataclasses.replace(hosts.GPU, per_instance=None,
                           affinity=shape.PCIAffinity.REQUIRED)
 VGPU = dataclasses.replace(hosts.VGPU, resource_class='CUSTOM_VGPU_10C',
                            traits=('CUSTOM_A100',))
-NEUTRON = profiles.Devices(ports=profiles.Ports.NEUTRON,
-                           product_id='101e', physical_network='fast')
+NEUTRON = device_choice.Devices(ports=device_choice.Ports.NEUTRON,
+                                product_id='101e', physical_network='fast')
 
 
 def config(host, *wanted):

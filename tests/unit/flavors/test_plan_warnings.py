@@ -4,6 +4,7 @@ import dataclasses
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -91,8 +92,8 @@ class PlanWarningsTest(unittest.TestCase):
                     row.per_host['host'] for row in found.flavors))
 
     def test_a_device_spec_that_may_give_the_card_itself(self):
-        devices = profiles.Devices(ports=profiles.Ports.NEUTRON,
-                                   physical_network='fast')
+        devices = device_choice.Devices(ports=device_choice.Ports.NEUTRON,
+                                        physical_network='fast')
         host = hosts.build(vfs={0: 8})
         self.assertIn(
             'the product id of the virtual functions of 0000:41:00.0 is '

@@ -6,6 +6,7 @@ import sys
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
@@ -117,8 +118,8 @@ class FleetTest(unittest.TestCase):
             plan(hosts.build(), devices=(hosts.VFS,))
 
     def test_neutron_ports_limit_the_count_and_are_not_in_the_flavor(self):
-        found = plan(hosts.build(vfs={0: 1}), devices=(profiles.Devices(
-            ports=profiles.Ports.NEUTRON, physical_network='fast'),))
+        found = plan(hosts.build(vfs={0: 1}), devices=(device_choice.Devices(
+            ports=device_choice.Ports.NEUTRON, physical_network='fast'),))
         row = found.flavors[0]
         self.assertEqual({'host': 1}, row.per_host)
         self.assertNotIn('pci_passthrough:alias', row.flavor.extra_specs)

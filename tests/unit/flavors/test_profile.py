@@ -7,6 +7,7 @@ import unittest
 import yaml
 
 from hpcvirt import exception
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
 from hpcvirt.model import shape
@@ -48,7 +49,7 @@ class ProfileTest(unittest.TestCase):
             {field.name for field in dataclasses.fields(profile.Profile)},
             set(content))
         text = DEFAULT.read_text()
-        for field in dataclasses.fields(profile.Devices):
+        for field in dataclasses.fields(device_choice.Devices):
             self.assertRegex(text, f'#   [ -] {field.name}:')
 
     def test_every_shipped_profile_plans_some_shipped_host(self):
@@ -124,7 +125,7 @@ class ProfileTest(unittest.TestCase):
         whole = profile.build({'devices': [{
             'kind': 'whole', 'alias': 'gpu', 'per_instance': 'share',
             'affinity': 'required', **ids}]}, 'p.yaml').device
-        self.assertIs(profile.DeviceKind.WHOLE, whole.kind)
+        self.assertIs(device_choice.DeviceKind.WHOLE, whole.kind)
         self.assertIsNone(whole.per_instance)
         vgpu = profile.build({'devices': [{
             'kind': 'vgpu', 'mdev_type': 'nvidia-474', 'vgpus_per_device': 4,

@@ -3,7 +3,7 @@
 import dataclasses
 import unittest
 
-from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import device_choice
 from hpcvirt.fleet import count
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
@@ -15,11 +15,12 @@ from tests.builders import hosts
 
 GPU = {'vendor_id': '10de', 'product_id': '20b0'}
 KINDS = {
-    'vf': profiles.Devices(vendor_id='15b3', product_id='101e', per_instance=2,
-                           vfs_per_device=5),
-    'whole': profiles.Devices(profiles.DeviceKind.WHOLE, alias='gpu', **GPU),
-    'vgpu': profiles.Devices(
-        profiles.DeviceKind.VGPU, 2, mdev_type='nvidia-474',
+    'vf': device_choice.Devices(vendor_id='15b3', product_id='101e',
+                                per_instance=2, vfs_per_device=5),
+    'whole': device_choice.Devices(device_choice.DeviceKind.WHOLE,
+                                   alias='gpu', **GPU),
+    'vgpu': device_choice.Devices(
+        device_choice.DeviceKind.VGPU, 2, mdev_type='nvidia-474',
         vgpus_per_device=5, resource_class='CUSTOM_VGPU_10C', **GPU),
 }
 

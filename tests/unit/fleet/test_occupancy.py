@@ -6,6 +6,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import admission
@@ -18,7 +19,7 @@ from tests.builders import hosts
 from tests.builders import set_hosts
 
 WITH_VFS = profiles.Profile(
-    shared_cores_per_cell=0, smallest_cores=1, devices=(profiles.Devices(
+    shared_cores_per_cell=0, smallest_cores=1, devices=(device_choice.Devices(
         vendor_id='15b3', product_id='101e'),))
 
 

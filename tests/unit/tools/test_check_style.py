@@ -89,9 +89,78 @@ class TestTree(testtools.TestCase):
         self.write('hpcvirt/fit/b.py', '\nclass Host:\n    pass\n')
         self.write('hpcvirt/fit/c.py', 'class _Cell:\n    pass\n')
         self.write('hpcvirt/fit/d.py', 'class _Cell:\n    pass\n')
+        self.write('hpcvirt/fit/e.py', 'class _Group:\n    class Host:\n'
+                   '        pass\n')
         self.assertEqual(
             ['hpcvirt/fit/b.py:2: class Host is also in hpcvirt/a.py:1'],
             list(check_style.class_names()))
+
+    def test_a_module_has_at_most_700_lines(self):
+        self.write('hpcvirt/fit/long.py', '\n' * 700)
+        self.assertEqual([], list(check_style.layout()))
+        self.write('hpcvirt/fit/long.py', '\n' * 701)
+        self.assertEqual(
+            ['hpcvirt/fit/long.py:700: has 701 lines, over 700'],
+            list(check_style.layout()))
+
+    def write_code(self, text, debts='', name='hpcvirt/fit/new.py'):
+        self.write(name, text)
+        self.write('tools/style_debts.txt', debts)
+
+    def test_new_code_has_no_comprehension_with_two_for(self):
+        self.write('hpcvirt/fit/good.py', 'a = [[x for x in y] for y in z]\n')
+        self.write_code('\na = {x: y for x in z\n     for y in x}\n')
+        finding, = check_style.readability()
+        self.assertIn('hpcvirt/fit/new.py:2: write a loop', finding)
+
+    def test_new_code_has_no_conditional_expression_inside_another(self):
+        self.write('hpcvirt/fit/good.py', 'a = 1 if b else 2, 3 if c else 4\n')
+        self.write_code('a = (1 if b else\n     f(2 if c else 3))\n')
+        finding, = check_style.readability()
+        self.assertIn('hpcvirt/fit/new.py:1: write an "if"', finding)
+
+    def test_an_enum_has_one_name(self):
+        self.write('hpcvirt/model/side.py', 'class Side(enum.StrEnum):\n'
+                   "    LEFT = 'left'\n\n\nclass Point:\n    pass\n")
+        self.write_code('_Side = side.Side\n_POINT = side.Point\n'
+                        '_LEFT = side.Side.LEFT\n\n\n'
+                        'def turn():\n    name: type = Side\n'
+                        '    from hpcvirt.model.side import Side as Way\n')
+        self.assertEqual(
+            [f'hpcvirt/fit/new.py:{line}: call the enum by its own name'
+             for line in (1, 7, 8)],
+            [finding.partition(' (')[0]
+             for finding in check_style.readability()])
+
+    def test_tests_are_free_of_the_rules_for_readable_code(self):
+        text = 'a = [x for y in z for x in y]\n'
+        self.write_code(text, name='tests/unit/fit/test_cell.py')
+        self.assertEqual([], list(check_style.readability()))
+        self.write_code(text, name='tools/new.py')
+        finding, = check_style.readability()
+        self.assertIn('tools/new.py:1:', finding)
+
+    def test_a_file_breaks_a_rule_only_as_often_as_it_did(self):
+        text = 'a = [x for y in z for x in y]\n'
+        debts = '# Old.\ncomprehension hpcvirt/fit/new.py 2\n'
+        self.write_code(text * 2, debts)
+        self.assertEqual([], list(check_style.readability()))
+        self.write_code(text * 3, debts)
+        findings = list(check_style.readability())
+        self.assertEqual(3, len(findings))
+        self.assertIn('allows 2 in this file', findings[0])
+
+    def test_a_count_falls_with_each_mended_file(self):
+        text = 'a = [x for y in z for x in y]\n'
+        debts = 'comprehension hpcvirt/fit/new.py 2\n'
+        self.write_code(text, debts)
+        lower = 'tools/style_debts.txt:1: lower comprehension of'
+        self.assertEqual([f'{lower} hpcvirt/fit/new.py from 2 to 1'],
+                         list(check_style.readability()))
+        self.write_code('', debts + 'conditional hpcvirt/fit/old.py 1\n')
+        lowered, gone = check_style.readability()
+        self.assertEqual(f'{lower} hpcvirt/fit/new.py from 2 to 0', lowered)
+        self.assertIn('take out conditional of hpcvirt/fit/old.py', gone)
 
     def test_a_function_begins_with_a_verb_or_a_noun(self):
         for name in ('of_host', 'closed', 'given_devices', 'as_ever',
