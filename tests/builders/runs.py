@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Builders of runs for the tests of verdicts."""
+"""Runs of benchmarks, with the figures that a test needs."""
 
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -10,10 +10,25 @@ UP = outcome.Direction.UP
 DOWN = outcome.Direction.DOWN
 
 
+def figures(values, unit='Mop/s', direction=UP, **parameters):
+    """Make the outcome of a sample that has figures.
+
+    :param values: the value of each metric
+    :param parameters: what the program says that it was given
+    """
+    return outcome.Outcome(True, None, {
+        name: outcome.Metric(value, unit, direction)
+        for name, value in values.items()}, parameters)
+
+
 def good(value, metric='mops_total', direction=UP, **parameters):
-    return outcome.Outcome(
-        True, None, {metric: outcome.Metric(value, 'Mop/s', direction)},
-        parameters or {'class': 'C'})
+    """Make the outcome of a sample that has one figure."""
+    return figures({metric: value}, 'Mop/s', direction,
+                   **(parameters or {'class': 'C'}))
+
+
+#: The outcome of a sample of STREAM.
+TRIAD = figures({'triad_mb_s': 1e4}, 'MB/s')
 
 
 def bad(reason='verification failed'):
@@ -23,6 +38,12 @@ def bad(reason='verification failed'):
 def sample(side, pair, found, **more):
     position = 2 * pair + (side is record.Side.GUEST)
     return record.Sample(side, pair, position, found, **more)
+
+
+def stream(name='r1', samples=(), **more):
+    """Make a run of STREAM on the host n17, which has no samples yet."""
+    return record.Run(name, 'stream', 'openmp', tuple(samples),
+                      **{'host': 'n17', **more})
 
 
 def run(native, guest, ratio=0.95, metric='mops_total', direction=UP, **more):

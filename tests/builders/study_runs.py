@@ -2,7 +2,6 @@
 
 """Runs of the benchmarks of studies, and their comparison."""
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
 from tests.builders import runs
@@ -12,18 +11,12 @@ UP, DOWN = runs.UP, runs.DOWN
 NOISE = (0.99, 1 / 0.99, 1.0, 0.98, 1 / 0.98)
 
 
-def figures(metrics, direction, unit):
-    return outcome.Outcome(True, None, {
-        name: outcome.Metric(value, unit, direction)
-        for name, value in metrics.items()}, {'class': 'C'})
-
-
 def measured(native, guest, metric='mops_total', direction=UP, unit='Mop/s',
              study='S2', case='numa-socket', **more):
     """A run whose geometric means are the two figures."""
     return runs.run(
-        [figures({metric: native}, direction, unit)] * len(NOISE),
-        [figures({metric: guest * noise}, direction, unit)
+        [runs.figures({metric: native}, unit, direction)] * len(NOISE),
+        [runs.figures({metric: guest * noise}, unit, direction)
          for noise in NOISE],
         metric=metric, study=study, case=case, **more)
 

@@ -11,6 +11,7 @@ from unittest import mock
 from hpcvirt import exception
 from hpcvirt import input_file
 from tests.builders import folders
+from tests.builders import refusals
 
 
 class ContentTest(unittest.TestCase):
@@ -19,8 +20,9 @@ class ContentTest(unittest.TestCase):
         self.path = folders.make(self) / 'file'
 
     def refused(self, pattern: str, path: str | None = None) -> None:
-        with self.assertRaisesRegex(exception.InvalidInput, pattern):
-            input_file.content(self.path if path is None else path, 10)
+        self.assertRegex(refusals.message(
+            self, input_file.content, self.path if path is None else path,
+            10), pattern)
 
     def test_a_whole_file_is_read(self) -> None:
         self.path.write_bytes(b'0123456789')
@@ -136,8 +138,8 @@ class StdinTest(unittest.TestCase):
         self.enterContext(mock.patch.object(sys, 'stdin', stream))
 
     def refused(self, pattern: str, most: int) -> None:
-        with self.assertRaisesRegex(exception.InvalidInput, pattern):
-            input_file.content('-', most)
+        self.assertRegex(
+            refusals.message(self, input_file.content, '-', most), pattern)
 
     def test_a_hyphen_is_standard_input(self) -> None:
         self.assertEqual(b'0123456789', input_file.content('-', 10))

@@ -17,6 +17,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store
+from tests.builders import runs
 
 HOLD = """
 import sys
@@ -128,7 +129,7 @@ class TestOtherWriters(testtools.TestCase):
         return store.Entry(name, f'plan{name}', STARTED_AT, None)
 
     def run_of(self, name):
-        return record.Run(name, 'stream', 'openmp', (), host='n17')
+        return runs.stream(name)
 
     def check_waits(self, write):
         """Check that a write waits while another writer holds the lock."""

@@ -15,11 +15,12 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from tests import pages
+from tests.builders import class_runs
+from tests.builders import runs
 
 ROOT = pages.ROOT
 Word = judgement.VerdictResult
-IDENTITY = {'command': 'hs06 8', 'guest cpu.model': 'EPYC 7763',
-            'guest kernel': '6.1'}
+run, IDENTITY = class_runs.run, class_runs.IDENTITY
 
 _spec = importlib.util.spec_from_file_location(
     'acceptance', ROOT / 'benchmarks' / 'acceptance.py')
@@ -27,26 +28,11 @@ simulation = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(simulation)
 
 
-def run(host, score=100.0, count=5, **more):
-    return record.Run(**{
-        'id': host, 'benchmark': 'hs06', 'variant': '', 'host': host,
-        'launch': record.Launch.WARM,
-        'purpose': record.Purpose.UNPAIRED, 'planned_pairs': 5,
-        'identity': IDENTITY, 'started_at': '2026-11-01T00:00:00+00:00',
-        'samples': tuple(record.Sample(
-            record.Side.GUEST, number, number, outcome.Outcome(True, None, {
-                'score': outcome.Metric(score * (1 + number / 1000), 'HS06',
-                                        outcome.Direction.UP)}),
-            launch_id=f'boot {number}')
-            for number in range(count)), **more})
-
-
 def of_launches(found, *losses):
     """Give the samples of a run, each of a launch of its own, these losses."""
     return dataclasses.replace(found, samples=tuple(
-        dataclasses.replace(sample, outcome=dataclasses.replace(
-            sample.outcome, metrics={'score': outcome.Metric(
-                100 * math.exp(-loss), 'HS06', outcome.Direction.UP)}))
+        dataclasses.replace(sample, outcome=runs.figures(
+            {'score': 100 * math.exp(-loss)}, 'HS06'))
         for sample, loss in zip(found.samples, losses, strict=True)))
 
 

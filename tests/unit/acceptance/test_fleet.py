@@ -14,9 +14,10 @@ from hpcvirt.acceptance import fleet
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
-from tests.unit.acceptance import test_class_verdict as runs
+from tests.builders import class_runs
+from tests.builders import runs
 
-run, IDENTITY = runs.run, runs.IDENTITY
+run, IDENTITY = class_runs.run, class_runs.IDENTITY
 Word = judgement.VerdictResult
 UUID = '7d8b1b5e-1111-2222-3333-44445555666{}'
 
@@ -71,8 +72,8 @@ class ClassesTest(unittest.TestCase):
 
 
 def host(number, score, kernel='6.1.0-21', **more):
-    return runs.run(f'n{number}', score, launch=None, identity={
-        **runs.IDENTITY, 'guest kernel': kernel,
+    return run(f'n{number}', score, launch=None, identity={
+        **IDENTITY, 'guest kernel': kernel,
         'guest kernel.cmdline': f'root=UUID={UUID.format(number)} quiet '
                                 + ' '.join(f'x{n}=y' for n in range(20)),
         **more})
@@ -133,15 +134,16 @@ class FleetReportTest(unittest.TestCase):
 
 def run_pair(pair, latency=1.5, bandwidth=12000.0):
     """Return a run of NetPIPE on a pair of hosts."""
-    up, down = outcome.Direction.UP, outcome.Direction.DOWN
+    latencies = runs.figures(
+        {'latency_us[1]': latency, 'latency_us[65536]': 20.0}, 'us',
+        runs.DOWN)
+    bandwidths = runs.figures(
+        {'bandwidth_mb_s[1]': 1.0, 'bandwidth_mb_s[65536]': bandwidth},
+        'MB/s')
+    found = outcome.Outcome(
+        True, None, {**latencies.metrics, **bandwidths.metrics})
     return record.Run('r', 'netpipe', 'mpi', tuple(
-        record.Sample(record.Side.GUEST, number, number, outcome.Outcome(
-            True, None, {
-                'latency_us[1]': outcome.Metric(latency, 'us', down),
-                'latency_us[65536]': outcome.Metric(20.0, 'us', down),
-                'bandwidth_mb_s[1]': outcome.Metric(1.0, 'MB/s', up),
-                'bandwidth_mb_s[65536]': outcome.Metric(bandwidth, 'MB/s',
-                                                        up)}))
+        record.Sample(record.Side.GUEST, number, number, found)
         for number in range(3)), host=', '.join(pair), shape='2x8',
         purpose=record.Purpose.UNPAIRED)
 

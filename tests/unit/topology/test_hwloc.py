@@ -12,6 +12,7 @@ from hpcvirt.model import wiring
 from hpcvirt.topology import document
 from hpcvirt.topology import hwloc
 from tests.builders import machines
+from tests.builders import refusals
 from tests.builders import sysfs_files
 from tests.builders import writers
 
@@ -46,9 +47,8 @@ def group(*inside: str) -> str:
 
 class Case(unittest.TestCase):
     def refused(self, xml: str | bytes, pattern: str) -> None:
-        with self.assertRaisesRegex(exception.InvalidInput,
-                                    f'lstopo.xml.*{pattern}'):
-            read(xml)
+        self.assertRegex(refusals.message(self, read, xml),
+                         f'lstopo.xml.*{pattern}')
 
     def cells(self, xml: str) -> dict[int, tuple[set[int], int]]:
         return {cell.id: (set(cell.cpus), cell.memory_mib)

@@ -10,7 +10,6 @@ from hpcvirt.bench.analysis import evidence
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from tests.builders import runs
 
@@ -94,10 +93,8 @@ class TestCopies(testtools.TestCase):
 
     def test_several_equal_figures_are_copies_in_whatever_output(self):
         def measured(first, second):
-            return outcome.Outcome(True, None, {
-                name: outcome.Metric(value, 's', outcome.Direction.DOWN)
-                for name, value in (('wall_s', first), ('cpu_s', second))},
-                {'class': 'C'})
+            return runs.figures({'wall_s': first, 'cpu_s': second}, 's',
+                                runs.DOWN)
         run = runs.run(
             [measured(97.317 + 0.13 * number, 181.233 + number)
              for number in range(10)],

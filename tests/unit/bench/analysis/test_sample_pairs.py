@@ -54,8 +54,7 @@ class TestInvalid(testtools.TestCase):
 class TestMetrics(testtools.TestCase):
     def test_only_metrics_of_all_samples_count_in_the_order_of_the_first(self):
         def sample(*names):
-            return outcome.Outcome(True, None, {
-                name: outcome.Metric(1.0, 's', runs.DOWN) for name in names})
+            return runs.figures(dict.fromkeys(names, 1.0), 's', runs.DOWN)
         run = runs.run([sample('b', 'a', 'c')], [sample('a', 'b')])
         self.assertEqual(('b', 'a'), sample_pairs.metrics(run))
 

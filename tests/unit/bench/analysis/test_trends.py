@@ -12,6 +12,7 @@ from hypothesis import strategies
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
+from tests.builders import runs
 
 HISTORIES = strategies.lists(strategies.floats(-1, 1), max_size=25)
 
@@ -84,16 +85,11 @@ class TestChanges(testtools.TestCase):
                          trends.changes([-value for value in history]))
 
 
-UP = outcome.Direction.UP
-
-
-def run(host, day, value, direction=UP, name='triad_mb_s'):
-    figure = outcome.Metric(value, 'MB/s', direction)
-    done = outcome.Outcome(True, None, {name: figure})
-    return record.Result((record.Run(
-        f'{host}-{day}', 'stream', 'openmp', host=host,
-        started_at=f'2026-11-{day:02d}T00:00:00+00:00',
-        samples=(record.Sample(record.Side.NATIVE, 0, 0, done),)),))
+def run(host, day, value, direction=runs.UP, name='triad_mb_s'):
+    done = runs.figures({name: value}, 'MB/s', direction)
+    return record.Result((runs.stream(
+        f'{host}-{day}', [runs.sample(record.Side.NATIVE, 0, done)],
+        host=host, started_at=f'2026-11-{day:02d}T00:00:00+00:00'),))
 
 
 class TimeSeriesTest(unittest.TestCase):
@@ -165,8 +161,6 @@ class TimeSeriesTest(unittest.TestCase):
             round(value, 6) for value in found.values))
 
     def test_failed_and_warm_up_samples_are_left_out(self):
-        bad = outcome.Outcome(False, 'no')
-        sample = record.Sample(record.Side.NATIVE, 0, 0, bad)
-        result = record.Result((record.Run('r', 'stream', 'openmp',
-                                           (sample,), host='n1'),))
+        sample = runs.sample(record.Side.NATIVE, 0, runs.bad())
+        result = record.Result((runs.stream(samples=[sample]),))
         self.assertEqual((), trends.time_series([result]))

@@ -9,7 +9,6 @@ import testtools
 from hpcvirt import exception
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from tests.builders import runs
 
@@ -538,10 +537,9 @@ class TestTogether(VerdictTestCase):
                       'together, at least 7 are needed', found.reason)
 
     def test_metrics_of_one_run_are_judged_together_too(self):
-        found = [outcome.Outcome(True, None, {
-            'latency_us[1]': outcome.Metric(value, 'us', runs.DOWN),
-            'latency_us[8]': outcome.Metric(value * 2, 'us', runs.DOWN)},
-            {}) for value in NATIVE]
+        found = [runs.figures(
+            {'latency_us[1]': value, 'latency_us[8]': value * 2}, 'us',
+            runs.DOWN) for value in NATIVE]
         bounds = {'latency_us[1]': judgement.Bound(1.3),
                   'latency_us[8]': judgement.Bound(1.1),
                   'latency_us[16]': judgement.Bound(1.1)}

@@ -16,14 +16,13 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.bench.results import tables
+from tests.builders import runs
 
 FRESH = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
-GOOD = outcome.Outcome(True, None, {
-    'triad_mb_s': outcome.Metric(1e4, 'MB/s', outcome.Direction.UP)})
 
 
 def sample(position, side=record.Side.NATIVE, **more):
-    return record.Sample(side, position, position, GOOD, **more)
+    return record.Sample(side, position, position, runs.TRIAD, **more)
 
 
 class StoreTest(unittest.TestCase):
@@ -34,7 +33,7 @@ class StoreTest(unittest.TestCase):
         self.entry = self.store.open_entry(
             store.Entry('e1', 'plan', '2026-11-20T10:00:00+00:00', None),
             {'hpcvirt': '1.0'})
-        self.run_ = record.Run('r1', 'stream', 'openmp', (), host='n17')
+        self.run_ = runs.stream()
         self.store.add_run('e1', 0, self.run_)
 
     def open(self):
@@ -86,9 +85,8 @@ class StoreTest(unittest.TestCase):
         for number, (subject, host, hour) in enumerate((
                 ('s', 'n17', 1), ('other', 'n17', 1), ('s', 'n18', 1),
                 ('', 'n17', 1), ('s', 'n17', 3), ('s', 'n17', 2))):
-            run = record.Run(
-                f'a{number}', 'stream', 'openmp', (), host=host,
-                subject=subject, started_at=f'2026-11-20T0{hour}')
+            run = runs.stream(f'a{number}', host=host, subject=subject,
+                              started_at=f'2026-11-20T0{hour}')
             self.store.add_run('e1', 1 + number, run)
             self.store.add_sample(run.id, sample(0, warm_up=True))
             self.store.add_sample(run.id, sample(
@@ -106,9 +104,8 @@ class StoreTest(unittest.TestCase):
 
     def test_of_many_attempts_the_last_ones_are_read(self):
         for number in range(25):
-            run = record.Run(
-                f'a{number:02d}', 'stream', 'openmp', (), host='n17',
-                subject='s', started_at=f'2026-11-20T10:{number:02d}')
+            run = runs.stream(f'a{number:02d}', subject='s',
+                              started_at=f'2026-11-20T10:{number:02d}')
             self.store.add_run('e1', 1 + number, run)
             self.store.add_sample(run.id, sample(0))
             self.store.add_sample(run.id, dataclasses.replace(

@@ -17,6 +17,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.results import database
 from hpcvirt.bench.results import store
 from hpcvirt.bench.results import tables
+from tests.builders import runs
 
 DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench' / 'store'
 #: A store of the first format, which had neither revisions nor versions.
@@ -159,7 +160,7 @@ class TestMigration(testtools.TestCase):
     def test_documents_that_are_written_say_their_version(self):
         opened = self.open()
         opened.open_entry(store.Entry('e', 'plan', 'now', None), {})
-        opened.add_run('e', 0, record.Run('r', 'b', 'v', ()))
+        opened.add_run('e', 0, runs.stream())
         (document,), = self.rows(DOCUMENTS['runs'])
         self.assertTrue(document.startswith(
             f'{{"schema_version": {record.SCHEMA_VERSION}, '))

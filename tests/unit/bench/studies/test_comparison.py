@@ -21,7 +21,7 @@ from tests.builders import study_runs
 UP, DOWN = runs.UP, runs.DOWN
 NOISE = study_runs.NOISE
 compared = study_runs.compared
-figures = study_runs.figures
+figures = runs.figures
 hpcc = study_runs.hpcc
 measured = study_runs.measured
 of_row = study_runs.of_row
@@ -115,9 +115,9 @@ class TestAverage(testtools.TestCase):
             given = []
             for name, slowdown in truth.items():
                 guest = [figures({'mops_total': 100 / slowdown * math.exp(
-                    dice.gauss(0, 0.05))}, UP, 'Mop/s') for _ in range(8)]
+                    dice.gauss(0, 0.05))}) for _ in range(8)]
                 given.append(runs.run(
-                    [figures({'mops_total': 100}, UP, 'Mop/s')] * 8, guest,
+                    [figures({'mops_total': 100})] * 8, guest,
                     benchmark=name, study='S2', case='numa-socket',
                     launch=record.Launch.WARM))
             result, = of_row(given, 'S2', 'numa-socket').results
@@ -158,7 +158,7 @@ class TestCurves(testtools.TestCase):
                 f'latency_us[{size}]': factor * (
                     slowdown if factor != 1 else 1.0)
                 for size, slowdown in zip(self.SIZES, self.SLOWDOWNS,
-                                          strict=True)}, DOWN, 'us')
+                                          strict=True)}, 'us', DOWN)
         return runs.run([taken(1)] * 5, [taken(noise + 1e-9)
                                          for noise in NOISE],
                         metric='latency_us[1]', direction=DOWN, study='S5',

@@ -12,6 +12,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.run import schedule
 from hpcvirt.cmd.bench import progress
+from tests.builders import runs
 
 DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench'
 
@@ -49,7 +50,7 @@ class TestTerminal(testtools.TestCase):
                          err.getvalue())
 
     def lines(self, total):
-        run = record.Run('0-0', 'stream', 'openmp', (), planned_pairs=2)
+        run = runs.stream('0-0', planned_pairs=2)
         good = parser.parse('stream', (
             DATA / 'native_np1/stream_2M.out').read_bytes(), {})
         err = io.StringIO()

@@ -5,10 +5,10 @@
 import sqlite3
 import unittest
 
-from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from tests.builders import commands
 from tests.builders import folders
+from tests.builders import runs
 
 
 class ReportCommandTest(unittest.TestCase):
@@ -64,8 +64,7 @@ class ReportCommandTest(unittest.TestCase):
         for name in ('good', 'bad'):
             opened.open_entry(store.Entry(
                 name, name, '2026-11-20T10:00:00+00:00', None), {})
-            opened.add_run(name, 0, record.Run(
-                f'of{name}', 'stream', 'openmp', (), host=name))
+            opened.add_run(name, 0, runs.stream(f'of{name}', host=name))
         opened.close()
         with sqlite3.connect(data / 'bench.sqlite') as connection:
             connection.execute(

@@ -10,14 +10,12 @@ import unittest
 
 import sqlalchemy
 
-from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from tests.builders import commands
 from tests.builders import folders
+from tests.builders import runs
 
-GOOD = outcome.Outcome(True, None, {
-    'triad_mb_s': outcome.Metric(1e4, 'MB/s', outcome.Direction.UP)})
 #: The columns of each table, documents last.
 COLUMNS = {
     'hpcvirt_results': ('id', 'plan', 'started_at', 'finished_at', 'software'),
@@ -49,13 +47,13 @@ class DamagedStoreTest(unittest.TestCase):
                               {'hpcvirt': '1.0'})
             # The first is an attempt before the second.
             host = 'n17' if number < 2 else 'n18'
-            opened.add_run(name, 0, record.Run(
-                f'r{name}', 'stream', 'openmp', (), host=host, subject=host,
+            opened.add_run(name, 0, runs.stream(
+                f'r{name}', host=host, subject=host,
                 started_at=at, targets=('local',), planned_controls=1,
                 relaunched=number == 0, study='S1', case='small-on'))
             for position, side in enumerate(tuple(record.Side) * 3):
                 opened.add_sample(f'r{name}', record.Sample(
-                    side, position // 2, position, GOOD, launch_id='a',
+                    side, position // 2, position, runs.TRIAD, launch_id='a',
                     started_at=at, elapsed_s=3.0, exit_status=0,
                     environment={'boot_id': 'b', 'relaunch_s': '7'}))
             if number:

@@ -4,9 +4,9 @@
 
 import unittest
 
-from hpcvirt import exception
 from hpcvirt.simulate import read
 from tests.builders import folders
+from tests.builders import refusals
 
 
 class FilesTestCase(unittest.TestCase):
@@ -27,7 +27,4 @@ class FilesTestCase(unittest.TestCase):
 
     def fails(self, content):
         """Return the message for what cannot be read, which is one line."""
-        with self.assertRaises(exception.InvalidInput) as caught:
-            self.read(content)
-        self.assertNotIn('\n', str(caught.exception))
-        return str(caught.exception)
+        return refusals.message(self, self.read, content)
