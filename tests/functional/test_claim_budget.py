@@ -13,8 +13,8 @@ from hpcvirt.fit import claim_replay
 from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import soundness
-from tests.functional import test_filter
 
 
 class ClaimBudgetTest(soundness.ClaimingTestCase):
@@ -54,7 +54,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                 ((8, 8, 8, 8, 0, 2, 4), (4, 4), True),
                 ((8, 8, 8, 0, 0, 0), (4, 4), False),
                 ((0, 8, 0, 8, 0), (4, 4, 4), False)):
-            question = test_filter.case(test_filter.host(*taken), guest,
+            question = filtering.case(filtering.host(*taken), guest,
                                         packing=packing)
             with self.subTest(taken=taken, packing=packing):
                 cells, count = self.count(question)
@@ -65,7 +65,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                     ranks, len(taken)))
 
     def test_full_cells_cost_a_packing_claim_all_that_begin_with_them(self):
-        question = test_filter.case(test_filter.host(*[8] * 4, *[0] * 4),
+        question = filtering.case(filtering.host(*[8] * 4, *[0] * 4),
                                     (4, 4, 4), packing=True)
         self.assertEqual(([4, 5, 6], 4 * 7 * 6 + 4 * 6 + 4 + 1),
                          self.count(question))
@@ -73,7 +73,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
     def test_periodic_24_cells_are_packed_as_long_as_claims_end(self):
         for cells, guests in ((2, 12), (4, 6), (6, 1), (8, 1)):
             with self.subTest(cells=cells):
-                question = test_filter.case(test_filter.host(*[0] * 24),
+                question = filtering.case(filtering.host(*[0] * 24),
                                             (8,) * cells, packing=True)
                 for _ in range(guests):
                     self.assertIsNone(self.refused(question))

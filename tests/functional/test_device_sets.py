@@ -28,9 +28,9 @@ from hpcvirt.nova import adapter
 from hpcvirt.nova import filters
 from testing import machines
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import lives
 from tests.functional import nova_objects
-from tests.functional import test_filter
 
 GPUS = 8
 SIZES = (2, 4, 8)
@@ -340,7 +340,7 @@ class PatchedMovesTest(DeviceSetsNova):
         self.assertNotIn('takes other PCI devices', self.log.output)
 
 
-class CandidatesTest(test_filter.FilterTestCase):
+class CandidatesTest(filtering.FilterTestCase):
     """The candidates that are left, with objects of Nova only."""
 
     def ask(self, flags, pairs, kind='gpu2', **more):
@@ -350,11 +350,11 @@ class CandidatesTest(test_filter.FilterTestCase):
         :param pairs: the GPUs of each candidate
         """
         requests = tuple(dataclasses.replace(
-            test_filter.gpu_request(affinity='preferred'),
+            filtering.gpu_request(affinity='preferred'),
             id=f'5505fed3-8bda-db3b-7c58-de7e4646b47{rank}', alias=f'g{rank}')
             for rank in range(len(pairs[0])))
-        question = test_filter.case(
-            test_filter.host(0, 0), requests=requests,
+        question = filtering.case(
+            filtering.host(0, 0), requests=requests,
             pools=tuple(cases.Pool(cell, 1, {
                 'vendor_id': '10de', 'product_id': '2330',
                 'dev_type': 'type-PCI', 'address': f'0000:0{number}:00.0',
@@ -365,7 +365,7 @@ class CandidatesTest(test_filter.FilterTestCase):
                 in zip(requests, pair, strict=True)}} for pair in pairs),
             **more)
         spec = nova_objects.request_spec(question, {
-            **test_filter.PINNED,
+            **filtering.PINNED,
             **({'hpcvirt:device_set': kind} if kind else {})})
         return question, spec, nova_objects.host_state(question)
 
@@ -431,7 +431,7 @@ class CandidatesTest(test_filter.FilterTestCase):
         flags = [(1, 0, 'gpu2:0:2'), (1, 0, 'gpu2:0:2'), (1, 1, 'gpu2:1:2')]
         question, spec, state = self.ask(flags, [(0, 2), (0, 1), (1, 0)])
         state.numa_topology = nova_objects.host_topology(dataclasses.replace(
-            question, host=test_filter.host(8, 8)))
+            question, host=filtering.host(8, 8)))
         self.assertEqual([], self.run_filter(spec, state))
         self.assertIn('free PCPUs', self.log.output)
         self.assertNotIn('no set gpu2', self.log.output)
@@ -443,7 +443,7 @@ class CandidatesTest(test_filter.FilterTestCase):
         question = dataclasses.replace(question, requests=(port,),
                                        mappings=({'': ['root']},))
         self.assertEqual(['host'], self.run_filter(
-            nova_objects.request_spec(question, test_filter.PINNED),
+            nova_objects.request_spec(question, filtering.PINNED),
             nova_objects.host_state(question)))
 
 

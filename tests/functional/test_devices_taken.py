@@ -7,15 +7,16 @@ import random
 
 from hpcvirt.nova import filters
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import move_claims
 from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
-from tests.functional.test_filter import case
-from tests.functional.test_filter import gpu
-from tests.functional.test_filter import gpu_request
-from tests.functional.test_filter import host
 
+case = filtering.case
+gpu = filtering.gpu
+gpu_request = filtering.gpu_request
+host = filtering.host
 PF = cases.Request({'vendor_id': '15b3', 'product_id': '101d',
                     'dev_type': 'type-PF'}, 1, None, 'pf',
                    '5505fed3-8bda-db3b-7c58-de7e4646b479')

@@ -21,19 +21,19 @@ from hpcvirt.fleet import log_reading
 from hpcvirt.nova import filters
 from hpcvirt.nova import no_valid_host_log
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import multi_create
 from tests.functional import nova_objects
 from tests.functional import soundness
 from tests.functional import test_alternates
 from tests.functional import test_devices_taken as devices
-from tests.functional import test_filter
-from tests.functional.test_filter import case
-from tests.functional.test_filter import gpu
-from tests.functional.test_filter import gpu_request
-from tests.functional.test_filter import host
-from tests.functional.test_filter import host_cell
-from tests.functional.test_filter import PINNED
 
+case = filtering.case
+gpu = filtering.gpu
+gpu_request = filtering.gpu_request
+host = filtering.host
+host_cell = filtering.host_cell
+PINNED = filtering.PINNED
 Code = reasons.Code
 
 #: Random cases that are refused for a reason, alone or among others.
@@ -96,7 +96,7 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
         super().setUp()
         logging.disable(logging.NOTSET)
         self.log = fixtures.FakeLogger(name='hpcvirt', level=logging.INFO,
-                                       format=test_filter.LOG_FORMAT,
+                                       format=filtering.LOG_FORMAT,
                                        nuke_handlers=False)
         self.log.setUp()
         self.addCleanup(self.log.cleanUp)

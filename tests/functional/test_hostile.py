@@ -26,10 +26,10 @@ from hpcvirt.nova import filters
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import weights
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import hostile
 from tests.functional import nova_objects
 from tests.functional import soundness
-from tests.functional import test_filter
 
 USUAL, PERIODIC = 500, 10_000
 #: Malformed hosts are refused with one warning, or a few if they change.
@@ -86,9 +86,9 @@ class RequestTest(HostileTestCase):
         """
         dice = random.Random(f'requests {name}')
         good = nova_objects.request_spec(
-            test_filter.case(test_filter.host(0)), test_filter.PINNED)
+            filtering.case(filtering.host(0)), filtering.PINNED)
         home = nova_objects.host_state(
-            test_filter.case(test_filter.host(0, 0)), 'home')
+            filtering.case(filtering.host(0, 0)), 'home')
         made = placed = zeros = 0
         while made < count:
             states = hostile.a_fleet(dice)
@@ -122,8 +122,8 @@ class CountZeroTest(HostileTestCase):
 
     def spec(self, alias):
         """A request for a guest with NUMA topology and an alias."""
-        spec = nova_objects.request_spec(test_filter.case(
-            test_filter.host(0)), {**test_filter.PINNED,
+        spec = nova_objects.request_spec(filtering.case(
+            filtering.host(0)), {**filtering.PINNED,
                                    'pci_passthrough:alias': alias})
         spec.pci_requests = pci_request.get_pci_requests_from_flavor(
             spec.flavor)
@@ -131,8 +131,8 @@ class CountZeroTest(HostileTestCase):
 
     def states(self, *pools):
         """Two hosts."""
-        return [nova_objects.host_state(test_filter.case(
-            test_filter.host(0, 0), pools=pools), f'host{number}')
+        return [nova_objects.host_state(filtering.case(
+            filtering.host(0, 0), pools=pools), f'host{number}')
             for number in range(2)]
 
     def test_later_requests_of_others_are_weighed(self):
@@ -143,7 +143,7 @@ class CountZeroTest(HostileTestCase):
             self.assertEqual(['host0', 'host1'], self.schedule(
                 self.spec(alias), self.states(pool))[0])
             _, found = self.schedule(nova_objects.request_spec(
-                test_filter.case(test_filter.host(0))), self.states(pool))
+                filtering.case(filtering.host(0))), self.states(pool))
             self.assertEqual([1.0, 1.0], found[0])
 
     def test_the_filter_decides_as_novas(self):
@@ -160,11 +160,11 @@ class IsolationTest(HostileTestCase):
 
     def test_a_kind_that_cannot_be_counted_fails_no_other(self):
         spec = nova_objects.request_spec(
-            test_filter.case(test_filter.host(0), (4,)), test_filter.PINNED)
+            filtering.case(filtering.host(0), (4,)), filtering.PINNED)
         other = nova_objects.request_spec(
-            test_filter.case(test_filter.host(0), (2,)), test_filter.PINNED)
-        states = [nova_objects.host_state(test_filter.case(
-            test_filter.host(*taken)), f'host{number}')
+            filtering.case(filtering.host(0), (2,)), filtering.PINNED)
+        states = [nova_objects.host_state(filtering.case(
+            filtering.host(*taken)), f'host{number}')
             for number, taken in enumerate(((0, 0), (2, 2)))]
         self.weigh(spec, hostile.fresh(states))
         usual = self.weigh(other, hostile.fresh(states))

@@ -21,7 +21,7 @@ from oslo_log import log as oslo_logging
 from hpcvirt.fit import decision_log
 from hpcvirt.fleet import explain_report
 from hpcvirt.fleet import log_reading
-from tests.unit.fleet import test_log_reading
+from tests.builders import log_records
 
 LOGGERS = ('hpcvirt.nova.no_valid_host_log', 'hpcvirt.nova.shadow')
 
@@ -45,9 +45,9 @@ def a_text(source, number, hides=False):
     :param hides: whether lines of other filters are made up as well
     """
     request = f'req-{source.randint(-1, number - 1)}'
-    forged = test_log_reading.a_refusal(request)
+    forged = log_records.a_refusal(request)
     whole, *others = (
-        test_log_reading.line(record, logger).decode().replace(
+        log_records.line(record, logger).decode().replace(
             'None req-1 admin - - - -', f'None {request} u - - - -')
         for record, logger in (
             (forged, source.choice(LOGGERS)), ('ends', 'nova.filters'),
@@ -62,8 +62,8 @@ def a_text(source, number, hides=False):
 
 def a_record(source, number):
     """Make up what the filter logs about a request, with hostile names."""
-    record = source.choice((test_log_reading.a_refusal,
-                            test_log_reading.a_comparison))
+    record = source.choice((log_records.a_refusal,
+                            log_records.a_comparison))
     return record(f'req-{number}', instance=a_text(source, number)[:300],
                   flavor=a_text(source, number)[:300])
 
@@ -171,7 +171,7 @@ class ForgeryTest(unittest.TestCase):
         self.check_all(range(500, 10500))
 
     def test_a_property_that_a_filter_of_nova_quotes(self):
-        forged = test_log_reading.line(test_log_reading.a_refusal()).decode()
+        forged = log_records.line(log_records.a_refusal()).decode()
         properties = objects.ImageMetaProps(
             os_command_line=f'hpcvirt.refusal={forged.strip()}')
         line = self.write('plain', QUOTING,
@@ -181,14 +181,14 @@ class ForgeryTest(unittest.TestCase):
 
     def test_a_line_break_in_a_property_begins_no_line(self):
         context.RequestContext(request_id='req-2', user_id='u')
-        forged = test_log_reading.LINE.decode()
+        forged = log_records.LINE.decode()
         properties = objects.ImageMetaProps(os_command_line=f'x)\n{forged}')
         text = self.write('plain', QUOTING, f'Instance contains {properties}',
                           logging.DEBUG)
         lines = (text.encode() + b'\n').splitlines(True)
         self.assertIn(forged.encode(), lines)
         true = self.write('plain', LOGGERS[0], decision_log.write(
-            test_log_reading.a_refusal('req-2'))).encode()
+            log_records.a_refusal('req-2'))).encode()
         ends = self.write('plain', 'nova.filters', 'x', logging.DEBUG).encode()
         for more, refused, unreadable in (
                 ([], 0, 1), ([true], 1, 1), ([forged.encode()], 0, 2),

@@ -13,9 +13,9 @@ from hpcvirt.nova import filters
 from hpcvirt.nova import malformed_host
 from hpcvirt.nova import weights
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import nova_objects
 from tests.functional import soundness
-from tests.functional import test_filter
 
 CASES = 1000
 
@@ -77,11 +77,11 @@ BROKEN = {
 }
 
 
-class MalformedHostTest(test_filter.FilterTestCase):
+class MalformedHostTest(filtering.FilterTestCase):
     def setUp(self):
         super().setUp()
         malformed_host._warned.clear()
-        self.question = test_filter.case(test_filter.host(0, 0, 0), (4, 4))
+        self.question = filtering.case(filtering.host(0, 0, 0), (4, 4))
 
     def two_hosts(self):
         """The first of which is about to be broken."""
@@ -101,7 +101,7 @@ class MalformedHostTest(test_filter.FilterTestCase):
 
     def test_a_field_is_not_missed_where_cells_lack_others(self):
         """Decoded cells have a version, and old ones lack the socket."""
-        question = test_filter.case(test_filter.host(0, 0, 0), (4,))
+        question = filtering.case(filtering.host(0, 0, 0), (4,))
         states = self.states(question, question)
         for state in states:
             state.numa_topology = objects.NUMATopology.obj_from_db_obj(
@@ -115,8 +115,8 @@ class MalformedHostTest(test_filter.FilterTestCase):
     def requests(self):
         """Requests for which different fields of the host matter."""
         for policy in ('dedicated', 'mixed', 'shared'):
-            question = test_filter.case(
-                test_filter.host(0, 0, 0), (1,), policy=policy, page_kib=None)
+            question = filtering.case(
+                filtering.host(0, 0, 0), (1,), policy=policy, page_kib=None)
             yield nova_objects.request_spec(question, {
                 'hw:cpu_policy': policy, 'hw:cpu_thread_policy': 'require'}
                 if policy == 'dedicated' else {})

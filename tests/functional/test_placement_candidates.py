@@ -12,9 +12,9 @@ from placement.tests.functional.fixtures import placement as fixture
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.flavors import placement_limits
+from tests.builders import planned_sets
 from tests.builders import wired
 from tests.functional import placement_app
-from tests.unit.flavors import test_planned_sets as sets
 
 #: More candidates than this are cut off: one and a half hosts' worth.
 LIMIT = 84
@@ -175,10 +175,10 @@ class PlannedSetsTest(PlacementCase):
 
     def check(self, host, *entries):
         self.addresses = {}
-        plan = sets.plan(host, entries=entries)
+        plan = planned_sets.plan(host, entries=entries)
         (planned,) = plan.hosts
         self.add_host(planned)
-        legal = sets.read_sets(planned.settings)
+        legal = planned_sets.read_sets(planned.settings)
         counts = {}
         for row in plan.flavors:
             kind = row.guest.device_set
@@ -215,13 +215,15 @@ class PlannedSetsTest(PlacementCase):
     def test_each_set_is_one_candidate(self):
         self.assertEqual(
             {'gpu2': 16, 'gpu4': 16, 'gpu8': 1},
-            self.check(wired.tree(nics=0), sets.GPUS))
+            self.check(wired.tree(nics=0), planned_sets.GPUS))
 
     def test_each_set_with_its_cards_is_one_candidate(self):
         self.assertEqual(
             {'gpu1': 64, 'gpu2': 256, 'gpu4': 256, 'gpu8': 1},
-            self.check(wired.tree(nics=2), sets.GPUS, sets.VFS))
+            self.check(wired.tree(nics=2), planned_sets.GPUS,
+                       planned_sets.VFS))
 
     def test_sets_share_cards(self):
         self.assertEqual({'gpu1': 32, 'gpu2': 64, 'gpu4': 64, 'gpu8': 1},
-                         self.check(wired.tree(), sets.GPUS, sets.VFS))
+                         self.check(wired.tree(), planned_sets.GPUS,
+                                    planned_sets.VFS))

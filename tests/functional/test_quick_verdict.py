@@ -20,9 +20,9 @@ from hpcvirt.nova import adapter
 from hpcvirt.nova import decision
 from hpcvirt.nova import quick_verdict
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import nova_objects
 from tests.functional import soundness
-from tests.functional import test_filter
 from tests.functional import test_malformed_hosts
 
 REQUESTS = 400
@@ -40,11 +40,11 @@ class ReadCells(list):
             yield cell
 
 
-class QuickVerdictTest(test_filter.FilterTestCase):
+class QuickVerdictTest(filtering.FilterTestCase):
     """What free CPUs and pages alone show."""
 
     def fits(self, taken, pcpus, change=id, **fields):
-        state, = self.states(test_filter.case(test_filter.host(*taken)))
+        state, = self.states(filtering.case(filtering.host(*taken)))
         for cell in state.numa_topology.cells:
             change(cell)
         guest = tuple(demands.CellDemand(**{
@@ -56,7 +56,7 @@ class QuickVerdictTest(test_filter.FilterTestCase):
 
     def test_free_pcpus_are_counted(self):
         free = [len(cell.free_pcpus) for cell in self.states(
-            test_filter.case(test_filter.host(0)))[0].numa_topology.cells]
+            filtering.case(filtering.host(0)))[0].numa_topology.cells]
         most = free[0]
         self.assertIs(True, self.fits((0, 0, 1), (most, most)))
         self.assertIs(False, self.fits((0, 1, 1), (most, most)))
@@ -88,8 +88,8 @@ class QuickVerdictTest(test_filter.FilterTestCase):
         self.assertIsNone(self.fits((0,), (2,), orphan))
 
     def test_a_record_is_examined_when_it_is_new(self):
-        state, = self.states(test_filter.case(test_filter.host(0, 0, 0)))
-        spec = nova_objects.request_spec(test_filter.case((), (4,)))
+        state, = self.states(filtering.case(filtering.host(0, 0, 0)))
+        spec = nova_objects.request_spec(filtering.case((), (4,)))
         test = quick_verdict.make_test(adapter.demand(spec), False)
         self.assertIs(True, test(state))
         self.assertTrue(hasattr(state.numa_topology, quick_verdict.EXAMINED))
@@ -99,10 +99,10 @@ class QuickVerdictTest(test_filter.FilterTestCase):
         self.assertRaises(exception.InvalidInput, test, state)
 
     def test_a_pinned_cpu_that_is_not_dedicated_is_malformed(self):
-        state, = self.states(test_filter.case(test_filter.host(0)))
+        state, = self.states(filtering.case(filtering.host(0)))
         cell, = state.numa_topology.cells
         cell.pinned_cpus = {9999}
-        spec = nova_objects.request_spec(test_filter.case(
+        spec = nova_objects.request_spec(filtering.case(
             (), (len(cell.pcpuset),)))
         (_, misfit), = decision.FilterDecision(spec).judge([state])
         self.assertIs(reasons.Code.MALFORMED_HOST, misfit.code)
@@ -111,11 +111,11 @@ class QuickVerdictTest(test_filter.FilterTestCase):
     def test_no_more_cells_are_looked_at_than_necessary(self):
         for taken, read in (((0,) * 8, 2), ((1, 1, *(0,) * 6), 4),
                             ((*(1,) * 7, 0), 7)):
-            state, = self.states(test_filter.case(test_filter.host(*taken)))
+            state, = self.states(filtering.case(filtering.host(*taken)))
             most = len(state.numa_topology.cells[0].pcpuset)
             state.numa_topology._obj_cells = found = ReadCells(
                 state.numa_topology._obj_cells)
-            spec = nova_objects.request_spec(test_filter.case(
+            spec = nova_objects.request_spec(filtering.case(
                 (), (most, most)))
             # Cells of a host that passes are read once more: it is examined.
             quick_verdict.make_test(adapter.demand(spec), False,
@@ -226,8 +226,8 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
                 passed[0].consume_from_request(spec)
 
     def test_the_guest_of_a_move_is_not_judged_at_once(self):
-        spec = nova_objects.request_spec(test_filter.case(
-            test_filter.host(0, 0), (4, 4), policy='shared'))
+        spec = nova_objects.request_spec(filtering.case(
+            filtering.host(0, 0), (4, 4), policy='shared'))
         self.assertIsNotNone(decision.FilterDecision(spec)._fits)
         spec.requested_destination = objects.Destination(
             allow_cross_cell_move=True)

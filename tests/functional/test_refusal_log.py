@@ -15,16 +15,17 @@ from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
 from hpcvirt.nova import decision
 from tests.builders import cases
+from tests.functional import filtering
 from tests.functional import nova_objects
-from tests.functional import test_filter
-from tests.functional.test_filter import case
-from tests.functional.test_filter import gpu
-from tests.functional.test_filter import gpu_request
-from tests.functional.test_filter import host
-from tests.functional.test_filter import host_cell
+
+case = filtering.case
+gpu = filtering.gpu
+gpu_request = filtering.gpu_request
+host = filtering.host
+host_cell = filtering.host_cell
 
 
-class LogTestCase(test_filter.FilterTestCase):
+class LogTestCase(filtering.FilterTestCase):
     def refusals(self):
         found = log_reading.read(
             (line.encode() for line in self.lines('INFO')), None)

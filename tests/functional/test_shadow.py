@@ -19,21 +19,21 @@ from testing import machines
 from testing import nova as testing_nova
 from tests.builders import cases
 from tests.functional import base
+from tests.functional import filtering
 from tests.functional import nova_objects
 from tests.functional import soundness
-from tests.functional import test_filter
-from tests.functional.test_filter import case
-from tests.functional.test_filter import gpu
-from tests.functional.test_filter import gpu_request
-from tests.functional.test_filter import host
-from tests.functional.test_filter import PINNED
 
+case = filtering.case
+gpu = filtering.gpu
+gpu_request = filtering.gpu_request
+host = filtering.host
+PINNED = filtering.PINNED
 REFUSES = decision_log.Disagreement.HPCVIRT_REFUSES
 NOVA_REFUSES = decision_log.Disagreement.NOVA_REFUSES
 NOVA_FAILS = decision_log.Disagreement.NOVA_FAILS
 
 
-class ShadowTestCase(test_filter.FilterTestCase):
+class ShadowTestCase(filtering.FilterTestCase):
     def setUp(self):
         super().setUp()
         soundness.CONF.set_override('filter_mode', 'shadow', 'hpcvirt')
@@ -100,7 +100,7 @@ class DecisionsTest(ShadowTestCase):
     def test_what_only_hpcvirt_refuses_because_of_a_defect_of_nova(self):
         cells = tuple(
             dataclasses.replace(
-                test_filter.host_cell(number, 8 - free),
+                filtering.host_cell(number, 8 - free),
                 pages=(cases.Pages(2048, pages),))
             for number, (free, pages) in enumerate(
                 ((2, 256), (2, 1024), (6, 256))))
@@ -138,7 +138,7 @@ class DecisionsTest(ShadowTestCase):
 
     def test_what_only_nova_refuses(self):
         # The first guest leaves the size of its giant pages in the request.
-        cell = dataclasses.replace(test_filter.host_cell(), pages=(
+        cell = dataclasses.replace(filtering.host_cell(), pages=(
             cases.Pages(4, 1 << 18), cases.Pages(2048, 1024),
             cases.Pages(1 << 20, 1)))
         question = case((cell,), (2,), page_kib=-2)

@@ -25,8 +25,8 @@ from tests.builders import folders
 from tests.builders import machines
 from tests.builders import strangers
 from tests.builders import sysfs_files
+from tests.builders import tool_outputs
 from tests.builders import writers
-from tests.unit.topology import test_tool_output as published
 
 #: Programs describe this host, and not a copy of another one.
 UNPRINTED = {f'{tool_output.FOLDER}/lspci': ''}
@@ -304,7 +304,7 @@ class CollectorTest(unittest.TestCase):
     def test_what_programs_print_is_kept_of_this_host_only(self):
         tools = self.folder / 'tools'
         tools.mkdir()
-        topo = published.TOOLS / 'dgx-1-topo.txt'
+        topo = tool_outputs.TOOLS / 'dgx-1-topo.txt'
         for name, text in {
                 'nvidia-smi': f'test "$*" = "topo -m" && cat {topo}',
                 'lspci': f'test "$*" = -Dvvv && echo "serial {SECRET}" && '

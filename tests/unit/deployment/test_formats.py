@@ -14,8 +14,8 @@ from hpcvirt.deployment import tree
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
+from tests.builders import planned_sets
 from tests.builders import wired
-from tests.unit.flavors import test_planned_sets as sets
 
 ROLE = pathlib.Path(__file__).parents[3] / 'ansible/roles/host'
 VF = profiles.Devices(vendor_id='15b3', product_id='101e')
@@ -140,7 +140,8 @@ class FormatsTest(unittest.TestCase):
     def test_controllers_get_what_sets_of_devices_need(self):
         machines = [wired.tree(nics=2, name=f'n{number}')
                     for number in range(5)]
-        choices = {'base': profiles.DENSE, 'devices': (sets.GPUS, sets.VFS)}
+        choices = {'base': profiles.DENSE,
+                   'devices': (planned_sets.GPUS, planned_sets.VFS)}
         for form, folder in (('kolla', 'config/'), ('kayobe', 'kolla/config/'),
                              ('files', ''), ('edpm', ''), ('ansible', '')):
             found = files(form, *machines, **choices)
@@ -170,7 +171,8 @@ class FormatsTest(unittest.TestCase):
 
     def test_only_virtual_functions_are_created(self):
         (planned,) = planner.plan([wired.tree()], dataclasses.replace(
-            profiles.DENSE, devices=(sets.GPUS, sets.VFS))).hosts
+            profiles.DENSE,
+            devices=(planned_sets.GPUS, planned_sets.VFS))).hosts
         self.assertEqual(
             ['0000:14:00.0', '0000:24:00.0', '0000:44:00.0', '0000:54:00.0'],
             [re.search('KERNEL=="([^"]*)"', rule)[1]

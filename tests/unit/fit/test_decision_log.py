@@ -7,8 +7,8 @@ import unittest
 from hpcvirt.fit import decision_log
 from hpcvirt.fleet import log_reading
 from hpcvirt.model import shape
+from tests.builders import log_records
 from tests.builders import tiny
-from tests.unit.fleet import test_log_reading
 
 
 class NeedsTest(unittest.TestCase):
@@ -36,14 +36,14 @@ class NeedsTest(unittest.TestCase):
 
 class LineTest(unittest.TestCase):
     def test_a_line_is_read_back(self):
-        for record in (test_log_reading.a_refusal(),
-                       test_log_reading.a_comparison(error='KeyError: 3'),
-                       test_log_reading.a_difference(code=None)):
+        for record in (log_records.a_refusal(),
+                       log_records.a_comparison(error='KeyError: 3'),
+                       log_records.a_difference(code=None)):
             self.assertEqual(record, log_reading.read_message(
                 decision_log.write(record)))
 
     def test_long_texts_are_cut(self):
-        line = decision_log.write(test_log_reading.a_refusal(
+        line = decision_log.write(log_records.a_refusal(
             flavor='f' * 255, examples='x' * 900, reason='y' * 9000))
         self.assertLess(len(line), 1500)
         self.assertIn(f'examples="{"x" * 297}..."', line)

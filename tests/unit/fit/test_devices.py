@@ -5,19 +5,11 @@
 import unittest
 
 from hpcvirt.fit import devices
-from hpcvirt.model import shape
+from tests.builders import pci
 
-
-def request(count=1, affinity='required', **tags):
-    return devices.DeviceRequest((tags,), count, shape.PCIAffinity(affinity))
-
-
-def pool(cell, free, provider=None, **tags):
-    return devices.Pool(cell, free, tags, provider)
-
-
-#: Two sockets of two cells.
-SOCKETS = {0: 0, 1: 0, 2: 1, 3: 1}
+request = pci.request
+pool = pci.pool
+SOCKETS = pci.SOCKETS
 
 
 class AllocatorTest(unittest.TestCase):

@@ -13,15 +13,15 @@ from hpcvirt.fit import devices
 from hpcvirt.fit import new_guest
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from tests.unit.fit import test_device_sets
+from tests.builders import pool_sets
 
-OCTET = test_device_sets.OCTET
-SIZES = test_device_sets.SIZES
-a_host = test_device_sets.a_host
-broken = test_device_sets.broken
-lawful = test_device_sets.lawful
-pools = test_device_sets.pools
-request = test_device_sets.request
+OCTET = pool_sets.OCTET
+SIZES = pool_sets.SIZES
+a_host = pool_sets.a_host
+broken = pool_sets.broken
+lawful = pool_sets.lawful
+pools = pool_sets.pools
+request = pool_sets.request
 
 
 def joined(names, offer):

@@ -6,9 +6,11 @@ import unittest
 
 from hpcvirt.fit import reasons
 from hpcvirt.fit import taken_devices
-from tests.unit.fit.test_devices import pool
-from tests.unit.fit.test_devices import request
-from tests.unit.fit.test_devices import SOCKETS
+from tests.builders import pci
+
+pool = pci.pool
+request = pci.request
+SOCKETS = pci.SOCKETS
 
 
 class TakeTest(unittest.TestCase):

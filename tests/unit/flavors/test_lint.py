@@ -13,8 +13,8 @@ from hpcvirt.flavors import profile
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
 from tests.builders import hosts
+from tests.builders import planned_sets
 from tests.builders import wired
-from tests.unit.flavors import test_planned_sets as sets
 
 GOOD = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
         'hw:numa_nodes': '1', 'hw:cpu_sockets': '1', 'hw:cpu_cores': '8',
@@ -174,7 +174,7 @@ class LintSetsTest(unittest.TestCase):
         self.machines = [wired.tree(nics=2, name=f'n{number}')
                          for number in range(4)]
         self.profile = dataclasses.replace(
-            profile.DENSE, devices=(sets.GPUS, sets.VFS))
+            profile.DENSE, devices=(planned_sets.GPUS, planned_sets.VFS))
         self.plan = planner.plan(self.machines, self.profile)
 
     def found(self, flavor, *machines):

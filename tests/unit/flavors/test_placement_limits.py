@@ -10,10 +10,10 @@ from hpcvirt.flavors import placement_limits
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
+from tests.builders import planned_sets
 from tests.builders import wired
-from tests.unit.flavors import test_planned_sets as sets
 
-PLAIN = dataclasses.replace(sets.GPUS, sizes=(1, 2, 4, 8, 16))
+PLAIN = dataclasses.replace(planned_sets.GPUS, sizes=(1, 2, 4, 8, 16))
 
 
 def count(plan):
@@ -29,12 +29,12 @@ class CandidatesTest(unittest.TestCase):
     def test_the_numbers_are_those_that_were_measured(self):
         # One and two kinds, 8 and 16 GPUs: candidates of Placement 16.
         for host, entries, expected in (
-                (wired.tree(nics=0), (sets.GPUS,), (8, 16, 16, 1)),
+                (wired.tree(nics=0), (planned_sets.GPUS,), (8, 16, 16, 1)),
                 (wired.tree(gpus=4, nics=0), (PLAIN,),
                  (16, 64, 256, 256, 1)),
-                (wired.tree(gpus=2, nics=2), (sets.GPUS, sets.VFS),
-                 (64, 256, 256, 1))):
-            plan = sets.plan(host, entries=entries, smallest_cores=1)
+                (wired.tree(gpus=2, nics=2),
+                 (planned_sets.GPUS, planned_sets.VFS), (64, 256, 256, 1))):
+            plan = planned_sets.plan(host, entries=entries, smallest_cores=1)
             self.assertEqual(expected, tuple(count(plan).values()))
             results = placement_limits.find_results(plan)
             self.assertEqual(1000, results)
@@ -42,20 +42,20 @@ class CandidatesTest(unittest.TestCase):
     def test_the_results_cover_all_hosts(self):
         machines = [wired.tree(nics=2, name=f'n{number}')
                     for number in range(10)]
-        plan = sets.plan(*machines)
+        plan = planned_sets.plan(*machines)
         self.assertEqual(2560, placement_limits.find_results(plan))
         self.assertEqual([], [*placement_limits.warn_many(plan)])
 
     def test_single_devices_count(self):
-        single = dataclasses.replace(sets.GPUS, sizes=(1,))
-        plan = sets.plan(*(wired.tree(nics=0, name=f'n{number}')
+        single = dataclasses.replace(planned_sets.GPUS, sizes=(1,))
+        plan = planned_sets.plan(*(wired.tree(nics=0, name=f'n{number}')
                            for number in range(200)), entries=(single,))
         self.assertEqual([None], [row.guest.device_set
                                   for row in plan.flavors])
         self.assertEqual(1600, placement_limits.find_results(plan))
 
     def test_more_than_was_measured_is_a_warning_of_each_flavor(self):
-        plan = sets.plan(*(wired.tree(nics=2, name=f'n{number}')
+        plan = planned_sets.plan(*(wired.tree(nics=2, name=f'n{number}')
                            for number in range(33)))
         found = {name: item.what for item in plan.warnings
                  if item.code.value == 'many-candidates'

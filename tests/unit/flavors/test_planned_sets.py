@@ -10,7 +10,6 @@ import yaml
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
-from hpcvirt.fit import device_sets
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import plan_document
@@ -22,21 +21,16 @@ from hpcvirt.flavors import table
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
 from tests.builders import hosts
+from tests.builders import planned_sets
 from tests.builders import wired
 
-NEAR = device_choice.Nearness
-GPUS = dataclasses.replace(
-    hosts.GPU, product_id='2330', sets=device_choice.SetRule.LINK,
-    sizes=(1, 2, 4, 8), affinity=shape.PCIAffinity.REQUIRED)
-VFS = dataclasses.replace(hosts.VFS, alias='ib', per_instance=None,
-                          near=NEAR.SWITCH)
+NEAR = planned_sets.NEAR
+GPUS = planned_sets.GPUS
+VFS = planned_sets.VFS
+plan = planned_sets.plan
+read_sets = planned_sets.read_sets
 CARDS = dataclasses.replace(VFS, kind=device_choice.DeviceKind.WHOLE,
                             product_id='1021')
-
-
-def plan(*machines, entries=(GPUS, VFS), **choices):
-    return planner.plan(machines, dataclasses.replace(
-        profiles.DENSE, devices=entries, all_host_steps=False, **choices))
 
 
 def rows(found, host='tree'):
@@ -45,15 +39,6 @@ def rows(found, host='tree'):
         ' '.join(device.alias for device in row.guest.devices),
         row.per_host[host], row.stranded[host].devices)
         for row in found.flavors}
-
-
-def read_sets(config):
-    """Read the sets and the traits of each address, as Nova gets them."""
-    sets = collections.defaultdict(set)
-    for spec in config.pci_device_spec:
-        for each in device_sets.parse(spec[device_sets.TAG]):
-            sets[each].add(spec['address'])
-    return sets
 
 
 def count_most(sets, used, counts):

@@ -13,27 +13,27 @@ from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from tests.builders import fleets
-from tests.unit.fit import test_device_sets
+from tests.builders import pool_sets
 
 
 class CountSetsTest(unittest.TestCase):
     def test_sets_are_whole_broken_or_in_use(self):
-        left = test_device_sets.pools([
+        left = pool_sets.pools([
             (number not in (0, 6, 7), sets) for number, (_, sets)
-            in enumerate(test_device_sets.OCTET)])
+            in enumerate(pool_sets.OCTET)])
         self.assertEqual(
             {'gpu2': (4, 2, 1), 'gpu4': (2, 0, 2), 'gpu8': (1, 0, 1)},
             free_resources.count_sets(left))
 
     def test_a_pool_that_is_not_reported_breaks_a_set(self):
         self.assertEqual((2, 1, 1), free_resources.count_sets(
-            test_device_sets.pools(
-                test_device_sets.OCTET)[1:])['gpu4'])
+            pool_sets.pools(
+                pool_sets.OCTET)[1:])['gpu4'])
 
     def test_pools_without_provider_are_in_no_set(self):
         self.assertEqual({}, free_resources.count_sets(
-            pool._replace(provider=None) for pool in test_device_sets.pools(
-                test_device_sets.OCTET)))
+            pool._replace(provider=None) for pool in pool_sets.pools(
+                pool_sets.OCTET)))
 
 
 def filled(host, flavor):

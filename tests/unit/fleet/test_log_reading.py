@@ -12,45 +12,18 @@ from unittest import mock
 from hpcvirt.fit import decision_log
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import log_reading
+from tests.builders import log_records
 
-LOGGER = 'hpcvirt.nova.no_valid_host_log'
+LOGGER = log_records.LOGGER
+a_refusal = log_records.a_refusal
+a_comparison = log_records.a_comparison
+a_difference = log_records.a_difference
+line = log_records.line
+INSTANCE = log_records.INSTANCE
+BUILD = log_records.BUILD
+nova_line = log_records.nova_line
+LINE = log_records.LINE
 
-
-def a_refusal(request='req-1', hosts=3, **more):
-    return decision_log.RefusedHosts(**{
-        'time': '2026-11-22T10:00:00+00:00', 'request_id': request,
-        'instance': 'uuid-1', 'flavor': 'hpc',
-        'hosts': hosts, 'of': hosts, 'asked': '4 vCPUs and 1024 MiB',
-        'code': reasons.Code.NO_CELL, 'root': reasons.Code.FREE_PCPUS,
-        'examples': 'a, b', 'reason': 'no cell has room', **more})
-
-
-def a_comparison(request='req-1', flavor='hpc', passed=2, novas=3,
-                 differing=0, **more):
-    return decision_log.ShadowComparison(**{
-        'time': '2026-11-22T10:00:00+00:00', 'request_id': request,
-        'instance': 'uuid-1', 'flavor': flavor, 'hosts': 3, 'compared': 3,
-        'passed': passed, 'passed_by_nova': novas, 'differing': differing,
-        **more})
-
-
-def a_difference(request='req-1', hosts=1,
-                 direction=decision_log.Disagreement.HPCVIRT_REFUSES,
-                 code=reasons.Code.CLAIM_REFUSES, flavor='hpc'):
-    return decision_log.ShadowDifference(
-        time='2026-11-22T10:00:00+00:00', request_id=request,
-        instance='uuid-1', flavor=flavor, direction=direction, code=code,
-        hosts=hosts, examples='a', reason='why')
-
-
-def line(record, logger=LOGGER):
-    """Write a record as oslo.log does."""
-    message = record if isinstance(record, str) else decision_log.write(record)
-    return (f'2026-11-22 10:00:00.123 7 INFO {logger} '
-            f'[None req-1 admin - - - -] {message}\n').encode()
-
-
-INSTANCE = '2f9ab1f0-6a0b-4f6d-9d2c-8f3b6a0c1e55'
 
 #: As the services of Nova 34 write them.
 PLACEMENT = (
@@ -61,27 +34,9 @@ FILTERS = (
     'Filtering removed all hosts for the request with instance ID '
     f"'{INSTANCE}'. Filter results: ['ComputeFilter: (start: 9, end: 7)', "
     "'ImagePropertiesFilter: (start: 7, end: 0)']")
-BUILD = (
-    f'[instance: {INSTANCE}] Error from last host: node1 (node node1): '
-    "['Traceback (most recent call last):\\n', '  File \"manager.py\", line "
-    "2649, in _build_and_run_instance\\n', 'nova.exception."
-    'ComputeResourcesUnavailable: Insufficient compute resources: Claim pci '
-    "failed.\\n', '\\nDuring handling of the above exception, another "
-    "exception occurred:\\n\\n', 'nova.exception.RescheduledException: Build "
-    f'of instance {INSTANCE} was re-scheduled: Insufficient compute resources:'
-    " Claim pci failed.\\n']")
 RESIZE = (
     f'[instance: {INSTANCE}] Error from last host: node1 (node node1): '
     '["nova.exception.ResizeError: It can\'t be resized\\n"]')
-
-
-def nova_line(logger, message, level='INFO',
-              context='None req-1 u p - - -'):
-    return (f'2026-11-22 10:00:00.123 7 {level} {logger} [{context}] '
-            f'{message}\n').encode()
-
-
-LINE = line(a_refusal())
 
 
 class FindTest(unittest.TestCase):

@@ -16,8 +16,8 @@ from hpcvirt.topology import tool_output
 from tests.builders import machines
 from tests.builders import refusals
 from tests.builders import sysfs_files
+from tests.builders import tool_outputs
 from tests.builders import writers
-from tests.unit.topology import test_tool_output
 
 PCI = 'sys/bus/pci/devices'
 HERE = 'sys/devices/pci0000:00'
@@ -183,7 +183,7 @@ class UnknownTest(Case):
     def test_links_of_a_gpu_that_no_tool_knows_are_unknown(self) -> None:
         table = '\tGPU0\tGPU1\tCPU Affinity\nGPU0\tX\tNV4\t0\nGPU1\tNV4\tX\t0'
         self.say(nvidia_smi_topo=table,
-                 nvidia_smi_gpus=test_tool_output.gpus(0x41, 0x42))
+                 nvidia_smi_gpus=tool_outputs.gpus(0x41, 0x42))
         found = self.need()
         self.assertEqual((wiring.DeviceLink(
             wiring.LinkKind.NVLINK, (GPUS[0], GPUS[1]), 4),), found.links)
@@ -202,9 +202,9 @@ class UnknownTest(Case):
 
 class ToolsTest(Case):
     def test_nvlinks_are_those_of_their_gpu(self) -> None:
-        self.say(nvidia_smi_nvlink=test_tool_output.published(
+        self.say(nvidia_smi_nvlink=tool_outputs.published(
             'v100-nvlink'),
-            nvidia_smi_gpus=test_tool_output.gpus(0x81, 1, 2, 0x41))
+            nvidia_smi_gpus=tool_outputs.gpus(0x81, 1, 2, 0x41))
         found = {each.address: each.nvlinks.count(0)
                  for each in self.need().attachments if each.nvlinks}
         self.assertEqual({GPUS[0]: 2}, found)
@@ -216,7 +216,7 @@ class ToolsTest(Case):
     def test_a_link_to_a_device_that_does_not_exist_is_refused(self) -> None:
         self.say(nvidia_smi_topo='\tGPU0\tGPU1\tCPU Affinity\n'
                  'GPU0\tX\tNV4\t0\nGPU1\tNV4\tX\t0',
-                 nvidia_smi_gpus=test_tool_output.gpus(0x41, 0xee))
+                 nvidia_smi_gpus=tool_outputs.gpus(0x41, 0xee))
         self.refused("'0000:ee:00.0' is not a device of this host")
 
     def test_output_that_is_not_text_is_refused(self) -> None:

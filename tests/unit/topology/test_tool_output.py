@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
-import pathlib
 import random
 import re
 import time
@@ -11,21 +10,12 @@ from hpcvirt import exception
 from hpcvirt.model import wiring
 from hpcvirt.topology import tool_output
 from tests.builders import refusals
+from tests.builders import tool_outputs
 
-TOOLS = pathlib.Path(__file__).parents[2] / 'data' / 'tools'
-
+published = tool_outputs.published
+gpus = tool_outputs.gpus
 NVLINK, XGMI = wiring.LinkKind.NVLINK, wiring.LinkKind.XGMI
 ON = frozenset(('SrcValid', 'ReqRedir', 'CmpltRedir', 'UpstreamFwd'))
-
-
-def published(name: str) -> str:
-    return (TOOLS / f'{name}.txt').read_text()
-
-
-def gpus(*buses: int) -> str:
-    """Write the addresses of GPUs as nvidia-smi does."""
-    return ''.join(f'{number}, 00000000:{bus:02X}:00.0\n'
-                   for number, bus in enumerate(buses))
 
 
 class Case(unittest.TestCase):

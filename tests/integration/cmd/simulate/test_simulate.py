@@ -14,7 +14,7 @@ import unittest
 
 from tests.builders import commands
 from tests.builders import folders
-from tests.unit.bench.report import test_page
+from tests.builders import page_reader
 
 TOPOLOGIES = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt/topologies'
 SMALL = TOPOLOGIES / 'hs06-2s-16c.json'
@@ -244,9 +244,9 @@ class SimulateTest(unittest.TestCase):
         for _ in range(2):
             found = self.document(*words)
         text = target.read_text()
-        root = test_page.Reader(text).root
+        root = page_reader.Reader(text).root
         self.assertNotIn('<script', text)
-        tables = [[[test_page.words(cell) for cell in row] for row in body]
+        tables = [[[page_reader.words(cell) for cell in row] for row in body]
                   for body in root.iter('tbody')]
         lost, paired, refused, flavors = tables
         self.assertEqual(
@@ -277,7 +277,7 @@ class SimulateTest(unittest.TestCase):
         self.assertEqual(0, status)
         text = target.read_text()
         self.assertIn('over 4 windows with equal numbers', text)
-        card = next(item for item in test_page.Reader(text).root.iter()
+        card = next(item for item in page_reader.Reader(text).root.iter()
                     if item.get('class') == 'card')
         # No label covers another one.
         self.assertEqual([['0', '30', '0 hours'], ['0', '0 hours'],

@@ -2,53 +2,18 @@
 
 """The page of simulated results, as a reader of its elements sees it."""
 
-import html.parser
 import re
-import xml.etree.ElementTree
 
 import testtools
 
 from hpcvirt.bench.report import page
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.studies import catalogue as study_catalogue
+from tests.builders import page_reader
 from tests.builders import shown_results
 
-#: Elements without an end tag.
-_EMPTY = ('meta', 'br', 'wbr')
-
-
-class Reader(html.parser.HTMLParser):
-    """Makes a tree of a page; refuses one with elements that are open."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.root = self._here = xml.etree.ElementTree.Element('page')
-        self._open = [self.root]
-        self.feed(text)
-        assert self._open == [self.root], self._open
-
-    def handle_starttag(self, tag, attrs):
-        element = xml.etree.ElementTree.SubElement(
-            self._open[-1], tag, {name: value or '' for name, value in attrs})
-        if tag not in _EMPTY:
-            self._open.append(element)
-
-    def handle_startendtag(self, tag, attrs):
-        xml.etree.ElementTree.SubElement(self._open[-1], tag, dict(attrs))
-
-    def handle_endtag(self, tag):
-        assert self._open.pop().tag == tag, tag
-
-    def handle_data(self, data):
-        here = self._open[-1]
-        if len(here):
-            here[-1].tail = (here[-1].tail or '') + data
-        else:
-            here.text = (here.text or '') + data
-
-
-def words(element):
-    return ' '.join(''.join(element.itertext()).split())
+Reader = page_reader.Reader
+words = page_reader.words
 
 
 class TestPage(testtools.TestCase):

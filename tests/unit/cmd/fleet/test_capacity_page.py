@@ -16,7 +16,7 @@ from hpcvirt.fleet import state
 from tests.builders import commands
 from tests.builders import fleets
 from tests.builders import folders
-from tests.unit.bench.report import test_page
+from tests.builders import page_reader
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt'
 
@@ -35,17 +35,17 @@ class CapacityPageTest(unittest.TestCase):
         self.found = count.count(fleet, self.flavors)
         self.rooms = free_resources.describe_hosts(fleet, self.found)
         text = capacity_page.page(fleet, self.found, '2026-11-22 18:00 UTC')
-        return text, test_page.Reader(text).root
+        return text, page_reader.Reader(text).root
 
     def test_each_flavor_has_its_counts_and_a_drawing(self):
         _, root = self.page(self.fleet)
         rows = next(root.iter('tbody'))
         for row, item in zip(rows, self.found, strict=True):
-            shown = {cell.get('data-head'): test_page.words(cell)
+            shown = {cell.get('data-head'): page_reader.words(cell)
                      for cell in row}
             self.assertEqual(
                 (item.flavor.name, str(item.total), str(item.by_sums)),
-                (test_page.words(row[0]), shown['Fit'], shown['By sums']))
+                (page_reader.words(row[0]), shown['Fit'], shown['By sums']))
             (drawing,) = row.iter('svg')
             self.assertIn(f'{item.total} of {item.by_sums} fit',
                           drawing.get('aria-label'))
@@ -83,7 +83,7 @@ class CapacityPageTest(unittest.TestCase):
                              2 * capacity_page.STAND_OUT)
         _, _, groups = root.iter('tbody')
         self.assertEqual(5000, sum(
-            int(test_page.words(row[1])) for row in groups))
+            int(page_reader.words(row[1])) for row in groups))
         self.assertIn('and 950 more', text)
 
     def test_names_are_text(self):

@@ -14,10 +14,12 @@ from hpcvirt.cmd import main
 from hpcvirt.fit import decision_log
 from tests.builders import commands
 from tests.builders import folders
-from tests.unit.fleet.test_log_reading import a_comparison
-from tests.unit.fleet.test_log_reading import a_difference
-from tests.unit.fleet.test_log_reading import a_refusal
-from tests.unit.fleet.test_log_reading import line
+from tests.builders import log_records
+
+a_comparison = log_records.a_comparison
+a_difference = log_records.a_difference
+a_refusal = log_records.a_refusal
+line = log_records.line
 
 
 class ExplainLogTest(unittest.TestCase):

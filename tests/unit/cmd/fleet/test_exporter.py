@@ -18,7 +18,7 @@ from hpcvirt.fleet import metrics
 from tests.builders import commands
 from tests.builders import fleets
 from tests.builders import folders
-from tests.unit.fleet import test_log_reading
+from tests.builders import log_records
 
 ETC = pathlib.Path(__file__).parents[4] / 'etc/hpcvirt'
 
@@ -89,7 +89,7 @@ def served():
     """Return the labels of each metric that is served."""
     fleet, flavors = fleets.a_fleet(random.Random(9), 2)
     labels = {}
-    refused = log_reading.read([test_log_reading.LINE], None)
+    refused = log_reading.read([log_records.LINE], None)
     for family in (*read(exporter.write(metrics.families(
             in_projects(fleet), count.count(fleet, flavors), refused))),
             *exporter.FleetReader((), 60).collect()):

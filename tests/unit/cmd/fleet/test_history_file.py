@@ -10,12 +10,12 @@ from unittest import mock
 
 from tests.builders import commands
 from tests.builders import folders
-from tests.unit.fleet import test_log_reading
-from tests.unit.fleet.test_log_reading import a_refusal
-from tests.unit.fleet.test_log_reading import line
+from tests.builders import log_records
 
-BUILD = test_log_reading.nova_line('nova.scheduler.utils',
-                                   test_log_reading.BUILD, 'ERROR')
+a_refusal = log_records.a_refusal
+line = log_records.line
+BUILD = log_records.nova_line('nova.scheduler.utils',
+                                   log_records.BUILD, 'ERROR')
 
 
 class HistoryFileTest(unittest.TestCase):
