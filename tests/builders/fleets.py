@@ -9,7 +9,6 @@ from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -44,6 +43,16 @@ def read_instances(records):
     """Read instances as a fleet document has them."""
     return documents.read({'schema_version': 1, 'classes': {},
                            'instances': list(records)}, 'fleet').instances
+
+
+def flavor(vcpus, ram_mib, specs=None, page_size='2048', name='x'):
+    """Make a flavor with dedicated CPUs and pages of a size.
+
+    :param specs: more extra specs
+    """
+    return flavor_model.Flavor(name, vcpus, ram_mib, 0, {
+        'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': page_size,
+        **(specs or {})})
 
 
 def machines(dice, number):
@@ -133,17 +142,14 @@ def with_devices():
                          name=f'h{index}')
              for index, cores in enumerate((4, 2))]
     document, _ = plan_of(found, dataclasses.replace(
-        SMALL, devices=(device_choice.Devices(
-            vendor_id='15b3', product_id='101e'),)))
+        SMALL, devices=(hosts.VFS,)))
     alias = document['host_config']['h0']['pci_alias'][0]['name']
-    flavor = flavor_model.Flavor('vf', 2, 256, 0, {
-        'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
-        'pci_passthrough:alias': f'{alias}:1'})
+    own = flavor(2, 256, {'pci_passthrough:alias': f'{alias}:1'}, name='vf')
     resident = state.Instance(
-        'a', 'a', 'h0', flavor, guests.compile_flavor(flavor),
+        'a', 'a', 'h0', own, guests.compile_flavor(own),
         hold((0,), (0, 1)), ('0000:41:00.1',))
     fleet = fleet_of(found, document, [resident])
-    return fleet, guests.compile_flavor(dataclasses.replace(flavor, vcpus=4))
+    return fleet, guests.compile_flavor(dataclasses.replace(own, vcpus=4))
 
 
 def changed(host, cells=None, **left):

@@ -10,7 +10,6 @@ import yaml
 
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
-from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import pages
@@ -19,11 +18,10 @@ from tests.builders import hosts
 
 def make_plan():
     """Plan a host whose guests get devices and need a trait."""
-    devices = device_choice.Devices(vendor_id='15b3', product_id='101e')
-    return planner.plan([hosts.build(name='n1', vfs={1: 8})],
-                        dataclasses.replace(
-                            profiles.DEFAULT, devices=(devices,), extra_specs=(
-                                ('trait:CUSTOM_HPC', 'required'),)))
+    return planner.plan(
+        [hosts.build(name='n1', vfs={1: 8})], dataclasses.replace(
+            profiles.DEFAULT, devices=(hosts.VFS,),
+            extra_specs=(('trait:CUSTOM_HPC', 'required'),)))
 
 
 def plan_sets():

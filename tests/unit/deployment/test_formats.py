@@ -18,7 +18,6 @@ from tests.builders import planned_sets
 from tests.builders import wired
 
 ROLE = pathlib.Path(__file__).parents[3] / 'ansible/roles/host'
-VF = profiles.Devices(vendor_id='15b3', product_id='101e')
 
 
 def files(form, *machines, base=profiles.DEFAULT, **choices):
@@ -74,10 +73,10 @@ class FormatsTest(unittest.TestCase):
 
     def test_the_role_gets_all_files(self):
         host = hosts.build(vfs={1: 8}, name='n1')
-        found = files('ansible', host, devices=(VF,))
+        found = files('ansible', host, devices=(hosts.VFS,))
         variables = document(found['inventory/group_vars/hpcvirt_n1.yml'])
         plan = planner.plan([host], dataclasses.replace(
-            profiles.DEFAULT, devices=(VF,)))
+            profiles.DEFAULT, devices=(hosts.VFS,)))
         self.assertEqual(
             [(f'/{file.path}', file.text)
              for file in host_files.files(plan.hosts[0], plan)],
@@ -91,7 +90,7 @@ class FormatsTest(unittest.TestCase):
             'tasks/activate.yml', 'vars/main.yml'))
         self.assertIn(tree.MARK, (ROLE / 'tasks/main.yml').read_text())
         plan = planner.plan([hosts.build(vfs={1: 8})], dataclasses.replace(
-            profiles.DEFAULT, devices=(VF,)))
+            profiles.DEFAULT, devices=(hosts.VFS,)))
         notified = {words for file in host_files.files(plan.hosts[0], plan)
                     for words in file.activate}
         for words in notified - {'systemctl daemon-reload', host_files.STOP}:
@@ -126,7 +125,7 @@ class FormatsTest(unittest.TestCase):
                 if item['path'].startswith('/etc/nova')])
 
     def test_kolla_merges_a_file_for_each_host_and_controller(self):
-        found = files('kolla', *twins(vfs={1: 8}), devices=(VF,),
+        found = files('kolla', *twins(vfs={1: 8}), devices=(hosts.VFS,),
                       pack_cells=True)
         for name in ('n1', 'n2'):
             self.assertIn('cpu_dedicated_set = 1-15,17-31\n',
@@ -165,7 +164,7 @@ class FormatsTest(unittest.TestCase):
         for form in formats.FORMATS:
             self.assertFalse([
                 path for path in files(form, *twins(vfs={1: 8}),
-                                       devices=(VF,))
+                                       devices=(hosts.VFS,))
                 if 'placement' in path or 'controllers' in path
                 or 'conductor' in path])
 
@@ -224,8 +223,8 @@ class EdpmTest(unittest.TestCase):
         self.assertNotIn('edpm_tuned_isolated_cores', found)
 
     def test_the_map_has_files_that_the_role_copies(self):
-        self.variables(hosts.build(vfs={1: 8}), devices=(VF,), extra_specs=(
-            ('trait:CUSTOM_HPC', 'required'),))
+        self.variables(hosts.build(vfs={1: 8}), devices=(hosts.VFS,),
+                       extra_specs=(('trait:CUSTOM_HPC', 'required'),))
         self.assertEqual(['90-nova-hpcvirt.conf', 'provider-hpcvirt.yaml'],
                          list(self.config_map['data']))
         self.assertIn('numvfs of type sriov_pf: 0000:41:00.0 8', self.text)

@@ -11,8 +11,6 @@ from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
 from tests.builders import plans
 
-VF = profiles.Devices(vendor_id='15b3', product_id='101e')
-
 
 class HostFilesTest(unittest.TestCase):
     def test_every_file_is_known_as_hpcvirts_own(self):
@@ -61,7 +59,7 @@ class HostFilesTest(unittest.TestCase):
             'ACTION=="add|bind", SUBSYSTEM=="pci", KERNEL=="0000:41:00.0", '
             'ATTR{sriov_numvfs}="8"',
             plans.host_files(hosts.build(vfs={1: 8}),
-                             devices=(VF,))[host_files.VFS])
+                             devices=(hosts.VFS,))[host_files.VFS])
 
     def test_the_iommu_is_switched_by_what_each_architecture_knows(self):
         for processor, intel in ((None, True), ('Intel(R) Xeon(R)', True),
@@ -69,7 +67,7 @@ class HostFilesTest(unittest.TestCase):
                                  ('Arm, implementer 0x41, part 0xd0c', False)):
             host = dataclasses.replace(hosts.build(vfs={1: 8}),
                                        processor=processor)
-            text = plans.host_files(host, devices=(VF,))[
+            text = plans.host_files(host, devices=(hosts.VFS,))[
                 host_files.COMMAND_LINE]
             self.assertRegex(text, r'\n.* iommu\.passthrough=1"')
             self.assertEqual(intel, 'intel_iommu=on' in text)

@@ -42,8 +42,7 @@ class NovaConfTest(unittest.TestCase):
 
     def test_virtual_functions_are_given(self):
         spec = next(line for line in lines(
-            hosts.build(vfs={1: 8}), devices=(profiles.Devices(
-                vendor_id='15b3', product_id='101e'),))
+            hosts.build(vfs={1: 8}), devices=(hosts.VFS,))
             if line.startswith('device_spec = '))
         self.assertEqual('0000:41:00.0', json.loads(
             spec.removeprefix('device_spec = '))['address'])
@@ -99,8 +98,7 @@ class NovaConfTest(unittest.TestCase):
     def test_controllers_get_what_must_be_equal_there(self):
         plan = planner.plan(
             [hosts.build(vfs={1: 8})], profiles.Profile(
-                pack_cells=True, devices=(profiles.Devices(
-                    vendor_id='15b3', product_id='101e'),)))
+                pack_cells=True, devices=(hosts.VFS,)))
         (host,) = plan.hosts
         found = [line for line in nova_conf.controller(plan) if ' = ' in line]
         self.assertEqual(

@@ -5,16 +5,14 @@ import unittest
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import steps
 from hpcvirt.deployment import tree
-from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
 from tests.builders import plans
-
-VF = profiles.Devices(vendor_id='15b3', product_id='101e')
 
 
 class StepsTest(unittest.TestCase):
     def test_what_is_no_longer_needed_is_removed(self):
-        present = plans.host_files(hosts.build(vfs={1: 8}), devices=(VF,))
+        present = plans.host_files(hosts.build(vfs={1: 8}),
+                                   devices=(hosts.VFS,))
         found = steps.compare(
             [tree.File(path, text) for path, text
              in plans.host_files(hosts.build(vfs={1: 8})).items()], present)

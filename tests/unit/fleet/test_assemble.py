@@ -111,9 +111,7 @@ class GivenToGuestsTest(unittest.TestCase):
 
     def test_devices_that_the_plan_does_not_give_do_not_matter(self):
         host, document, _ = planned('whole')
-        flavor = flavor_model.Flavor('x', 1, 512, 0, {
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
-            'pci_passthrough:alias': 'other:1'})
+        flavor = fleets.flavor(1, 512, {'pci_passthrough:alias': 'other:1'})
         (empty,) = fleet_of(host, document).hosts
         for devices in ((), ('0000:fe:00.1',)):
             (used,) = fleet_of(host, document,

@@ -10,7 +10,6 @@ from hpcvirt.fleet import admission
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
-from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
 from tests.builders import fleets
@@ -103,8 +102,7 @@ class ChangesTest(unittest.TestCase):
         pages['0'] = {'4': 400000, '2048': 90}
         pages['1'] = {'4': 400000, '2048': 80}
         (found,) = fleets.fleet_of([host], document).hosts
-        flavor = flavor_model.Flavor('x', 2, 200, 0, {
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
+        flavor = fleets.flavor(2, 200)
         self.assertIn(
             '10 more pages of 2048 KiB on cell 0 of host (then it fits on '
             'host, cell 0)', [*map(str, changes.nearest(
@@ -121,8 +119,7 @@ class ChangesTest(unittest.TestCase):
             cell._replace(free=frozenset(sorted(cell.free)[:free]))
             for cell, free in zip(found.state.supply.cells, (2, 4, 2),
                                   strict=True)))
-        flavor = flavor_model.Flavor('x', 6, 6144, 0, {
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
+        flavor = fleets.flavor(6, 6144, {
             'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0-1',
             'hw:numa_mem.0': '2048', 'hw:numa_cpus.1': '2-5',
             'hw:numa_mem.1': '4096'})
@@ -140,8 +137,7 @@ class ChangesTest(unittest.TestCase):
         host = hosts.build(cells=3, cores=1, mib=4096)
         document, _ = fleets.plan_of([host])
         (found,) = fleets.fleet_of([host], document).hosts
-        flavor = flavor_model.Flavor('x', 6, 6, 0, {
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
+        flavor = fleets.flavor(6, 6)
         for change in changes.nearest(guests.compile_flavor(flavor), (found,)):
             self.assertTrue(all(
                 cell.memory_mib for cell in change.guest.shape.cells),
@@ -157,10 +153,8 @@ class ChangesTest(unittest.TestCase):
     def test_policies_are_relaxed(self):
         host = hosts.build(cells=2, cores=4, threads=2, mib=4096, vfs={1: 2})
         document, _ = fleets.plan_of([host], dataclasses.replace(
-            fleets.SMALL, devices=(fleets.profiles.Devices(
-                vendor_id='15b3', product_id='101e'),)))
+            fleets.SMALL, devices=(hosts.VFS,)))
         (found,) = fleets.fleet_of([host], document).hosts
-        common = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
         (alias,) = document['host_config']['host']['pci_alias']
         for specs, what in (
                 ({'hw:cpu_thread_policy': 'isolate'},
@@ -169,14 +163,14 @@ class ChangesTest(unittest.TestCase):
                  'cells of several sockets'),
                 ({'hw:emulator_threads_policy': 'isolate'},
                  'emulator threads that are not isolated')):
-            flavor = flavor_model.Flavor('x', 8, 1024, 0, {**common, **specs})
+            flavor = fleets.flavor(8, 1024, specs)
             self.assertIn(what, [change.what for change in changes.nearest(
                 guests.compile_flavor(flavor), (found,))])
         busy = fleets.changed(found, (
             cell if cell.id == 0 else cell._replace(free=frozenset())
             for cell in found.state.supply.cells))
-        flavor = flavor_model.Flavor('x', 2, 64, 0, {
-            **common, 'pci_passthrough:alias': f'{alias["name"]}:1',
+        flavor = fleets.flavor(2, 64, {
+            'pci_passthrough:alias': f'{alias["name"]}:1',
             'hw:pci_numa_affinity_policy':
                 shape.PCIAffinity.REQUIRED.value})
         self.assertIn('the affinity policy preferred for its devices',

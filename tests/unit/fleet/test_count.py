@@ -80,8 +80,7 @@ class CountTest(unittest.TestCase):
     def test_memory_that_the_host_keeps_is_not_counted(self):
         fleet, _ = fleets.a_fleet(random.Random(5), 1)
         (host,) = fleet.hosts
-        flavor = flavor_model.Flavor('x', 1, 64, 0, {
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': 'large'})
+        flavor = fleets.flavor(1, 64, page_size='large')
         full = fleets.changed(
             host, free=host.state.free._replace(memory_mib=63))
         (item,) = count.count(dataclasses.replace(fleet, hosts=(full,)),

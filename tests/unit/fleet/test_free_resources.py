@@ -11,7 +11,6 @@ from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import guest as guests
-from hpcvirt.model import flavor as flavor_model
 from tests.builders import fleets
 from tests.builders import pool_sets
 
@@ -54,9 +53,9 @@ class FreeRoomTest(unittest.TestCase):
         for _ in range(15):
             fleet, flavors = fleets.a_fleet(dice, 2)
             flavors = [item for item in flavors if item.vcpus > 1][:2]
-            flavors.append(flavor_model.Flavor('any', 3, 64, 0, {
-                'hw:cpu_policy': 'dedicated',
-                'hw:mem_page_size': dice.choice(('any', 'large', '2048'))}))
+            flavors.append(fleets.flavor(
+                3, 64, page_size=dice.choice(('any', 'large', '2048')),
+                name='any'))
             rooms = free_resources.describe_hosts(fleet,
                                                   count.count(fleet, flavors))
             for host in fleet.hosts:

@@ -6,29 +6,25 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.fit import reasons
-from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
-from hpcvirt.model import flavor as flavor_model
 from tests.builders import fleets
 from tests.builders import hosts
 from tests.builders import set_hosts
 
 WITH_VFS = profiles.Profile(
-    shared_cores_per_cell=0, smallest_cores=1, devices=(device_choice.Devices(
-        vendor_id='15b3', product_id='101e'),))
+    shared_cores_per_cell=0, smallest_cores=1, devices=(hosts.VFS,))
 
 
 class OccupancyTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.host = hosts.build(cells=2, cores=4, mib=4096, vfs={1: 2})
-        self.flavor = flavor_model.Flavor('x', 2, 1024, 0, {
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'})
+        self.flavor = fleets.flavor(2, 1024)
 
     def fleet(self, *instances):
         document, _ = fleets.plan_of([self.host], WITH_VFS)

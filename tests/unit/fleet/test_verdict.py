@@ -8,7 +8,6 @@ from hpcvirt.fit import claim
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import verdict
-from hpcvirt.model import flavor as flavor_model
 from tests.builders import fleets
 
 
@@ -44,11 +43,10 @@ class VerdictTest(unittest.TestCase):
     def test_a_defect_of_the_claim_is_a_step_of_its_own(self):
         fleet, _ = fleets.a_fleet(random.Random(1), 1)
         (host,) = fleet.hosts
-        flavor = flavor_model.Flavor('x', 3, 192, 0, {
-            'hw:cpu_policy': 'dedicated', 'hw:numa_nodes': '2',
+        flavor = fleets.flavor(3, 192, {
+            'hw:numa_nodes': '2',
             'hw:numa_cpus.0': '0', 'hw:numa_cpus.1': '1,2',
-            'hw:numa_mem.0': '64', 'hw:numa_mem.1': '128',
-            'hw:mem_page_size': '2048'})
+            'hw:numa_mem.0': '64', 'hw:numa_mem.1': '128'})
         steps = set()
         for free in ((1, 2), (2, 1), (2, 1, 1), (1, 2, 1)):
             cells = (
