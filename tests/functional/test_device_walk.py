@@ -8,10 +8,8 @@ and write.
 
 import dataclasses
 import json
-import pathlib
 import re
 
-import fixtures
 from nova.pci import request as pci_request
 from oslo_config import cfg
 
@@ -19,6 +17,7 @@ from hpcvirt.model import host as host_model
 from testing import libvirt
 from testing import settings
 from tests.builders import commands
+from tests.builders import folders
 from tests.builders import guest_files
 from tests.builders import hosts
 from tests.builders import nccl_reader
@@ -34,7 +33,7 @@ class DeviceWalkTest(lives.LivesNova):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.folder = folders.make(self)
         self.assertEqual(0, self.hpcvirt(
             'host', 'config', '--deployer', 'kolla', '--write',
             self.folder / 'kolla').status)

@@ -4,7 +4,6 @@
 
 import dataclasses
 import json
-import pathlib
 import socket
 import threading
 import time
@@ -30,6 +29,7 @@ from hpcvirt.topology import snapshot
 from testing import identity
 from testing import machines
 from tests.builders import commands
+from tests.builders import folders
 from tests.builders import guest_files
 from tests.builders import nccl_reader
 from tests.functional import lives
@@ -50,7 +50,7 @@ class InstanceTopologyNova(lives.LivesNova):
 
     def setUp(self):
         super().setUp()
-        self.folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        self.folder = folders.make(self)
         machine = machines.build('one', 2, 4, 2, pages={2048: 1024},
                                  vfs={0: 2, 1: 2}, housekeeping_cores=1)
         bridges, attached = [], []

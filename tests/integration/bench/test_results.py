@@ -5,11 +5,9 @@ import pathlib
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import unittest
 
-import fixtures
 import testtools
 
 from hpcvirt import exception
@@ -17,6 +15,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import location
 from hpcvirt.bench.results import store
+from tests.builders import folders
 from tests.builders import runs
 
 HOLD = """
@@ -32,7 +31,7 @@ class ActivityTest(unittest.TestCase):
     """Which process measures: seen by another one."""
 
     def setUp(self):
-        self.data = self.enterContext(tempfile.TemporaryDirectory())
+        self.data = str(folders.make(self))
 
     def hold(self):
         other = subprocess.Popen(
@@ -86,7 +85,7 @@ PROCESSES = 3
 
 class TestMigration(testtools.TestCase):
     def test_processes_that_migrate_at_once_lose_nothing(self):
-        scratch = self.useFixture(fixtures.TempDir()).path
+        scratch = str(folders.make(self))
         connection = sqlite3.connect(f'{scratch}/bench.sqlite')
         connection.executescript(
             (DATA / 'before_versions.sql').read_text(encoding='utf-8'))
@@ -119,7 +118,7 @@ class TestOtherWriters(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.scratch = self.useFixture(fixtures.TempDir()).path
+        self.scratch = str(folders.make(self))
         self.store = store.Store(None, self.scratch)
         self.addCleanup(self.store.close)
         self.store.open_entry(self.entry('e1'), {})

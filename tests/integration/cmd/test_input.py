@@ -14,6 +14,7 @@ import unittest
 from collections.abc import Iterator
 
 from hpcvirt.cmd import main
+from tests.builders import folders
 
 ROOT = pathlib.Path(__file__).parents[3]
 HOST = ROOT / 'etc/hpcvirt/topologies/hs06-2s-16c.json'
@@ -73,7 +74,7 @@ def alarm(seconds: int) -> Iterator[None]:
 class InputTest(unittest.TestCase):
     def setUp(self) -> None:
         super().setUp()
-        self.folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.folder = str(folders.make(self))
 
     def become_standard_input(self, content: str) -> None:
         """Let the file descriptor 0 be a file with a content."""

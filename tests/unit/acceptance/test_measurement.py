@@ -5,11 +5,11 @@
 import os
 import pathlib
 
-import fixtures
 import testtools
 
 from hpcvirt import exception
 from hpcvirt.acceptance import measurement
+from tests.builders import folders
 
 
 class Instances:
@@ -31,7 +31,7 @@ class StartTest(testtools.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.data = self.useFixture(fixtures.TempDir()).path
+        self.data = str(folders.make(self))
         self.key_file = os.path.join(self.data, 's4-2x1.key')
         self.instances, self.complaints = Instances(), []
 

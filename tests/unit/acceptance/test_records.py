@@ -7,13 +7,13 @@ import json
 import os
 import pathlib
 
-import fixtures
 import testtools
 
 from hpcvirt import exception
 from hpcvirt.acceptance import acceptance
 from hpcvirt.acceptance import records
 from hpcvirt.bench.model import judgement
+from tests.builders import folders
 from tests.unit.acceptance import test_acceptance
 
 BEGUN = dataclasses.replace(test_acceptance.BEGUN, native='')
@@ -27,7 +27,7 @@ def at(hour, **more):
 class RecordsTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.data = self.useFixture(fixtures.TempDir()).path
+        self.data = str(folders.make(self))
         self.records = records.Records(self.data)
 
     def test_what_is_written_is_read(self):

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import pathlib
-
-import fixtures
 import testtools
 
 from hpcvirt import exception
 from hpcvirt.cmd import yaml_file
+from tests.builders import folders
 from tests.builders import refusals
 
 
 class TestRead(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.useFixture(fixtures.TempDir()).path
-        self.path = pathlib.Path(folder, 'p.yaml')
+        self.path = folders.make(self) / 'p.yaml'
 
     def read(self, content):
         self.path.write_bytes(content)

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import pathlib
-import tempfile
 import unittest
 from unittest import mock
 
 from demo import checks
+from tests.builders import folders
 
 SHOWN = """\
 Text::
@@ -22,9 +21,9 @@ class PageTest(unittest.TestCase):
     """The check of the page that shows the output of the demonstration."""
 
     def wrong(self, page, printed):
-        directory = self.enterContext(tempfile.TemporaryDirectory())
-        pathlib.Path(directory, checks.PAGE).write_text(page)
-        with mock.patch.object(checks.fleet, 'ROOT', pathlib.Path(directory)):
+        directory = folders.make(self)
+        (directory / checks.PAGE).write_text(page)
+        with mock.patch.object(checks.fleet, 'ROOT', directory):
             return checks.page(printed)[1]
 
     def test_page_may_show_a_part_of_the_output(self):

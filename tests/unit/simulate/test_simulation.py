@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import json
-import pathlib
 import random
-import tempfile
 import unittest
 
 from hypothesis import given
@@ -16,6 +14,7 @@ from hpcvirt.simulate import outcome
 from hpcvirt.simulate import scenario
 from hpcvirt.simulate import simulation
 from hpcvirt.simulate import strategy
+from tests.builders import folders
 from tests.unit.simulate import replayed
 from tests.unit.simulate import small
 
@@ -33,9 +32,7 @@ class ShardTest(unittest.TestCase):
     """Shards are merged to what a single run gives."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
+        self.folder = folders.make(self)
         self.found = {
             ('', name, 0): outcome.ReplayOutcome(
                 fates, (outcome.FleetSample(0.5, 1, 2, 3, 4, 5),), 2)

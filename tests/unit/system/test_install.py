@@ -3,11 +3,10 @@
 """The pages show how to install hpcvirt, and what exists on no index."""
 
 import re
-import tempfile
 import unittest
-from pathlib import Path
 
 from tests import shown
+from tests.builders import folders
 from tests.system import install
 
 #: A requirement that pip would look for on an index.
@@ -23,7 +22,7 @@ class InstallTest(unittest.TestCase):
             self.assertTrue(found[-1].endswith('/hpcvirt flavor plan /'))
 
     def test_page_that_plans_no_flavors_is_refused(self):
-        page = Path(self.enterContext(tempfile.TemporaryDirectory()), 'page')
+        page = folders.make(self) / 'page'
         page.write_text('Text::\n\n    $ pip install .\n')
         with self.assertRaisesRegex(ValueError, 'shows no command'):
             list(install.commands(page))
@@ -35,8 +34,7 @@ class InstallTest(unittest.TestCase):
     def test_the_wheel_of_the_clone_needs_no_hash(self):
         for name in ('nova34.txt', 'tox.txt'):
             constraints = install.ROOT / 'constraints' / name
-            copy = install.without_hashes(constraints, Path(
-                self.enterContext(tempfile.TemporaryDirectory())))
+            copy = install.without_hashes(constraints, folders.make(self))
             self.assertEqual(
                 [line.removesuffix('\\').rstrip() for line in
                  constraints.read_text().splitlines() if '==' in line],

@@ -23,6 +23,7 @@ from hpcvirt.tune import configurations
 from hpcvirt.tune import experiment as experiments
 from hpcvirt.tune import model
 from hpcvirt.tune import tuning
+from tests.builders import folders
 from tests.builders import hosts
 
 NAMES = ('n1', 'n2')
@@ -204,7 +205,7 @@ class TuningTest(testtools.TestCase):
 
     def begin(self):
         """Begin with an empty world."""
-        folder = self.useFixture(fixtures.TempDir()).path
+        folder = str(folders.make(self))
         script = pathlib.Path(folder, 'apply.sh')
         script.write_text(APPLY)
         script.chmod(0o755)
@@ -400,7 +401,7 @@ class TuningTest(testtools.TestCase):
 class TuneRecordTest(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.data = self.useFixture(fixtures.TempDir()).path
+        self.data = str(folders.make(self))
         self.found = tuning.TuneRecord(
             'demo', 'd', '--user root', (model.Trial(
                 STEPS[1], {'npb-ep': (model.TrialRun(1.5, 2.0),

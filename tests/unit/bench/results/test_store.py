@@ -2,8 +2,6 @@
 
 import dataclasses
 import os
-import shutil
-import tempfile
 import unittest
 
 from sqlalchemy import schema
@@ -16,6 +14,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.bench.results import tables
+from tests.builders import folders
 from tests.builders import runs
 
 FRESH = store.Entry('e2', 'plan', '2026-11-20T11:00:00+00:00', None)
@@ -27,8 +26,7 @@ def sample(position, side=record.Side.NATIVE, **more):
 
 class StoreTest(unittest.TestCase):
     def setUp(self):
-        self.scratch = tempfile.mkdtemp()
-        self.addCleanup(shutil.rmtree, self.scratch)
+        self.scratch = str(folders.make(self))
         self.store = self.open()
         self.entry = self.store.open_entry(
             store.Entry('e1', 'plan', '2026-11-20T10:00:00+00:00', None),

@@ -5,7 +5,6 @@ import hashlib
 import pathlib
 import sqlite3
 
-import fixtures
 import testtools
 from alembic import autogenerate
 from alembic import script
@@ -17,6 +16,7 @@ from hpcvirt.bench.model import record
 from hpcvirt.bench.results import database
 from hpcvirt.bench.results import store
 from hpcvirt.bench.results import tables
+from tests.builders import folders
 from tests.builders import runs
 
 DATA = pathlib.Path(__file__).parents[3] / 'data' / 'bench' / 'store'
@@ -30,7 +30,7 @@ DOCUMENTS = {'runs': 'SELECT document FROM hpcvirt_runs',
 class TestMigration(testtools.TestCase):
     def setUp(self):
         super().setUp()
-        self.scratch = self.useFixture(fixtures.TempDir()).path
+        self.scratch = str(folders.make(self))
         self.file = pathlib.Path(self.scratch, 'bench.sqlite')
 
     def change(self, script):
