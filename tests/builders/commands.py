@@ -4,8 +4,10 @@
 
 import contextlib
 import io
+import json
 import typing
 import unittest
+from typing import Any
 
 from hpcvirt.cmd import main
 
@@ -25,6 +27,16 @@ def run(*words: object) -> Ended:
         except SystemExit as exc:
             status = int(exc.code or 0)
     return Ended(status, out.getvalue(), err.getvalue())
+
+
+def read_document(case: unittest.TestCase, ended: Ended,
+                  status: int = 0) -> Any:
+    """Return the JSON document that a command has printed.
+
+    :param status: how it must have ended
+    """
+    case.assertEqual(status, ended.status, ended.err)
+    return json.loads(ended.out)
 
 
 def check_refused(case: unittest.TestCase, said: str,

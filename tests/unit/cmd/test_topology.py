@@ -32,14 +32,14 @@ class Terminal(io.StringIO):
 
 
 def run(*words: str, encoding: str = 'utf-8', verb: str = 'show',
-        ) -> tuple[int, str, str]:
+        ) -> commands.Ended:
     out, err = Terminal(encoding), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             status = main.main(['topology', verb, *words])
         except SystemExit as exc:
             status = int(exc.code or 0)
-    return status, out.getvalue(), err.getvalue()
+    return commands.Ended(status, out.getvalue(), err.getvalue())
 
 
 class ShowTest(unittest.TestCase):
@@ -49,10 +49,9 @@ class ShowTest(unittest.TestCase):
         self.assertIn('socket 0 · cell 0', out)
 
     def test_json_is_the_snapshot(self) -> None:
-        status, out, _ = run(BOX, '--format', 'json')
-        self.assertEqual(0, status)
-        self.assertEqual(json.loads(pathlib.Path(BOX).read_text()),
-                         json.loads(out))
+        self.assertEqual(
+            json.loads(pathlib.Path(BOX).read_text()),
+            commands.read_document(self, run(BOX, '--format', 'json')))
 
     def test_the_drawing_is_as_wide_as_the_terminal(self) -> None:
         path = str(ROOT / 'etc/hpcvirt/topologies/epyc-2s-64c-nps4.json')
@@ -119,7 +118,7 @@ class RefusalTest(unittest.TestCase):
 PATHS = [f'n{number}={BOX}' for number in range(3)]
 
 
-def run_group(*words: str) -> tuple[int, str, str]:
+def run_group(*words: str) -> commands.Ended:
     return run(*words, verb='group')
 
 
@@ -145,10 +144,8 @@ class GroupTest(unittest.TestCase):
         self.assertIn('odd: cell 0 has', out)
 
     def test_programs_get_a_document(self) -> None:
-        status, out, _ = run_group('--format', 'json', *PATHS,
-                                   self.write_odd())
-        self.assertEqual(1, status)
-        (group,) = json.loads(out)
+        (group,) = commands.read_document(self, run_group(
+            '--format', 'json', *PATHS, self.write_odd()), status=1)
         self.assertEqual(['n0', 'n1', 'n2'], group['hosts'])
         self.assertEqual('memory',
                          group['odd'][0]['differences'][0]['subject'])
@@ -162,9 +159,9 @@ class RowsTest(unittest.TestCase):
 
     def test_columns_are_chosen_by_any_spelling(self) -> None:
         for name in ('memory_mib', 'Memory Mib', 'MEMORY_MIB'):
-            status, out, _ = run(BOX, '-f', 'json', '-c', 'id', '-c', name)
-            self.assertEqual(0, status)
-            self.assertEqual([{'Id': 0, 'Memory Mib': 32224}], json.loads(out))
+            found = commands.read_document(
+                self, run(BOX, '-f', 'json', '-c', 'id', '-c', name))
+            self.assertEqual([{'Id': 0, 'Memory Mib': 32224}], found)
 
     def test_rows_are_sorted(self) -> None:
         path = str(ROOT / 'etc/hpcvirt/topologies/hs06-2s-16c.json')

@@ -250,8 +250,8 @@ class DocumentationTest(unittest.TestCase):
                 '6 hosts, 6 instances, flavors as the profiles plan them',
                 r'plain +4 +96 +\d+ +6  dense', 'Broken records:', '  n5: '):
             self.assertRegex(text, line)
-        status, text, _ = run('fleet', 'show', self.fleet, '-f', 'json')
-        document = json.loads(text)
+        document = commands.read_document(self, run(
+            'fleet', 'show', self.fleet, '-f', 'json'))
         self.assertEqual(['n5'], [
             host['name'] for host in document['broken']])
         self.assertEqual(

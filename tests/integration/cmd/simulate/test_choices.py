@@ -69,9 +69,8 @@ class WhatIfTest(unittest.TestCase):
                             '--compare', 'best-fit', *words)
 
     def document(self, *words):
-        status, out, err = self.run_command(*words, '-f', 'json')
-        self.assertEqual(0, status, err)
-        return json.loads(out)
+        return commands.read_document(
+            self, self.run_command(*words, '-f', 'json'))
 
     def given(self, hosts=8):
         return f'n={SMT}*{hosts}', '--profile', 'dense'

@@ -47,10 +47,8 @@ class SimulateTest(unittest.TestCase):
         return commands.run('simulate', *words)
 
     def document(self, *words):
-        status, out, _ = self.run_command('--workload', self.log, *words,
-                                          '--format', 'json')
-        self.assertEqual(0, status)
-        return json.loads(out)
+        return commands.read_document(self, self.run_command(
+            '--workload', self.log, *words, '--format', 'json'))
 
     def test_the_document_has_what_programs_read(self):
         found = self.document(f'n={SMALL}*2', '--profile', 'dense',
@@ -194,11 +192,9 @@ class SimulateTest(unittest.TestCase):
                 self, '', self.run_command('--workload', self.log, SMALL))
 
     def test_a_model_has_a_replay_for_each_seed(self):
-        status, out, _ = self.run_command(
+        found = commands.read_document(self, self.run_command(
             '--workload', 'lublin:100', f'n={SMALL}*8', '--seeds',
-            3, '--load', 1, '--format', 'json')
-        self.assertEqual(0, status)
-        found = json.loads(out)
+            3, '--load', 1, '--format', 'json'))
         self.assertEqual((3, 300), (found['workload']['replays'],
                                     found['workload']['requests']))
         self.assertEqual({3}, {each['parts'] for each in found['paired']})

@@ -69,8 +69,8 @@ class PlanTest(CommandTest):
         self.assertNotIn('nova.conf', out)
 
     def test_the_document_has_exactly_the_keys_it_is_documented_to_have(self):
-        _, out, _ = self.run_command('plan', self.host(), '--format', 'json')
-        document = json.loads(out)
+        document = commands.read_document(self, self.run_command(
+            'plan', self.host(), '--format', 'json'))
         self.assertEqual(['schema_version', 'hosts', 'flavors',
                           'host_config', 'warnings', 'alternatives'],
                          list(document))
@@ -129,8 +129,8 @@ class PlanTest(CommandTest):
     def test_a_part_of_the_host_is_planned_applied_and_linted(self):
         path = self.host()
         part = ('--cpus', '2-5', '--pages', '0:2M:1024')
-        _, out, _ = self.run_command('plan', path, *part, '--format', 'json')
-        document = json.loads(out)
+        ended = self.run_command('plan', path, *part, '--format', 'json')
+        document = commands.read_document(self, ended)
         self.assertEqual('2-5', document['host_config']['host'][
             'cpu_dedicated_set'])
         self.assertEqual([], document['alternatives'])
@@ -140,7 +140,7 @@ class PlanTest(CommandTest):
             0, self.run_command('apply', path, *part, '--apply')[0])
         self.assertEqual(names, {flavor['name'] for flavor
                                  in api.flavors.values()})
-        plan = self.write('plan.json', out)
+        plan = self.write('plan.json', ended.out)
         self.assertEqual(0, self.run_command('lint', plan, '--host', path,
                                              *part)[0])
         _, out, _ = self.run_command('plan', path, '--format', 'json')
@@ -255,10 +255,8 @@ class ApplyTest(CommandTest):
     def test_the_document_tells_the_same(self):
         api = self.serve()
         api.failures['POST', 'os-extra_specs'] = 400
-        status, out, _ = self.run_command('apply', self.host(), '--apply',
-                                          '--format', 'json')
-        self.assertEqual(1, status)
-        document = json.loads(out)
+        document = commands.read_document(self, self.run_command(
+            'apply', self.host(), '--apply', '--format', 'json'), status=1)
         self.assertEqual({'create'}, {step['action']
                                       for step in document['steps']})
         for step in document['steps']:
@@ -329,8 +327,8 @@ class LintTest(CommandTest):
 
     def test_the_document(self):
         path = self.write('f.json', self.GOOD.replace('2048', 'any'))
-        _, out, _ = self.run_command('lint', path, '--format', 'json')
-        document = json.loads(out)
+        document = commands.read_document(self, self.run_command(
+            'lint', path, '--format', 'json'), status=1)
         self.assertEqual(['m1'], document['flavors'])
         self.assertEqual(
             {'code', 'severity', 'flavor', 'key', 'message', 'advice',

@@ -45,11 +45,10 @@ class ExplainLogTest(unittest.TestCase):
                       'no cell has room\n', text)
 
     def test_the_document_is_that_of_explain(self):
-        status, text, _ = self.explain(
-            a_refusal(hosts=300), words=['--format', 'json'])
-        document = json.loads(text)
-        self.assertEqual((1, 1, False, []), (
-            status, document['schema_version'], document['fits'],
+        document = commands.read_document(self, self.explain(
+            a_refusal(hosts=300), words=['--format', 'json']), status=1)
+        self.assertEqual((1, False, []), (
+            document['schema_version'], document['fits'],
             document['nearest']))
         self.assertEqual([{
             'name': name, 'fits': False, 'step': 'filter', 'code': 'no-cell',

@@ -3,7 +3,6 @@
 """``hpcvirt explain --history`` as its user sees it."""
 
 import gzip
-import json
 import os
 import unittest
 from unittest import mock
@@ -40,10 +39,9 @@ class HistoryFileTest(unittest.TestCase):
                 *words)
 
     def document(self, *logs, words=()):
-        status, out, err = self.explain(
-            *logs, words=[*words, '--format=json'])
-        self.assertEqual((1, ''), (status, err))
-        return json.loads(out)
+        ended = self.explain(*logs, words=[*words, '--format=json'])
+        self.assertEqual('', ended.err)
+        return commands.read_document(self, ended, status=1)
 
     def test_what_logs_rotate_away_is_kept_once(self):
         first = a_refusal('req-1')

@@ -61,7 +61,7 @@ class TestPlan(unittest.TestCase):
         commands.check_refused(self, said, self.run_(**changes))
 
     def test_the_document_has_all_configurations(self):
-        plan = json.loads(self.run_('-f', 'json').out)
+        plan = commands.read_document(self, self.run_('-f', 'json'))
         found = {each['values']: (each['guests'], each['flavor']['vcpus'])
                  for each in plan['configurations']}
         self.assertEqual({'today': (2, 16), 'guests=four': (4, 8)}, found)
@@ -79,7 +79,7 @@ class TestPlan(unittest.TestCase):
 
     def test_the_table_says_what_it_takes(self):
         out = self.run_().out
-        plan = json.loads(self.run_('-f', 'json').out)
+        plan = commands.read_document(self, self.run_('-f', 'json'))
         self.assertIn(f'{plan["runs"]} runs of programs, {plan["boots"]} '
                       f'boots, 0 reboots and {plan["hours"]:.1f} hours',
                       ' '.join(out.split()))
@@ -108,7 +108,8 @@ class TestPlan(unittest.TestCase):
 
     def test_native_trials_are_planned(self):
         for more, trials in (({}, 0), ({'native': 'ssh://{host}'}, 10)):
-            plan = json.loads(self.run_('-f', 'json', **more).out)
+            plan = commands.read_document(
+                self, self.run_('-f', 'json', **more))
             self.assertEqual(3 * (plan['boots'] + trials), plan['runs'])
 
     def test_a_given_profile_is_only_confirmed(self):
