@@ -82,6 +82,9 @@ class EmbeddedNova(base.ServersTestBase):
         # responses of the API.
         self.flags(notification_format='unversioned', group='notifications')
         self.flags(response_validation='ignore', group='api')
+        # A call to a service that has stopped ends after half an hour by
+        # default, and the service that makes the call stops no sooner.
+        self.flags(long_rpc_timeout=PATIENCE_S)
         # Packages install the file here; Nova's fixture expects it next to
         # the source of Nova.
         paste = pathlib.Path(self.useFixture(

@@ -12,13 +12,18 @@ only the folder that has it is loaded, because loading all tests takes longer
 than most of them. The numbers of passed, failed and skipped tests are written
 to .stestr/NAME.counts, the output of tests that did not pass to
 .stestr/NAME.failures.
+
+A test fails after OS_TEST_TIMEOUT seconds (600 by default, 0 for no limit);
+see tests/limit.py. If no test ends for five minutes more, the run ends.
 """
 
 import collections
+import contextlib
 import io
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -28,7 +33,11 @@ from typing import Any
 import subunit
 import testtools
 
-STESTR = (sys.executable, '-m', 'stestr')
+LIMIT_S = 600
+# How long tests may take to be found, and to clean up.
+GRACE_S = 300
+# It shows each test when it ends.
+STESTR = (sys.executable, '-u', '-m', 'stestr')
 PASSED = frozenset({'success', 'xfail'})
 
 
@@ -37,6 +46,7 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     # A shell lets what it starts in the background ignore SIGINT, which tests
     # send to programs.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     repository = pathlib.Path('.stestr', name)
     repository.mkdir(parents=True, exist_ok=True)
     stestr = (*STESTR, '--repo-url', str(repository),
@@ -47,9 +57,10 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     os.environ['PATH'] = os.pathsep.join(
         (str(python.parent), os.environ['PATH']))
     os.environ.setdefault('PYTHON', python.name)
+    limit_s = float(os.environ.setdefault('OS_TEST_TIMEOUT', str(LIMIT_S)))
     before = runs(repository)
-    status = subprocess.run((*stestr, 'run', *arguments),
-                            check=False).returncode
+    status = run((*stestr, 'run', *arguments),
+                 limit_s + GRACE_S if limit_s else None)
     verdicts: dict[str, str] = {}
     failures = ''
     if runs(repository) != before:
@@ -85,6 +96,34 @@ def find_folder(test_path: str, arguments: Sequence[str]) -> str:
     while folder.name and not folder.is_dir():
         folder = folder.parent
     return str(folder) if folder.is_relative_to(test_path) else test_path
+
+
+def run(command: Sequence[str], patience_s: float | None) -> int:
+    """Run a command and show its output.
+
+    :param patience_s: end the command, and what it has started, if it shows
+        nothing for this time; None for never
+    :returns: its exit status
+    """
+    # Its own session is a group of processes that can be ended as one.
+    output, end = os.pipe()
+    with subprocess.Popen(command, stdout=end,
+                          start_new_session=True) as process:
+        os.close(end)
+        try:
+            while select.select([output], [], [], patience_s)[0]:
+                shown = os.read(output, 65536)
+                if not shown:
+                    return process.wait()
+                sys.stdout.buffer.write(shown)
+                sys.stdout.buffer.flush()
+            print(f'no test has ended for {patience_s:g} s')
+            return 1
+        finally:
+            # Tests may have left processes, also when they are interrupted.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            os.close(output)
 
 
 def runs(repository: pathlib.Path) -> str:

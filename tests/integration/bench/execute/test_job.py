@@ -16,6 +16,7 @@ from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import local
 from hpcvirt.bench.parsers import text
 from tests.builders import folders
+from tests.builders import processes
 
 
 class JobTest(unittest.TestCase):
@@ -130,7 +131,7 @@ class JobTest(unittest.TestCase):
         self.job.remove()
         self.assertIs(job.JobState.ABSENT, self.job.poll())
         self.assertRaises(ChildProcessError, os.waitpid, child, os.WNOHANG)
-        self.until(lambda: not _runs(child))
+        self.until(lambda: processes.has_ended(child))
 
     def test_a_job_that_is_removed_while_it_starts_is_ended(self):
         self.job.prepare(['true'], {}, {})
@@ -166,17 +167,18 @@ class JobTest(unittest.TestCase):
         child = int(self.until(lambda: self.job.read('child')))
         os.kill(int(self.job.read('pid').split()[0]), signal.SIGKILL)
         self.assertIs(job.JobState.LOST, self.wait())
-        self.assertTrue(_runs(child))
+        self.assertFalse(processes.has_ended(child))
         self.job.stop()
-        self.until(lambda: not _runs(child))
+        self.until(lambda: processes.has_ended(child))
 
     def processes_in(self, directory):
         """The processes in a directory, without zombies."""
         for process in pathlib.Path('/proc').glob('[0-9]*'):
             with contextlib.suppress(OSError):
-                if os.readlink(process / 'cwd') == directory and _runs(
-                        int(process.name)):
-                    yield int(process.name)
+                number = int(process.name)
+                if (os.readlink(process / 'cwd') == directory
+                        and not processes.has_ended(number)):
+                    yield number
 
     def test_the_ranks_of_mpirun_are_ended_with_it(self):
         self.start('mpirun', '--allow-run-as-root', '--oversubscribe', '-np',
@@ -299,11 +301,3 @@ def _identity(pid):
     """A process id with the start time, as a job keeps it."""
     status = pathlib.Path(f'/proc/{pid}/stat').read_text()
     return f'{pid} {status.rpartition(")")[2].split()[19]}'
-
-
-def _runs(pid):
-    try:
-        with open(f'/proc/{pid}/status') as stream:
-            return 'State:\tZ' not in stream.read()
-    except OSError:
-        return False

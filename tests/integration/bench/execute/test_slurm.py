@@ -19,6 +19,7 @@ from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job
 from hpcvirt.bench.execute import slurm
 from tests.builders import folders
+from tests.builders import processes
 from tests.integration.bench import executor_tests
 
 #: Starts the agent as srun does, after what a prolog prints.
@@ -137,14 +138,7 @@ class SlurmExecutorTest(executor_tests.ExecutorTests, StandInCase):
         leader = detached.read('pid').split()[0].decode()
         self.place.close()
         self.assertTrue(waiting.poll(
-            lambda: self.has_ended(leader), bool, 10, 0.05))
-
-    def has_ended(self, pid):
-        try:
-            with open(f'/proc/{pid}/stat', encoding='ascii') as stat:
-                return stat.read().rpartition(') ')[2].startswith('Z')
-        except OSError:
-            return True
+            lambda: processes.has_ended(int(leader)), bool, 10, 0.05))
 
     def test_closing_ends_the_job_and_removes_its_files(self):
         path = self.place.run(['readlink', '/proc/self/fd/0']).stdout.strip()

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Runs of tests in which a test hangs, or the process of a test ends."""
+
+import contextlib
+import io
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+from hpcvirt import waiting
+from tests.builders import processes
+from tools import run_tests
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+class RunTestsTest(unittest.TestCase):
+    def run_tests(self, content: str) -> str:
+        """Run a module of tests, with one worker.
+
+        :param content: the classes of the module
+        :returns: the output and the failures
+        """
+        folder = pathlib.Path(
+            self.enterContext(tempfile.TemporaryDirectory()))
+        package = folder / 'hanging'
+        package.mkdir()
+        (package / '__init__.py').write_text('import tests\n')
+        (package / 'test_it.py').write_text(
+            'import os\nimport signal\nimport time\n'
+            'import unittest\n' + textwrap.dedent(content))
+        done = subprocess.run(
+            [sys.executable, ROOT / 'tools/run_tests.py', 'it', 'hanging',
+             '--concurrency', '1'],
+            cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            check=False, text=True, timeout=300, env={
+                **os.environ, 'PYTHONPATH': str(ROOT),
+                'OS_TEST_TIMEOUT': '2'})
+        self.assertEqual(1, done.returncode, done.stdout)
+        return done.stdout + (folder / '.stestr/it.failures').read_text()
+
+    def test_a_test_that_hangs_fails_and_others_run(self) -> None:
+        text = self.run_tests("""
+            class HangingTest(unittest.TestCase):
+                def test_one(self):
+                    time.sleep(3600)
+
+                def test_two(self):
+                    pass
+            """)
+        self.assertIn('\nfail: hanging.test_it.HangingTest.test_one\n', text)
+        self.assertIn('\nit: 1 passed, 1 failed, 0 skipped\n', text)
+        self.assertIn('HangingTest.test_one did not end within 2 s', text)
+        self.assertIn('time.sleep(3600)', text)
+
+    def test_a_process_that_does_not_listen_to_signals_ends(self) -> None:
+        text = self.run_tests("""
+            from tests import limit
+            limit.GRACE_S = 1
+
+            class HangingTest(unittest.TestCase):
+                def test_one(self):
+                    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+                    time.sleep(3600)
+            """)
+        self.assertIn('\nfail: hanging.test_it.HangingTest.test_one\n', text)
+        self.assertIn('Timeout (0:00:03)!', text)
+        self.assertRegex(text, r'test_it.py", line \d+ in test_one')
+
+    def test_a_process_that_dies_ends_the_run(self) -> None:
+        text = self.run_tests("""
+            class DyingTest(unittest.TestCase):
+                def test_one(self):
+                    os._exit(0)
+            """)
+        self.assertIn('\nfail: hanging.test_it.DyingTest.test_one\n', text)
+
+    def test_a_run_without_output_ends_with_its_processes(self) -> None:
+        shown = io.TextIOWrapper(io.BytesIO())
+        with contextlib.redirect_stdout(shown):
+            status = run_tests.run(
+                ('sh', '-c', 'sleep 3600 & echo $!; exit 0'), 3)
+            shown.flush()
+        self.assertEqual(1, status)
+        child, why = shown.buffer.getvalue().decode().splitlines()
+        self.assertEqual('no test has ended for 3 s', why)
+        self.assertTrue(waiting.poll(
+            lambda: processes.has_ended(int(child)), bool, 60, 0.1))
