@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # Stages of .ci/run. STAGE_LIMIT_S is the number of seconds that a stage may
-# take, 3600 if it is not set.
+# take, 1800 if it is not set.
 
 logs=.ci/logs
 failed_stages=()
@@ -12,7 +12,7 @@ export HPCVIRT_STAGE=$$
 # stage NAME COMMAND...: run and time a command, and print its result.
 stage() {
     local name=$1 start=$SECONDS status=0
-    local limit=${STAGE_LIMIT_S:-3600}
+    local limit=${STAGE_LIMIT_S:-1800}
     shift
     HPCVIRT_STAGE="$$ $name"
     # In the background, so that the traps are served at once; a shell lets

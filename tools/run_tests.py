@@ -11,7 +11,8 @@ last argument may be the name of a package, a module, a class or a test: then
 only the folder that has it is loaded, because loading all tests takes longer
 than most of them. The numbers of passed, failed and skipped tests are written
 to .stestr/NAME.counts, the output of tests that did not pass to
-.stestr/NAME.failures.
+.stestr/NAME.failures, the slowest tests with their seconds to
+.stestr/NAME.slowest.
 
 A test fails after OS_TEST_TIMEOUT seconds (600 by default, 0 for no limit);
 see tests/limit.py. If no test ends for five minutes more, the run ends.
@@ -39,6 +40,7 @@ GRACE_S = 300
 # It shows each test when it ends.
 STESTR = (sys.executable, '-u', '-m', 'stestr')
 PASSED = frozenset({'success', 'xfail'})
+MAX_SLOWEST = 10
 
 
 def main(name: str, test_path: str, *arguments: str) -> int:
@@ -63,10 +65,11 @@ def main(name: str, test_path: str, *arguments: str) -> int:
                  limit_s + GRACE_S if limit_s else None)
     verdicts: dict[str, str] = {}
     failures = ''
+    seconds: dict[str, float] = {}
     if runs(repository) != before:
         last = subprocess.run((*stestr, 'last', '--subunit'), check=False,
                               stdout=subprocess.PIPE)
-        verdicts, failures = read(last.stdout)
+        verdicts, failures, seconds = read(last.stdout)
     tally = collections.Counter(verdicts.values())
     passed = sum(tally[verdict] for verdict in PASSED)
     skipped = tally['skip']
@@ -74,6 +77,9 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     pathlib.Path('.stestr', f'{name}.counts').write_text(
         f'{passed} {failed} {skipped}\n')
     pathlib.Path('.stestr', f'{name}.failures').write_text(failures)
+    slowest = sorted(seconds, key=seconds.__getitem__, reverse=True)
+    pathlib.Path('.stestr', f'{name}.slowest').write_text(''.join(
+        f'{seconds[test]:.0f} {test}\n' for test in slowest[:MAX_SLOWEST]))
     for test, verdict in sorted(verdicts.items()):
         if verdict not in PASSED:
             print(f'{verdict}: {test}')
@@ -132,16 +138,23 @@ def runs(repository: pathlib.Path) -> str:
     return counter.read_text() if counter.exists() else ''
 
 
-def read(stream: bytes) -> tuple[dict[str, str], str]:
-    """Read the status of each test and the output of those that failed.
+def read(stream: bytes) -> tuple[dict[str, str], str, dict[str, float]]:
+    """Read the results of a run.
 
     The status of a test that did not end is "inprogress".
+
+    :returns: the status of each test, the output of those that failed, and
+        the seconds that each test took, if it ended
     """
     verdicts: dict[str, str] = {}
     failures: list[str] = []
+    seconds: dict[str, float] = {}
 
     def note(test: dict[str, Any]) -> None:
         verdicts[test['id']] = test['status']
+        start, end = test['timestamps']
+        if start and end:
+            seconds[test['id']] = (end - start).total_seconds()
         if test['status'] not in PASSED:
             failures.extend(f'{test["id"]}, {name}:\n{content.as_text()}\n'
                             for name, content in test['details'].items()
@@ -152,7 +165,7 @@ def read(stream: bytes) -> tuple[dict[str, str], str]:
     subunit.ByteStreamToStreamResult(
         io.BytesIO(stream), non_subunit_name='stdout').run(result)
     result.stopTestRun()
-    return verdicts, ''.join(failures)
+    return verdicts, ''.join(failures), seconds
 
 
 if __name__ == '__main__':

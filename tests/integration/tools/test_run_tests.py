@@ -24,7 +24,7 @@ class RunTestsTest(unittest.TestCase):
         """Run a module of tests, with one worker.
 
         :param content: the classes of the module
-        :returns: the output and the failures
+        :returns: the output, the failures and the slowest tests
         """
         folder = pathlib.Path(
             self.enterContext(tempfile.TemporaryDirectory()))
@@ -42,7 +42,9 @@ class RunTestsTest(unittest.TestCase):
                 **os.environ, 'PYTHONPATH': str(ROOT),
                 'OS_TEST_TIMEOUT': '2'})
         self.assertEqual(1, done.returncode, done.stdout)
-        return done.stdout + (folder / '.stestr/it.failures').read_text()
+        return ''.join([done.stdout, *(
+            (folder / f'.stestr/it.{name}').read_text()
+            for name in ('failures', 'slowest'))])
 
     def test_a_test_that_hangs_fails_and_others_run(self) -> None:
         text = self.run_tests("""
@@ -57,6 +59,9 @@ class RunTestsTest(unittest.TestCase):
         self.assertIn('\nit: 1 passed, 1 failed, 0 skipped\n', text)
         self.assertIn('HangingTest.test_one did not end within 2 s', text)
         self.assertIn('time.sleep(3600)', text)
+        self.assertRegex(
+            text, r'\n[2-9]\d* hanging\.test_it\.HangingTest\.test_one\n'
+            r'0 hanging\.test_it\.HangingTest\.test_two\n')
 
     def test_a_process_that_does_not_listen_to_signals_ends(self) -> None:
         text = self.run_tests("""
