@@ -26,7 +26,7 @@ from tests.functional import nova_objects
 from tests.functional import soundness
 
 INSTANCES = 50
-DEVICE_INSTANCES = 100
+DEVICE_INSTANCES = 30
 
 POLICIES = (None, None, 'legacy', 'preferred', 'required', 'socket')
 

@@ -23,7 +23,7 @@ from tests.builders import hosts
 from tests.functional import planned_nova
 
 SEED = 20261120
-ROLLS = 80
+ROLLS = 25
 
 
 def as_read(plan):

@@ -31,7 +31,7 @@ from tests.functional import hostile
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-USUAL, PERIODIC = 500, 10_000
+USUAL, PERIODIC = 100, 10_000
 #: Malformed hosts are refused with one warning, or a few if they change.
 MAX_STATES = 300
 MAX_KINDS = 64
@@ -204,7 +204,7 @@ class RememberingTest(HostileTestCase):
     """What a weigher remembers changes no weight."""
 
     def test_weights_are_those_without_memory(self):
-        self.compare_weights(40, 'usual')
+        self.compare_weights(12, 'usual')
 
     def test_periodic_weights_are_those_without_memory(self):
         self.compare_weights(500, 'periodic')
