@@ -39,6 +39,8 @@ LIMIT_S = 600
 GRACE_S = 300
 # It shows each test when it ends.
 STESTR = (sys.executable, '-u', '-m', 'stestr')
+# The tests of a class run in one process, because they may share a Nova.
+GROUP = ('--group-regex', r'([^.]+\.)+')
 PASSED = frozenset({'success', 'xfail'})
 MAX_SLOWEST = 10
 
@@ -61,7 +63,7 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     os.environ.setdefault('PYTHON', python.name)
     limit_s = float(os.environ.setdefault('OS_TEST_TIMEOUT', str(LIMIT_S)))
     before = runs(repository)
-    status = run((*stestr, 'run', *arguments),
+    status = run((*stestr, 'run', *GROUP, *arguments),
                  limit_s + GRACE_S if limit_s else None)
     verdicts: dict[str, str] = {}
     failures = ''

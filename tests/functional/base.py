@@ -4,6 +4,8 @@
 
 import json
 
+import testtools
+
 from hpcvirt.nova import config
 from testing import machines
 from testing import nova
@@ -12,6 +14,26 @@ from testing import nova
 PCI_ALIAS = ('pci', 'alias', [json.dumps({
     'name': 'fast', 'vendor_id': machines.VENDOR_ID,
     'product_id': machines.VF_PRODUCT_ID, 'device_type': 'type-VF'})])
+
+
+class OneNovaTestCase(testtools.TestCase):
+    """Tests of one Nova, each of which leaves it as it was.
+
+    Starting Nova takes longer than most tests.
+
+    :cvar NOVA: the class of the Nova
+    :cvar nova: the Nova of all tests of the class
+    """
+
+    NOVA: type[nova.EmbeddedNova]
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # Nova's class is a test case; "id" stands for a test.
+        cls.nova = cls.NOVA('id')
+        cls.addClassCleanup(cls.nova.doCleanups)
+        cls.nova.setUp()
 
 
 class HPCNova(nova.EmbeddedNova):

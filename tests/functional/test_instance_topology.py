@@ -32,6 +32,7 @@ from tests.builders import commands
 from tests.builders import folders
 from tests.builders import guest_files
 from tests.builders import nccl_reader
+from tests.functional import base
 from tests.functional import lives
 
 LINK = wiring.PCIeLink(16.0, 16, 16.0, 16)
@@ -71,8 +72,6 @@ class InstanceTopologyNova(lives.LivesNova):
                                 'product_id': machines.VF_PRODUCT_ID})
                     for device in machine.host.devices)))
         self.add_machines(self.machine)
-        self.host_file = self.folder / 'one.json'
-        self.host_file.write_text(snapshot.dumps(self.machine.host))
         self.configure_alias()
         self.use_as_cloud()
         self.server = self.boot(self.create_hpc_flavor(
@@ -87,7 +86,20 @@ class InstanceTopologyNova(lives.LivesNova):
                 for address in card.virtual}
 
 
-class CommandTest(InstanceTopologyNova):
+class InstanceTopologyTestCase(base.OneNovaTestCase):
+    NOVA = InstanceTopologyNova
+
+    def setUp(self):
+        super().setUp()
+        self.machine = self.nova.machine
+        self.server = self.nova.server
+        self.guest = self.nova.guest(self.server)
+        self.folder = folders.make(self)
+        self.host_file = self.folder / 'one.json'
+        self.host_file.write_text(snapshot.dumps(self.machine.host))
+
+
+class CommandTest(InstanceTopologyTestCase):
     def hpcvirt(self, *words):
         return commands.run('instance', 'topology', self.server['name'],
                             self.host_file, *words)
@@ -96,10 +108,10 @@ class CommandTest(InstanceTopologyNova):
         done = self.hpcvirt('-f', 'json')
         self.assertEqual(0, done.status, done.err)
         made = json.loads(done.out)['hpcvirt']
-        guest = self.guest(self.server)
+        guest = self.guest
         self.assertEqual([cell.vcpus for cell in guest.cells], [
             {cpu for core in cell for cpu in core} for cell in made['cells']])
-        cells = self.cells()
+        cells = self.nova.cells()
         self.assertEqual(
             sorted(cells[address] for address in guest.devices),
             sorted(guest.host_cells[device['cell']]
@@ -137,11 +149,11 @@ class CommandTest(InstanceTopologyNova):
         self.assertNotIn('<pci', done.out)
 
     def test_the_domain_tells_all(self):
-        text, = self.connections['one'].domains()
+        text, = self.nova.connections['one'].domains()
         text = guest_files.add_addresses(text)
         file = self.folder / 'domain.xml'
         file.write_text(text)
-        virtual = self.cells()
+        virtual = self.nova.cells()
         card = self.machine.host.devices[0]
         devices = tuple(dataclasses.replace(
             card, address=address, product_id=machines.VF_PRODUCT_ID,
@@ -153,7 +165,7 @@ class CommandTest(InstanceTopologyNova):
         done = self.hpcvirt('--domain', file, '-f', 'json')
         self.assertEqual(0, done.status, done.err)
         found = json.loads(done.out)['functions']
-        guest = self.guest(self.server)
+        guest = self.guest
         cells = {each['address']: guest.host_cells[each['cell']]
                  for each in found}
         self.assertEqual({
@@ -177,7 +189,7 @@ class CommandTest(InstanceTopologyNova):
         self.assertIn('the instance is on one, and', self.hpcvirt().err)
 
 
-class VendordataTest(InstanceTopologyNova):
+class VendordataTest(InstanceTopologyTestCase):
     """Nova's own code asks the service."""
 
     TOKEN = 'of-nova'
@@ -205,16 +217,16 @@ class VendordataTest(InstanceTopologyNova):
         self.addCleanup(server.shutdown)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.url = f'http://127.0.0.1:{server.server_port}/'
-        self.flags(vendordata_dynamic_targets=[f'hpcvirt@{self.url}'],
-                   group='api')
+        self.nova.flags(group='api', vendordata_dynamic_targets=[
+            f'hpcvirt@{self.url}'])
         self.use_token(self.TOKEN)
 
     def use_token(self, token):
         group = nova.conf.vendordata.vendordata_group.name
         nova.conf.CONF.register_opts(
             loading.get_auth_plugin_conf_options('admin_token'), group=group)
-        self.flags(auth_type='admin_token', endpoint=self.url, token=token,
-                   group=group)
+        self.nova.flags(group=group, auth_type='admin_token',
+                        endpoint=self.url, token=token)
         service_auth.reset_globals()
         self.addCleanup(service_auth.reset_globals)
         # Before 2026.2, the module of Nova has a session of its own.
@@ -224,7 +236,7 @@ class VendordataTest(InstanceTopologyNova):
                     f'{vendordata_dynamic.__name__}.{name}', None))
 
     def ask_as_nova(self):
-        cell, = (cell for cell in self.cell_mappings.values()
+        cell, = (cell for cell in self.nova.cell_mappings.values()
                  if cell.uuid != objects.CellMapping.CELL0_UUID)
         with context.target_cell(context.get_admin_context(), cell) as within:
             instance = objects.Instance.get_by_uuid(within, self.server['id'])
@@ -270,17 +282,17 @@ class VendordataTest(InstanceTopologyNova):
 
     def test_the_config_drive_can_have_it(self):
         """nova-compute asks while it builds the instance."""
-        driver, found = self.computes['one'].driver, []
+        driver, found = self.nova.computes['one'].driver, []
 
         def spawn(within, instance, *args, **kwargs):
             found.append(vendordata_dynamic.DynamicVendorData(instance).get())
             return driver.__class__.spawn(driver, within, instance, *args,
                                           **kwargs)
         driver.spawn = spawn
-        server = self.boot(self.create_hpc_flavor(
+        server = self.nova.boot(self.nova.create_hpc_flavor(
             pcpus=1, pci_passthrough__alias='vf:1'))
-        cells = self.cells()
-        guest = self.guest(server)
+        cells = self.nova.cells()
+        guest = self.nova.guest(server)
         device, = found[0]['hpcvirt']['devices']
         self.assertEqual([cells[address] for address in guest.devices],
                          [guest.host_cells[device['cell']]])
