@@ -51,7 +51,7 @@ class SourceTest(unittest.TestCase):
         for source in self.paths:
             for other, path in self.paths.items():
                 if source != other:
-                    self.refused('', path, source)
+                    refusals.message(self, topology.read, path, source)
 
     def test_blanks_and_byte_order_marks_are_ignored(self) -> None:
         text = pathlib.Path(self.paths['snapshot']).read_bytes()
