@@ -8,10 +8,9 @@ root or ports. Tests and the demonstration boot instances on it, and read their
 placement from the domain XML that Nova passes to libvirt.
 
 Nova selects native threads or eventlet when it is first imported, so this
-package selects eventlet before that. Only with eventlet do the test fixtures
-of all supported releases work and keep their databases in memory. With native
-threads they use files, where SQLite sometimes rejects a write because another
-thread has written ("database is locked"). hpcvirt depends on neither.
+package selects before that: what nova-scheduler and nova-api use by default.
+hpcvirt depends on neither. ``OS_NOVA_DISABLE_EVENTLET_PATCHING`` selects the
+other.
 
 The garbage collector runs less often, because many objects live as long as the
 process; this saves a tenth of the time.
@@ -19,14 +18,21 @@ process; this saves a tenth of the time.
 
 import gc
 import importlib
+import importlib.metadata
 import logging
 import os
 import warnings
 
+#: From this release on, nova-scheduler and nova-api use native threads by
+#: default, and nova-compute can.
+_NATIVE_THREADS = 33
+
 
 def _choose_threads() -> None:
-    os.environ['OS_NOVA_DISABLE_EVENTLET_PATCHING'] = 'false'
-    # Both warn that eventlet will be removed.
+    release = int(importlib.metadata.version('nova').split('.')[0])
+    os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING',
+                          'true' if release >= _NATIVE_THREADS else 'false')
+    # Both warn: that eventlet will be removed, or that threads are new.
     logging.getLogger('nova.monkey_patch').setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')

@@ -7,6 +7,7 @@ import functools
 import itertools
 import pathlib
 import sys
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from oslo_utils import uuidutils
 
 from hpcvirt import waiting
 from hpcvirt.topology import domain
+from testing import databases
 from testing import identity
 from testing import ledger as embedded_ledger
 from testing import libvirt
@@ -94,6 +96,7 @@ class EmbeddedNova(base.ServersTestBase):
         self.flags(api_paste_config=str(paste), group='wsgi')
         for group, name, value in self.OPTIONS:
             self.flags(group=group, **{name: value})
+        self.useFixture(databases.SharedDatabases())
         self.useFixture(shared.SharedStatements())
         self.useFixture(shared.SharedPolicies())
         self.useFixture(identity.Token())
@@ -114,16 +117,22 @@ class EmbeddedNova(base.ServersTestBase):
             '.migrate_disk_and_power_off', lambda *_, **__: '{}'))
         self.neutron = self.useFixture(base.LibvirtNeutronFixture(self))
         self.connections: dict[str, libvirt.Connection] = {}
-        self._databases = [self._database(cell)
-                           for cell in self.cell_mappings.values()]
+        self._databases = []
+        for cell in self.cell_mappings.values():
+            with context.target_cell(
+                    context.get_admin_context(), cell) as targeted:
+                self._databases.append(targeted.db_connection)
         self._serial = itertools.count()
 
-    def _database(self, cell: Any) -> sqlalchemy.Engine:
-        with context.target_cell(
-                context.get_admin_context(), cell) as targeted:
-            engine: sqlalchemy.Engine = (
-                targeted.db_connection.reader.get_engine())
-        return engine
+    def cell_connections(self) -> Iterator[sqlalchemy.Connection]:
+        """Yield a connection to the database of each cell, to read or write.
+
+        The transaction ends when the next one is taken.
+        """
+        for database in self._databases:
+            with database.writer.connection.using(
+                    context.get_admin_context()) as connection:
+                yield connection
 
     def _setup_scheduler_service(self) -> Any:
         # Nova's own method appends filters to the option permanently.
@@ -255,10 +264,9 @@ class EmbeddedNova(base.ServersTestBase):
     def _states(self, server: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Return the state and task of a server in each cell that has it."""
         states: list[tuple[str, str]] = []
-        for database in self._databases:
-            with database.connect() as connection:
-                states.extend(tuple(row) for row in connection.execute(
-                    _STATE, {'uuid': server['id']}))
+        for connection in self.cell_connections():
+            states.extend(tuple(row) for row in connection.execute(
+                _STATE, {'uuid': server['id']}))
         return states
 
     def _is_gone(self, server: Mapping[str, Any]) -> bool:

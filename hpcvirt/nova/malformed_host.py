@@ -8,7 +8,6 @@ InvalidInput for what it checks. All other exceptions are caught as well, and
 logged with their traceback.
 """
 
-import threading
 import typing
 
 from oslo_log import log as logging
@@ -23,8 +22,8 @@ _MAX_WARNINGS = 4096
 #: The most characters of an error that are shown.
 _MAX_CHARACTERS = 300
 
-_warned: set[tuple[str, ...]] = set()
-_lock = threading.Lock()
+#: Each warning, and a mark of the call that has remembered it.
+_warned: dict[tuple[str, ...], object] = {}
 
 
 def misfit(host_state: typing.Any, error: Exception) -> reasons.Misfit:
@@ -47,9 +46,8 @@ def misfit(host_state: typing.Any, error: Exception) -> reasons.Misfit:
 
 def is_first(*what: str) -> bool:
     """Return whether there has been no such warning yet, and remember it."""
-    with _lock:
-        first = what not in _warned
-        if len(_warned) >= _MAX_WARNINGS:
-            _warned.clear()
-        _warned.add(what)
-    return first
+    if len(_warned) >= _MAX_WARNINGS:
+        _warned.clear()
+    # One step, so that only one of several threads is the first.
+    mark = object()
+    return _warned.setdefault(what, mark) is mark

@@ -69,10 +69,13 @@ def learn_new(host_state: typing.Any) -> None:
     try:
         if host_state.nodename in _known_nodes:
             return
-        _known_nodes.add(host_state.nodename)
-        for pool in host_state.pci_stats.pools:
-            if name := pool.get(TAG):
-                _known_names.add(str(name))
+        try:
+            for pool in host_state.pci_stats.pools:
+                if name := pool.get(TAG):
+                    _known_names.add(str(name))
+        finally:
+            # Last: other threads do not read the interfaces of a known node.
+            _known_nodes.add(host_state.nodename)
     except lazy_sequence.BROKEN:
         # The host tracks no devices, or is malformed and refused later.
         pass

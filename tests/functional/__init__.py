@@ -2,7 +2,7 @@
 
 """Tests that need Nova.
 
-The embedded Nova is imported first, because it selects eventlet before a test
+The embedded Nova is imported first, because it selects threads before a test
 module imports Nova.
 """
 

@@ -35,14 +35,13 @@ class BootsTest(nova.EmbeddedNova):
         with path.open('w', newline='') as file:
             writer = csv.writer(file)
             header = False
-            for database in self._databases:
-                with database.connect() as connection:
-                    found = connection.execute(sqlalchemy.text(
-                        query.rstrip(';\n')))
-                    if not header:
-                        writer.writerow(found.keys())
-                    header = True
-                    writer.writerows(found)
+            for connection in self.cell_connections():
+                found = connection.execute(sqlalchemy.text(
+                    query.rstrip(';\n')))
+                if not header:
+                    writer.writerow(found.keys())
+                header = True
+                writer.writerows(found)
         return read.workload(str(path))
 
     def from_api(self):
@@ -57,18 +56,17 @@ class BootsTest(nova.EmbeddedNova):
 
     def age(self, hours):
         """Let all instances have been created earlier."""
-        for database in self._databases:
-            with database.begin() as connection:
-                for uuid, created in connection.execute(sqlalchemy.text(
-                        'SELECT uuid, created_at FROM instances')).all():
-                    earlier = datetime.datetime.fromisoformat(
-                        str(created)) - datetime.timedelta(hours=hours)
-                    connection.execute(
-                        sqlalchemy.text('UPDATE instances SET created_at = '
-                                        ':earlier WHERE uuid = :uuid'),
-                        # SQLite compares times as text.
-                        {'earlier': f'{earlier:%Y-%m-%d %H:%M:%S.%f}',
-                         'uuid': uuid})
+        for connection in self.cell_connections():
+            for uuid, created in connection.execute(sqlalchemy.text(
+                    'SELECT uuid, created_at FROM instances')).all():
+                earlier = datetime.datetime.fromisoformat(
+                    str(created)) - datetime.timedelta(hours=hours)
+                connection.execute(
+                    sqlalchemy.text('UPDATE instances SET created_at = '
+                                    ':earlier WHERE uuid = :uuid'),
+                    # SQLite compares times as text.
+                    {'earlier': f'{earlier:%Y-%m-%d %H:%M:%S.%f}',
+                     'uuid': uuid})
 
     def archive(self):
         """Do what "nova-manage db archive_deleted_rows" does."""

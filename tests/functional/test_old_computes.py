@@ -57,11 +57,10 @@ class RollingUpgradeTest(base.HPCNova):
             2, 3, 512, hpcvirt__numa_scope='socket')
 
     def set_service_version(self, version):
-        for database in self._databases:
-            with database.begin() as connection:
-                connection.execute(sqlalchemy.text(
-                    'UPDATE services SET version = :version'
-                    " WHERE host = 'host'"), {'version': version})
+        for connection in self.cell_connections():
+            connection.execute(sqlalchemy.text(
+                'UPDATE services SET version = :version'
+                " WHERE host = 'host'"), {'version': version})
 
     def test_the_order_of_the_installed_release(self):
         if soundness.SPARES_DEVICES:

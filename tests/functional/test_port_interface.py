@@ -18,6 +18,17 @@ from tests.functional import soundness
 PORT = '3b0c9a0e-6d3a-4f0e-9b43-9d6a4a1d2f57'
 
 
+class Watched(list):
+    """Notes what a function returns before each item, and after the last."""
+
+    def __iter__(self):
+        self.seen = []
+        for item in super().__iter__():
+            self.seen.append(self.watch())
+            yield item
+        self.seen.append(self.watch())
+
+
 class PortInterfaceTest(soundness.ClaimingTestCase):
     """Cells 0 and 1 have an interface each; cell 0 is in use."""
 
@@ -103,6 +114,17 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
         broken.pci_stats.pools = [None]
         self.assertTrue(self.passes(dataclasses.replace(
             self.case, mappings=self.case.mappings[1:]), broken))
+
+    def test_a_host_is_known_when_all_of_its_interfaces_are(self):
+        """Another thread may look for them while one reads them."""
+        host = nova_objects.idle_host()
+        host.pci_stats.pools = Watched(
+            [{port_interface.TAG: 'ens7'}, {port_interface.TAG: 'ens8'}])
+        with mock.patch.object(port_interface, '_known_nodes', set()) as known:
+            host.pci_stats.pools.watch = lambda: host.nodename in known
+            port_interface.learn_new(host)
+            self.assertIn(host.nodename, known)
+        self.assertEqual([False, False, False], host.pci_stats.pools.seen)
 
     def test_names_are_not_learned_without_end(self):
         many = nova_objects.idle_host()
