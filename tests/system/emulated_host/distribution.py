@@ -148,7 +148,7 @@ def install(distribution: Distribution, tree: pathlib.Path,
          f'--include={packages}', '--dpkgopt=force-unsafe-io',
          *(f'--dpkgopt=path-exclude=/usr/share/{name}/*'
            for name in ('doc', 'locale', 'man')), distribution.suite, tree,
-         *(_list_sources(distribution.suite, tree.with_suffix('.keys'))
+         *(list_sources(distribution.suite, tree.with_suffix('.keys'))
            if distribution.is_ubuntu else ()))
     for path, text in {**SYSTEM, 'profile.yaml': profile,
                        'etc/hostname': f'{machine.name}\n'}.items():
@@ -173,7 +173,7 @@ def install(distribution: Distribution, tree: pathlib.Path,
          'apt-daily.timer', 'apt-daily-upgrade.timer', 'e2scrub_reap.service')
 
 
-def _list_sources(suite: str, keys: pathlib.Path) -> list[str]:
+def list_sources(suite: str, keys: pathlib.Path) -> list[str]:
     """Fetch the keys of Ubuntu, and write lines of sources.list."""
     for folder in ('state/lists/partial', 'cache/archives/partial'):
         (keys / folder).mkdir(parents=True)
