@@ -20,11 +20,18 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import kept_text
 from hpcvirt.fit import pool_match
 from hpcvirt.model import shape as shape_model
 
+#: The most kinds of pools that a request remembers; then all are forgotten.
+MAX_KINDS = 64
+
 #: Keys of a request that Placement has already evaluated.
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
+#: Tags of Nova's pools that no request names: the number of devices and their
+#: place. Without them, the pools of a fleet are of few kinds.
+PLACE_TAGS = frozenset(('address', 'count', 'numa_node', 'rp_uuid'))
 
 _STRICT = (shape_model.PCIAffinity.REQUIRED, shape_model.PCIAffinity.SOCKET)
 #: With these policies, all devices that are near some cell are near a cell of
@@ -83,8 +90,13 @@ class DeviceRequest:
         try:
             return self._known[kind]
         except KeyError:
-            self._known[kind] = pool_match.accepts(self.specs, pool.tags)
-            return self._known[kind]
+            answer = pool_match.accepts(self.specs, pool.tags)
+            # A weigher remembers requests for as long as it lives.
+            if len(self._known) >= MAX_KINDS:
+                self._known.clear()
+            if kept_text.are_short(kind):
+                self._known[kind] = answer
+            return answer
         except TypeError:
             # A malformed pool has a value that cannot be hashed.
             return pool_match.accepts(self.specs, pool.tags)

@@ -14,6 +14,7 @@ import typing
 from oslo_log import log as logging
 
 from hpcvirt import exception
+from hpcvirt import kept_text
 from hpcvirt.fit import reasons
 
 LOG = logging.getLogger(__name__)
@@ -47,9 +48,10 @@ def misfit(host_state: typing.Any, error: Exception) -> reasons.Misfit:
 
 def is_first(*what: str) -> bool:
     """Return whether there has been no such warning yet, and remember it."""
+    warning = tuple([kept_text.shorten(str(text)) for text in what])
     with _lock:
-        first = what not in _warned
+        first = warning not in _warned
         if len(_warned) >= _MAX_WARNINGS:
             _warned.clear()
-        _warned.add(what)
+        _warned.add(warning)
     return first
