@@ -12,7 +12,9 @@ at least one of them. A network without affinity on that host sets no
 condition.
 """
 
+import copy
 import dataclasses
+import typing
 from collections.abc import Collection
 from collections.abc import Iterable
 
@@ -47,6 +49,7 @@ class AffinityCheck:
     """Decide whether a set of host cells gives a guest its affinities.
 
     :ivar deciding: ids of the host cells on which the answer depends
+    :ivar needed: ids of the host cells that no such set can do without
     """
 
     def __init__(self, demand: demands.Demand, supply: supplies.Supply,
@@ -58,22 +61,47 @@ class AffinityCheck:
             *(affinity.cells for affinity in self._networks))
         if self._devices is not None:
             self.deciding |= self._devices.deciding
+        self._begin()
+
+    def following(self, providers: devices.Providers) -> typing.Self:
+        """Return the check of the same guest with another allocation.
+
+        What does not depend on the allocation is not determined again.
+        """
+        twin = copy.copy(self)
+        if self._devices is not None:
+            twin._devices = self._devices.following(providers)
+        twin._begin()
+        return twin
+
+    def _begin(self) -> None:
         self._answers: dict[frozenset[int], bool] = {}
+        self.needed: frozenset[int] = frozenset().union(
+            *(affinity.cells for affinity in self._networks
+              if len(affinity.cells) == 1))
+        if self._devices is not None:
+            self.needed |= self._devices.needed
 
     def ruled_out(self, cells: Iterable[int], most: int,
                   taken: Collection[int] = ()) -> bool:
-        """Whether counting devices shows that no set of cells has enough.
+        """Whether counting shows that no set of cells has all that is needed.
 
         :param cells: the host cells that the guest can use
         :param most: the number of cells that it uses
         :param taken: the cells that it uses in any case
         """
+        cells = tuple(cells)
+        if (len(self.needed.union(taken)) > most
+                or not self.needed.difference(taken).issubset(cells)):
+            return True
         return (self._devices is not None and
-                self._devices.ruled_out(tuple(cells), most, taken))
+                self._devices.ruled_out(cells, most, taken))
 
     def met(self, cells: Iterable[int]) -> bool:
         """Whether a guest on these cells gets its devices and networks."""
         deciding = self.deciding.intersection(cells)
+        if not self.needed <= deciding:
+            return False
         answer = self._answers.get(deciding)
         if answer is None:
             answer = self._answers[deciding] = (

@@ -10,6 +10,7 @@ arrangement. Sizes for which no set has enough devices are skipped. The search
 is exact, unless it exceeds its limit: it then refuses the host and says so.
 """
 
+import functools
 import itertools
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -18,79 +19,144 @@ from collections.abc import Set
 
 from hpcvirt.fit import affinity_check
 from hpcvirt.fit import fit_matrix
+from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 
 #: Sets of deciding cells that are tried before the search gives up. They
 #: include all sets of up to four of 16 cells, and all sets of 12 cells. To try
-#: one takes up to 0.1 ms, so that a host takes a fraction of a second at most.
+#: one takes up to 0.1 ms, so that a host takes a fraction of a second at most,
+#: however many allocations Placement offers on it.
 MAX_SETS = 1 << 12
 
 
-def first_arrangement(matrix: fit_matrix.FitMatrix,
-                      affinity: affinity_check.AffinityCheck,
-                      ) -> tuple[int, ...] | reasons.Misfit:
-    """Find the first arrangement, in lexicographic order of the ranks.
+class Effort:
+    """Counts the sets of cells that were tried for a guest on a host.
 
-    :param matrix: one without shortage
-    :returns: for each guest cell the rank of its host cell
+    All allocations that Placement offers on the host share one count.
     """
-    fitting = matrix.fitting
-    ids = [cell.id for cell in matrix.cells]
-    chosen = _first(fitting, lambda taken: fit_matrix.match(
-        fitting[len(taken):], taken) is not None)
-    if chosen and affinity.met(ids[rank] for rank in chosen):
-        return chosen
-    usable = frozenset().union(*fitting)
-    if affinity.ruled_out((ids[rank] for rank in usable), len(fitting)):
-        return affinity.misfit(matrix)
-    search = _Search(fitting, usable, ids, affinity)
-    if search.can_complete(()):
-        chosen = _first(fitting, search.can_complete)
-        if chosen:
-            return chosen
-    if search.tried > MAX_SETS:
+
+    def __init__(self) -> None:
+        self._tried = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether more sets than allowed would have had to be tried."""
+        return self._tried > MAX_SETS
+
+    def spend(self) -> bool:
+        """Count one more set; return whether it may be tried."""
+        self._tried += 1
+        return not self.spent
+
+    @staticmethod
+    def misfit() -> reasons.Misfit:
+        """Say that the search was given up."""
         return reasons.Misfit(reasons.Code.UNDECIDED, {'tried': MAX_SETS})
-    return affinity.misfit(matrix)
 
 
-class _Search:
-    """Searches the sets of deciding cells for one that meets the conditions.
+class CellSearch:
+    """Searches for one guest on one host.
 
-    :ivar tried: number of sets tried so far; above MAX_SETS the search has
-        given up
+    It is asked for one allocation of Placement after another. Which cells have
+    room does not depend on the allocation, and is determined once.
     """
 
-    def __init__(self, fitting: Sequence[Sequence[int]],
-                 usable: frozenset[int], ids: Sequence[int],
-                 affinity: affinity_check.AffinityCheck) -> None:
-        self._fitting = fitting
-        self._ids = ids
-        self._affinity = affinity
-        self._deciding = {rank for rank in usable
-                          if ids[rank] in affinity.deciding}
-        self._other = usable - self._deciding
-        self.tried = 0
+    def __init__(self, matrix: fit_matrix.FitMatrix, effort: Effort) -> None:
+        """Prepare to search.
 
-    def can_complete(self, taken: Sequence[int]) -> bool:
+        :param matrix: one without shortage
+        """
+        self._matrix = matrix
+        self._effort = effort
+        self._ids = [cell.id for cell in matrix.cells]
+        self._usable: frozenset[int] = frozenset().union(*matrix.fitting)
+        # Deciding ranks -> whether an arrangement can use just these of them.
+        self._covered: dict[frozenset[int], bool] = {}
+        self._refusal: reasons.Misfit | None = None
+
+    @functools.cached_property
+    def _roomiest(self) -> tuple[int, ...]:
+        """The first arrangement regardless of devices and networks."""
+        fitting = self._matrix.fitting
+        return _first(fitting, lambda taken: fit_matrix.match(
+            fitting[len(taken):], taken) is not None)
+
+    def _is_enough(self, affinity: affinity_check.AffinityCheck) -> bool:
+        return bool(self._roomiest) and affinity.met(
+            self._ids[rank] for rank in self._roomiest)
+
+    def find_misfit(self, affinity: affinity_check.AffinityCheck,
+                    ) -> reasons.Misfit | None:
+        """Say why no arrangement fits; None if one does."""
+        if self._is_enough(affinity):
+            return None
+        if affinity.ruled_out((self._ids[rank] for rank in self._usable),
+                              len(self._matrix.fitting)):
+            return self._refuse(affinity)
+        if self._can_complete((), affinity):
+            return None
+        return (self._effort.misfit() if self._effort.spent
+                else self._refuse(affinity))
+
+    def _refuse(self, affinity: affinity_check.AffinityCheck,
+                ) -> reasons.Misfit:
+        # The reason is that of the host, whatever the allocation.
+        if self._refusal is None:
+            self._refusal = late_misfit.LateMisfit(affinity.misfit,
+                                                   self._matrix)
+        return self._refusal
+
+    def first_arrangement(self, affinity: affinity_check.AffinityCheck,
+                          ) -> tuple[int, ...] | reasons.Misfit:
+        """Find the first arrangement, in lexicographic order of the ranks.
+
+        :returns: for each guest cell the rank of its host cell
+        """
+        misfit = self.find_misfit(affinity)
+        if misfit is not None:
+            return misfit
+        if self._is_enough(affinity):
+            return self._roomiest
+        # Once a beginning can be completed, so can one of its continuations,
+        # unless the search is given up.
+        return _first(self._matrix.fitting, lambda taken: self._can_complete(
+            taken, affinity)) or self._effort.misfit()
+
+    def _can_complete(self, taken: Sequence[int],
+                      affinity: affinity_check.AffinityCheck) -> bool:
         """Whether an arrangement can begin with these ranks."""
-        rest = self._fitting[len(taken):]
-        other = self._other.difference(taken)
-        free = self._deciding.difference(taken)
-        own = [self._ids[rank] for rank in taken]
-        ids = [self._ids[rank] for rank in free]
+        rest = self._matrix.fitting[len(taken):]
+        ids = self._ids
+        deciding = {rank for rank in self._usable
+                    if ids[rank] in affinity.deciding}
+        other = self._usable.difference(deciding, taken)
+        free = deciding.difference(taken)
+        own = [ids[rank] for rank in taken]
+        free_ids = [ids[rank] for rank in free]
         least = next((size for size in range(
             max(len(rest) - len(other), 0), min(len(rest), len(free)) + 1)
-            if not self._affinity.ruled_out(ids, len(own) + size, own)), None)
+            if not affinity.ruled_out(free_ids, len(own) + size, own)), None)
         if least is None:
             return False
-        for deciding in _sets(free, least, len(rest)):
-            self.tried += 1
-            if self.tried > MAX_SETS:
+        needed = frozenset(rank for rank in free
+                           if ids[rank] in affinity.needed)
+        for added in _sets(free - needed, max(least - len(needed), 0),
+                           len(rest) - len(needed)):
+            if not self._effort.spend():
                 return False
-            if _covers(rest, deciding, other) and self._affinity.met(
-                    self._ids[rank] for rank in (*taken, *deciding)):
+            chosen = needed | added
+            if affinity.met(ids[rank] for rank in (*taken, *chosen)) and (
+                    _covers(rest, chosen, other) if taken
+                    else self._covers_all(chosen, other)):
                 return True
         return False
+
+    def _covers_all(self, chosen: frozenset[int], other: Set[int]) -> bool:
+        covered = self._covered.get(chosen)
+        if covered is None:
+            covered = self._covered[chosen] = _covers(
+                self._matrix.fitting, chosen, other)
+        return covered
 
 
 def _first(fitting: Sequence[Sequence[int]],

@@ -18,6 +18,11 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
+#: A state of more cores than this counts as one more state for each few of
+#: them, so that states are bounded by what they take.
+_CORES = 128
+_MORE_CORES = 8
+
 Counts = tuple[int, ...]
 #: The fields of a CellState that do not change.
 _Fields = tuple[typing.Any, ...]
@@ -50,11 +55,14 @@ class CellTable:
         self._empty: list[int] = []
         self._by_pcpus: dict[Hashable, Counts] = {}
         self._rows: list[Counts] = []
+        self._surplus = 0
         # Many states have equal rows, which are kept once.
         self._alike: dict[tuple[Counts, ...], Counts] = {}
 
-    def __len__(self) -> int:
-        return len(self._rows)
+    @property
+    def known(self) -> int:
+        """About the number of states; large ones count as several."""
+        return len(self._rows) + self._surplus
 
     def add(self, guest_cell: demands.CellDemand) -> int:
         """Return the column of a guest cell; add it if it is new."""
@@ -84,7 +92,9 @@ class CellTable:
     def _add(self, alike: tuple[_Fields, int, dict[cell_room.Changing, int]],
              changing: cell_room.Changing) -> int:
         number = alike[2][changing] = len(self._states)
-        self._states.append(cell_room.CellState._make(alike[0] + changing))
+        state = cell_room.CellState._make(alike[0] + changing)
+        self._states.append(state)
+        self._surplus += max(len(state.core_free) - _CORES, 0) // _MORE_CORES
         self._empty.append(alike[1])
         self._rows.append(())
         return number

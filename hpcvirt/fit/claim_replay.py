@@ -12,10 +12,14 @@ same beginning stops at the same pair of cells.
 import dataclasses
 import enum
 import math
+import typing
+from collections.abc import Collection
+from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell as cells
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
@@ -61,6 +65,7 @@ class ClaimOutcome:
         compute host fails; None if there is none
     :ivar raised: the rank of the host cell on which the claim raises
     :ivar given_up: the claim makes more than MAX_TRIES attempts
+    :ivar undecided: the effort for this host was spent before the end
     """
 
     ranks: tuple[int, ...] | None = None
@@ -69,6 +74,7 @@ class ClaimOutcome:
     misaccounted: int | None = None
     raised: int | None = None
     given_up: bool = False
+    undecided: bool = False
 
     @property
     def sound(self) -> bool:
@@ -77,35 +83,118 @@ class ClaimOutcome:
                 self.misaccounted is None)
 
 
-def replay(demand: demands.Demand, supply: supplies.Supply,
-           ordered: Sequence[supplies.CellSupply],
-           affinity: affinity_check.AffinityCheck,
-           settle_pages: bool = True) -> ClaimOutcome:
-    """Replay the claim to its end.
+class _Attempt(typing.NamedTuple):
+    """An arrangement on which the claim has fitted every guest cell.
 
-    :param ordered: the host cells as the claim sorts them
-    :param settle_pages: whether a page size is kept once it is chosen, as
-        Nova does; False is a claim without defect C
+    :ivar cells: the ids of its host cells
+    :ivar ranks: for each guest cell the rank of its host cell
+    :ivar guest_cells: the guest cells, with the page sizes chosen so far
+    :ivar pinned: the rank on which each guest cell was pinned last
     """
-    state = _State(demand, supply, ordered, settle_pages)
-    size = len(demand.cells)
-    arrangement: list[int] | None = list(range(size))
-    for _ in range(MAX_TRIES):
-        if arrangement is None:
-            return ClaimOutcome()
-        stop, changed, raised = state.attempt(arrangement)
-        if raised:
-            return ClaimOutcome(raised=arrangement[stop])
-        if stop == size and affinity.met(
-                ordered[rank].id for rank in arrangement):
-            return state.outcome(arrangement)
-        arrangement = _next(arrangement, len(ordered),
-                            size - 1 if changed else min(stop, size - 1))
-    return ClaimOutcome(given_up=True)
+
+    cells: frozenset[int]
+    ranks: tuple[int, ...]
+    guest_cells: tuple[demands.CellDemand, ...]
+    pinned: tuple[int | None, ...]
+
+
+class ClaimReplay:
+    """Replays the attempts of one claim to arrange a guest on a host.
+
+    What the claim attempts does not depend on devices and networks: they only
+    decide which attempt it accepts. The replay can therefore be asked for one
+    allocation of Placement after another, and makes each attempt once. Of the
+    attempts on the same set of host cells, the claim accepts the first or
+    none.
+    """
+
+    def __init__(self, demand: demands.Demand, supply: supplies.Supply,
+                 ordered: Sequence[supplies.CellSupply],
+                 settle_pages: bool = True) -> None:
+        """Prepare to replay the claim.
+
+        :param ordered: the host cells as the claim sorts them
+        :param settle_pages: whether a page size is kept once it is chosen, as
+            Nova does; False is a claim without defect C
+        """
+        self._state = _State(demand, supply, ordered, settle_pages)
+        self._ordered = ordered
+        self._upcoming: list[int] | None = list(range(len(demand.cells)))
+        self._tries = 0
+        self._attempts: list[_Attempt] = []
+        self._seen: set[frozenset[int]] = set()
+        # The id of a host cell -> the attempts with this cell.
+        self._by_cell: dict[int, list[_Attempt]] = {}
+        self._ended = False
+        self._raised: int | None = None
+
+    def run(self, affinity: affinity_check.AffinityCheck,
+            effort: cell_search.Effort) -> ClaimOutcome:
+        """Replay the claim to its end.
+
+        :param effort: counts the sets of cells that are tried
+        """
+        needed = affinity.needed
+        for attempt in self._list_attempts(needed):
+            if not needed <= attempt.cells:
+                continue
+            if not effort.spend():
+                return ClaimOutcome(undecided=True)
+            if affinity.met(attempt.cells):
+                return self._state.outcome(attempt)
+        return ClaimOutcome(raised=self._raised, given_up=(
+            self._upcoming is not None and self._raised is None))
+
+    def _list_attempts(self, needed: Collection[int]) -> Iterator[_Attempt]:
+        """Yield the attempts that were made, then go on making them.
+
+        :param needed: attempts without one of these cells may be left out
+        """
+        if self._ended and needed:
+            # The attempts hardly vary the first cells, so that most of them
+            # lack some cell.
+            yield from min([self._by_cell.get(cell, []) for cell in needed],
+                           key=len)
+            return
+        yield from self._attempts
+        while self._go_on():
+            yield self._attempts[-1]
+        self._ended = True
+
+    def _go_on(self) -> bool:
+        """Make attempts until one fits on another set of host cells.
+
+        :returns: False if the claim ends before
+        """
+        size = len(self._state.guest_cells)
+        while (self._upcoming is not None and self._raised is None
+                and self._tries < MAX_TRIES):
+            arrangement = self._upcoming
+            self._tries += 1
+            stop, changed, raised = self._state.attempt(arrangement)
+            if raised:
+                self._raised = arrangement[stop]
+                return False
+            self._upcoming = _next(arrangement, len(self._ordered),
+                               size - 1 if changed else min(stop, size - 1))
+            if stop < size:
+                continue
+            host_cells = frozenset([
+                self._ordered[rank].id for rank in arrangement])
+            if host_cells not in self._seen:
+                self._seen.add(host_cells)
+                attempt = self._state.note(host_cells, arrangement)
+                self._attempts.append(attempt)
+                for cell in host_cells:
+                    self._by_cell.setdefault(cell, []).append(attempt)
+                return True
+        return False
 
 
 class _State:
     """The state that the claim keeps between attempts.
+
+    :ivar guest_cells: the guest cells, with the page sizes chosen so far
 
     ``_numbers`` are the values of ``InstanceNUMACell.id``: at first the
     number of the guest cell (or that of the demand), later the id of the host
@@ -118,7 +207,7 @@ class _State:
         self._supply = supply
         self._ordered = ordered
         self._settle_pages = settle_pages
-        self._guest_cells = list(demand.cells)
+        self.guest_cells = list(demand.cells)
         self._numbers = list(demand.numbers or range(len(demand.cells)))
         self._pinned: list[int | None] = [None] * len(demand.cells)
         self._fit: set[tuple[int, int]] = set()
@@ -157,43 +246,61 @@ class _State:
             self._fit.add(pair)
         return len(arrangement), changed, False
 
-    def outcome(self, arrangement: Sequence[int]) -> ClaimOutcome:
-        """Describe the end of the claim at this arrangement."""
-        misplaced = next((guest for guest, rank in enumerate(arrangement)
-                          if not self._sound(guest, rank)), None)
+    def note(self, host_cells: frozenset[int],
+             arrangement: Sequence[int]) -> _Attempt:
+        """Keep what :meth:`outcome` needs to know of the last attempt."""
+        return _Attempt(host_cells, tuple(arrangement),
+                        tuple(self.guest_cells), tuple(self._pinned))
+
+    def outcome(self, attempt: _Attempt) -> ClaimOutcome:
+        """Describe the end of a claim that accepts an attempt."""
+        misplaced = next((guest for guest in range(len(attempt.ranks))
+                          if not self._is_sound(guest, attempt)), None)
+        first = attempt.guest_cells[0], attempt.ranks[0]
         return ClaimOutcome(
-            ranks=tuple(arrangement),
+            ranks=attempt.ranks,
             pages_kib=tuple(
                 cells.page_size(guest_cell, self._ordered[rank])
-                for guest_cell, rank in zip(self._guest_cells, arrangement,
-                                            strict=True)),
+                for guest_cell, rank in zip(attempt.guest_cells,
+                                            attempt.ranks, strict=True)),
             misplaced=misplaced,
             misaccounted=None if misplaced is not None
-            else self._misaccounted(arrangement[0]))
+            else self._misaccounted(*first))
 
-    def _misaccounted(self, rank: int) -> int | None:
+    def _misaccounted(self, guest_cell: demands.CellDemand,
+                      rank: int) -> int | None:
         cell = self._ordered[rank]
-        taken = pins.choose(self._guest_cells[0], cell).taken
+        taken = pins.choose(guest_cell, cell).taken
         return None if taken <= cell.free else rank
 
-    def _sound(self, guest: int, rank: int) -> bool:
-        if self._settle_pages and self._guest_cells[guest].pages_by_class:
+    def _is_sound(self, guest: int, attempt: _Attempt) -> bool:
+        guest_cell, rank = attempt.guest_cells[guest], attempt.ranks[guest]
+        if self._settle_pages and guest_cell.pages_by_class:
             return False
-        if self._fit_cell(guest, rank) is not CellFit.FITS:
+        if self._try_cell(guest, guest_cell, rank) is not CellFit.FITS:
             return False
-        return (not self._guest_cells[guest].pcpus or
-                self._pinned[guest] == rank)
+        return not guest_cell.pcpus or attempt.pinned[guest] == rank
 
     def _fit_cell(self, guest: int, rank: int) -> CellFit:
+        """Fit a guest cell on a host cell, which can settle its page size."""
+        guest_cell = self.guest_cells[guest]
+        if guest_cell.pages_by_class and self._settle_pages:
+            size_kib = cells.page_size(guest_cell, self._ordered[rank])
+            if size_kib is None:
+                return CellFit.UNFIT
+            guest_cell = dataclasses.replace(guest_cell, page_kib=size_kib)
+            self.guest_cells[guest] = guest_cell
+        return self._try_cell(guest, guest_cell, rank)
+
+    def _try_cell(self, guest: int, guest_cell: demands.CellDemand,
+                  rank: int) -> CellFit:
+        """Return how an attempt to fit a guest cell on a host cell ends."""
         cell = self._ordered[rank]
-        guest_cell = self._guest_cells[guest]
         if guest_cell.pages_by_class:
             size_kib = cells.page_size(guest_cell, cell)
             if size_kib is None:
                 return CellFit.UNFIT
             guest_cell = dataclasses.replace(guest_cell, page_kib=size_kib)
-            if self._settle_pages:
-                self._guest_cells[guest] = guest_cell
         key = self._kinds[guest], guest_cell.page_kib, rank
         result = self._results.get(key)
         if result is None:

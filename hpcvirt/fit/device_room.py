@@ -20,15 +20,16 @@ from hpcvirt.model import shape as shape_model
 #: More guests than a host ever takes.
 _MANY = 1 << 20
 
-#: Tags of Nova's pools that no request names: the number of devices and their
-#: place. Without them, the pools of a fleet are of few kinds.
-_NOT_NAMED = frozenset(('count', 'numa_node', 'rp_uuid'))
+#: So many parts of the state of a host, and characters of the tags of a kind
+#: of pools, count as one more state.
+_PARTS = 2
+_CHARACTERS = 16
 _LEGACY = shape_model.PCIAffinity.LEGACY
 _PREFERRED = shape_model.PCIAffinity.PREFERRED
 _SOCKET = shape_model.PCIAffinity.SOCKET
 
-#: For each pool its cell, its free devices, and the number of its tags.
-_Pools = tuple[tuple[int | None, int, int], ...]
+#: The free devices of each cell and kind of tags.
+_Pools = frozenset[tuple[tuple[int | None, int], int]]
 #: The free devices of each cell; those near no cell have None.
 _Free = Mapping[int | None, int]
 
@@ -41,17 +42,16 @@ class DeviceRoom:
             tuple[int, devices.DeviceRequest, int]]]] = []
         self._numbers: dict[Hashable, int] = {}
         self._tags: list[devices.Pool] = []
-        self._states: dict[_Pools, int] = {(): 0}
-        self._pools: list[_Pools] = [()]
+        self._states: dict[_Pools, int] = {frozenset(): 0}
+        self._pools: list[_Pools] = [frozenset()]
         self._requests: dict[Hashable, int] = {}
         self._served: dict[tuple[int, int], bool] = {}
         self._free: dict[tuple[int, int], tuple[int, _Free]] = {}
         self._in_sets: dict[tuple[int, int], int] = {}
 
-    @property
-    def known(self) -> int:
-        """The number of states or of kinds of pools that are remembered."""
-        return max(len(self._tags), len(self._states))
+        #: About the number of states, and of kinds of pools, that are
+        #: remembered; large ones count as several.
+        self.known = 0
 
     def add(self, demand: demands.Demand) -> None:
         """Prepare to count guests of another kind."""
@@ -61,17 +61,21 @@ class DeviceRoom:
 
     def number(self, pools: Sequence[devices.Pool] | None) -> int:
         """Return the number of the state of a host's devices; 0 for none."""
-        state = tuple([(pool.cell, pool.free, self._number(pool))
-                       for pool in pools or ()])
+        free: dict[tuple[int | None, int], int] = {}
+        for pool in pools or ():
+            place = pool.cell, self._number(pool)
+            free[place] = free.get(place, 0) + pool.free
+        state = frozenset(free.items())
         number = self._states.get(state)
         if number is None:
+            self.known += 1 + len(state) // _PARTS
             number = self._states[state] = len(self._pools)
             self._pools.append(state)
         return number
 
     def _number(self, pool: devices.Pool) -> int:
         tags: Hashable = tuple([item for item in pool.tags.items()
-                                if item[0] not in _NOT_NAMED])
+                                if item[0] not in devices.PLACE_TAGS])
         try:
             number = self._numbers.get(tags)
         except TypeError:
@@ -79,6 +83,7 @@ class DeviceRoom:
             tags = str(tags)
             number = self._numbers.get(tags)
         if number is None:
+            self.known += 1 + len(str(tags)) // _CHARACTERS
             number = self._numbers[tags] = len(self._tags)
             self._tags.append(pool)
         return number
@@ -112,7 +117,7 @@ class DeviceRoom:
                 state: int) -> tuple[int, _Free]:
         """Add up the free devices for a request, in all and by cell."""
         free: dict[int | None, int] = {}
-        for cell, count, tags in self._pools[state]:
+        for (cell, tags), count in self._pools[state]:
             if self._serves(number, request, tags):
                 free[cell] = free.get(cell, 0) + count
         return sum(free.values()), free
@@ -135,7 +140,7 @@ class DeviceRoom:
             return known
         _, kind, wanted = self._kinds[index]
         free: dict[device_sets.DeviceSet, list[int]] = {}
-        for _, devices_left, tags in self._pools[state]:
+        for (_, tags), devices_left in self._pools[state]:
             for each in device_sets.sets_of(self._tags[tags]):
                 if each.kind == kind:
                     counts = free.setdefault(each, [0] * len(wanted))

@@ -21,11 +21,15 @@ import re
 import typing
 from collections.abc import Iterable
 
+from hpcvirt import kept_text
 from hpcvirt.fit import devices
 from hpcvirt.model import shape as shape_model
 
 #: The tag of ``[pci]device_spec`` that names the sets of a device.
 TAG = 'hpcvirt_device_sets'
+
+#: The most sets that a device can belong to.
+MAX_SETS = 64
 
 _LABEL = re.compile(rf'({shape_model.DEVICE_SET_KIND}):'
                     r'(\d{1,6}):([1-9]\d{0,3})')
@@ -44,14 +48,19 @@ class DeviceSet(typing.NamedTuple):
     pools: int
 
 
-@functools.lru_cache(maxsize=1 << 14)
+# A text and its sets take up to 12 KiB.
+@functools.lru_cache(maxsize=1 << 10)
 def parse(text: str) -> frozenset[DeviceSet]:
     """Read the value of the tag.
 
-    :raises ValueError: if it is malformed
+    :raises ValueError: if it is malformed or too long
     """
     found = []
-    for term in text.split(',') if text.strip() else ():
+    terms = kept_text.check(text, TAG).split(',') if text.strip() else []
+    if len(terms) > MAX_SETS:
+        raise ValueError(f'{TAG} names {len(terms)} sets, and at most '
+                         f'{MAX_SETS} are read')
+    for term in terms:
         match = _LABEL.fullmatch(term.strip())
         if match is None:
             raise ValueError(f'{TAG} {term[:40]!r} is not of the form '

@@ -9,6 +9,7 @@ functions, vDPA devices and remotely managed devices are filtered out.
 """
 
 import collections
+import copy
 import dataclasses
 import functools
 import itertools
@@ -19,13 +20,23 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import kept_text
 from hpcvirt.fit import pool_match
 from hpcvirt.model import shape as shape_model
 
+#: The most kinds of pools that a request remembers; then all are forgotten.
+MAX_KINDS = 64
+
 #: Keys of a request that Placement has already evaluated.
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
+#: Tags of Nova's pools that no request names: the number of devices and their
+#: place. Without them, the pools of a fleet are of few kinds.
+PLACE_TAGS = frozenset(('address', 'count', 'numa_node', 'rp_uuid'))
 
 _STRICT = (shape_model.PCIAffinity.REQUIRED, shape_model.PCIAffinity.SOCKET)
+#: With these policies, all devices that are near some cell are near a cell of
+#: the guest. Others accept a cell of the same socket, or any cell.
+_OWN_CELLS = (shape_model.PCIAffinity.REQUIRED, shape_model.PCIAffinity.LEGACY)
 
 
 class Pool(typing.NamedTuple):
@@ -79,8 +90,13 @@ class DeviceRequest:
         try:
             return self._known[kind]
         except KeyError:
-            self._known[kind] = pool_match.accepts(self.specs, pool.tags)
-            return self._known[kind]
+            answer = pool_match.accepts(self.specs, pool.tags)
+            # A weigher remembers requests for as long as it lives.
+            if len(self._known) >= MAX_KINDS:
+                self._known.clear()
+            if kept_text.are_short(kind):
+                self._known[kind] = answer
+            return answer
         except TypeError:
             # A malformed pool has a value that cannot be hashed.
             return pool_match.accepts(self.specs, pool.tags)
@@ -173,7 +189,6 @@ class Allocator:
         self._requests = requests
         self._pools = pools = tuple(pools)
         self._sockets = sockets
-        self._providers = providers or ((),) * len(requests)
         self._matching: list[list[int]] = []
         self._usable: list[set[int]] = []
         for request in requests:
@@ -184,6 +199,46 @@ class Allocator:
             self._usable.append({
                 index for index, (matches, usable) in enumerate(accepted)
                 if matches and usable})
+        names = [pool.provider for pool in pools if pool.provider is not None]
+        self._shares_providers = len(names) != len(set(names))
+        self._allocate_from(providers)
+
+    def following(self, providers: Providers) -> typing.Self:
+        """Return an allocator that follows another allocation of Placement.
+
+        Which pools match which requests is not examined again.
+        """
+        twin = copy.copy(self)
+        twin._allocate_from(providers)
+        return twin
+
+    def _allocate_from(self, providers: Providers) -> None:
+        """Note the allocation, and the pools that can serve each request."""
+        self._providers = providers or ((),) * len(self._requests)
+        self._servable = [
+            usable if not own else {
+                index for index in usable if 0 < own.count(
+                    self._pools[index].provider or '')
+                <= self._pools[index].free}
+            for usable, own in zip(self._usable, self._providers, strict=True)]
+
+    @property
+    def needed(self) -> frozenset[int]:
+        """The host cells without which a request gets too few devices."""
+        found: set[int] = set()
+        for request, servable in zip(self._requests, self._servable,
+                                     strict=True):
+            if request.affinity not in _OWN_CELLS:
+                continue
+            free: dict[int | None, int] = {}
+            for index in servable:
+                pool = self._pools[index]
+                free[pool.cell] = free.get(pool.cell, 0) + pool.free
+            spare = sum(free.values()) - request.count
+            for cell, own in free.items():
+                if cell is not None and own > spare:
+                    found.add(cell)
+        return frozenset(found)
 
     @property
     def deciding(self) -> frozenset[int]:
@@ -218,8 +273,8 @@ class Allocator:
         :param most: the number of cells that it uses
         :param taken: the cells that it uses in any case
         """
-        strict = [(request.count, usable) for request, usable in
-                  zip(self._requests, self._usable, strict=True)
+        strict = [(request.count, servable) for request, servable in
+                  zip(self._requests, self._servable, strict=True)
                   if request.affinity in _STRICT]
         # Sockets are given only if a request has socket affinity.
         place: Mapping[int, object] = {
@@ -276,7 +331,7 @@ class Allocator:
             matching = [index for index in matching if index not in emptied]
         if cells is not None:
             matching = self._near(request, matching, cells, left)
-        suitable = self._usable[number]
+        suitable = self._servable[number]
         usable = [index for index in matching if index in suitable]
         allocated = collections.Counter[str]()
         if self._providers[number]:
@@ -332,10 +387,12 @@ class Allocator:
     def _take_allocated(self, usable: list[int],
                         allocated: collections.Counter[str],
                         left: list[int], emptied: set[int]) -> bool:
-        providers = [pool.provider for index, pool in enumerate(self._pools)
-                     if pool.provider is not None and index not in emptied]
-        if len(providers) != len(set(providers)):
-            return False
+        if self._shares_providers:
+            providers = [
+                pool.provider for index, pool in enumerate(self._pools)
+                if pool.provider is not None and index not in emptied]
+            if len(providers) != len(set(providers)):
+                return False
         for index in usable:
             left[index] -= allocated.pop(self._pools[index].provider or '', 0)
             if not left[index]:

@@ -78,12 +78,25 @@ def arrange(demand: demands.Demand, supply: supplies.Supply,
 
     :returns: for each guest cell the rank of its host cell
     """
+    search = make_search(demand, supply, ordered, cell_search.Effort())
+    return (search if isinstance(search, reasons.Misfit)
+            else search.first_arrangement(affinity))
+
+
+def make_search(demand: demands.Demand, supply: supplies.Supply,
+                ordered: Sequence[supplies.CellSupply],
+                effort: cell_search.Effort,
+                ) -> cell_search.CellSearch | reasons.Misfit:
+    """Prepare a search for arrangements, or say why there can be none.
+
+    :param ordered: the host cells in the order of their ranks
+    :param effort: counts the sets of cells that are tried
+    """
     misfit = _too_small(demand, supply)
     if misfit is not None:
         return misfit
     matrix = fit_matrix.FitMatrix(demand, supply, ordered)
-    return (matrix.shortage() or
-            cell_search.first_arrangement(matrix, affinity))
+    return matrix.shortage() or cell_search.CellSearch(matrix, effort)
 
 
 def first_with_room(demand: demands.Demand, supply: supplies.Supply,

@@ -42,6 +42,8 @@ from hpcvirt.model import shape as shape_model
 MAX_STATES = 50_000
 #: The most kinds that are remembered, including those no longer counted.
 MAX_KINDS = 64
+#: The most kinds of guests that are remembered as taking room.
+MAX_GUESTS = 1000
 #: More guests of a kind than a host ever takes.
 _MANY = 1 << 20
 
@@ -117,8 +119,9 @@ class HostRoom:
 
         :returns: whether all states have been forgotten
         """
-        keeps = max(len(self._cells), len(self._states),
+        keeps = max(self._cells.known, len(self._states),
                     len(self._displaced), self._devices.known) <= MAX_STATES
+        keeps &= len(self._guests) <= MAX_GUESTS
         if keeps and kinds is self.kinds:
             return False
         self.kinds = tuple(kinds)
@@ -214,27 +217,36 @@ class HostRoom:
                  providers: devices.Providers = ()) -> Displaced:
         """Number the states of a host before and after it takes a guest."""
         before = self._number(supply)
+        if demand.requests:
+            # Which devices it takes does not follow from the state. Their
+            # providers differ from host to host, and would fill the memory.
+            return self._displace(before, demand, supply, placement, providers)
         if demand is not self._demand:
             # Hashing the key takes long.
             self._demand = demand
             self._guest = self._guests.setdefault(demand.key,
                                                   len(self._guests))
-        key = (before, self._guest, placement.cells, placement.pages_kib,
-               tuple(map(tuple, providers or placement.providers)))
+        key = before, self._guest, placement.cells, placement.pages_kib
         known = self._displaced.get(key)
         if known is None:
-            rest = allocation.allocate(demand, supply, placement, providers)
-            numbers, device_state = self._hosts[before]
-            after = self._number_of((
-                tuple([number if new is old else self._cells.number(new, rest)
-                       for number, old, new in zip(
-                           numbers, supply.cells, rest.cells, strict=True)]),
-                device_state if rest.pools is supply.pools
-                else self._device_state(rest)))
-            known = self._displaced[key] = Displaced(
-                before, after, cell_room.count_left(
-                    demand, self._cells.states(numbers)))
+            known = self._displaced[key] = self._displace(
+                before, demand, supply, placement, providers)
         return known
+
+    def _displace(self, before: int, demand: demands.Demand,
+                  supply: supplies.Supply,
+                  placement: cell_assignments.CellAssignment,
+                  providers: devices.Providers) -> Displaced:
+        rest = allocation.allocate(demand, supply, placement, providers)
+        numbers, device_state = self._hosts[before]
+        after = self._number_of((
+            tuple([number if new is old else self._cells.number(new, rest)
+                   for number, old, new in zip(
+                       numbers, supply.cells, rest.cells, strict=True)]),
+            device_state if rest.pools is supply.pools
+            else self._device_state(rest)))
+        return Displaced(before, after, cell_room.count_left(
+            demand, self._cells.states(numbers)))
 
     def _number(self, supply: supplies.Supply) -> int:
         """Return the number of the state of a host."""

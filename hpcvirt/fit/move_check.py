@@ -17,11 +17,14 @@ cells differ without pinning all of its vCPUs.
 
 import dataclasses
 import math
+from collections.abc import Hashable
 from collections.abc import Iterable
 
 from hpcvirt.fit import affinity_check
+from hpcvirt.fit import alike_devices
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
@@ -94,45 +97,82 @@ def check(move: MoveClaim, supply: supplies.Supply,
         gets
     :returns: None if it can move there
     """
-    placed = claim.predict(*move.reach(supply), providers)
-    if not move.claimed.cells:
-        # Without cells there is no affinity to lose.
-        return (placed if isinstance(placed, reasons.Misfit) else
-                claim.check(move.wanted, supply, kept_providers))
-    if isinstance(placed, cell_assignments.CellAssignment):
-        return _lost(move, supply, placed, kept_providers)
-    if (move.claimed == move.wanted or
-            claim.check(move.wanted, supply, kept_providers)):
-        return placed
-    return _misfit(move.defect, 'refuse it', placed)
+    return Move(move, supply).check(providers, kept_providers)
 
 
-def _lost(move: MoveClaim, supply: supplies.Supply,
-          placed: cell_assignments.CellAssignment,
-          providers: devices.Providers) -> reasons.Misfit | None:
-    """Say which request the placement of the claim does not meet."""
-    if move.page_kib is not None and placed.pages_kib[0] != move.page_kib:
+class Move:
+    """A move of one instance to one host, whatever Placement allocates.
+
+    As in :class:`hpcvirt.fit.claim.Claim`, which see, what does not depend on
+    the allocation is determined once.
+    """
+
+    def __init__(self, move: MoveClaim, supply: supplies.Supply,
+                 effort: cell_search.Effort | None = None) -> None:
+        """Prepare to answer.
+
+        :param effort: see :class:`hpcvirt.fit.claim.Claim`
+        """
+        self._move = move
+        self._supply = supply
+        effort = effort or cell_search.Effort()
+        self._claimed = claim.Claim(*move.reach(supply), effort)
+        self._wanted = claim.Claim(move.wanted, supply, effort)
+        self._alike = alike_devices.AlikeDevices(move.wanted.requests,
+                                                 supply.pools or ())
+        self._answers: dict[Hashable, reasons.Misfit | None] = {}
+
+    def check(self, providers: devices.Providers = (),
+              kept_providers: devices.Providers = (),
+              ) -> reasons.Misfit | None:
+        """Do what :func:`check` does."""
+        kind = self._alike.kind(providers), self._alike.kind(kept_providers)
+        if kind not in self._answers:
+            self._answers[kind] = self._check(providers, kept_providers)
+        return self._answers[kind]
+
+    def _check(self, providers: devices.Providers,
+               kept_providers: devices.Providers) -> reasons.Misfit | None:
+        move = self._move
+        placed = self._claimed.predict(providers)
+        if not move.claimed.cells:
+            # Without cells there is no affinity to lose.
+            return (placed if isinstance(placed, reasons.Misfit) else
+                    self._wanted.check(kept_providers))
+        if isinstance(placed, cell_assignments.CellAssignment):
+            return self._find_loss(placed, kept_providers)
+        if (move.claimed == move.wanted or
+                self._wanted.check(kept_providers)):
+            return placed
+        return _misfit(move.defect, 'refuse it', placed)
+
+    def _find_loss(self, placed: cell_assignments.CellAssignment,
+                   providers: devices.Providers) -> reasons.Misfit | None:
+        """Say which request the placement of the claim does not meet."""
+        move, supply = self._move, self._supply
+        if move.page_kib is not None and placed.pages_kib[0] != move.page_kib:
+            return _misfit(
+                reasons.Defect.PAGE_CLASS, f'choose {placed.pages_kib[0]} '
+                f'KiB, but the guest has pages of {move.page_kib} KiB')
+        by_id = {cell.id: cell for cell in supply.cells}
+        for guest_cell, number, size in zip(
+                move.claimed.cells, placed.cells, placed.pages_kib,
+                strict=True):
+            misfit = cells.obstacle(
+                dataclasses.replace(guest_cell, page_kib=size), by_id[number],
+                supply.cpu_ratio, supply.ram_ratio)
+            if misfit is not None:
+                return _misfit(reasons.Defect.LOST_LIMITS, 'exceed a limit',
+                               misfit)
+        affinity = affinity_check.AffinityCheck(_kept(move), supply,
+                                                providers or placed.providers)
+        if affinity.met(placed.cells):
+            return affinity.loss(placed.cells)
+        defect = (move.defect if move.claimed.requests != move.wanted.requests
+                  else reasons.Defect.LOST_LIMITS)
         return _misfit(
-            reasons.Defect.PAGE_CLASS, f'choose {placed.pages_kib[0]} KiB, '
-            f'but the guest has pages of {move.page_kib} KiB')
-    by_id = {cell.id: cell for cell in supply.cells}
-    for guest_cell, number, size in zip(
-            move.claimed.cells, placed.cells, placed.pages_kib, strict=True):
-        misfit = cells.obstacle(
-            dataclasses.replace(guest_cell, page_kib=size), by_id[number],
-            supply.cpu_ratio, supply.ram_ratio)
-        if misfit is not None:
-            return _misfit(reasons.Defect.LOST_LIMITS, 'exceed a limit',
-                           misfit)
-    affinity = affinity_check.AffinityCheck(_kept(move), supply,
-                                            providers or placed.providers)
-    if affinity.met(placed.cells):
-        return affinity.loss(placed.cells)
-    defect = (move.defect if move.claimed.requests != move.wanted.requests
-              else reasons.Defect.LOST_LIMITS)
-    return _misfit(
-        defect, f'use {reasons.cells(placed.cells)}, without the affinity to '
-        'PCI devices or networks that the guest requests')
+            defect, f'use {reasons.cells(placed.cells)}, without the affinity '
+            'to PCI devices or networks that the guest requests')
 
 
 def _kept(move: MoveClaim) -> demands.Demand:

@@ -189,8 +189,9 @@ _MESSAGES: Mapping[Code, str] = {
         'Nova would use cell {cell}, which has {what} in use, but '
         'hpcvirt:exclusive_cells asks for empty cells',
     Code.UNDECIDED:
-        'none of the first {tried} sets of cells tried has the requested PCI '
-        'devices and networks',
+        'the search was given up: none of the first {tried} sets of cells '
+        'tried, for all allocation candidates together, is known to have the '
+        'requested PCI devices and networks',
     Code.CLAIM_REFUSES:
         'the guest fits on {cells}, but the claim on the compute host '
         "would refuse it (Nova's defect {defect})",

@@ -21,6 +21,7 @@ from nova import objects
 from nova.objects import numa
 from nova.virt import hardware
 
+from hpcvirt import kept_text
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
@@ -40,6 +41,10 @@ _CELL_FIELDS = operator.attrgetter(
 _WHOLE_CELL = {len(vars(numa.NUMACell())) + len(numa.NUMACell.fields)}
 
 _CELL_ID = operator.attrgetter('_obj_id')
+
+#: The most device pools of a host and page sizes of a cell that are read.
+MAX_POOLS = 1024
+MAX_PAGE_SIZES = 16
 
 #: The largest allocation ratio that Placement accepts.
 _MAX_RATIO = 3.40282e+38
@@ -251,16 +256,24 @@ def providers_of(request: typing.Any,
         uuids = request.spec[0].get('rp_uuids') if request.spec else None
         return tuple(uuids.split(',')) if uuids else ()
     # One group for each device: REQUEST_ID-0, REQUEST_ID-1, ... Which of them
-    # has which device does not matter.
+    # has which device does not matter. Reading a field of Nova's objects takes
+    # long, and a host has up to 1,000 candidates.
+    prefix = request.request_id
     return tuple(sorted([
         group_uuids[0] for group, group_uuids in mappings.items()
-        if group.startswith(request.request_id)]))
+        if group.startswith(prefix)]))
 
 
 def _check_pools(host_state: typing.Any, *needed: str) -> None:
     """Check the device pools, each of which must have the needed tags."""
     stats = host_state.pci_stats
-    for pool in () if stats is None else stats.pools:
+    pools = () if stats is None else stats.pools
+    if len(pools) > MAX_POOLS:
+        raise ValueError(f'{len(pools)} pools')
+    for pool in pools:
+        if not kept_text.are_short(pool.values()):
+            raise ValueError('a tag of a pool has more than '
+                             f'{kept_text.MAX_CHARACTERS} characters')
         if operator.index(pool['count']) < 0:
             raise ValueError(f"a pool with {pool['count']} devices")
         for tag in needed:
@@ -288,6 +301,11 @@ def _cell(cell: typing.Any) -> supplies.CellSupply:
         network = _get(cell, 'network_metadata', None)
         physnets = _get(network, 'physnets', frozenset())
         tunneled = _get(network, 'tunneled', False)
+    if not kept_text.are_short(physnets):
+        raise ValueError('the name of a physical network has more than '
+                         f'{kept_text.MAX_CHARACTERS} characters')
+    if len(cell._obj_mempages) > MAX_PAGE_SIZES:
+        raise ValueError(f'{len(cell._obj_mempages)} page sizes')
     dedicated = cell._obj_pcpuset
     return supplies.CellSupply(
         cell._obj_id, socket, dedicated, dedicated - cell._obj_pinned_cpus,

@@ -14,10 +14,12 @@ anew for each request.
 """
 
 import dataclasses
+import hashlib
 import typing
 from collections.abc import Hashable
 from collections.abc import Sequence
 
+from hpcvirt.fit import alike_devices
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
@@ -148,9 +150,16 @@ def find_record(host_state: typing.Any, spec: typing.Any,
     if record is None or not start.requests:
         return record and (record, packing, supply.spares_devices)
     # Read the pools now: a pick changes those of the HostState in place.
-    list(supply.pools or ())
-    return (record, packing, supply.spares_devices,
-            start.first_allocation(host_state))
+    pools = list(supply.pools or ())
+    allocation = start.first_allocation(host_state)
+    # The filter shuffles the candidates. Only what kind of devices the first
+    # one has matters, and of that only a digest is kept.
+    demand = start.move.claimed if start.move else start.demand
+    kind = alike_devices.AlikeDevices(demand.requests, pools, by_tags=True,
+                                      ).kind(allocation.providers)
+    return (record, packing, supply.spares_devices, hashlib.blake2b(
+        repr((kind, allocation.interfaces)).encode(errors='surrogatepass'),
+        digest_size=16).digest())
 
 
 def _charge(before: Sequence[supplies.Supply], start: claim_input.ClaimInput,

@@ -25,6 +25,7 @@ import collections
 import dataclasses
 import functools
 import typing
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -39,6 +40,7 @@ from oslo_db import exception as db_exception
 from oslo_log import log as logging
 
 from hpcvirt.fit import allocation as allocations
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import device_sets
@@ -61,6 +63,10 @@ LIMITED_LIVE_MIGRATION = 74
 
 #: The attribute of a RequestSpec that keeps the instance for the weighers.
 _INSTANCE = 'hpcvirt_instance'
+
+
+#: Takes the providers of an allocation candidate.
+AllocationTest = Callable[[devices.Providers], reasons.Misfit | None]
 
 
 class Allocation(typing.NamedTuple):
@@ -156,21 +162,26 @@ class ClaimInput:
             provider for request in self.requests for provider
             in adapter.providers_of(request, candidate['mappings']))
 
-    def check(self, supply: supplies.Supply,
-              allocation: Allocation) -> reasons.Misfit | None:
-        """Return why an instance must not be sent to a host, None if it may.
+    def make_test(self, supply: supplies.Supply, effort: cell_search.Effort,
+                  interfaces: tuple[str | None, ...]) -> AllocationTest:
+        """Make a test of the allocations that Placement offers on a host.
 
         :param supply: the resources of the host
+        :param effort: the effort for this host
+        :param interfaces: those of the allocations, see :class:`Allocation`
+        :returns: a function that takes the providers of an allocation, and
+            says why the instance must not be sent to the host, None if it may
         """
-        providers, interfaces = allocation
         if self.move is None:
-            return claim.check(self.bound(allocation), supply, providers)
-        move = dataclasses.replace(
+            return claim.Claim(port_interface.bind(self.demand, interfaces),
+                               supply, effort).check
+        move = move_check.Move(dataclasses.replace(
             self.move,
             wanted=port_interface.bind(self.move.wanted, interfaces),
-            claimed=port_interface.bind(self.move.claimed, interfaces))
-        return move_check.check(
-            move, supply, providers if self.follows_placement else (),
+            claimed=port_interface.bind(self.move.claimed, interfaces)),
+            supply, effort)
+        return lambda providers: move.check(
+            providers if self.follows_placement else (),
             providers if self.keeps_to_placement else ())
 
     def find_sets(self, supply: supplies.Supply) -> device_sets.HostSets:
@@ -206,6 +217,43 @@ class ClaimInput:
     def _in_placement(self) -> bool:
         return self.keeps_to_placement and any(
             map(adapter.is_of_flavor, self.requests))
+
+
+class HostCheck:
+    """Checks the allocations that Placement offers on one host.
+
+    All of them share one limit of effort.
+    """
+
+    def __init__(self, start: ClaimInput,
+                 left: Sequence[supplies.Supply]) -> None:
+        """Prepare to check.
+
+        :param left: all that may be left of the host
+        """
+        self._start = start
+        self._left = left
+        self._effort = cell_search.Effort()
+        self._tests: dict[tuple[str | None, ...], list[AllocationTest]] = {}
+
+    def find_misfit(self, allocation: Allocation) -> reasons.Misfit | None:
+        """Say why the instance must not be sent to the host with this."""
+        tests = self._tests.get(allocation.interfaces)
+        if tests is None:
+            tests = self._tests[allocation.interfaces] = [
+                self._start.make_test(supply, self._effort,
+                                      allocation.interfaces)
+                for supply in self._left]
+        for test in tests:
+            misfit = test(allocation.providers)
+            if misfit is not None:
+                return misfit
+        return None
+
+    @property
+    def undecided(self) -> reasons.Misfit | None:
+        """The refusal of a host whose effort was spent; None if it was not."""
+        return self._effort.misfit() if self._effort.spent else None
 
 
 def read(spec: typing.Any, demand: demands.Demand) -> ClaimInput:

@@ -40,8 +40,6 @@ from hpcvirt.nova import quick_verdict
 
 LOG = logging.getLogger(__name__)
 
-_NO_SET = reasons.Code.NO_DEVICE_SET
-
 #: The attribute of a RequestSpec about whose candidates a line was logged.
 _NOTED = 'hpcvirt_noted_limit'
 
@@ -257,26 +255,36 @@ class FilterDecision:
         Candidates with devices of no common set are removed before any cells
         are looked at.
         """
+        check = claim_input.HostCheck(start, left)
         if not start.requests and host_state.allocation_candidates:
             # The candidates do not differ for this instance.
-            misfit = self._check(start, left, claim_input.Allocation())
+            misfit = check.find_misfit(claim_input.Allocation())
             if misfit is not None:
                 host_state.allocation_candidates = []
             return misfit
         sets = start.find_sets(left[0])
         found = [(start.allocation(host_state, candidate['mappings']),
                   candidate) for candidate in host_state.allocation_candidates]
-        misfits = {allocation: start.check_set(sets, allocation) or
-                   self._check(start, left, allocation)
-                   for allocation in dict.fromkeys(each for each, _ in found)}
+        misfits: dict[claim_input.Allocation, reasons.Misfit | None] = {}
+        in_no_set = first_misfit = None
+        for allocation, _ in found:
+            if allocation in misfits:
+                continue
+            misfit = start.check_set(sets, allocation)
+            if misfit is not None:
+                in_no_set = in_no_set or misfit
+            else:
+                misfit = check.find_misfit(allocation)
+                first_misfit = first_misfit or misfit
+            misfits[allocation] = misfit
         remaining = [pair for pair in found if misfits[pair[0]] is None]
         if sets.known:
             random.shuffle(remaining)
             remaining.sort(key=lambda pair: sets.cost(pair[0].providers))
-        # What the sets with the devices lack says more than that other
-        # candidates are in no set.
-        first_misfit = min(filter(None, misfits.values()), default=None,
-                           key=lambda each: each.code is _NO_SET)
+        # That the search was given up says more than why other candidates are
+        # refused, and what the sets with the devices lack says more than that
+        # other candidates are in no set.
+        first_misfit = check.undecided or first_misfit or in_no_set
         host_state.allocation_candidates = [
             candidate for _, candidate in remaining]
         if remaining:
@@ -292,14 +300,6 @@ class FilterDecision:
                           instance_uuid=self.uuid)
             return None
         return first_misfit or reasons.Misfit(reasons.Code.NO_CANDIDATES)
-
-    @staticmethod
-    def _check(start: claim_input.ClaimInput,
-               left: Sequence[supplies.Supply],
-               allocation: claim_input.Allocation) -> reasons.Misfit | None:
-        """Check an instance against all that may be left of a host."""
-        return next(filter(None, (start.check(supply, allocation)
-                                  for supply in left)), None)
 
     def _explain(self, start: claim_input.ClaimInput, host_state: typing.Any,
                  candidates: Sequence[typing.Any]) -> reasons.Misfit:

@@ -26,6 +26,11 @@ _VERSION = 2
 #: The most CPU layouts that are remembered for a cell id, and about the most
 #: cell ids. A layout that was forgotten gets another number.
 MAX_LAYOUTS = 64
+#: The most CPUs of a layout that is remembered, and of all together; then all
+#: are forgotten. A CPU takes about 100 bytes.
+MAX_CPUS_OF_A_LAYOUT = 1 << 12
+MAX_CPUS = 1 << 18
+_cpus = 0
 _layouts: dict[int, tuple[tuple[typing.Any, int], ...]] = {}
 _numbers = itertools.count()
 
@@ -70,12 +75,18 @@ def _number_layout(cell_id: int, cell: typing.Any) -> int:
     for layout, number in _layouts.get(cell_id, ()):
         if layout == cpus:
             return number
+    number = next(_numbers)
+    size = len(dedicated) + len(shared) + sum(map(len, siblings))
+    if size > MAX_CPUS_OF_A_LAYOUT:
+        return number
     # Copy the sets: the cell may be changed in place.
-    number, layout = next(_numbers), (
-        [frozenset(core) for core in siblings], frozenset(dedicated),
-        frozenset(shared))
-    if len(_layouts) > MAX_LAYOUTS:
+    layout = ([frozenset(core) for core in siblings], frozenset(dedicated),
+              frozenset(shared))
+    global _cpus  # noqa: PLW0603
+    _cpus += size
+    if len(_layouts) > MAX_LAYOUTS or _cpus > MAX_CPUS:
         _layouts.clear()
+        _cpus = size
     known = _layouts.get(cell_id, ())[-MAX_LAYOUTS + 1:]
     _layouts[cell_id] = (*known, (layout, number))
     return number

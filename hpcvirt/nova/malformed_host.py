@@ -13,6 +13,7 @@ import typing
 from oslo_log import log as logging
 
 from hpcvirt import exception
+from hpcvirt import kept_text
 from hpcvirt.fit import reasons
 
 LOG = logging.getLogger(__name__)
@@ -46,8 +47,9 @@ def misfit(host_state: typing.Any, error: Exception) -> reasons.Misfit:
 
 def is_first(*what: str) -> bool:
     """Return whether there has been no such warning yet, and remember it."""
+    warning = tuple([kept_text.shorten(str(text)) for text in what])
     if len(_warned) >= _MAX_WARNINGS:
         _warned.clear()
     # One step, so that only one of several threads is the first.
     mark = object()
-    return _warned.setdefault(what, mark) is mark
+    return _warned.setdefault(warning, mark) is mark

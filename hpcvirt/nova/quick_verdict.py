@@ -47,7 +47,13 @@ CellTest = Callable[[typing.Any], bool]
 #: cells whose free CPUs all belong to cores.
 RoomTest = Callable[[typing.Any, Sequence[typing.Any], set[int]], bool]
 
+#: The free PCPUs and pages of each cell.
+_Free = tuple[tuple[float, ...], tuple[float, ...]]
+
 _MAX_ARRANGEMENTS = claim_replay.MAX_ARRANGEMENTS
+
+#: The most page sizes for which the cells of a host are counted.
+MAX_SIZES = 16
 
 #: The attributes of a NUMATopology that was examined: page size -> free PCPUs
 #: and pages of its cells, and the ids of cells with all free CPUs on cores.
@@ -84,11 +90,10 @@ def make_test(demand: demands.Demand, packing: bool,
             able = (cell if len(cell._obj_pcpuset) - len(cell._obj_pinned_cpus)
                     >= pcpus and has_rest(cell) else None for cell in cells)
         else:
-            if page_kib not in known:
-                known[page_kib] = _count_free(cells, page_kib)
             able = (cell if free >= pcpus and pages >= needed
                     and has_rest(cell) else None for free, pages, cell
-                    in zip(*known[page_kib], cells, strict=True))
+                    in zip(*_recall_free(known, cells, page_kib), cells,
+                           strict=True))
         found: list[typing.Any] = []
         for cell in able:
             if cell is None:
@@ -127,8 +132,19 @@ def _is_plain(demand: demands.Demand) -> bool:
                     for request in demand.requests))
 
 
+def _recall_free(known: dict[int, _Free], cells: Sequence[typing.Any],
+                 page_kib: int) -> _Free:
+    """Count, or recall, the free PCPUs and pages of each cell."""
+    if page_kib not in known:
+        # Tenants choose page sizes, and a host may be kept for long.
+        if len(known) >= MAX_SIZES:
+            known.clear()
+        known[page_kib] = _count_free(cells, page_kib)
+    return known[page_kib]
+
+
 def _count_free(cells: Sequence[typing.Any], page_kib: int,
-                ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+                ) -> _Free:
     """Return the number of unpinned PCPUs and of free pages of each cell.
 
     Cells that cannot be read count as infinite, so that they are read again

@@ -55,7 +55,7 @@ LOG = logging.getLogger(__name__)
 _MISSING = object()
 #: The most judgements and kinds of requests that are remembered; then all are
 #: forgotten.
-MAX_KNOWN = 200_000
+MAX_KNOWN = 100_000
 MAX_KINDS = 1000
 
 #: The attribute of a RequestSpec with the weigher that has counted it.

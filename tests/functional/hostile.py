@@ -17,6 +17,8 @@ from nova.api.validation.extra_specs import validators
 from nova.pci import request as pci_request
 from nova.virt import hardware
 
+from hpcvirt.fit import device_sets
+from hpcvirt.nova import port_interface
 from tests.builders import cases
 from tests.functional import nova_objects
 
@@ -67,10 +69,12 @@ IMAGE_PROPERTIES = {
 #: What takes the place of a part of a host's record.
 BAD = (None, [], [None], {}, '', 'x', '5', b'\xff', -1, 0, 1, -(1 << 70),
        1 << 70, 10 ** 400, 0.5, math.nan, math.inf, -math.inf, 1e308, True,
-       (), object(), {1, 2}, {'x'}, [[1], [1]])
+       (), object(), {1, 2}, {'x'}, [[1], [1]], 'x' * 60_000,
+       'gpu2:0:2,' * 6000, 'gpu2:0:2,gpu4:0:4')
 
 PCI_TAGS = ('count', 'numa_node', 'vendor_id', 'product_id', 'dev_type',
-            'physical_network', 'remote_managed', 'rp_uuid', 'parent_ifname')
+            'physical_network', 'remote_managed', 'rp_uuid',
+            port_interface.TAG, device_sets.TAG, device_sets.TAG)
 
 
 def a_request(dice, validated=None):
@@ -159,7 +163,7 @@ def break_host(dice, state):
     cells = state.numa_topology.cells
     cell = dice.choice(cells)
     kind = dice.choice(('state', 'cell', 'cell', 'cell', 'pages', 'pages',
-                        'pool', 'pool', 'twin', 'cycle'))
+                        'pool', 'pool', 'pools', 'twin', 'cycle'))
     name = ''
     if kind == 'state':
         name = dice.choice(('numa_topology', 'pci_stats', 'aggregates',
@@ -176,6 +180,13 @@ def break_host(dice, state):
     elif kind == 'pool' and state.pci_stats and state.pci_stats.pools:
         name = dice.choice(PCI_TAGS)
         dice.choice(state.pci_stats.pools)[name] = bad
+    elif kind == 'pools' and state.pci_stats and state.pci_stats.pools:
+        # One card after another, each with a name and sets of its own.
+        pool = dice.choice(state.pci_stats.pools)
+        name = dice.choice((port_interface.TAG, device_sets.TAG, 'address'))
+        state.pci_stats.pools += [
+            {**pool, name: f'{dice.random()}:{number}:1'}
+            for number in range(dice.choice((2, 70, 300, 2000)))]
     elif kind == 'twin':
         cells.append(dice.choice((cell, copy.deepcopy(cell))))
     else:

@@ -221,11 +221,12 @@ class EveryRefusalTest(soundness.ClaimingTestCase):
                 'vendor_id': '10de', 'product_id': name,
                 'dev_type': 'type-PCI', 'address': f'{cell:04x}:{name[2:]}'})
                 for name in names[:3] for cell in range(12)]
-            pools.append(cases.Pool(12, 1, {
+            pools += [cases.Pool(cell, 1, {
                 'vendor_id': '10de', 'product_id': names[3],
-                'dev_type': 'type-PCI', 'address': '0012:ff'}))
+                'dev_type': 'type-PCI', 'address': f'{cell:04}:ff'})
+                for cell in (12, 13)]
             self.explain(Code.UNDECIDED, case(
-                host(*[4] * 12, 8), (2, 2, 2), pools=tuple(pools),
+                host(*[4] * 12, 8, 8), (2, 2, 2), pools=tuple(pools),
                 requests=tuple(cases.Request(
                     {'vendor_id': '10de', 'product_id': name}, 1,
                     'legacy' if name == names[3] else 'required', None,

@@ -13,10 +13,14 @@ import logging
 import math
 import random
 import tracemalloc
+import uuid
 
 import fixtures
 from nova.pci import request as pci_request
 
+from benchmarks import candidates
+from benchmarks import fleet
+from benchmarks import hostile_memory
 from hpcvirt.fit import host_room
 from hpcvirt.fit import reasons
 from hpcvirt.fit import scarcity
@@ -114,7 +118,7 @@ class RequestTest(HostileTestCase):
                 vars(good).pop(weights._OBSERVED, None)
         self.assertGreater(placed, count // 10)
         self.assertGreater(zeros, count // 20)
-        self.assertEqual(set(), malformed_host._warned)
+        self.assertEqual({}, malformed_host._warned)
 
 
 class CountZeroTest(HostileTestCase):
@@ -368,8 +372,92 @@ class MemoryTest(HostileTestCase):
             self.assertLess(len(room._mix._demands),
                             scarcity.MAX_COUNTED + scarcity.REVIEW)
             most = MAX_STATES + 64
-            for kept in ('_cells', '_states', '_displaced'):
+            for kept in ('_states', '_displaced'):
                 self.assertLess(len(getattr(room._room, kept)), most, kept)
+            self.assertLess(room._room._cells.known, most)
             self.assertLess(room._room._devices.known, most)
             self.assertLessEqual(len(malformed_host._warned),
                                  malformed_host._MAX_WARNINGS)
+
+
+class LongTextTest(HostileTestCase):
+    """Hosts that report longer text than is read."""
+
+    def refuse(self, change, extra_specs=None):
+        """Return why a host is refused whose record was changed."""
+        pool = test_filter.gpu(0, str(uuid.UUID(int=7)))
+        request = test_filter.gpu_request()
+        case = test_filter.case(
+            test_filter.host(0), pools=(pool,), requests=(request,),
+            mappings=({'': ['root'], f'{request.id}-0': [pool.provider]},))
+        spec = nova_objects.request_spec(case, {
+            **test_filter.PINNED, **(extra_specs or {})})
+        state = nova_objects.host_state(case)
+        self.assertIsNone(decision.FilterDecision(spec).refuse(state))
+        state = nova_objects.host_state(case)
+        change(state)
+        return decision.FilterDecision(spec).refuse(state)
+
+    def test_the_host_is_refused_with_the_reason(self):
+        def change_pool(**tags):
+            return lambda state: state.pci_stats.pools[0].update(tags)
+
+        def name_networks(state):
+            state.numa_topology.cells[0].network_metadata.physnets = {
+                'x' * 2000}
+
+        def add_sizes(state):
+            cell = state.numa_topology.cells[0]
+            cell.mempages = cell.mempages * 20
+
+        for change, reason in (
+                (change_pool(hpcvirt_device_sets='gpu2:0:2,' * 6000),
+                 'a tag of a pool has more than 1024 characters'),
+                (change_pool(hpcvirt_device_sets=','.join(
+                    f'g:{number}:2' for number in range(65))),
+                 'names 65 sets, and at most 64 are read'),
+                (change_pool(physical_network='x' * 60_000),
+                 'a tag of a pool has more than 1024 characters'),
+                (lambda state: state.pci_stats.pools.extend(
+                    state.pci_stats.pools * 2000), '2001 pools'),
+                (name_networks, 'the name of a physical network has more'),
+                (add_sizes, '40 page sizes')):
+            with self.subTest(reason):
+                misfit = self.refuse(change)
+                self.assertIs(reasons.Code.MALFORMED_HOST, misfit.code)
+                self.assertIn(reason, misfit.message)
+
+
+class HostileUpdatesTest(HostileTestCase):
+    """A host that reports something else at each update."""
+
+    def test_memory_does_not_grow_with_updates(self):
+        # The bounds are reached sooner than in a scheduler.
+        self.enterContext(fixtures.MonkeyPatch(
+            'hpcvirt.nova.host_record.MAX_CPUS', 1 << 13))
+        tracemalloc.start()
+        self.addCleanup(tracemalloc.stop)
+        used = []
+        scheduler = hostile_memory.Scheduler()
+        for _ in range(3):
+            for _ in range(80):
+                scheduler.update()
+            gc.collect()
+            used.append(tracemalloc.get_traced_memory()[0])
+        self.assertLess(used[2] - used[1], 3 << 20, used)
+
+    def test_allocations_of_like_devices_are_remembered_once(self):
+        case = hostile_memory.CASE
+        spec = candidates.make_request(case)
+        host = candidates.make_host(case, fleet.busy())
+        weigher = weights.DeviceLocalityWeigher()
+        for number in range(20):
+            fleet.prepare([host])
+            host.allocation_candidates = candidates.list_candidates(
+                host, spec.pci_requests.requests, 100)[number:]
+            weigher._weigh([host], spec)
+        known, = weigher._known.values()
+        # Both devices on one of four cells, or on two of them.
+        self.assertLessEqual(len(known), 10)
+        for key in known:
+            self.assertLess(len(repr(key)), 300)

@@ -6,6 +6,7 @@ Nova's own function adds the interface to the PCI request after scheduling.
 """
 
 import dataclasses
+import time
 import uuid
 from unittest import mock
 
@@ -29,7 +30,7 @@ class Watched(list):
         self.seen.append(self.watch())
 
 
-class PortInterfaceTest(soundness.ClaimingTestCase):
+class PortInterfaceCase(soundness.ClaimingTestCase):
     """Cells 0 and 1 have an interface each; cell 0 is in use."""
 
     def setUp(self):
@@ -72,6 +73,8 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
         return state in filters.HPCTopologyFilter().filter_all(
             [state, *others], nova_objects.request_spec(question))
 
+
+class PortInterfaceTest(PortInterfaceCase):
     def test_candidates_of_other_cells_are_removed(self):
         state = nova_objects.host_state(self.case)
         offered = state.allocation_candidates
@@ -126,17 +129,82 @@ class PortInterfaceTest(soundness.ClaimingTestCase):
             self.assertIn(host.nodename, known)
         self.assertEqual([False, False, False], host.pci_stats.pools.seen)
 
+
+class HostileNamesTest(PortInterfaceCase):
+    """A host that reports other names of interfaces at each update."""
+
+    def setUp(self):
+        super().setUp()
+        self.known = port_interface.KnownNames()
+        self.nodes = set()
+        self.enterContext(mock.patch.object(port_interface, '_known',
+                                            self.known))
+        self.enterContext(mock.patch.object(port_interface, '_known_nodes',
+                                            self.nodes))
+
+    def report(self, name, *names):
+        """A host with these interfaces, of which the scheduler learns."""
+        state = nova_objects.host_state_of(
+            self.case, name, None, nova_objects.idle_host().pci_stats)
+        state.pci_stats.pools = [{port_interface.TAG: each}
+                                 for each in names]
+        self.nodes.discard(name)
+        port_interface.learn_new(state)
+        return state
+
+    def flood(self, *hosts):
+        for number in range(50):
+            for host in hosts:
+                self.report(host, *(f'{host}{number}x{each}'
+                                    for each in range(100)))
+
+    def test_the_names_of_other_hosts_are_still_learned(self):
+        self.flood('bad')
+        question = dataclasses.replace(
+            self.case, pools=self.case.pools[1:],
+            mappings=self.case.mappings[:1])
+        self.report('good', 'ens0', 'ens1')
+        self.assertFalse(self.passes(question))
+        self.flood('bad')
+        self.assertFalse(self.passes(question))
+
+    def test_hosts_with_the_most_names_are_forgotten_first(self):
+        self.report('good', 'ens0', 'ens1')
+        self.flood(*(f'bad{number}' for number in range(30)))
+        self.assertFalse(self.passes(dataclasses.replace(
+            self.case, pools=self.case.pools[1:],
+            mappings=self.case.mappings[:1])))
+
     def test_names_are_not_learned_without_end(self):
-        many = nova_objects.idle_host()
-        many.pci_stats.pools = [{port_interface.TAG: f'ens{number}'}
-                                for number in range(900)]
-        known = set()
-        with mock.patch.object(port_interface, '_known_names', known):
-            for number in range(10):
-                self.assertTrue(port_interface.learn(
-                    nova_objects.pci_requests(self.case), [many]))
-                port_interface._known_nodes.clear()
-                port_interface.learn_new(many)
-                for pool in many.pci_stats.pools:
-                    pool[port_interface.TAG] += f'.{number}'
-        self.assertLess(len(known), 2000)
+        self.flood('bad')
+        self.assertEqual(port_interface.MAX_NAMES_OF_A_HOST, len(self.known))
+        self.flood(*(f'bad{number}' for number in range(30)))
+        self.assertLessEqual(len(self.known), port_interface.MAX_NAMES)
+        with mock.patch.object(port_interface, 'MAX_HOSTS', 10):
+            for number in range(100):
+                self.report(f'host{number}', f'ens{number}')
+        self.assertLessEqual(len(self.known._of_hosts), 30)
+
+    def test_what_is_no_name_of_an_interface_is_not_kept(self):
+        self.report('bad', 'x' * 16, 'x' * 60_000)
+        self.report('y' * 60_000, 'ens0')
+        self.assertEqual(0, len(self.known))
+        self.assertEqual({'bad'}, self.nodes)
+
+    def test_names_that_no_host_has_any_more_are_forgotten(self):
+        self.report('bad', 'ens0')
+        self.report('bad', *(f'other{number}' for number in range(64)))
+        self.assertIsNone(self.known.find('host', cases.PROVIDERS['ens0']))
+
+    def test_a_provider_that_is_unknown_is_compared_once(self):
+        for number in range(15):
+            self.report(f'host{number}', *(f'{number}x{each}'
+                                           for each in range(64)))
+        state = self.report('host', 'ens0')
+        request, = nova_objects.pci_requests(self.case)
+        mappings = {PORT: [str(uuid.uuid4())]}
+        before = time.process_time()
+        for _ in range(1000):
+            self.assertIsNone(port_interface.find(request, mappings, state))
+        # It took 5 ms each time.
+        self.assertLess(time.process_time() - before, 1)

@@ -457,9 +457,9 @@ class SearchTest(unittest.TestCase):
         requests = tuple(tiny.request(alias) for alias in 'abcd')
         pools = sum((tiny.gpus(*[1] * 12, alias=alias) for alias in 'abc'), ())
         # Three kinds everywhere, the fourth only where there is no room.
-        pools += tiny.gpus(*[0] * 12, 1, alias='d')
+        pools += tiny.gpus(*[0] * 12, 1, 1, alias='d')
         guest = tiny.guest(1, 1, 1, requests=requests)
-        supply = tiny.host(*[0] * 12, 8, pools=pools)
+        supply = tiny.host(*[0] * 12, 8, 8, pools=pools)
         self.assertEqual(reasons.Code.DEVICE_AFFINITY,
                          engine.place(guest, supply).code)
         preferred = tiny.guest(1, 1, 1, requests=(

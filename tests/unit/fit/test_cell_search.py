@@ -82,11 +82,12 @@ class SearchTest(unittest.TestCase):
         # Three kinds everywhere, the fourth only where there is no room.
         pools = sum((tiny.gpus(*[1] * 16, alias=alias)
                      for alias in 'abc'), ()) + tiny.gpus(
-                         *[0] * 16, 1, alias='d')
+                         *[0] * 16, 1, 1, alias='d')
         guest = tiny.guest(*range(1, 8), requests=(
             *map(tiny.request, 'abc'), tiny.request('d', affinity='legacy')))
         before = time.process_time()
-        misfit = engine.place(guest, tiny.host(*[0] * 16, 8, pools=pools))
+        misfit = engine.place(guest, tiny.host(*[0] * 16, 8, 8,
+                                               pools=pools))
         self.assertIs(reasons.Code.UNDECIDED, misfit.code)
         self.assertIn('first 4096 sets of cells', misfit.message)
         spent = time.process_time() - before

@@ -9,6 +9,7 @@ import unittest
 
 from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell_assignment
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
 from hpcvirt.fit import claim_replay
 from hpcvirt.fit import devices
@@ -241,9 +242,10 @@ class AgainstAlgorithmTest(unittest.TestCase):
             mapping = case.mappings[0]
             demand, supply = cases.demand(case), cases.supply(case)
             ordered = engine.claim_order(demand, supply)
-            outcome = claim_replay.replay(
-                demand, supply, ordered, affinity_check.AffinityCheck(
-                    demand, supply, cases.providers(case, mapping)))
+            outcome = claim_replay.ClaimReplay(demand, supply, ordered).run(
+                affinity_check.AffinityCheck(
+                    demand, supply, cases.providers(case, mapping)),
+                cell_search.Effort())
             ranks = outcome.ranks
             with self.subTest(seed=seed, case=case):
                 self.assertFalse(outcome.given_up)

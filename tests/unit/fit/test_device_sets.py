@@ -34,6 +34,19 @@ class TagTest(unittest.TestCase):
                 device_sets.parse(text)
 
 
+    def test_a_tag_that_is_too_long_is_not_read(self):
+        known = device_sets.parse.cache_info().currsize
+        for text in ('g' * 2000, 'gpu2:0:2,' * 6000,
+                     ','.join(f'g:{number}:2' for number in range(65)),
+                     ' ' * 2000 + 'gpu2:0:2'):
+            with (self.subTest(text[:20]),
+                  self.assertRaisesRegex(ValueError, 'at most')):
+                device_sets.parse(text)
+        self.assertEqual(known, device_sets.parse.cache_info().currsize)
+        self.assertEqual(64, len(device_sets.parse(','.join(
+            f'g:{number}:2' for number in range(64)))))
+
+
 class HostSetsTest(unittest.TestCase):
     def test_legal_and_cost_are_those_of_brute_force(self):
         rng = random.Random('device sets')

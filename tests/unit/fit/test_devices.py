@@ -66,6 +66,18 @@ class MatchingTest(AllocatorTest):
         self.assert_served([0], [request()], pools, {0})
 
 
+    def test_what_a_request_remembers_of_pools_is_bounded(self):
+        request = devices.DeviceRequest(({'alias gpu': True},))
+        for number in range(1000):
+            pool = devices.Pool(0, 1, {'alias gpu': f'{number}',
+                                       'dev_type': 'x' * number * 2})
+            self.assertEqual((False, True), request.accepts(pool))
+            self.assertEqual((False, True), request.accepts(pool))
+        self.assertLessEqual(len(request._known), devices.MAX_KINDS)
+        self.assertLess(max(len(kind[0] or '') for kind in request._known),
+                        1025)
+
+
 class AffinityTest(AllocatorTest):
     def test_required_needs_a_cell_of_the_guest(self):
         wanted = [request(affinity='required')]
