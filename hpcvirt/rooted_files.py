@@ -27,7 +27,6 @@ import typing
 
 if typing.TYPE_CHECKING:
     from collections.abc import Iterable
-    from collections.abc import Iterator
     from collections.abc import Sequence
 
 #: The largest file that is read.
@@ -65,7 +64,7 @@ class FileRefused(Exception):
         self.what = what
 
 
-class Change(typing.NamedTuple):
+class FileEdit(typing.NamedTuple):
     """What happens to a file.
 
     :ivar path: relative to the root
@@ -114,7 +113,7 @@ def read_present(root: str, paths: Iterable[str]) -> dict[str, str]:
         return found
 
 
-def write(root: str, changes: Sequence[Change], backups: str) -> str | None:
+def write(root: str, changes: Sequence[FileEdit], backups: str) -> str | None:
     """Write the files, and keep a copy of each that is replaced.
 
     A new file can be read by everybody, whatever the umask; another keeps its

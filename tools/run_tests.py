@@ -18,6 +18,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 from typing import Any
 
 import subunit
@@ -42,8 +43,11 @@ def main(name: str, test_path: str, *arguments: str) -> int:
         (str(python.parent), os.environ['PATH']))
     os.environ.setdefault('PYTHON', python.name)
     before = runs(repository)
-    status = subprocess.run((*stestr, 'run', *arguments),
-                            check=False).returncode
+    # Nothing of the tests stays below the home of the user.
+    with tempfile.TemporaryDirectory(prefix='hpcvirt-tests-') as state:
+        status = subprocess.run(
+            (*stestr, 'run', *arguments), check=False,
+            env={**os.environ, 'XDG_STATE_HOME': state}).returncode
     verdicts: dict[str, str] = {}
     failures = ''
     if runs(repository) != before:

@@ -69,7 +69,7 @@ def write(root: pathlib.Path, steps: Sequence[step_model.FileChange],
                 'content to another file of yours, and remove it')
         if step.change is not step_model.FileStatus.SAME:
             is_removed = step.change is step_model.FileStatus.REMOVED
-            changes.append(rooted_files.Change(
+            changes.append(rooted_files.FileEdit(
                 path, step.before, None if is_removed else step.file.text))
     with _refusing():
         kept = rooted_files.write(str(root), changes, backups)

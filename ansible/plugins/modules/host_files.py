@@ -10,23 +10,24 @@ import re
 
 try:
     from ansible_collections.hpcvirt.hpc.plugins.module_utils import (
-        rooted_files,
+        rooted_files,  # noqa: H301
     )
 except ImportError:  # the tests of hpcvirt have no collection
     from hpcvirt import rooted_files
 
-DOCUMENTATION = '''
+DOCUMENTATION = """
 module: host_files
 short_description: Write the files of a host for the flavors of hpcvirt
 description:
   - Writes files as C(hpcvirt host config --apply) does.
   - A file is replaced in one step and keeps its mode and its owner.
-  - Each file that is replaced or removed is copied first, to a folder that only root can read.
+  - Each file that is replaced or removed is copied first, to a folder that
+    only root can read.
   - Nothing is written outside the root, and no link to a file is followed.
   - Needs Python 3.8 on the host.
 options:
   root:
-    description: The root of the host, or of an image. Empty for a running host.
+    description: The root of an image. Empty for a running host.
     type: str
     default: ''
   files:
@@ -73,34 +74,34 @@ options:
         required: true
 author:
   - hpcvirt developers
-'''
+"""
 
-EXAMPLES = '''
+EXAMPLES = """
 - name: Write the files
   hpcvirt.hpc.host_files:
     files: "{{ hpcvirt_host_files }}"
     absent: "{{ hpcvirt_host_absent }}"
-'''
+"""
 
-RETURN = '''
+RETURN = """
 contents:
-  description: The contents of the files and of those to remove that were there, by their paths.
+  description: Path -> content of each file that was there.
   type: dict
   returned: success
 written:
-  description: The paths of the files that were written, or would be in check mode.
+  description: The paths of the files that were written.
   type: list
   elements: str
   returned: success
 removed_at:
-  description: When files that are absent were removed, in seconds since the epoch, by their paths.
+  description: Path -> time in seconds since the epoch when it was removed.
   type: dict
   returned: success
 backup:
   description: The folder with copies of what was there before.
   type: str
   returned: if something was replaced or removed
-'''
+"""
 
 #: The first line of a file that hpcvirt has written.
 MARK = '# Written by "hpcvirt host config".'
@@ -145,7 +146,7 @@ def write(parameters: dict, is_check: bool) -> dict:
                 os.path.join(root, path), 'was not written by hpcvirt; move '
                 'its content to another file of yours, and remove it')
         if before != after:
-            changes.append(rooted_files.Change(path, before, after))
+            changes.append(rooted_files.FileEdit(path, before, after))
     changes += find_settings(root, parameters['settings'])
     result = {'changed': bool(changes), 'contents': {
         f'/{path}': text for path, text in present.items()}}
@@ -169,7 +170,7 @@ def find_settings(root: str, settings: list) -> list:
         if path in after:
             after[path] = re.sub(each['pattern'], each['replacement'],
                                  after[path])
-    return [rooted_files.Change(path, text, after[path])
+    return [rooted_files.FileEdit(path, text, after[path])
             for path, text in before.items() if text != after[path]]
 
 
@@ -191,7 +192,8 @@ def find_removed(root: str, absent: list) -> dict:
 
 def main() -> None:
     """Run the module."""
-    from ansible.module_utils.basic import AnsibleModule
+    # The tests of hpcvirt have no Ansible.
+    from ansible.module_utils.basic import AnsibleModule  # noqa: PLC0415
 
     module = AnsibleModule(OPTIONS, supports_check_mode=True)
     try:

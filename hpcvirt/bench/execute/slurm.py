@@ -29,6 +29,7 @@ from hpcvirt import child_process
 from hpcvirt import exception
 from hpcvirt import waiting
 from hpcvirt.bench.execute import executor
+from hpcvirt.bench.execute import job_scripts
 
 CHUNK = 65536
 #: How long the agent may take beyond the time limit of a program.
@@ -46,12 +47,18 @@ TIME_UP = 999
 #: tasks of the step. Not every configuration of Slurm ends all processes with
 #: the step, so the agent does. What has left the process group of a program
 #: whose time is up is ended, too.
-_AGENT = r"""
+_AGENT = job_scripts.RESOLVE + r"""
 job=$SLURM_JOB_ID
 for name in $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p'); do
   [ "$name" = SLURM_CONF ] || unset "$name"
 done
-at=$(mktemp -d /var/tmp/hpcvirt-slurm.XXXXXX) || exit
+state=$(resolve slurm) && (umask 077 && mkdir -p "$state") || exit
+# What an agent has left that Slurm killed.
+for left in "$state/$(uname -n)-"*; do
+  [ ! -d "$left" ] || kill -0 "${left##*-}" || rm -rf "$left"
+done 2>/dev/null
+at=$state/$(uname -n)-$$
+(umask 077 && mkdir "$at") || exit
 export HPCVIRT_AGENT="$at"
 sweep() {
   for found in $(grep -lzxF "$1" /proc/[0-9]*/environ); do

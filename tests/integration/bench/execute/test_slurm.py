@@ -210,10 +210,10 @@ class NodeTest(StandInCase):
         self.assertLess(time.monotonic() - begin, 25)
 
     def test_a_node_that_prints_without_end_is_given_up(self):
-        for script in ('exec yes', 'exec tr "\\\\0" x < /dev/zero',
-                       'printf "\\nhpcvirt 0  \\n"; exec yes hpcvir',
-                       'printf "\\nhpcvirt 0  \\nhpcvirt 0 "; exec tr '
-                       '"\\\\0" x < /dev/zero'):
+        begins = 'printf "\\nhpcvirt 0  \\n"; '
+        endless = 'exec tr "\\\\0" x < /dev/zero'
+        for script in ('exec yes', endless, f'{begins} exec yes hpcvir',
+                       f'{begins} printf "hpcvirt 0 "; {endless}'):
             self.start(script)
             tracemalloc.start()
             self.refused('does not answer$')
