@@ -23,6 +23,7 @@ from collections.abc import Collection
 from collections.abc import Iterator
 
 from hpcvirt import exception
+from hpcvirt import rooted_files
 
 #: The path of standard input.
 STDIN = '-'
@@ -37,16 +38,6 @@ MAX_LINES = 100_000_000
 MAX_SECONDS = 60.0
 
 _PIECE = 1 << 20
-
-_KINDS = (
-    (stat.S_ISLNK, 'a symbolic link'),
-    (stat.S_ISDIR, 'a directory'),
-    (stat.S_ISFIFO, 'a FIFO'),
-    (stat.S_ISSOCK, 'a socket'),
-    (stat.S_ISCHR, 'a character device'),
-    (stat.S_ISBLK, 'a block device'),
-)
-
 
 class Damaged(exception.InvalidInput):
     """A compressed file that can only be read up to a point."""
@@ -222,8 +213,6 @@ def _stdin(where: str) -> io.BufferedReader:
 
 
 def _require_file(status: os.stat_result, where: str) -> None:
-    if stat.S_ISREG(status.st_mode):
-        return
-    for is_kind, kind in _KINDS:
-        if is_kind(status.st_mode):
-            raise exception.InvalidInput(where, f'is {kind}, not a file')
+    kind = rooted_files.describe_kind(status.st_mode)
+    if kind is not None:
+        raise exception.InvalidInput(where, f'is {kind}, not a file')

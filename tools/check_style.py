@@ -70,7 +70,8 @@ BROAD_TESTS = frozenset({
 })
 #: Modules that start processes.
 PROCESSES = frozenset({'subprocess', 'multiprocessing',
-                       'hpcvirt.bench.execute.local'})
+                       'hpcvirt.bench.execute.local',
+                       'hpcvirt.child_process'})
 #: Packages in which each module with a function needs a test.
 TESTED = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
           'bench/analysis', 'bench/catalogue', 'bench/studies')

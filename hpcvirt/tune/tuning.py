@@ -10,7 +10,9 @@ quarantine. A host that could not be restored stays in quarantine.
 
 The record of an experiment is a file in ``tunes``, which is replaced
 atomically at each reboot and after each trial. Beside it are files for each
-host: the private key of its guests, and its settings if they are not today's.
+host: the private key of its guests, its settings if they are not today's, and
+a lock while ``apply`` runs. Nothing that ``apply`` has started outlives it,
+and no host is restored while something of it runs.
 """
 
 import dataclasses
@@ -19,7 +21,6 @@ import json
 import math
 import os
 import pathlib
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable
@@ -28,7 +29,10 @@ from typing import Any
 
 import yaml
 
+from hpcvirt import child_environment
+from hpcvirt import child_process
 from hpcvirt import exception
+from hpcvirt import host_lock
 from hpcvirt import serialization
 from hpcvirt import waiting
 from hpcvirt.acceptance import measurement
@@ -47,6 +51,12 @@ from hpcvirt.tune import trial_measurement
 
 #: How often a trial is tried whose guests do not start or answer.
 ATTEMPTS = 3
+
+#: The descriptor to which the output of ``apply`` goes.
+STDERR = 2
+
+#: The most that ``apply`` may print.
+MAX_APPLY_BYTES = 64 * 2 ** 20
 
 _Host = benchmark_instances.BenchmarkInstances
 
@@ -68,7 +78,11 @@ class TuneRecord:
 
 
 def locate(data: str, name: str, kind: str = 'json') -> str:
-    """Return the file of an experiment; ``key`` or ``settings`` of a host."""
+    """Return the file of an experiment, or one of a host.
+
+    :param kind: ``key``, ``settings``, or ``apply`` for the lock of a host
+        while it is changed
+    """
     return os.path.join(data, 'tunes', f'{name}.{kind}')
 
 
@@ -142,6 +156,7 @@ class Tuning:
             # Another process may have continued meanwhile.
             self.record = find_record(self.data, self.record)
             self._write()
+            self._end_former()
             try:
                 if not only_restore:
                     self._make_trials()
@@ -151,6 +166,14 @@ class Tuning:
             if left:
                 raise exception.Unreachable(f'not restored: {", ".join(left)}')
             return self.record.trials
+
+    def _end_former(self) -> None:
+        """End what a process that was killed has left of ``apply``."""
+        for host in self.hosts:
+            path = self._locate_lock(host.owner)
+            if os.path.exists(path):
+                with host_lock.lock(path, host.owner):
+                    pass
 
     def _write(self, **changes: Any) -> None:
         """Write the record with these changes."""
@@ -272,15 +295,25 @@ class Tuning:
                 words = [word.replace(f'{{{name}}}', str(path))
                          for word in words]
             try:
-                subprocess.run(
-                    words, cwd=self.folder or None, check=True,
-                    # Its output goes to standard error.
-                    stdin=subprocess.DEVNULL, stdout=2,
-                    timeout=600 * self.space.experiment.reboot_minutes)
-            except (OSError, subprocess.SubprocessError) as exc:
+                with host_lock.lock(self._locate_lock(host), host) as lock:
+                    status, _, _ = child_process.run(
+                        words, where='apply', folder=self.folder or None,
+                        limit_s=600 * self.space.experiment.reboot_minutes,
+                        environment=child_environment.choose(
+                            *child_environment.SITE),
+                        grace_s=host_lock.GRACE_S, relay=STDERR, lock=lock,
+                        most_bytes=MAX_APPLY_BYTES)
+            except exception.Unreachable as exc:
                 raise exception.Unreachable(
                     f'apply: the settings of {host} are not changed: {exc}',
                 ) from exc
+            if status:
+                raise exception.Unreachable(
+                    f'apply: the settings of {host} are not changed: '
+                    f'{words[0]} ended with the status {status}')
+
+    def _locate_lock(self, host: str) -> str:
+        return locate(self.data, host, 'apply')
 
     def _restore(self, host: _Host) -> bool:
         """Restore a host, or say why that failed."""

@@ -9,7 +9,6 @@ which must not be mixed with that of Watcher in one process.
 
 import json
 import shlex
-import subprocess
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
@@ -21,10 +20,17 @@ from watcher.common import exception as watcher_exception
 from watcher.decision_engine.planner import weight
 from watcher.decision_engine.strategy.strategies import base
 
+from hpcvirt import child_environment
+from hpcvirt import child_process
+from hpcvirt import exception as hpcvirt_exception
+
 LOG = log.getLogger(__name__)
 
 #: Seconds for reading the cloud and searching.
 PATIENCE_S = 600
+
+#: The most that the command may print.
+MAX_PLAN_BYTES = 64 * 2 ** 20
 
 
 class InOrder(weight.WeightPlanner):
@@ -145,15 +151,18 @@ class MigrationStrategy(base.UnclassifiedStrategy):
                  *(['--cold'] if self.input_parameters.get('cold') else []),
                  *self.list_words()]
         try:
-            done = subprocess.run(words, check=False, capture_output=True,
-                                  text=True, timeout=PATIENCE_S)
-        except (OSError, subprocess.TimeoutExpired) as exc:
-            raise NoRoom(reason=f'{words[0]}: {exc}') from exc
-        if done.returncode not in (0, 1):
-            raise NoRoom(reason=done.stderr.strip() or (
-                f'{words[0]} ended with the status {done.returncode}'))
+            status, stdout, stderr = child_process.run(
+                words, where='hpcvirt', limit_s=PATIENCE_S,
+                most_bytes=MAX_PLAN_BYTES,
+                environment=child_environment.choose(*child_environment.SITE))
+        except hpcvirt_exception.HpcvirtError as exc:
+            raise NoRoom(reason=str(exc)) from exc
+        if status not in (0, 1):
+            said = stderr.decode('utf-8', 'replace').strip()
+            raise NoRoom(reason=said or (
+                f'{words[0]} ended with the status {status}'))
         try:
-            document = json.loads(done.stdout)
+            document = json.loads(stdout)
             why = self.explain(document)
             moves = [(move['id'], move['kind'], move['from'], move['to'])
                      for move in document['moves']]

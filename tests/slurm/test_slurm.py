@@ -20,6 +20,7 @@ from hpcvirt.bench.execute import slurm
 from hpcvirt.bench.results import store
 from tests.builders import commands
 from tests.builders import folders
+from tests.integration import program_tests
 from tests.integration.bench import executor_tests
 from tests.slurm import cluster
 
@@ -33,6 +34,9 @@ echo "rate: 100.$(date +%N)"
 
 
 class SlurmExecutorTest(executor_tests.ExecutorTests, cluster.ClusterCase):
+    # The agent finds processes by their environment.
+    leavers = program_tests.LEAVERS
+
     def setUp(self):
         super().setUp()
         self.place = slurm.SlurmExecutor('n1')

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from collections.abc import Sized
 from typing import Protocol
 
+from hpcvirt import child_process
 from hpcvirt import exception
 from hpcvirt import waiting
 
@@ -74,9 +75,7 @@ def check_output(name: str, program: str, stdout: Sized,
     :raises Unreachable: if it is above :data:`MAX_OUTPUT_BYTES`
     """
     if len(stdout) + len(stderr) > MAX_OUTPUT_BYTES:
-        raise exception.Unreachable(
-            f'{name}: {program} printed more than {MAX_OUTPUT_BYTES >> 20} '
-            'MiB and was stopped')
+        raise child_process.refuse_output(name, program, MAX_OUTPUT_BYTES)
 
 
 class RetryingExecutor:

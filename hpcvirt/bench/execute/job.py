@@ -13,6 +13,7 @@ import enum
 import posixpath
 import re
 import shlex
+from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -54,7 +55,7 @@ class Ended:
 class Job:
     """One job on one machine.
 
-    :param directory: absolute path that identifies the job, in a directory of
+    :param directory: the path that identifies the job, in a directory of
         :func:`hpcvirt.bench.execute.job_scripts.make_path`
     """
 
@@ -64,7 +65,7 @@ class Job:
 
     def prepare(self, argv: Sequence[str], inputs: Mapping[str, bytes],
                 environment: Mapping[str, str],
-                commands_before: Sequence[Sequence[str]] = ()) -> None:
+                commands_before: Sequence[Sequence[str]] = ()) -> str:
         """Write the command and its input files, unless the job was started.
 
         If the machine restarts meanwhile, the job is lost, as :meth:`poll`
@@ -74,17 +75,18 @@ class Job:
             they are made executable
         :param commands_before: argument lists to run first; if one fails,
             the job ends with its status
+        :returns: the absolute path of its directory
         :raises Unreachable: if the machine does not answer
         """
         words = [f'{name}={value}' for name, value in environment.items()]
         lines = [shlex.join(line) + ' || exit' for line in commands_before]
         lines.append(shlex.join(['env', *words, *argv] if words else argv))
         text = '\n'.join(lines) + '\n'
-        if self._shell(job_scripts.PREPARE, text.encode(),
-                       accept=(17,)).status == 17:
-            return
-        for name, content in inputs.items():
-            self._put(name, content)
+        done = self._shell(job_scripts.PREPARE, text.encode(), accept=(17,))
+        if done.status != 17:
+            for name, content in inputs.items():
+                self._put(name, content)
+        return done.stdout.decode('utf-8', 'surrogateescape').strip()
 
     def start(self, limit_s: int) -> None:
         """Start the prepared job; later calls have no effect.
@@ -144,7 +146,8 @@ class Job:
         if done.status and done.status not in accept:
             stderr = done.stderr.decode('utf-8', 'replace').strip()
             raise exception.Unreachable(
-                f'{self.place.name}: cannot use {self.directory}: '
+                f'{self.place.name}: cannot use '
+                f'{job_scripts.name_path(self.directory)}: '
                 f'{stderr or done.status}')
         return done
 
@@ -172,9 +175,14 @@ class Stopped:
     ended: int = 0
 
 
-def stop_run(place: executor.Executor, run_id: str,
-             parent: str = job_scripts.PARENT) -> Stopped:
+def stop_run(place: executor.Executor, run_id: str, parent: str = '',
+             kept: Collection[int] = ()) -> Stopped:
     """Stop the jobs of a run on a machine, with all their processes.
+
+    The directory of the run is removed, unless a job has ended whose outputs
+    may not have been read yet.
+
+    :param kept: the positions of the samples whose outputs were read
 
     :raises Unreachable: if the machine does not answer
     """
@@ -186,13 +194,16 @@ def stop_run(place: executor.Executor, run_id: str,
             + done.stderr.decode('utf-8', 'replace'))
     found = Stopped()
     for name in done.stdout.decode('ascii', 'replace').split():
-        if not re.fullmatch(r'[0-9.]+', name):
+        if not re.fullmatch(r'[0-9]{1,9}(\.[0-9]{1,9})*', name):
             continue
         job = Job(place, posixpath.join(directory, name))
-        if isinstance(job.poll(), Ended):
+        if int(name.partition('.')[0]) in kept:
+            job.remove()
+        elif isinstance(job.poll(), Ended):
             job.stop()
             found = dataclasses.replace(found, ended=found.ended + 1)
         else:
             job.remove()
             found = dataclasses.replace(found, stopped=found.stopped + 1)
+    place.run(['sh', '-c', job_scripts.LEAVE, 'leave', directory])
     return found

@@ -2,80 +2,74 @@
 
 """The shell scripts of jobs, and the directories that they use.
 
-The directory of a job has programs that are executed, but every user of a
-machine can write to its parent, /var/tmp. The directory of a run is therefore
-named after the random id of the run, and each command that uses it first
-checks that it belongs to the caller and is closed to all other users.
+The directory of a job has programs that are executed. It is below a directory
+that no other user can change: ``hpcvirt`` in ``$XDG_STATE_HOME`` of the
+machine, by default ``~/.local/state``, or one that the user has named, such as
+one on a local disk where homes are shared.
 
-The scripts of a job take its directory as ``$1``. The machine needs a POSIX
-shell, /proc, and ``date``, ``head``, ``readlink`` and ``setsid`` of GNU or
-busybox.
+The scripts of a job take its directory as ``$1``; one that is not absolute is
+below ``hpcvirt``. The machine needs a POSIX shell, /proc, and ``date``,
+``head``, ``readlink`` and ``setsid`` of GNU or busybox.
 
 Files in the directory: ``command`` (the shell commands), ``stdout``,
-``stderr``, ``boot`` (id of the boot in which the job was prepared), ``pid``
-(process id and start time of the job's leader), and ``status`` (exit status,
-start and end time), which appears atomically when the program has ended.
+``stderr``, ``boot`` (id of the boot in which the job was prepared), ``host``
+(the name of the machine), ``pid`` (process id and start time of the job's
+leader), and ``status`` (exit status, start and end time), which appears
+atomically when the program has ended.
 """
 
 import posixpath
 
 from hpcvirt.bench.parsers import text
 
-#: It is on disk, and has the same path on every machine, as MPI requires.
-PARENT = '/var/tmp'  # noqa: S108
-
 #: Exit status of a script that refuses a directory.
 REFUSED = 78
 
-#: ``enter DIRECTORY`` changes to a directory within that of a run; its status
-#: is 1 if there is none. It enters each level separately, never through a
-#: symbolic link, and checks it before it goes on.
-ENTER = f"""
-step() {{
-  above=$(pwd -P)
-  above=${{above%/}}
-  [ -L "./$1" ] || [ -d "./$1" ] || return 1
-  if [ ! -L "./$1" ]; then cd -P "./$1" || exit; fi
-  # Another user may just have replaced the directory with a link.
-  [ "$(pwd -P)" = "$above/$1" ] || {{
-    echo "$above/$1 is a symbolic link" >&2
-    exit {REFUSED}
-  }}
-  self=$(id -u)
-  ls -ldn . | {{
-    mode= owner=
-    read -r mode links owner rest
-    case $owner:$mode in
-    "$self":d???--[-S]--[-T]*) exit 0 ;;
-    esac
-    echo "$above/$1 belongs to user $owner with mode $mode; it must be" \
-      "that of user $self with mode drwx------" >&2
-    exit {REFUSED}
-  }} || exit
-}}
-enter() {{
-  run=${{1%/*}}
-  [ -d "${{run%/*}}/" ] || return 1
-  cd "${{run%/*}}/" || exit
-  step "${{run##*/}}" && step "${{1##*/}}"
-}}
+#: ``resolve DIRECTORY`` prints the absolute path of a directory.
+RESOLVE = """
+resolve() {
+  case $1 in /*) echo "$1" && return ;; esac
+  case ${XDG_STATE_HOME:-} in
+  /*) echo "$XDG_STATE_HOME/hpcvirt/$1" ;;
+  *) echo "${HOME:?}/.local/state/hpcvirt/$1" ;;
+  esac
+}
 """
 
-#: ``create DIRECTORY`` also creates the directory and that of the run.
-CREATE = ENTER + """
-make() {
-  why=$(umask 077 && mkdir "./$1" 2>&1) || :
-  step "$1" || {
-    echo "$why" >&2
-    exit 1
-  }
+#: ``enter DIRECTORY`` changes to a directory; its status is 1 if there is
+#: none.
+ENTER = RESOLVE + """
+enter() {
+  directory=$(resolve "$1") || exit
+  [ -d "$directory" ] || return 1
+  cd -P "$directory" || exit
 }
-create() {
-  run=${1%/*}
-  cd "${run%/*}/" || exit
-  make "${run##*/}"
-  make "${1##*/}"
-}
+"""
+
+#: ``create DIRECTORY`` makes the directory of a job, which only the user can
+#: enter, and changes to it. A parent that was named must be of this user,
+#: and nobody else may write to it.
+CREATE = ENTER + f"""
+create() {{
+  directory=$(resolve "$1") || exit
+  parent=${{directory%/*/*}}
+  (umask 077 && mkdir -p "$parent") && cd "$parent" || exit
+  case $1 in
+  /*)
+    self=$(id -u)
+    ls -ldn . | {{
+      mode= owner=
+      read -r mode links owner rest
+      case $owner:$mode in
+      "$self":d????-??-*) exit 0 ;;
+      esac
+      echo "$parent belongs to user $owner with mode $mode; it must be that" \
+        "of user $self, and nobody else may write to it" >&2
+      exit {REFUSED}
+    }} || exit ;;
+  esac
+  (umask 077 && mkdir -p "$directory") && cd -P "$directory" || exit
+}}
 """
 
 #: ``look PID`` sets ``state``, ``session``, ``terminal`` (0 for none),
@@ -110,13 +104,15 @@ enter_prepared() {{
 """
 
 #: Writes the command from standard input to the directory, unless the job was
-#: started. It overwrites an earlier command, which a broken connection may
-#: have truncated.
+#: started, and prints the absolute path of the directory. It overwrites an
+#: earlier command, which a broken connection may have truncated.
 PREPARE = 'set -eu' + CREATE + _BOOT + """
 create "$1"
+pwd
 umask 077
 [ ! -d started ] || exit 17
 cat > command
+uname -n > host
 boot > boot
 """
 
@@ -220,6 +216,7 @@ leader= start=
 [ ! -s pid ] || read -r leader start < pid
 ended=$(cat status 2>/dev/null)
 here=$(pwd -P)
+self=$(id -u)
 cd /
 owner() {
   while read -r name user rest; do
@@ -269,24 +266,47 @@ done
 :
 """
 
-#: Prints the names of the job directories in the directory of a run.
+#: Prints the names of the directories of jobs of this machine in the directory
+#: of a run. Other machines may have the same home.
 LIST = ENTER + """
-cd "${1%/*}/" && step "${1##*/}" || exit 0
-for name in [0-9]*; do [ ! -d "$name" ] || echo "$name"; done
+enter "$1" || exit 0
+for name in [0-9]*; do
+  [ -d "$name" ] || continue
+  host=
+  [ ! -f "$name/host" ] || read -r host < "$name/host"
+  case $host in '' | "$(uname -n)") echo "$name" ;; esac
+done
+"""
+
+#: Removes the directory of a run, unless it has those of jobs.
+LEAVE = ENTER + """
+enter "$1" && cd .. && rmdir "./${1##*/}" 2>/dev/null || :
+"""
+
+#: Removes a directory with all that is in it.
+REMOVE_ALL = RESOLVE + """
+rm -rf "$(resolve "$1")"
 """
 
 #: Stops the job and removes its directory. It repeats the removal because a
 #: process that was just killed may still create a file.
 REMOVE = STOP + """
-cd /
 for pause in 0.1 0.3 1 3; do
-  rm -rf "$1" 2>/dev/null && exit 0
+  rm -rf "$directory" 2>/dev/null && exit 0
   sleep "$pause"
 done
-rm -rf "$1"
+rm -rf "$directory"
 """
 
 
 def make_path(parent: str, run_id: str) -> str:
-    """Return the path of the directory of a run."""
-    return posixpath.join(parent, f'hpcvirt-{run_id}')
+    """Return the path of the directory of a run.
+
+    :param parent: an absolute path, or empty for the user's own directory
+    """
+    return posixpath.join(parent, f'run-{run_id}')
+
+
+def name_path(directory: str) -> str:
+    """Name a directory in a message."""
+    return posixpath.join('~/.local/state/hpcvirt', directory)

@@ -8,6 +8,7 @@ command that was not sent yet is sent over the new connection.
 """
 
 import logging
+import math
 import os
 import shlex
 import socket
@@ -30,6 +31,19 @@ CHUNK = 65536
 #: How long to wait for the end of the output after the exit status. A process
 #: that the program leaves behind may keep the output open for ever.
 LINGER_S = 2.0
+#: How much longer than its limit a program runs if this machine has gone.
+GRACE_S = 2.0
+
+#: Runs a program, and kills it with its process group when its time is up,
+#: even if the connection is lost by then. A detached job has left the group.
+_LIMIT = """
+limit=$1
+shift
+if command -v timeout > /dev/null 2>&1; then
+  exec timeout -s KILL "$limit" "$@"
+fi
+exec "$@"
+"""
 
 
 class SSHExecutor:
@@ -95,7 +109,9 @@ class SSHExecutor:
         deadline = time.monotonic() + timeout_s
         try:
             channel.settimeout(timeout_s)
-            channel.exec_command(shlex.join(argv))
+            channel.exec_command(shlex.join([
+                'sh', '-c', _LIMIT, 'sh',
+                str(math.ceil(timeout_s + GRACE_S)), *argv]))
             return self._talk(channel, argv[0], stdin, deadline)
         except TimeoutError as exc:
             self._check(channel)

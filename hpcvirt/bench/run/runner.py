@@ -9,6 +9,7 @@ executed again. Both sides get the same binaries, because another compiler
 would make another benchmark.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 import importlib.metadata
@@ -51,6 +52,11 @@ _BUILD = job_scripts.CREATE + """
 create "$1"
 shift
 exec "$@"
+"""
+
+#: Prints the file $2 of the directory $1.
+_PRODUCT = job_scripts.ENTER + """
+enter "$1" && exec cat "$2"
 """
 
 #: Prints the SHA-256 sum of the file $1; exits with 0 even if it is missing.
@@ -247,16 +253,21 @@ def build(spec: run_spec.RunSpec, place: executor.Executor,
     if not spec.builds:
         return {}
     inner = posixpath.join(directory, 'build')
-    for words in spec.builds:
-        _command(place, ['sh', '-c', _BUILD, 'build', inner, *words],
-                 timeout_s=BUILD_LIMIT_S)
-    products = {}
-    for product in spec.products:
-        path = posixpath.join(inner, product)
-        products[product] = _command(place, ['cat', path],
-                                     timeout_s=COPY_LIMIT_S).stdout
-    _command(place, ['rm', '-rf', directory])
-    return products
+    try:
+        for words in spec.builds:
+            _command(place, ['sh', '-c', _BUILD, 'build', inner, *words],
+                     timeout_s=BUILD_LIMIT_S)
+        products = {}
+        for product in spec.products:
+            products[product] = _command(
+                place, ['sh', '-c', _PRODUCT, 'product', inner, product],
+                timeout_s=COPY_LIMIT_S).stdout
+        return products
+    finally:
+        # The error of the build counts, not that of its removal.
+        with contextlib.suppress(exception.Unreachable):
+            place.run(['sh', '-c', job_scripts.REMOVE_ALL, 'remove',
+                       directory])
 
 
 def distribute(products: Mapping[str, bytes],

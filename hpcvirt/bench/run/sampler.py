@@ -153,11 +153,12 @@ def clean(spec: run_spec.JobSpec, run_id: str) -> tuple[str, ...]:
         directory = job_scripts.make_path(target.directory, run_id)
         place = executor.RetryingExecutor(target.place, CLEAN_S)
         try:
-            is_left = place.run(['rm', '-rf', directory]).status != 0
+            is_left = place.run(['sh', '-c', job_scripts.REMOVE_ALL, 'remove',
+                                 directory]).status != 0
         except exception.Unreachable:
             is_left = True
         if is_left:
-            left.append(f'{directory} on {place.name}')
+            left.append(f'{job_scripts.name_path(directory)} on {place.name}')
     return tuple(left)
 
 
@@ -209,13 +210,19 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
                            job.directory) for target in spec.others]
         for copy in copies:
             copy.remove()
+        places: dict[str, str] = {}
         for copy, target in zip((*copies, job), (*spec.others, spec.target),
                                 strict=True):
             affinity = (cpu_affinity.files(target.cpus) if spec.binds_ranks
                         else {})
-            copy.prepare(spec.command,
-                         {**spec.run.inputs, **binaries, **affinity},
-                         spec.run.environment, spec.run.prepare)
+            where = copy.prepare(spec.command,
+                                 {**spec.run.inputs, **binaries, **affinity},
+                                 spec.run.environment, spec.run.prepare)
+            places.setdefault(where, target.place.name)
+        if len(places) > 1:
+            found = ' and '.join(map(' on '.join, places.items()))
+            raise exception.InvalidInput('--job-directory', 'MPI needs the '
+                                         f'same directory, not {found}')
     begin = time.monotonic()
     with futures.ThreadPoolExecutor(len(specs)) as pool:
         for _ in pool.map(jobs.Job.start, running,

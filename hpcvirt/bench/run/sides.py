@@ -155,4 +155,4 @@ def _confine(native: targets.Target,
         native.place, pairs[0].guest.label, native.address,
         prefix=cpu_affinity.confine(native.place, cpus),
         cpus=cpus or frozenset(), cpu_count=len(cpus) if cpus else None,
-        named=native.named)
+        directory=native.directory, named=native.named)

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 
 from hpcvirt.bench.execute import executor
-from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import reboot
 from hpcvirt.model import cpuset
 
@@ -26,7 +25,8 @@ class Target:
     :ivar prefix: words before each command, which confine it to ``cpus``
     :ivar cpus: CPUs that commands are confined to; empty for no confinement
     :ivar cpu_count: number of CPUs that commands can use, None if unknown
-    :ivar directory: parent of the directories of runs
+    :ivar directory: parent of the directories of runs, an absolute path;
+        empty for ``hpcvirt`` in the state home of the user
     :ivar named: its name on the command line, empty if there is none
     """
 
@@ -41,7 +41,7 @@ class Target:
     prefix: tuple[str, ...] = ()
     cpus: frozenset[int] = frozenset()
     cpu_count: int | None = None
-    directory: str = job_scripts.PARENT
+    directory: str = ''
     named: str = ''
 
 

@@ -111,12 +111,14 @@ class StopRun(command.Command):
         args = parsed_args
         begun = _read_unfinished(args)
         _end_process(args)
-        places = {word: [run.id for run in begun if word in run.targets]
-                  for run in begun for word in run.targets}
+        places: dict[str, list[record.Run]] = {}
+        for run in begun:
+            for word in dict.fromkeys(run.targets):
+                places.setdefault(word, []).append(run)
         failed = False
-        for word, run_ids in places.items():
+        for word, runs in places.items():
             try:
-                line = _stop(args, word, run_ids)
+                line = _stop(args, word, runs)
             except exception.HpcvirtError as exc:
                 failed = True
                 output.complain(f'hpcvirt: not stopped: {exc}')
@@ -168,12 +170,14 @@ def _end_process(args: argparse.Namespace) -> None:
     print(f'process {process.pid}: ended')
 
 
-def _stop(args: argparse.Namespace, word: str, run_ids: list[str]) -> str:
+def _stop(args: argparse.Namespace, word: str,
+          runs: 'list[record.Run]') -> str:
     from hpcvirt.bench.execute import job
-    target = targets.find(word, args.os_cloud, args.host_key)
+    target = targets.find(args, word)
     try:
-        found = [job.stop_run(target.place, run_id, target.directory)
-                 for run_id in run_ids]
+        found = [job.stop_run(target.place, run.id, target.directory,
+                              {sample.position for sample in run.samples})
+                 for run in runs]
     finally:
         target.place.close()
     stopped = sum(each.stopped for each in found)

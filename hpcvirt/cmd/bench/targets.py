@@ -4,6 +4,7 @@
 
 import argparse
 import dataclasses
+import posixpath
 import urllib.parse
 from collections.abc import Callable
 
@@ -24,7 +25,7 @@ SET = '--set'
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add --os-cloud and --host-key."""
+    """Add --os-cloud, --host-key and --job-directory."""
     parser.add_argument('--os-cloud', metavar='NAME',
                         help='an entry of clouds.yaml, for server:')
     parser.add_argument('--host-key', choices=('known', 'accept-new'),
@@ -33,6 +34,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         'server: (the default); accept-new, also the first '
                         'key of a machine without a known key, and no other '
                         'key during the run')
+    parser.add_argument('--job-directory', metavar='DIR', type=_directory,
+                        help='where the files of a run are on its targets '
+                        'until it ends; name a directory on a local disk, '
+                        'where only you can write, if homes are shared '
+                        '(default: hpcvirt in $XDG_STATE_HOME of the target, '
+                        'or in ~/.local/state)')
 
 
 def add_instances(parser: argparse.ArgumentParser,
@@ -58,15 +65,27 @@ def add_instances(parser: argparse.ArgumentParser,
     store_arguments.add(parser)
 
 
-def find(text: str, cloud: str | None, host_key: str) -> target.Target:
-    """Find a target.
+def _directory(text: str) -> str:
+    """Check an absolute path that is not the root."""
+    path = posixpath.normpath(text)
+    if not posixpath.isabs(path) or path.strip('/') == '':
+        raise argparse.ArgumentTypeError(
+            f'must be an absolute path, not {text!r}')
+    return path
+
+
+def find(args: argparse.Namespace, text: str) -> target.Target:
+    """Find a target, with the options of :func:`add_options`.
 
     :param text: one of :data:`FORMS`
-    :param cloud: an entry of clouds.yaml, for ``server:``
-    :param host_key: ``known`` or ``accept-new``
     :raises InvalidInput: if the text has another form
     :raises Unreachable: if the cloud does not answer
     """
+    found = _find(text, args.os_cloud, args.host_key)
+    return dataclasses.replace(found, directory=args.job_directory or '')
+
+
+def _find(text: str, cloud: str | None, host_key: str) -> target.Target:
     if text == 'local':
         return target.Target(local.LocalExecutor(), text)
     if text.startswith('slurm:') and text != 'slurm:':
@@ -84,8 +103,7 @@ def find(text: str, cloud: str | None, host_key: str) -> target.Target:
 
 def find_named(args: argparse.Namespace, text: str) -> target.Target:
     """Find a target, and record its name on the command line."""
-    return dataclasses.replace(find(text, args.os_cloud, args.host_key),
-                               named=text)
+    return dataclasses.replace(find(args, text), named=text)
 
 
 def find_server(args: argparse.Namespace, server_id: str, flavor: str,
@@ -94,8 +112,8 @@ def find_server(args: argparse.Namespace, server_id: str, flavor: str,
 
     :param flavor: flavor for its results; the instance may have a copy of it
     """
-    found = find(f'server:{args.user}@{server_id}?key='
-                 + urllib.parse.quote(key_file), args.os_cloud, args.host_key)
+    found = find(args, f'server:{args.user}@{server_id}?key='
+                 + urllib.parse.quote(key_file))
     return dataclasses.replace(
         found, flavor=flavor, facts={**found.facts, 'server.flavor': flavor})
 

@@ -13,6 +13,7 @@ import contextlib
 import errno
 import gzip
 import ipaddress
+import os
 import re
 import signal
 import socket
@@ -30,9 +31,9 @@ import prometheus_client
 from prometheus_client import core
 from prometheus_client import registry
 
+from hpcvirt import child_process
 from hpcvirt import exception
 from hpcvirt import printable
-from hpcvirt.bench.execute import local
 from hpcvirt.cmd import output
 from hpcvirt.fleet import metrics
 
@@ -43,6 +44,9 @@ MAX_REQUEST_BYTES = 16 * 1024
 
 #: Time limit of a reading. Fleets of 10,000 hosts take minutes.
 MAX_READING_S = 1800
+
+#: The most that a reading may print.
+MAX_READING_BYTES = 256 * 2 ** 20
 
 HOST, PORT = '127.0.0.1', 9834
 
@@ -84,19 +88,22 @@ class FleetReader(registry.Collector):
         :raises Unreachable: if that fails, with what the program has said
         """
         begin = time.monotonic()
-        done = local.LocalExecutor().run(self._command,
-                                         timeout_s=MAX_READING_S)
-        said = done.stderr.decode(errors='replace').splitlines()
-        reason = (said.pop() if said and done.status else
-                  f'the program that reads the fleet ended with {done.status}')
+        # It is hpcvirt itself, which reads the cloud as this process would:
+        # options of Nova may be variables of the environment.
+        status, stdout, stderr = child_process.run(
+            self._command, where='capacity', limit_s=MAX_READING_S,
+            environment=os.environ, most_bytes=MAX_READING_BYTES)
+        said = stderr.decode(errors='replace').splitlines()
+        reason = (said.pop() if said and status else
+                  f'the program that reads the fleet ended with {status}')
         for line in said:
             # Lines of libraries may have a time, and differ each time.
             (output.warn if line.startswith(('Warning: ', 'hpcvirt: '))
              else output.complain)(line)
         self._seconds = time.monotonic() - begin
-        if done.status:
+        if status:
             raise exception.Unreachable(reason.removeprefix('hpcvirt: '))
-        self._text, self._packed = done.stdout, gzip.compress(done.stdout, 6)
+        self._text, self._packed = stdout, gzip.compress(stdout, 6)
         self._up = True
         self._begin, self._end = begin, time.time()
 

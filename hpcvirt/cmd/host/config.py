@@ -30,7 +30,7 @@ Exit status: 0 if the files were printed or written, or are there already; 2 if
 the input cannot be used or a file is in the way, and then nothing is changed.
 """
 
-_HOST_BACKUPS = 'var/lib/hpcvirt/backups'
+HOST_BACKUPS = 'var/lib/hpcvirt/backups'
 _FOLDER_BACKUPS = 'hpcvirt-backups'
 _UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
            'as root')
@@ -162,7 +162,7 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
         _print(steps)
         _report(steps, root, 'to write')
     else:
-        kept = disk.write(root, steps, _HOST_BACKUPS)
+        kept = disk.write(root, steps, HOST_BACKUPS)
         _report(steps, root, 'written', kept)
         _to_do(steps, 'update-grub' if former is None else
                site_settings.write_grubby(host_files.command_line(state),

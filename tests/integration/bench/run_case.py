@@ -13,12 +13,12 @@ import contextlib
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
 import time
 import unittest
+from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt.bench.model import record
@@ -63,7 +63,9 @@ class RunCase(unittest.TestCase):
         if os.sched_getaffinity(0) == {0}:
             self.fail('needs another CPU than CPU 0 to distinguish the sides')
         self.scratch = folders.make(self)
-        self.addCleanup(self.remove_unfinished)
+        self.state = self.scratch / 'state'
+        self.enterContext(mock.patch.dict(
+            os.environ, XDG_STATE_HOME=str(self.state)))
         self.source = self.scratch / 'NPB'
         self.source.mkdir()
         (self.source / 'Makefile').write_text(MAKEFILE)
@@ -71,15 +73,9 @@ class RunCase(unittest.TestCase):
         self.broken = self.scratch / 'broken'
         self.server = self.enterContext(ssh_server.running())
 
-    def remove_unfinished(self):
-        """Remove what runs that did not end keep on their machines."""
-        for path in self.scratch.glob('*/bench.sqlite'):
-            opened = store.Store(f'sqlite:///{path}', str(path.parent))
-            entries = [entry.id for entry in opened.entries()]
-            opened.close()
-            for entry in entries:
-                for left in pathlib.Path('/var/tmp').glob(f'hpcvirt-{entry}*'):
-                    shutil.rmtree(left, ignore_errors=True)
+    def list_left(self, name):
+        """List what is left of the runs of a result on their machines."""
+        return sorted(self.state.glob(f'hpcvirt/run-{name}*'))
 
     def words(self, seconds=0.0, pairs=5, native='local'):
         (self.source / 'program.sh').write_text(PROGRAM.format(
@@ -133,7 +129,7 @@ class RunCase(unittest.TestCase):
         return opened
 
     def wait_for_samples(self, number):
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 150
         while time.monotonic() < deadline:
             if (self.scratch / 'data' / 'bench.sqlite').exists():
                 # Both may be making the tables at this moment.

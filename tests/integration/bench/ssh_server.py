@@ -5,6 +5,7 @@
 import contextlib
 import os
 import pathlib
+import selectors
 import socket
 import subprocess
 import tempfile
@@ -15,6 +16,9 @@ from collections.abc import Iterator
 import paramiko
 
 USER = 'hpc'
+
+#: Variables of this machine that a login gets.
+LOGIN = ('HOME', 'PATH', 'XDG_STATE_HOME')
 
 
 class _Session(paramiko.ServerInterface):
@@ -43,9 +47,11 @@ class _Session(paramiko.ServerInterface):
 
 
 def _serve(channel, command, status_first):
+    # A login gets none of the variables of the client.
     process = subprocess.Popen(
         ['sh', '-c', command.decode()], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={
+            name: os.environ[name] for name in LOGIN if name in os.environ})
 
     def feed():
         with contextlib.suppress(OSError):
@@ -56,37 +62,38 @@ def _serve(channel, command, status_first):
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()
 
-    def drain():
-        try:
-            relay()
-        except (OSError, EOFError):
-            process.kill()
-
-    def relay():
-        while data := os.read(process.stderr.fileno(), 65536):
-            channel.sendall_stderr(data)
-
-    threads = [threading.Thread(target=feed, daemon=True),
-               threading.Thread(target=drain, daemon=True)]
-    for thread in threads:
-        thread.start()
+    feeder = threading.Thread(target=feed, daemon=True)
+    feeder.start()
     with contextlib.suppress(OSError, EOFError):
         if status_first:
             channel.send_exit_status(process.wait() & 0xff)
             time.sleep(0.2)
-        while data := os.read(process.stdout.fileno(), 65536):
-            channel.sendall(data)
-        threads[1].join()
+        _relay(process, channel)
         if not status_first:
             channel.send_exit_status(process.wait() & 0xff)
-    process.kill()
-    process.wait()
-    # The client ends its input after it has heard that the program was
-    # started: it must not hear of the end before.
-    threads[0].join()
+    # As sshd does, it kills nothing if the client has gone.
     process.stdout.close()
     process.stderr.close()
+    # The client ends its input after it has heard that the program was
+    # started: it must not hear of the end before.
+    feeder.join()
     channel.close()
+    process.wait()
+
+
+def _relay(process, channel):
+    """Send what a program prints, until it ends or the client has gone."""
+    with selectors.DefaultSelector() as selector:
+        for stream, send in ((process.stdout, channel.sendall),
+                             (process.stderr, channel.sendall_stderr)):
+            selector.register(stream, selectors.EVENT_READ, send)
+        while selector.get_map():
+            for key, _ in selector.select():
+                data = os.read(key.fd, 65536)
+                if data:
+                    key.data(data)
+                else:
+                    selector.unregister(key.fileobj)
 
 
 class Server:

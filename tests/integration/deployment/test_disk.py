@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Files that root writes where another user owns the folders."""
+"""Files that root writes where another user owns the folders.
+
+"hpcvirt host config --apply" and the Ansible module of the collection, which
+writes for the role, pass the same tests.
+"""
 
 import contextlib
 import functools
+import importlib.util
 import os
+import pathlib
 import signal
 import stat
+import time
 import unittest
 
 from hpcvirt import exception
+from hpcvirt import rooted_files
+from hpcvirt.cmd.host import config
 from hpcvirt.deployment import disk
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import steps
@@ -18,7 +27,8 @@ from tests.builders import folders
 from tests.builders import strangers
 
 OWN = host_files.NOVA_CONF
-BACKUPS = 'var/lib/hpcvirt/backups'
+OPTIONAL = host_files.OPTIONAL[0]
+BACKUPS = config.HOST_BACKUPS
 SECRET = f'{tree.MARK}\nonly for root\n'
 
 
@@ -30,6 +40,52 @@ def call_or_die(function, calls, *args, **more):
     if next(calls, None) is None:
         os.kill(os.getpid(), signal.SIGKILL)
     return function(*args, **more)
+
+
+def load_module():
+    """Load the Ansible module."""
+    path = (pathlib.Path(__file__).parents[3] / 'ansible' / 'plugins'
+            / 'modules' / 'host_files.py')
+    spec = importlib.util.spec_from_file_location('host_files', path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+MODULE = load_module()
+
+
+class ApplyWriter:
+    """Writes as "hpcvirt host config --apply" does."""
+
+    refused = exception.InvalidInput
+
+    def write_text(self, text):
+        """Write the file of Nova; return the folder of copies."""
+        found = steps.compare([tree.File(OWN, text)],
+                              disk.read_present(self.root, [OWN]))
+        return disk.write(self.root, found, BACKUPS)
+
+    def remove(self):
+        """Remove the virtual functions; return the folder of copies."""
+        found = steps.compare([], disk.read_present(self.root, [OPTIONAL]))
+        return disk.write(self.root, found, BACKUPS)
+
+
+class RoleWriter:
+    """Writes as the role of the Ansible collection does."""
+
+    refused = rooted_files.FileRefused
+
+    def write_text(self, text, **more):
+        result = MODULE.write({
+            'root': str(self.root), 'absent': [], 'settings': [],
+            'files': [{'path': f'/{OWN}', 'content': text, 'notify': []}],
+            **more}, False)
+        return pathlib.Path(result['backup']) if 'backup' in result else None
+
+    def remove(self):
+        return self.write_text('', files=[], absent=[f'/{OPTIONAL}'])
 
 
 class Case(unittest.TestCase):
@@ -46,12 +102,10 @@ class Case(unittest.TestCase):
 
     def write(self):
         self.number += 1
-        wanted = [tree.File(OWN, f'{tree.MARK}\n{self.number}\n')]
-        found = steps.compare(wanted, disk.read_present(self.root, [OWN]))
-        return disk.write(self.root, found, BACKUPS)
+        return self.write_text(f'{tree.MARK}\n{self.number}\n')
 
 
-class WriteTest(Case):
+class WriteTests:
     def test_modes_do_not_depend_on_the_umask(self):
         for umask in (0, 0o022, 0o027, 0o077):
             with self.subTest(umask=oct(umask)):
@@ -86,15 +140,43 @@ class WriteTest(Case):
         self.assertEqual((0o600, os.geteuid()), (
             mode(kept / OWN), (kept / OWN).stat().st_uid))
 
-    def test_what_was_not_compared_is_not_replaced(self):
-        self.write()
-        found = steps.compare([tree.File(OWN, 'x')],
-                              disk.read_present(self.root, [OWN]))
-        self.place.write_text('changed\n')
-        with self.assertRaisesRegex(exception.InvalidInput, 'has changed'):
-            disk.write(self.root, found, BACKUPS)
-        self.assertEqual('changed\n', self.place.read_text())
+    def test_a_file_that_is_removed_is_copied_for_its_owner_only(self):
+        place = self.root / OPTIONAL
+        place.parent.mkdir(parents=True)
+        place.write_text(SECRET)
+        place.chmod(0o600)
+        kept = self.remove()
+        self.assertFalse(place.exists())
+        self.assertEqual(SECRET, (kept / OPTIONAL).read_text())
+        self.assertEqual(0o600, mode(kept / OPTIONAL))
+        self.assertEqual([kept / OPTIONAL], [
+            path for path in self.root.rglob('*') if path.is_file()])
+
+    def test_a_file_that_hpcvirt_did_not_write_is_left_alone(self):
+        self.place.parent.mkdir(parents=True)
+        self.place.write_text('[DEFAULT]\n')
+        with self.assertRaisesRegex(self.refused, 'was not written by'):
+            self.write()
+        self.assertEqual('[DEFAULT]\n', self.place.read_text())
         self.assertFalse((self.root / BACKUPS).exists())
+
+    def test_a_folder_that_leads_out_of_the_root_is_not_followed(self):
+        for linked in (self.place.parents[1], self.place.parent):
+            linked.parent.mkdir(parents=True, exist_ok=True)
+            linked.symlink_to(self.outside)
+            with self.assertRaisesRegex(self.refused, 'leads out of'):
+                self.write()
+            self.assertEqual([], list(self.outside.iterdir()))
+            linked.unlink()
+
+    def test_a_link_to_a_file_is_not_followed(self):
+        target = self.outside / 'target'
+        target.write_text(SECRET)
+        self.place.parent.mkdir(parents=True)
+        self.place.symlink_to(target)
+        with self.assertRaisesRegex(self.refused, 'is a symbolic link'):
+            self.write()
+        self.assertEqual(SECRET, target.read_text())
 
     def test_a_run_that_was_killed_leaves_nothing_after_the_next(self):
         for moment in range(40):
@@ -129,13 +211,70 @@ class WriteTest(Case):
         self.assertTrue(
             (self.root / 'opt/nova/nova.conf.d/90-hpcvirt.conf').is_file())
         (self.root / 'etc').chmod(0o777)
-        with self.assertRaisesRegex(exception.InvalidInput,
+        with self.assertRaisesRegex(self.refused,
                                     'link that others can change'):
             self.write()
 
 
-@unittest.skipIf(os.geteuid(), 'only root can become another user')
-class RaceTest(Case):
+class ApplyWriteTest(WriteTests, ApplyWriter, Case):
+    def test_what_was_not_compared_is_not_replaced(self):
+        self.write()
+        found = steps.compare([tree.File(OWN, 'x')],
+                              disk.read_present(self.root, [OWN]))
+        self.place.write_text('changed\n')
+        with self.assertRaisesRegex(exception.InvalidInput, 'has changed'):
+            disk.write(self.root, found, BACKUPS)
+        self.assertEqual('changed\n', self.place.read_text())
+        self.assertFalse((self.root / BACKUPS).exists())
+
+
+class RoleWriteTest(WriteTests, RoleWriter, Case):
+    def test_it_says_what_was_written_and_when_something_was_removed(self):
+        parameters = {'root': str(self.root), 'settings': [],
+                      'absent': [f'/{OPTIONAL}'], 'files': [
+                          {'path': f'/{OWN}', 'content': SECRET}]}
+        place = self.root / OPTIONAL
+        place.parent.mkdir(parents=True)
+        place.write_text(SECRET)
+        for is_check in (True, False):
+            result = MODULE.write(parameters, is_check)
+            self.assertTrue(result['changed'])
+            self.assertEqual([f'/{OWN}'], result['written'])
+            self.assertEqual({f'/{OPTIONAL}': SECRET}, result['contents'])
+            self.assertEqual(is_check, place.exists())
+        removed_at = result['removed_at']
+        self.assertAlmostEqual(time.time(), removed_at[f'/{OPTIONAL}'],
+                               delta=60)
+        again = MODULE.write(parameters, False)
+        self.assertFalse(again['changed'])
+        self.assertEqual(removed_at, again['removed_at'])
+
+    def test_settings_of_the_site_keep_the_mode_of_their_file(self):
+        path = self.root / 'etc/sysctl.d/99-site.conf'
+        path.parent.mkdir(parents=True)
+        path.write_text('vm.swappiness=60\nvm.panic_on_oom=0\n')
+        path.chmod(0o640)
+        parameters = {
+            'root': str(self.root), 'files': [], 'absent': [], 'settings': [{
+                'path': '/etc/sysctl.d/99-site.conf',
+                'pattern': '(?m)^vm.swappiness=.*$',
+                'replacement': r'# hpcvirt: \g<0>'}]}
+        kept = pathlib.Path(MODULE.write(parameters, False)['backup'])
+        self.assertEqual('# hpcvirt: vm.swappiness=60\nvm.panic_on_oom=0\n',
+                         path.read_text())
+        self.assertEqual(0o640, mode(path))
+        self.assertEqual(0o600, mode(kept / 'etc/sysctl.d/99-site.conf'))
+        path.rename(self.outside / 'site')
+        path.symlink_to(self.outside / 'site')
+        with self.assertRaisesRegex(self.refused, 'is a symbolic link'):
+            MODULE.write(parameters, False)
+
+    def test_it_knows_its_files_as_the_command_does(self):
+        self.assertEqual(tree.MARK, MODULE.MARK)
+        self.assertEqual(config.HOST_BACKUPS, MODULE.BACKUPS)
+
+
+class RaceTests:
     """An exchange of names while root writes: the owner of /etc/nova."""
 
     ROUNDS = 150
@@ -167,7 +306,7 @@ class RaceTest(Case):
             while tried < self.ROUNDS or (not written
                                           and tried < 100 * self.ROUNDS):
                 tried += 1
-                with contextlib.suppress(exception.InvalidInput, OSError):
+                with contextlib.suppress(self.refused, OSError):
                     self.write()
                     written += 1
         self.assertLess(0, written)
@@ -196,3 +335,13 @@ class RaceTest(Case):
                 os._exit(1)
         self.assertEqual(1, os.waitstatus_to_exitcode(
             os.waitpid(child, 0)[1]))
+
+
+@unittest.skipIf(os.geteuid(), 'only root can become another user')
+class ApplyRaceTest(RaceTests, ApplyWriter, Case):
+    pass
+
+
+@unittest.skipIf(os.geteuid(), 'only root can become another user')
+class RoleRaceTest(RaceTests, RoleWriter, Case):
+    pass

@@ -63,6 +63,8 @@ MERGE = """
         dest: '{folder}/dimensions'
         mode: '0644'
 """
+#: Where the role keeps copies.
+BACKUPS = 'var/lib/hpcvirt/backups'
 #: The task and the template of kayobe that use its variables.
 USE = """
 - hosts: all
@@ -109,11 +111,20 @@ def role(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
     _same(root, before)
     readers.require('changed=0 ' in _play(folder, before),
                     'the second run changes something')
+    place = root / host_files.NOVA_CONF
+    removed = next(root.rglob('*.rules'))
+    place.chmod(0o640)
+    removed.chmod(0o600)
     _play(folder, after)
     _same(root, after)
-    readers.require(any(root.rglob('*.rules.removed~')),
-                    'no copy of a removed file')
-    place = root / host_files.NOVA_CONF
+    readers.equal(0o640, place.stat().st_mode & 0o777, 'the mode of a file')
+    readers.equal([0o600], [
+        copy.stat().st_mode & 0o777
+        for copy in (root / BACKUPS).rglob(removed.name)],
+        'the modes of the copies of a removed file')
+    readers.require('changed=0 ' in _play(folder, after),
+                    'a removed file is removed again')
+    _check_links(folder, after)
     place.write_text('[DEFAULT]\n')
     text = _play(folder, after, status=2)
     readers.require('was not written by hpcvirt' in text, text)
@@ -133,6 +144,24 @@ PROGRAMS = {
                  'show) printf "LoadState=loaded\nActiveState=active\n" ;; '
                  'stop) echo inactive > units ;; esac',
 }
+
+
+def _check_links(folder: pathlib.Path, plan: plans.Plan) -> None:
+    """Check that no link is followed out of the root, nor one to a file."""
+    root, outside = folder / 'root', folder / 'outside'
+    outside.mkdir()
+    place = root / host_files.NOVA_CONF
+    for linked, why in ((place.parent, 'leads out of'),
+                        (place, 'is a symbolic link')):
+        target = outside / linked.name
+        linked.rename(target)
+        linked.symlink_to(target)
+        before = sorted(outside.rglob('*'))
+        text = _play(folder, plan, status=2)
+        readers.require(why in ' '.join(text.split()), text)
+        readers.equal(before, sorted(outside.rglob('*')), 'files outside')
+        linked.unlink()
+        target.rename(linked)
 
 
 def activation(found: Sequence[plans.Plan], folder: pathlib.Path) -> str:
@@ -349,7 +378,7 @@ def install(folder: pathlib.Path) -> pathlib.Path:
 def _same(root: pathlib.Path, plan: plans.Plan) -> None:
     there = {str(place.relative_to(root)): place.read_text()
              for place in root.rglob('*')
-             if place.is_file() and not place.name.endswith('~')}
+             if place.is_file() and root / BACKUPS not in place.parents}
     readers.equal({file.path: file.text for file
                    in host_files.files(plan.hosts[0], plan)}, there, 'files')
 

@@ -3,11 +3,12 @@
 """A guest sees its topology, and its host enforces it."""
 
 import json
-import subprocess
 from typing import Any
 
 from tempest.lib import decorators
 
+from hpcvirt import child_environment
+from hpcvirt import child_process
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
@@ -32,12 +33,12 @@ class HostSideTestCase(guest_base.GuestTestCase):
         if not CONF.hpcvirt.libvirt_uri:
             self.skipTest('[hpcvirt]libvirt_uri is not set')
         # The user may have the rights for read-only access only.
-        done = subprocess.run(
+        status, stdout, stderr = child_process.run(
             ['virsh', '--readonly', '-c', CONF.hpcvirt.libvirt_uri,
-             'dumpxml', server['id']],
-            capture_output=True, text=True, timeout=60, check=False)
-        self.assertEqual(0, done.returncode, done.stderr)
-        return domain.read(done.stdout)
+             'dumpxml', server['id']], where='virsh', limit_s=60,
+            environment=child_environment.choose(*child_environment.SITE))
+        self.assertEqual(0, status, stderr)
+        return domain.read(stdout.decode())
 
     def assert_placed(self, flavor: plan.Flavor,
                       server: dict[str, Any]) -> None:

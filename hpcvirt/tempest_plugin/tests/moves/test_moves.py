@@ -3,12 +3,13 @@
 """An instance keeps the topology of its flavor when it moves."""
 
 import shlex
-import subprocess
 from typing import Any
 
 from tempest.lib import decorators
 from tempest.lib import exceptions
 
+from hpcvirt import child_environment
+from hpcvirt import child_process
 from hpcvirt import waiting
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
@@ -173,7 +174,8 @@ class MovesTest(base.FleetTestCase):
     def _command(self, option: str, host: str) -> None:
         words = [word.replace('{host}', host) for word in
                  shlex.split(getattr(CONF.hpcvirt, option))]
-        done = subprocess.run(words, capture_output=True, text=True,
-                              timeout=300, check=False)
-        self.assertEqual(0, done.returncode,
-                         f'[hpcvirt]{option}: {done.stdout}{done.stderr}')
+        status, stdout, stderr = child_process.run(
+            words, where=f'[hpcvirt]{option}', limit_s=300,
+            environment=child_environment.choose(*child_environment.SITE))
+        self.assertEqual(0, status, f'[hpcvirt]{option}: {stdout!r} '
+                         f'{stderr!r}')

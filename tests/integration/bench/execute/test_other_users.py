@@ -138,39 +138,6 @@ def refusals(exchange, act):
     return refused
 
 
-class PlantedLinkTest(unittest.TestCase):
-    """Links whose targets the kernel does not protect from being followed."""
-
-    def setUp(self):
-        self.scratch = folders.make(self)
-        self.target = self.scratch / 'target'
-        self.target.mkdir(0o700)
-        self.run_directory = self.scratch / 'run'
-        self.job = job.Job(local.LocalExecutor(),
-                           str(self.run_directory / '1'))
-
-    def test_nothing_is_made_behind_a_link(self):
-        self.run_directory.symlink_to(self.target)
-        with self.assertRaisesRegex(exception.Unreachable,
-                                    'run is a symbolic link'):
-            self.job.prepare(['true'], {}, {})
-        self.assertEqual([], os.listdir(self.target))
-
-    def test_nothing_is_made_behind_a_link_that_appears_meanwhile(self):
-        (self.target / '1').mkdir(0o700)
-
-        def exchange():
-            shutil.rmtree(self.run_directory, ignore_errors=True)
-            with contextlib.suppress(OSError):
-                self.run_directory.symlink_to(self.target)
-                self.run_directory.unlink()
-
-        refused = refusals(exchange, lambda: self.job.prepare(['true'], {},
-                                                              {}))
-        self.assertEqual([], os.listdir(self.target / '1'))
-        self.assertGreater(refused, 0)
-
-
 @unittest.skipIf(os.geteuid(), 'only root gives links away')
 class PlantedProgramTest(unittest.TestCase):
     """Links on the way to a binary that root copies."""

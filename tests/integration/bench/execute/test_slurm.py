@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+import tracemalloc
 import unittest
 from unittest import mock
 
@@ -20,6 +21,7 @@ from hpcvirt.bench.execute import job
 from hpcvirt.bench.execute import slurm
 from tests.builders import folders
 from tests.builders import processes
+from tests.integration import program_tests
 from tests.integration.bench import executor_tests
 
 #: Starts the agent as srun does, after what a prolog prints.
@@ -76,6 +78,9 @@ class StandInCase(unittest.TestCase):
 
 
 class SlurmExecutorTest(executor_tests.ExecutorTests, StandInCase):
+    # The agent finds processes by their environment.
+    leavers = program_tests.LEAVERS
+
     def test_all_commands_have_one_allocation(self):
         for number in range(5):
             self.place.run(['true'], b'x' * 5000 * number)
@@ -157,7 +162,7 @@ class SlurmExecutorTest(executor_tests.ExecutorTests, StandInCase):
 
     def test_a_lost_allocation_is_replaced_by_the_next_command(self):
         self.place.run(['true'])
-        self.place._agent.kill()
+        self.place._agent.process.kill()
         with self.assertRaisesRegex(exception.ConnectionLost,
                                     '^slurm:n1: the job has ended$'):
             self.place.run(['sleep', '5'])
@@ -180,6 +185,53 @@ class SlurmExecutorTest(executor_tests.ExecutorTests, StandInCase):
 
     def test_targets_on_one_node_share_the_allocation(self):
         self.assertIs(slurm.connect('n9'), slurm.connect('n9'))
+
+
+class NodeTest(StandInCase):
+    """What a node prints, and reads, holds nobody."""
+
+    def start(self, script):
+        """Let the node run a script instead of the agent."""
+        (self.folder / 'bin' / 'salloc').write_text(f'#!/bin/sh\n{script}\n')
+
+    def refused(self, pattern, argv=('true',), stdin=b'', limit_s=0.5):
+        begin = time.monotonic()
+        with (mock.patch.object(slurm, 'GRACE_S', 0.5),
+              mock.patch.object(slurm, 'END_S', 0.5),
+              mock.patch.object(executor, 'PATIENCE_S', 2),
+              self.assertRaisesRegex(exception.ConnectionLost, pattern)):
+            self.place.run(argv, stdin, limit_s)
+        self.assertLess(time.monotonic() - begin, 25)
+
+    def test_a_node_that_prints_without_end_is_given_up(self):
+        begins = 'printf "\\nhpcvirt 0  \\n"; '
+        endless = 'exec tr "\\\\0" x < /dev/zero'
+        for script in ('exec yes', endless, f'{begins} exec yes hpcvir',
+                       f'{begins} printf "hpcvirt 0 "; {endless}'):
+            self.start(script)
+            tracemalloc.start()
+            self.refused('does not answer$')
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            self.assertLess(peak, 3 * executor.MAX_OUTPUT_BYTES)
+
+    def test_a_node_that_does_not_read_is_given_up(self):
+        self.start('printf "\\nhpcvirt 0  \\n"; exec sleep 300')
+        self.refused('does not answer$', stdin=bytes(2 ** 22))
+
+    def test_an_answer_of_another_form_is_no_answer(self):
+        for answer in ('x', '0 a', '0 = =', '0 a b c', '9' * 5000 + '  '):
+            self.start('printf "\\nhpcvirt 0  \\n"; read line; '
+                       f'printf "hpcvirt {answer}\\n"; exec sleep 300')
+            self.refused('its answer cannot be read$')
+
+    def test_lines_around_an_answer_are_not_part_of_it(self):
+        self.start('printf "Welcome\\nhpcvirt 0  \\nYou have mail\\n"; '
+                   'read line; printf "wall: reboot\\nhpcvirt 3 "; sleep 0.2; '
+                   'printf "aGk= \\nnoise"; exec sleep 300')
+        done = self.place.run(['true'])
+        self.assertEqual((3, b'hi', b''),
+                         (done.status, done.stdout, done.stderr))
 
 
 class RefusalTest(StandInCase):

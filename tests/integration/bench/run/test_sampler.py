@@ -34,8 +34,22 @@ class Elsewhere(local.LocalExecutor):
         self._real = real
 
     def run(self, argv, *more, **limits):
-        return super().run([word.replace(self._wanted, self._real)
+        done = super().run([word.replace(self._wanted, self._real)
                             for word in argv], *more, **limits)
+        return dataclasses.replace(done, stdout=done.stdout.replace(
+            self._real.encode(), self._wanted.encode()))
+
+
+class OtherHome(local.LocalExecutor):
+    """A machine on which the user has another home."""
+
+    def __init__(self, home):
+        self.name = home
+        self._home = home
+
+    def run(self, argv, *more, **limits):
+        return super().run(['env', f'XDG_STATE_HOME={self._home}', *argv],
+                           *more, **limits)
 
 
 class RestartsOnce(local.LocalExecutor):
@@ -152,12 +166,23 @@ class SampleTest(unittest.TestCase):
             {'data': b'\x00'})
         sample = self.sample(job)
         for name in ('here', 'there'):
-            path = self.scratch / name / 'hpcvirt-run' / '0000.0' / 'data'
+            path = self.scratch / name / 'run-run' / '0000.0' / 'data'
             self.assertEqual(b'\x00', path.read_bytes())
         self.assertEqual('elsewhere', sample.environment['place@b'])
         sampler.clean(job, 'run')
         self.assertEqual([], os.listdir(self.scratch / 'here'))
         self.assertEqual([], os.listdir(self.scratch / 'there'))
+
+    def test_a_job_that_spans_needs_the_same_directory_everywhere(self):
+        places = [OtherHome(str(self.scratch / name))
+                  for name in ('here', 'there')]
+        job = self.job(places[0], (self.target(places[1], 'b'),))
+        job = dataclasses.replace(
+            job, target=dataclasses.replace(job.target, directory=''))
+        with self.assertRaisesRegex(
+                exception.InvalidInput,
+                '--job-directory: MPI needs the same directory'):
+            self.sample(job)
 
     def reason(self, *jobs):
         sample = self.sample(*jobs)
@@ -232,7 +257,7 @@ class SampleTest(unittest.TestCase):
         except FileNotFoundError:
             pass
         self.assertEqual([], os.listdir(os.path.join(
-            self.directory('here'), 'hpcvirt-run')))
+            self.directory('here'), 'run-run')))
 
     def test_the_errors_of_a_program_are_named(self):
         reason, _ = self.reason(self.job(

@@ -98,8 +98,8 @@ class RunCommandTest(run_case.RunCase):
     def test_nothing_is_left_where_it_ran(self):
         self.result(*self.words(pairs=1), status=1)
         entry = self.store().entries()[0].id
-        left = pathlib.Path('/var/tmp').glob(f'hpcvirt-{entry}*')
-        self.assertEqual([], list(left))
+        self.assertEqual([], self.list_left(entry))
+        self.assertEqual([], list(self.state.glob('hpcvirt/*')))
 
     def test_a_guest_that_is_lost_after_the_last_sample_changes_nothing(self):
         add_sample = stores.Store.add_sample

@@ -4,7 +4,6 @@
 
 import contextlib
 import json
-import pathlib
 import subprocess
 import sys
 from unittest import mock
@@ -83,8 +82,7 @@ class RunAgainTest(run_case.RunCase):
             # The program adds a checksum of its directory to each figure.
             seen |= {sample['outcome']['metrics']['mops_total']['value']
                      for sample in run['samples']}
-            self.assertEqual([], list(pathlib.Path('/var/tmp').glob(
-                f'hpcvirt-{run["id"]}*')))
+            self.assertEqual([], self.list_left(run['id']))
         self.assertEqual(16, len(seen))
 
     def test_a_changed_host_is_not_judged_by_old_evidence(self):

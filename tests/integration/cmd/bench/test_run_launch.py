@@ -19,11 +19,11 @@ class LaunchTest(run_case.RunCase):
         self.guest = rebooting.Guest()
         find = targets.find
 
-        def instead(text, *options):
+        def instead(args, text):
             if text == 'server:hpc-1':
                 return target.Target(self.guest, 'hpc-1', 'hpc-1', 'n17',
                                      'hpc.2c', rebooter=self.guest)
-            return find(text, *options)
+            return find(args, text)
         self.enterContext(unittest.mock.patch.object(targets, 'find', instead))
 
     def words(self, *more, native='local', where='server:hpc-1', pairs=2):

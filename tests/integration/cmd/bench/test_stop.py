@@ -51,7 +51,7 @@ class StopTest(run_case.RunCase):
                 where = os.readlink(process / 'cwd')
             except OSError:
                 continue
-            if f'/hpcvirt-{name}' in where:
+            if f'/run-{name}' in where:
                 yield process.name
 
     def listed(self):
@@ -77,6 +77,7 @@ class StopTest(run_case.RunCase):
         self.assertIn('stopped 1', out)
         self.assertEqual(-signal.SIGTERM, process.wait(20))
         self.assertEqual([], list(self.left(name)))
+        self.assertEqual([], self.list_left(name))
         (run,) = self.listed()
         self.assertEqual('interrupted', run['state'])
         self.assertRegex(self.run_('bench', 'runs', *self.data)[1],

@@ -1,0 +1,1 @@
+../../../hpcvirt/rooted_files.py
