@@ -44,13 +44,12 @@ class Limit:
     """
 
     def __init__(self, case: unittest.TestCase, limit_s: float) -> None:
+        self._case = case
         self._says = f'{case.id()} did not end within {limit_s:g} s'
         self._limit_s = limit_s
         self._greenlet = _current_greenlet()
         self._is_running = False
         self._is_over = False
-        # What is added first runs last.
-        case.addCleanup(self._check)
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
@@ -66,18 +65,16 @@ class Limit:
             signal.signal(signal.SIGALRM, before)
             signal.setitimer(signal.ITIMER_REAL, *left)
 
-    def _check(self) -> None:
-        """Fail even if an except clause has caught the first error."""
-        if self._is_over:
-            raise TookTooLongError(self._says)
-
     def _expire(self, number: int,  # noqa: ARG002
                 frame: types.FrameType | None) -> None:
-        error = TookTooLongError(
-            f'{self._says}\n\n{_show_stacks(frame, self._greenlet)}')
-        if self._is_over and sys.__stderr__:
+        error = TookTooLongError(self._says)
+        stacks = f'{self._says}\n\n{_show_stacks(frame, self._greenlet)}'
+        if not self._is_over:
+            # Fails the test even if an except clause catches the error.
+            self._case.addCleanup(_fail, stacks)
+        elif sys.__stderr__:
             # The test may never end, and its failure never be reported.
-            print(error, file=sys.__stderr__, flush=True)
+            print(stacks, file=sys.__stderr__, flush=True)
         self._is_over = True
         current = _current_greenlet()
         if current is self._greenlet or self._greenlet is None:
@@ -126,6 +123,10 @@ def install() -> None:
     unittest.TestCase.__call__ = (  # type: ignore[method-assign]
         call_within_limit)
     end_process_later()
+
+
+def _fail(stacks: str) -> None:
+    raise TookTooLongError(stacks)
 
 
 def _show_stacks(main: types.FrameType | None, test: Any) -> str:

@@ -2,9 +2,12 @@
 
 """Tests that fail while Nova is at work, and still end."""
 
+import threading
 import time
 import unittest
 
+import fixtures
+import testtools
 from nova.compute import rpcapi
 
 from hpcvirt import waiting
@@ -13,25 +16,31 @@ from testing import nova
 from tests.functional import lives
 
 
-class EndsOfTestsTest(unittest.TestCase):
+class EndsOfTestsTest(testtools.TestCase):
     def test_a_test_that_fails_before_the_target_is_asked_ends(self):
-        self.assert_ends('preparing', pause_s=2)
+        prepare = rpcapi.ComputeAPI.pre_live_migration
+        failing = threading.Event()
+
+        def pause_and_prepare(*args, **kwargs):
+            failing.wait(nova.PATIENCE_S)
+            # Hosts that do not wait for migrations stop meanwhile.
+            time.sleep(3)
+            return prepare(*args, **kwargs)
+
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.compute.rpcapi.ComputeAPI.pre_live_migration',
+            pause_and_prepare))
+        self.assert_ends('preparing', failing.set)
 
     def test_a_test_that_fails_during_an_endless_migration_ends(self):
         self.assert_ends('running')
 
-    def assert_ends(self, status, pause_s=0):
+    def assert_ends(self, status, tell=lambda: None):
         """Run a test that fails during a live migration.
 
         :param status: the status of the migration then
-        :param pause_s: how long the source waits before it asks the target
+        :param tell: called when the test fails
         """
-        prepare = rpcapi.ComputeAPI.pre_live_migration
-
-        def pause_and_prepare(*args, **kwargs):
-            time.sleep(pause_s)
-            return prepare(*args, **kwargs)
-
         class FailingTest(lives.LivesNova):
             def runTest(self):  # noqa: N802
                 # What started last stops first: the target.
@@ -40,8 +49,6 @@ class EndsOfTestsTest(unittest.TestCase):
                     for name in ('source', 'target')))
                 server = self.boot(self.create_hpc_flavor(), host='source')
                 self.move_domains()
-                self.stub_out('nova.compute.rpcapi.ComputeAPI'
-                              '.pre_live_migration', pause_and_prepare)
                 # The job of the fake libvirt runs until a test ends it.
                 self.stub_out('nova.tests.fixtures.libvirt.Domain'
                               '.migrateToURI3', lambda *_, **__: None)
@@ -50,6 +57,7 @@ class EndsOfTestsTest(unittest.TestCase):
                     self.migrations, lambda found: found
                     and found[0]['status'] == status,
                     nova.PATIENCE_S, nova.POLL_S)
+                tell()
                 self.fail('this test fails')
 
         result = unittest.TestResult()
