@@ -125,14 +125,19 @@ def list_candidates(host: Any, requests: Sequence[Any],
                     count: int) -> list[Any]:
     """List random allocation candidates of a host, all of them different."""
     dice = random.Random(0)
-    groups = [f'{request.request_id}-{number}' for request in requests
-              for number in range(request.count)]
+    groups: list[str] = []
+    for request in requests:
+        groups += [f'{request.request_id}-{number}'
+                   for number in range(request.count)]
     chosen = [*itertools.islice(itertools.combinations(
         range(DEVICES), len(groups)), 20_000)]
-    return [{'allocations': {}, 'mappings': {
-        '': [host.uuid], **{group: [provider_of(number)] for group, number
-                            in zip(groups, each, strict=True)}}}
-            for each in dice.sample(chosen, min(count, len(chosen)))]
+    candidates = []
+    for numbers in dice.sample(chosen, min(count, len(chosen))):
+        mappings = {'': [host.uuid]}
+        for group, number in zip(groups, numbers, strict=True):
+            mappings[group] = [provider_of(number)]
+        candidates.append({'allocations': {}, 'mappings': mappings})
+    return candidates
 
 
 def measure(case: Case, host: Any, count: int) -> tuple[int, float]:
