@@ -385,13 +385,13 @@ class LongTextTest(HostileTestCase):
 
     def refuse(self, change, extra_specs=None):
         """Return why a host is refused whose record was changed."""
-        pool = test_filter.gpu(0, str(uuid.UUID(int=7)))
-        request = test_filter.gpu_request()
-        case = test_filter.case(
-            test_filter.host(0), pools=(pool,), requests=(request,),
+        pool = filtering.gpu(0, str(uuid.UUID(int=7)))
+        request = filtering.gpu_request()
+        case = filtering.case(
+            filtering.host(0), pools=(pool,), requests=(request,),
             mappings=({'': ['root'], f'{request.id}-0': [pool.provider]},))
         spec = nova_objects.request_spec(case, {
-            **test_filter.PINNED, **(extra_specs or {})})
+            **filtering.PINNED, **(extra_specs or {})})
         state = nova_objects.host_state(case)
         self.assertIsNone(decision.FilterDecision(spec).refuse(state))
         state = nova_objects.host_state(case)

@@ -36,4 +36,3 @@ class CallTest(program_tests.ProgramTests, unittest.TestCase):
     def test_what_it_prints_besides_a_plan_is_not_taken_for_its_error(self):
         with self.assertRaisesRegex(strategy.NoRoom, '^no database$'):
             self.call(['sh', '-c', 'echo no database >&2; exit 2'], 5)
-
