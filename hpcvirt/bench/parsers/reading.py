@@ -285,7 +285,8 @@ def describe_sizes(sizes: Sequence[int]) -> dict[str, str]:
 def load_document(text: str) -> dict[str, Any] | None:
     """Read a JSON object; None if the text is something else.
 
-    :raises InvalidOutput: for invalid JSON, or one with NaN or infinity
+    :raises InvalidOutput: for invalid JSON, or one with NaN or infinity, or
+        text that cannot be encoded
     """
     stripped = text.strip()
     if not stripped.startswith('{'):
@@ -293,6 +294,9 @@ def load_document(text: str) -> dict[str, Any] | None:
     try:
         document = json.loads(stripped, parse_constant=_refuse,
                               parse_int=_read_integer)
+        if r'\ud' in stripped.lower():
+            # An unpaired surrogate could not be stored.
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as exc:
         raise InvalidOutput(
             f'not a complete JSON document: {exc}') from exc

@@ -131,6 +131,16 @@ class TestEveryParser(testtools.TestCase):
         damage = draw.draw(strategies.binary(max_size=20))
         self.parse(name, raw[:begin] + damage + raw[end:], expect)
 
+    def test_text_that_could_not_be_stored_is_refused(self):
+        documents = [(name, raw, expect) for name, raw, expect in GOOD
+                     if raw.lstrip().startswith(b'{')]
+        self.assertTrue(documents)
+        for name, raw, expect in documents:
+            for half in (rb'\ud800', rb'\uDFFF'):
+                found = self.parse(name, raw.replace(
+                    b'{', b'{"x": "' + half + b'", ', 1), expect)
+                self.assertIn('surrogates', found.reason)
+
     def test_a_number_of_hundreds_of_digits_never_crashes_a_parser(self):
         seen = set()
         for name, raw, expect in GOOD:
