@@ -13,6 +13,7 @@ devices and sockets are refused.
 import contextlib
 import gzip
 import io
+import math
 import os
 import stat
 import sys
@@ -34,8 +35,14 @@ _GZIP = b'\x1f\x8b'
 #: The most lines of a file that is read line by line.
 MAX_LINES = 100_000_000
 
-#: The longest time that a whole file takes. Pipes may take longer.
+#: The longest time that a whole file takes, or one that is compressed. Pipes
+#: may take longer.
 MAX_SECONDS = 60.0
+
+#: The most lines and bytes of a file that gzip has compressed: a megabyte of
+#: it may stand for a gigabyte, or for as many lines.
+MAX_EXPANDED_LINES = 10_000_000
+MAX_EXPANDED_BYTES = 4 << 30
 
 _PIECE = 1 << 20
 
@@ -141,24 +148,80 @@ def lines(path: str | os.PathLike[str], longest: int,
     :param most: the most lines
     :raises InvalidInput: if it is not a file, cannot be read or has more
         lines; Damaged, after the lines that can be read, if compressed data
-        cannot
+        is damaged, expands to too much or takes too long
     """
     where = name(path)
     with open_file(path, where) as stream:
-        source = (gzip.GzipFile(fileobj=stream)
-                  if stream.peek(2)[:2] == _GZIP else stream)
-        try:
-            for _ in range(most):
+        if stream.peek(2)[:2] == _GZIP:
+            yield from _expanded_lines(stream, longest, most, where)
+            return
+        for _ in range(most):
+            if not (line := stream.readline(longest)):
+                return
+            yield line
+        if stream.readline(1):
+            raise _make_too_long(where, most)
+
+
+def _make_too_long(where: str, most: int) -> exception.InvalidInput:
+    return exception.InvalidInput(
+        where, f'has more than {most:,} lines, the most that are read')
+
+
+def _expanded_lines(stream: io.BufferedReader, longest: int, most: int,
+                    where: str) -> Iterator[bytes]:
+    try:
+        with io.BufferedReader(_Expanded(stream), _PIECE) as source:
+            for _ in range(min(most, MAX_EXPANDED_LINES)):
                 if not (line := source.readline(longest)):
                     return
                 yield line
             if source.readline(1):
-                raise exception.InvalidInput(
-                    where, f'has more than {most:,} lines, the most that are '
-                    'read')
-        except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
-            raise Damaged(where, 'is compressed, and can be read only in '
-                          f'part ({exc})') from exc
+                if most <= MAX_EXPANDED_LINES:
+                    raise _make_too_long(where, most)
+                raise _TooMuch(f'it has more than {MAX_EXPANDED_LINES:,} '
+                               'lines')
+    except _TooMuch as exc:
+        raise Damaged(where, f'is compressed, and is read only in part ({exc}'
+                      '; expand it to read all of it)') from exc
+    except (EOFError, gzip.BadGzipFile, zlib.error) as exc:
+        raise Damaged(where, 'is compressed, and can be read only in part '
+                      f'({exc})') from exc
+
+
+class _TooMuch(Exception):
+    """What compressed data expands to is beyond a limit."""
+
+
+class _Expanded(io.RawIOBase):
+    """What gzip has compressed, in pieces, with limits."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        super().__init__()
+        self._source = gzip.GzipFile(fileobj=stream)
+        self._left = MAX_EXPANDED_BYTES
+        # A person who pipes data into the program can end it.
+        self._end = (time.monotonic() + MAX_SECONDS if _is_file(stream)
+                     else math.inf)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: typing.Any) -> int:
+        """Expand the next piece.
+
+        :raises _TooMuch: if it is beyond a limit
+        """
+        # read1() returns what comes before a damaged place; read() does not.
+        piece = self._source.read1(len(buffer))
+        self._left -= len(piece)
+        if self._left < 0:
+            raise _TooMuch(f'it has more than {MAX_EXPANDED_BYTES >> 20:,} '
+                           'MiB')
+        if time.monotonic() > self._end:
+            raise _TooMuch(f'it takes longer than {MAX_SECONDS:g} s')
+        buffer[:len(piece)] = piece
+        return len(piece)
 
 
 @contextlib.contextmanager

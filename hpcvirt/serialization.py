@@ -49,6 +49,9 @@ _FORMS = {bool: 'true or false', int: 'a whole number',
 #: Metadata of a field: its key in documents.
 _KEY = 'key'
 
+#: Half of a character, or its escape in JSON.
+_SURROGATE = re.compile(r'\\u[dD][89a-fA-F]|[\ud800-\udfff]')
+
 
 class _Fault(Exception):
     """Something is wrong with the value at a path."""
@@ -111,6 +114,9 @@ def load(kind: type[T], plain: object, where: str) -> T:
 def json_value(data: str | bytes, where: str) -> Any:
     """Parse JSON as RFC 8259 defines it: no NaN, no key twice, only UTF-8.
 
+    All text in the value can be encoded: an unpaired surrogate, which JSON can
+    escape, is no character.
+
     :raises InvalidInput: for anything else
     """
 
@@ -128,8 +134,15 @@ def json_value(data: str | bytes, where: str) -> Any:
 
     try:
         text = data if isinstance(data, str) else data.decode('utf-8-sig')
-        return json.loads(text, parse_constant=refuse,
-                          object_pairs_hook=unique)
+        plain = json.loads(text, parse_constant=refuse,
+                           object_pairs_hook=unique)
+        if _SURROGATE.search(text):
+            json.dumps(plain, ensure_ascii=False).encode()
+        return plain
+    except UnicodeEncodeError as exc:
+        raise exception.InvalidInput(
+            where, 'has text that is no Unicode (an unpaired surrogate)'
+            ) from exc
     except UnicodeDecodeError as exc:
         raise exception.InvalidInput(
             where, f'is not UTF-8 (byte {exc.start})') from exc

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Phrases and sizes that messages, reports and arguments share."""
+"""Numbers of foreign texts, and phrases that messages and reports share."""
 
 import re
 from collections.abc import Iterable
@@ -11,6 +11,21 @@ _MAX_NAMES = 6
 _EXAMPLES = 2
 
 _KIB = {'': 1, 'K': 1, 'M': 1024, 'G': 1024 ** 2, 'T': 1024 ** 3}
+
+
+def read_whole(text: str) -> int | None:
+    """Read a whole number of at most 18 digits; None if it is another text.
+
+    What another machine wrote is not for int(): digits of other scripts are
+    numbers to it, 5,000 digits are an error, and float() fails with 400.
+    """
+    return int(text) if re.fullmatch('[0-9]{1,18}', text) else None
+
+
+def read_decimal(text: str) -> float | None:
+    """Read a number from 0 on without an exponent; see :func:`read_whole`."""
+    match = re.fullmatch(r'[0-9]{1,18}(?:[.][0-9]{0,18})?', text)
+    return float(text) if match else None
 
 
 def read_size(text: str) -> int | None:

@@ -8,6 +8,7 @@ that occurs twice hides a value, and a number of base 60 of some megabytes
 takes hours.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 from typing import TypeVar
@@ -20,6 +21,8 @@ T = TypeVar('T')
 
 #: The values that all aliases of a document may stand for.
 MAX_ALIASED = 10_000
+
+_SURROGATE = re.compile('[\ud800-\udfff]')
 
 #: PyYAML quotes what it does not know, whatever its length.
 _MESSAGE = 400
@@ -74,6 +77,18 @@ class _Loader(yaml.SafeLoader):
                     key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+    def construct_scalar(self, node: Any) -> Any:
+        """Read text, in which JSON may have escaped halves of characters."""
+        text = super().construct_scalar(node)
+        if not _SURROGATE.search(text):
+            return text
+        try:
+            return text.encode('utf-16', 'surrogatepass').decode('utf-16')
+        except UnicodeDecodeError as exc:
+            raise yaml.constructor.ConstructorError(
+                None, None, 'text is no Unicode (an unpaired surrogate)',
+                node.start_mark) from exc
 
     def construct_number(self, node: yaml.ScalarNode) -> int | float:
         """Read a number, which YAML 1.1 allows to be of base 60."""

@@ -8,6 +8,8 @@
 * Extra specs are literals only in hpcvirt/specs/vocabulary.py and in tests,
   which check the spelling.
 * Modules that decide do not call builtins for input, output or execution.
+* Parsers of benchmarks do not call int() and float(), which fail with hundreds
+  of digits: reading.py has their conversions.
 * tests/unit mirrors the package, the directories next to it and those of
   tests: test_X.py tests the module X of the same path. They start no
   processes: such tests are in tests/integration.
@@ -76,6 +78,8 @@ PROCESSES = frozenset({'subprocess', 'multiprocessing',
 #: Packages in which each module with a function needs a test.
 TESTED = ('model', 'specs', 'fit', 'flavors', 'bench/parsers',
           'bench/analysis', 'bench/catalogue', 'bench/studies')
+PARSERS = PACKAGE / 'bench' / 'parsers'
+READING = PARSERS / 'reading.py'
 FORBIDDEN_CALLS = frozenset({'open', 'print', 'input', 'exec', 'eval',
                              'compile'})
 
@@ -331,11 +335,15 @@ def module(path: pathlib.Path) -> Iterator[str]:
                 and EXTRA_SPEC.match(node.value)):
             yield (f'{path}:{node.lineno}: extra spec {node.value!r} outside '
                    f'{VOCABULARY}')
-        if (decides and isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id in FORBIDDEN_CALLS):
-            yield (f'{path}:{node.lineno}: call of {node.func.id}() in a '
-                   'module that decides')
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            called = node.func.id
+            if decides and called in FORBIDDEN_CALLS:
+                yield (f'{path}:{node.lineno}: call of {called}() in a module '
+                       'that decides')
+            if (PARSERS in path.parents and path != READING
+                    and called in ('int', 'float')):
+                yield (f'{path}:{node.lineno}: call reading.whole() or '
+                       f'reading.real() instead of {called}()')
 
 
 def docstrings(tree: ast.Module) -> set[int]:

@@ -93,11 +93,11 @@ class CommandParser(argparse.ArgumentParser):
 def whole_number(least: int, most: int) -> Callable[[str], int]:
     """Return the argparse type of a whole number within limits."""
     def read(word: str) -> int:
-        if not (word.isascii() and word.isdecimal()
-                and least <= int(word[:20]) <= most):
+        number = words.read_whole(word)
+        if number is None or not least <= number <= most:
             raise argparse.ArgumentTypeError(
                 f'must be a number from {least} to {most}, not {word[:20]!r}')
-        return int(word)
+        return number
     return read
 
 

@@ -250,11 +250,11 @@ def split(word: str, folder: str = '') -> tuple[str, str, int]:
     match = _COUNT.fullmatch(path)
     if match and not os.path.lexists(locate(path)):
         path, number = match.groups()
-        if not 1 <= int(number[:9]) <= fleet_classes.MAX_HOSTS:
+        count = words.read_whole(number) or 0
+        if not 1 <= count <= fleet_classes.MAX_HOSTS:
             raise exception.InvalidInput(
                 word, f'the count {number[:20]} is not from 1 to '
                 f'{fleet_classes.MAX_HOSTS}')
-        count = int(number)
     if not path:
         raise exception.InvalidInput(word, 'has no path')
     return name, locate(path), count

@@ -33,11 +33,6 @@ class SMT(enum.StrEnum):
     LEAVE = 'leave'
 
 
-#: The devices of instances.
-Devices = device_choice.Devices
-DeviceKind = device_choice.DeviceKind
-Ports = device_choice.Ports
-
 _MAX_PAGE_KIB = 1024 ** 3
 
 
@@ -131,10 +126,10 @@ class Profile:
     guest_overhead_mib: _Count = 234
     guest_overhead_mib_per_vcpu: _Count = 8
     guest_overhead_permille: Annotated[int, serialization.whole(0, 1000)] = 2
-    devices: tuple[Devices, ...] = ()
+    devices: tuple[device_choice.Devices, ...] = ()
 
     @property
-    def device(self) -> Devices | None:
+    def device(self) -> device_choice.Devices | None:
         return self.devices[0] if self.devices else None
 
     @property
@@ -188,7 +183,7 @@ def _contradictions(profile: Profile) -> Iterator[str]:
                'least 1; with null, emulator threads run on the CPUs of the '
                'guest')
     devices = profile.device
-    if devices is None or devices.kind is not DeviceKind.VGPU:
+    if devices is None or devices.kind is not device_choice.DeviceKind.VGPU:
         return
     taken = resources.write(devices.resource_class, 1, devices.traits)
     for key, _ in profile.extra_specs:

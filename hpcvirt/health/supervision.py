@@ -66,7 +66,9 @@ class HostRecord:
     :ivar since: when it was first observed
     :ivar signs: the signs that have begun, by name
     :ivar usual: the highest score by sign, hour of the day (UTC) and day
-    :ivar held: whether it was put in quarantine
+    :ivar held: whether it was put in quarantine, or may have been
+    :ivar changing: whether a change of its quarantine has begun, and the cloud
+        has not confirmed it
     """
 
     since: float
@@ -74,6 +76,12 @@ class HostRecord:
     usual: Mapping[str, Mapping[int, Mapping[int, float]]] = dataclasses.field(
         default_factory=dict)
     held: bool = False
+    changing: bool = False
+
+    @property
+    def is_as_decided(self) -> bool:
+        """Whether the host is in quarantine if it is slow, and only then."""
+        return bool(self.reason) is self.held and not self.changing
 
     @property
     def reason(self) -> str:
@@ -192,6 +200,31 @@ def _advance(sign: signature.Sign, before: SignProgress,
     return SignProgress(over_s=over_s, on=True, reason=(
         f'{sign.name}{place} at {found.score:.1f} times its limit'
         + (f'; {limit / MARGIN:.1f} is usual' if limit > 1 else '')))
+
+
+def begin_changes(record: FleetRecord, now: float) -> FleetRecord:
+    """Note the changes that are to be made, before the cloud is changed.
+
+    A host that is to be put in quarantine counts as held from then on, so that
+    no limit forgets it if the program is killed or the cloud does not answer.
+    """
+    hosts = dict(record.hosts)
+    holds = list(record.holds)
+    for name, host in record.hosts.items():
+        if host.is_as_decided:
+            continue
+        if host.reason and not host.held:
+            holds.append(now)
+        hosts[name] = dataclasses.replace(
+            host, held=host.held or bool(host.reason), changing=True)
+    return dataclasses.replace(record, hosts=hosts, holds=tuple(holds))
+
+
+def end_change(record: FleetRecord, name: str) -> FleetRecord:
+    """Note that a host is in the cloud as decided."""
+    host = record.hosts[name]
+    done = dataclasses.replace(host, held=bool(host.reason), changing=False)
+    return dataclasses.replace(record, hosts={**record.hosts, name: done})
 
 
 def find_excess(record: FleetRecord, classes: Mapping[str, Sequence[str]],

@@ -5,6 +5,10 @@
 If more hosts look slow than may be put in quarantine, the cause is probably
 common to them, such as an update of all hosts. Nothing is changed then until a
 person has removed the file that says so.
+
+What is to be changed is written to the state before the cloud is changed. A
+supervisor that is killed or cannot write goes on where it was, and its limits
+count what it did. While the state cannot be written, nothing is changed.
 """
 
 import contextlib
@@ -93,6 +97,8 @@ class Supervisor:
     say: Callable[[str], None]
     brake: str = dataclasses.field(init=False)
     record: supervision.FleetRecord = dataclasses.field(init=False)
+    #: What the brake has to say, until it can be written.
+    _unwritten: str = dataclasses.field(init=False, default='')
 
     def __post_init__(self) -> None:
         """Read the state, a new one if there is no file yet.
@@ -112,8 +118,7 @@ class Supervisor:
     def step(self, now: float) -> bool:
         """Decide once.
 
-        :returns: whether the cloud is as decided
-        :raises InvalidInput: if the state cannot be written
+        :returns: whether the cloud is as decided, and the state is written
         """
         try:
             found = self.read(now)
@@ -126,41 +131,67 @@ class Supervisor:
             '%Y-%m-%dT%H:%M:%SZ')
         for line in _compare(before, self.record):
             self.say(f'{time} {line}')
-        done = self.change is None or self._act(self.change, time, now)
-        text = json.dumps(serialization.dump(self.record))
-        output_file.write(self.path, f'{text}\n'.encode())
+        try:
+            is_braked = self.change is not None and self._brake(time)
+            if self.change is None or is_braked:
+                self._write()
+                return not is_braked
+            self.record = supervision.begin_changes(self.record, now)
+            self._write()
+            begun = self.record
+            done = self._act(self.change, time)
+            if self.record != begun:
+                self._write()
+        except exception.InvalidInput as exc:
+            # A full disk, for example: the next step tries again.
+            self.say(f'{time} {exc}; it is tried again')
+            return False
         return done
 
-    def _act(self, change: Change, time: str, now: float) -> bool:
+    def _write(self) -> None:
+        text = json.dumps(serialization.dump(self.record))
+        output_file.write(self.path, f'{text}\n'.encode())
+
+    def _brake(self, time: str) -> bool:
+        """Whether nothing may be changed.
+
+        :raises InvalidInput: if the file of the brake cannot be written
+        """
         if os.path.lexists(self.brake):
-            return False
+            return True
         excess = supervision.find_excess(self.record, self.classes,
                                          self.share, self.per_hour)
-        if excess is not None:
-            line = f'{time} stopped: {excess}; remove {self.brake} to go on'
-            output_file.write(self.brake, f'{line}\n'.encode())
-            self.say(line)
+        if excess is not None and not self._unwritten:
+            self._unwritten = (f'{time} stopped: {excess}; remove '
+                               f'{self.brake} to go on')
+            self.say(self._unwritten)
+        if not self._unwritten:
             return False
+        output_file.write(self.brake, f'{self._unwritten}\n'.encode())
+        self._unwritten = ''
+        return True
+
+    def _act(self, change: Change, time: str) -> bool:
+        """Make the changes that the state says; whether all were made."""
         done = True
         for name, host in self.record.hosts.items():
-            if bool(host.reason) is host.held:
+            if not host.changing:
                 continue
-            what = 'release from quarantine' if host.held else 'quarantine'
-            try:
+            what, hold = 'release from quarantine', None
+            if host.reason:
                 # The metadata of the aggregate cut a reason that is long.
-                change(name, None if host.held else quarantine.Hold(
+                what, hold = 'quarantine', quarantine.Hold(
                     quarantine.WATCH, host.reason, time,
-                    f'hpcvirt-supervise@{socket.gethostname()}'))
+                    f'hpcvirt-supervise@{socket.gethostname()}')
+            try:
+                change(name, hold)
             except exception.HpcvirtError as exc:
                 self.say(f'{time} {name}: {what} failed, and is tried again: '
                          f'{exc}')
                 done = False
                 continue
             self.say(f'{time} {name}: {what} is done')
-            self.record = dataclasses.replace(
-                self.record, hosts={**self.record.hosts, name:
-                    dataclasses.replace(host, held=not host.held)},
-                holds=(*self.record.holds, *([] if host.held else [now])))
+            self.record = supervision.end_change(self.record, name)
         return done
 
 

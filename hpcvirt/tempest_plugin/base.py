@@ -18,6 +18,7 @@ from tempest.lib.common.utils import test_utils
 
 from hpcvirt import topology
 from hpcvirt import waiting
+from hpcvirt.flavors import plan_document
 from hpcvirt.model import host as host_model
 from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import plan
@@ -77,7 +78,7 @@ class HPCTestCase(test.BaseTestCase):
         if not CONF.service_available.neutron:
             raise cls.skipException('[service_available]neutron is false')
 
-    def create_flavor(self, flavor: plan.Flavor) -> str:
+    def create_flavor(self, flavor: plan_document.FlavorSummary) -> str:
         """Create a flavor of the plan under a random name.
 
         :returns: its id
@@ -194,7 +195,8 @@ class HPCTestCase(test.BaseTestCase):
         _, body = self.servers.get(f'servers/{server_id}/topology')
         return contract.nodes(json.loads(body))
 
-    def assert_matches_flavor(self, flavor: plan.Flavor, server_id: str,
+    def assert_matches_flavor(self, flavor: plan_document.FlavorSummary,
+                              server_id: str,
                               ) -> tuple[contract.ServerTopologyNode, ...]:
         """Check that a server has what its flavor requests.
 
@@ -267,8 +269,8 @@ class FleetTestCase(HPCTestCase):
         path = pathlib.Path(CONF.hpcvirt.topology_dir, f'{name}.json')
         return topology.read(str(path))
 
-    def require_flavor(self, flavor: plan.Flavor | None,
-                       description: str) -> plan.Flavor:
+    def require_flavor(self, flavor: plan_document.FlavorSummary | None,
+                       description: str) -> plan_document.FlavorSummary:
         """Skip the test if the plan has no such flavor."""
         if flavor is None:
             raise self.skipException(

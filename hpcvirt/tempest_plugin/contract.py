@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
+from hpcvirt.flavors import plan_document
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tempest_plugin import plan
@@ -62,7 +63,7 @@ def host_cpus(nodes: Sequence[ServerTopologyNode]) -> frozenset[int]:
     return frozenset(cpu for node in nodes for cpu in node.pins.values())
 
 
-def violations(flavor: plan.Flavor,
+def violations(flavor: plan_document.FlavorSummary,
                nodes: Sequence[ServerTopologyNode]) -> list[str]:
     """Compare a flavor with the guest cells of its instance.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from tempest.lib.common import ssh
 
+from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import plan
 
@@ -58,7 +59,7 @@ class GuestTestCase(base.HPCTestCase):
         """The private key of this test's guests."""
         return str(self.access['keypair']['private_key'])
 
-    def boot_guest(self, flavor: plan.Flavor, image: str = '',
+    def boot_guest(self, flavor: plan_document.FlavorSummary, image: str = '',
                    **request: Any) -> dict[str, Any]:
         """Boot a guest with the key of this test.
 

@@ -17,8 +17,6 @@ from hpcvirt.specs import codec
 
 LOG = log.getLogger(__name__)
 
-Flavor = plan_document.FlavorSummary
-
 _MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -34,13 +32,13 @@ def load(path: str) -> plan_document.PlanDocument:
     return document
 
 
-def decode(flavor: Flavor) -> shape_model.Shape:
+def decode(flavor: plan_document.FlavorSummary) -> shape_model.Shape:
     """Decode the request of a flavor."""
     return codec.decode(flavor.vcpus, flavor.ram_mib, flavor.extra_specs)
 
 
-def tiling(flavors: Sequence[Flavor], host: str,
-           most: int) -> Flavor | None:
+def tiling(flavors: Sequence[plan_document.FlavorSummary], host: str,
+           most: int) -> plan_document.FlavorSummary | None:
     """Choose the flavor that leaves the fewest PCPUs of a host unused.
 
     :param most: the maximum number of instances
@@ -54,8 +52,8 @@ def tiling(flavors: Sequence[Flavor], host: str,
         -flavor.per_host[host]), default=None)
 
 
-def smallest(flavors: Sequence[Flavor], host: str,
-             least: int = 2) -> Flavor | None:
+def smallest(flavors: Sequence[plan_document.FlavorSummary], host: str,
+             least: int = 2) -> plan_document.FlavorSummary | None:
     """Choose the smallest flavor with one guest cell for a host.
 
     :param least: how many times it must fit on the host
@@ -66,16 +64,18 @@ def smallest(flavors: Sequence[Flavor], host: str,
     return min(fitting, key=lambda flavor: flavor.vcpus, default=None)
 
 
-def larger(flavors: Sequence[Flavor], small: Flavor,
-           host: str) -> Flavor | None:
+def larger(flavors: Sequence[plan_document.FlavorSummary],
+           small: plan_document.FlavorSummary, host: str,
+           ) -> plan_document.FlavorSummary | None:
     """Choose the next larger flavor that fits on a host twice."""
     fitting = [flavor for flavor in flavors if flavor.vcpus > small.vcpus
                and flavor.per_host.get(host, 0) >= 2]
     return min(fitting, key=lambda flavor: flavor.vcpus, default=None)
 
 
-def cells_to_share(flavors: Sequence[Flavor], host: host_model.Host,
-                   most: int) -> tuple[Flavor, int] | None:
+def cells_to_share(flavors: Sequence[plan_document.FlavorSummary],
+                   host: host_model.Host, most: int,
+                   ) -> tuple[plan_document.FlavorSummary, int] | None:
     """Choose a flavor that fits several times on each cell of a host.
 
     :param most: the maximum number of cells
@@ -92,8 +92,9 @@ def cells_to_share(flavors: Sequence[Flavor], host: host_model.Host,
     return None
 
 
-def cell_of_socket(flavors: Sequence[Flavor],
-                   host: host_model.Host) -> Flavor | None:
+def cell_of_socket(flavors: Sequence[plan_document.FlavorSummary],
+                   host: host_model.Host,
+                   ) -> plan_document.FlavorSummary | None:
     """Choose a flavor of a whole host cell, if sockets have several cells."""
     cells = [cell for cell in host.cells if cell.cpus]
     if len(cells) < 2 * len(host.sockets) or len(host.sockets) < 2:
@@ -101,8 +102,8 @@ def cell_of_socket(flavors: Sequence[Flavor],
     return whole_cell(flavors, host.name, len(cells))
 
 
-def whole_cell(flavors: Sequence[Flavor], host: str,
-               host_cells: int) -> Flavor | None:
+def whole_cell(flavors: Sequence[plan_document.FlavorSummary], host: str,
+               host_cells: int) -> plan_document.FlavorSummary | None:
     """Choose a flavor with one guest cell that fits once on each host cell.
 
     :param host_cells: number of cells of the host
@@ -113,9 +114,9 @@ def whole_cell(flavors: Sequence[Flavor], host: str,
     return max(fitting, key=lambda flavor: flavor.vcpus, default=None)
 
 
-def spread(flavor: Flavor, guest_cells: int,
+def spread(flavor: plan_document.FlavorSummary, guest_cells: int,
            scope: shape_model.NUMAScope = shape_model.NUMAScope.HOST,
-           ) -> Flavor:
+           ) -> plan_document.FlavorSummary:
     """Derive a flavor with several cells from one with a single cell."""
     single = decode(flavor)
     several = shape_model.Shape(cells=single.cells * guest_cells,
@@ -128,7 +129,8 @@ def spread(flavor: Flavor, guest_cells: int,
         extra_specs=codec.encode(several))
 
 
-def extend(flavor: Flavor, specs: Mapping[str, str]) -> Flavor:
+def extend(flavor: plan_document.FlavorSummary,
+           specs: Mapping[str, str]) -> plan_document.FlavorSummary:
     """Add extra specs to a flavor."""
     return dataclasses.replace(
         flavor, extra_specs={**flavor.extra_specs, **specs})

@@ -3,7 +3,8 @@
 """Read the files of an archive: .tar, .tar.gz or .zip.
 
 Nothing is unpacked to a disk, and links are ignored. The number of files and
-the bytes that are read are limited.
+the bytes that are read are limited. An archive has to have its end: without
+it, a copy that was cut between two files would pass for the whole.
 """
 
 import contextlib
@@ -31,6 +32,8 @@ MAX_LIST_BYTES = 16 * 1024 * 1024
 
 #: The most files of a folder, a pattern or an archive.
 MAX_FILES = 100_000
+
+_PIECE = 1 << 20
 
 #: The exceptions of the libraries for a damaged or encrypted archive.
 _DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
@@ -75,8 +78,9 @@ def _read_tar(path: str, kind: str,
             input_file.open_file(path, path))
         if kind == 'tar.gz':
             stream = stack.enter_context(gzip.GzipFile(fileobj=stream))
+        stream = _BoundedStream(stream, path)
         archive = stack.enter_context(tarfile.open(
-            fileobj=_BoundedStream(stream, path), mode='r|'))
+            fileobj=stream, mode='r|', tarinfo=_Member))
         for number, member in enumerate(archive):
             if _is_wanted(path, number, member.name, member.isreg(),
                           member.size, suffixes):
@@ -85,6 +89,11 @@ def _read_tar(path: str, kind: str,
                 if len(data) != member.size:
                     raise tarfile.ReadError('unexpected end of data')
                 yield member.name, data
+        # The end of the data that gzip has compressed, with their checksum,
+        # comes after the end of the archive.
+        while rest := stream.read(_PIECE):
+            if rest.strip(b'\0'):
+                raise tarfile.ReadError('something follows its end')
 
 
 def _read_zip(path: str,
@@ -135,6 +144,30 @@ def _is_wanted(path: str, number: int, name: str, is_file: bool,
 def _make_too_large(path: str) -> exception.InvalidInput:
     return exception.InvalidInput(
         path, f'has more than {MAX_BYTES >> 20} MiB, the most that is read')
+
+
+class _Member(tarfile.TarInfo):
+    """A member of a tar file that ends with a block of zeros.
+
+    tarfile takes whatever is no member, and the end of the data too, for the
+    end of the archive.
+    """
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str,
+                errors: str) -> typing.Self:
+        """Read the header of a member.
+
+        :raises HeaderError: if the block is the end of the archive
+        :raises ReadError: if it is no header, or cut off
+        """
+        try:
+            return super().frombuf(buf, encoding, errors)
+        except tarfile.HeaderError as exc:
+            if bytes(buf) == bytes(tarfile.BLOCKSIZE):
+                raise
+            raise tarfile.ReadError(
+                f'it is damaged or cut off: {exc}') from exc
 
 
 class _ZipStream(io.BufferedReader):

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 
+from hpcvirt import words
+
 Text = Callable[[str], str | None]
 Names = Callable[[str], Iterable[str]]
 
@@ -120,5 +122,4 @@ def read_throttling(text: Text, names: Names,
 
 def read_number(text: Text, name: str) -> int | None:
     """Read a whole number; None if the file has none."""
-    found = text(name) or ''
-    return int(found) if re.fullmatch('[0-9]{1,18}', found) else None
+    return words.read_whole(text(name) or '')

@@ -317,7 +317,11 @@ class VendordataTest(InstanceTopologyTestCase):
                 (400, b'[]'), (400, b'[' * 100_000), (400, b'null'),
                 (400, b'{}'), (400, self.body(**{'instance-id': 7})),
                 (400, self.body(**{'instance-id': '../servers'})),
-                (400, self.body(**{'project-id': ['x']}))):
+                (400, self.body(**{'project-id': ['x']})),
+                (400, self.body(**{'project-id': '\ud800'})),
+                (400, self.body(**{'instance-id': '\udfff'})),
+                (400, self.body(**{'\udc80': 1})),
+                (400, b'{"project-id": "\xff"}')):
             with self.subTest(body[:40]):
                 found, said = self.ask(body)
                 self.assertEqual((status, 1), (found, said.count('\n')), said)

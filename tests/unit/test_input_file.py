@@ -130,6 +130,49 @@ class LinesTest(unittest.TestCase):
                                         'more than 2 lines'):
                 next(found)
 
+    def read_part(self, what: str) -> list[bytes]:
+        """Read the lines that can be read, and say why not all."""
+        found: list[bytes] = []
+        with self.assertRaisesRegex(input_file.Damaged, what):
+            # The lines that precede the error stay in the list.
+            found.extend(input_file.lines(self.path, 9))
+        return found
+
+    def test_what_gzip_expands_has_a_number_of_lines(self) -> None:
+        with mock.patch.object(input_file, 'MAX_EXPANDED_LINES', 10):
+            self.path.write_bytes(gzip.compress(b'a\n' * 10))
+            self.assertEqual(10, len(list(input_file.lines(self.path, 9))))
+            self.path.write_bytes(gzip.compress(b'a\n' * 11))
+            self.assertEqual([b'a\n'] * 10,
+                             self.read_part('more than 10 lines; expand it'))
+            # One that is not compressed is read.
+            self.path.write_bytes(b'a\n' * 11)
+            self.assertEqual(11, len(list(input_file.lines(self.path, 9))))
+
+    def test_what_gzip_expands_has_a_size(self) -> None:
+        with mock.patch.object(input_file, 'MAX_EXPANDED_BYTES', 3 << 20):
+            self.path.write_bytes(gzip.compress(b'12345678' * (3 << 17)))
+            self.assertEqual(
+                3 << 20, sum(map(len, input_file.lines(self.path, 9))))
+            self.path.write_bytes(gzip.compress(b'12345678' * (4 << 17)))
+            found = self.read_part('more than 3 MiB; expand it')
+            self.assertLessEqual(sum(map(len, found)), 3 << 20)
+
+    def test_what_gzip_expands_has_a_time(self) -> None:
+        self.path.write_bytes(gzip.compress(b'a\n' * (2 << 20)))
+        with mock.patch.object(input_file, 'MAX_SECONDS', 0.0):
+            self.assertEqual([], self.read_part('longer than 0 s; expand it'))
+
+    def test_what_precedes_a_damaged_place_is_read(self) -> None:
+        data = gzip.compress(os.urandom(1 << 20).hex().encode())
+        self.path.write_bytes(data[:len(data) // 2])
+        size = sum(map(len, self.read_part('can be read only in part')))
+        self.assertLess(1 << 19, size)
+        self.path.write_bytes(data + b'x')
+        # The line with the damaged place is lost.
+        size = sum(map(len, self.read_part('can be read only in part')))
+        self.assertLessEqual((2 << 20) - 9, size)
+
 
 class StdinTest(unittest.TestCase):
     def setUp(self) -> None:

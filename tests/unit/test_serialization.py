@@ -188,6 +188,19 @@ class TestJson(unittest.TestCase):
                                         f'^x: .*{message}'):
                 serialization.json_value(data, 'x')
 
+    def test_text_that_cannot_be_encoded_is_refused(self) -> None:
+        for text in (r'"\ud800"', r'["a", "\uDFFF"]', r'{"\udc80": 1}',
+                     r'"\ude00\ud83d"', '"\ud800"'):
+            with self.assertRaisesRegex(exception.InvalidInput,
+                                        'unpaired surrogate'):
+                serialization.json_value(text, 'x')
+        for text in (r'"\ud83d\ude00"', '"\N{GRINNING FACE}"'):
+            self.assertEqual('\N{GRINNING FACE}',
+                             serialization.json_value(text, 'x'))
+        # Escaped backslashes escape nothing.
+        self.assertEqual(r'\ud800',
+                         serialization.json_value(r'"\\ud800"', 'x'))
+
     def test_a_key_that_occurs_twice_is_found_in_linear_time(self) -> None:
         keys = ', '.join(f'"{number}": 1' for number in range(50_000))
         started = time.process_time()

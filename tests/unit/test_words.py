@@ -27,6 +27,22 @@ class WordsTest(unittest.TestCase):
                    key=words.natural_order))
 
 
+class NumberTest(unittest.TestCase):
+    def test_a_whole_number_has_18_digits_at_most(self):
+        self.assertEqual(0, words.read_whole('0'))
+        self.assertEqual(10 ** 18 - 1, words.read_whole('9' * 18))
+        for text in ('', '9' * 19, '9' * 5000, '-1', '+1', '1.0', ' 1', '1_0',
+                     '²', '\u0661', '1\n'):
+            self.assertIsNone(words.read_whole(text), text[:20])
+
+    def test_a_decimal_is_finite(self):
+        self.assertEqual(2.5, words.read_decimal('2.5'))
+        self.assertEqual(3.0, words.read_decimal('3'))
+        for text in ('', '9' * 400, 'nan', 'inf', '1e999', '-1', '.', '²',
+                     '1.5\n'):
+            self.assertIsNone(words.read_decimal(text), text[:20])
+
+
 class SizeTest(unittest.TestCase):
     def test_every_common_spelling_of_a_size_is_read(self):
         for text in ('1G', '1GB', '1GiB', '1g', '1gib', '1 GiB', '1024M',

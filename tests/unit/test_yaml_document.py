@@ -63,6 +63,13 @@ class ValueTest(unittest.TestCase):
         self.assertEqual(['190:20:30'], yaml_document.value(
             "- '190:20:30'", 'a.yaml'))
 
+    def test_text_that_cannot_be_encoded_is_refused(self) -> None:
+        for text in (r'"\ud800"', r'- "a\uDFFF"', r'"\udc80": 1'):
+            self.refused(text, 'unpaired surrogate')
+        for text in (r'"\U0001F600"', r'"\ud83d\ude00"'):
+            self.assertEqual('\N{GRINNING FACE}',
+                             yaml_document.value(text, 'x'))
+
     def test_a_value_that_its_tag_does_not_allow_is_refused(self) -> None:
         for text in ('!!bool x', '!!int ""', '!!float ""', '!!timestamp x',
                      '!!int [1]', '!!binary x', '!!omap [a]', '!!python x',

@@ -144,7 +144,7 @@ class Files:
     def users(self, process: str) -> frozenset[int]:
         """Return the real, effective, saved and file system user."""
         text = self.text(f'proc/{process}/status', 'proc') or ''
-        match = re.search('^Uid:([\t0-9]+)$', text, re.MULTILINE)
+        match = re.search('^Uid:((?:\t[0-9]{1,18})+)$', text, re.MULTILINE)
         return frozenset(map(int, match[1].split()) if match else ())
 
     def number(self, name: str, anchor: str) -> int | None:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 
 from hpcvirt import printable
+from hpcvirt import words
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading.files import Fact
 from hpcvirt.audit.reading.files import FactGroup
@@ -155,8 +156,8 @@ def _can_move(files: Files, stat: str) -> bool:
     """Whether a thread may be kept on CPUs; workers of the kernel may not."""
     text = files.text(stat, 'proc') if files.is_running else files.need(stat)
     fields = (text or '').rpartition(') ')[2].split()
-    return (len(fields) > 6 and fields[6].isdigit()
-            and not int(fields[6]) & _NO_SETAFFINITY)
+    flags = words.read_whole(fields[6]) if len(fields) > 6 else None
+    return flags is not None and not flags & _NO_SETAFFINITY
 
 
 def _interrupts(files: Files) -> Iterator[Interrupt]:
@@ -185,9 +186,12 @@ def _banned_cpus(files: Files) -> frozenset[int] | None:
         if listed:
             return files_module.parse_cpus(listed[1], name)
         if masked:
-            bits = int(masked[1].replace(',', '') or '0', 16)
-            return frozenset(cpu for cpu in range(bits.bit_length())
-                             if bits >> cpu & 1)
+            digits = masked[1].replace(',', '')
+            if 4 * len(digits) > cpuset.MAX_CPU:
+                raise files_module.make_unknown(name, 'has too long a mask')
+            bits = f'{int(digits or "0", 16):b}'
+            return frozenset(cpu for cpu, bit in enumerate(reversed(bits))
+                             if bit == '1')
     return None
 
 

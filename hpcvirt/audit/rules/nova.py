@@ -40,12 +40,12 @@ def _reserved_memory(subject: AuditSubject) -> Iterator[Violation]:
     if nova is None:
         return
     text = nova.get('DEFAULT', 'reserved_host_memory_mb', DEFAULT_RESERVE)
-    if not text.isdigit():
-        yield Violation(f'reserved_host_memory_mb is {text!r}',
+    reserved = words.read_whole(text)
+    if reserved is None:
+        yield Violation(f'reserved_host_memory_mb is {text[:40]!r}',
                         'a whole number', ('# correct nova.conf',),
                         Severity.ERROR)
         return
-    reserved = int(text)
     if plan:
         wanted = plan.settings.reserved_host_memory_mb
         # Too large a reserve takes the last guest's memory once it exceeds

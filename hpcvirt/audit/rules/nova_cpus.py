@@ -5,6 +5,7 @@
 from collections.abc import Iterator
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
@@ -174,14 +175,15 @@ def _migration(subject: AuditSubject) -> Iterator[Violation]:
     nova = subject.nova
     text = nova.get('libvirt', 'live_migration_parallel_connections',
                     '1') if nova else '1'
-    if not text.isdigit():
+    connections = words.read_whole(text)
+    if connections is None:
         return
     cores = sum(not core & subject.dedicated
                 for cell in subject.host.cells for core in cell.siblings)
-    if int(text) > 1 and int(text) > cores:
+    if connections > max(1, cores):
         yield Violation(
-            f'{text} connections for a live migration, and {cores} cores '
-            'that are not dedicated',
+            f'{connections} connections for a live migration, and {cores} '
+            'cores that are not dedicated',
             'no more connections than such cores',
             ('# nova.conf', '[libvirt]',
              f'live_migration_parallel_connections = {max(1, cores)}'))

@@ -309,7 +309,9 @@ def expectations(definition: Definition,
 def _whole(text: str | None, default: int, where: str) -> int:
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) < 10**8):
+    number = words.read_whole(text)
+    if number is None or not 0 < number < 10 ** 8:
         raise exception.InvalidInput(
-            where, f'must be a whole number of at least 1, not {text!r}')
-    return int(text)
+            where, f'must be a whole number from 1 to {10 ** 8 - 1}, not '
+            f'{text[:40]!r}')
+    return number

@@ -13,6 +13,7 @@ that it is linked with.
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import words
 from hpcvirt.bench.execute import executor
 
 #: Longer values are cut; CPU flags are about 1,500 characters.
@@ -152,9 +153,10 @@ def describe_load(before: Mapping[str, str],
               if name not in _COUNTERS}
     change.update({f'{name}.after': value for name, value in after.items()
                    if name not in _COUNTERS})
-    read = [now.get('read_kib', '') for now in (before, after)]
-    if all(number.isdigit() for number in read):
-        change['disk_read_mib'] = str((int(read[1]) - int(read[0])) // 1024)
+    read_before, read_after = (words.read_whole(now.get('read_kib', ''))
+                               for now in (before, after))
+    if read_before is not None and read_after is not None:
+        change['disk_read_mib'] = str((read_after - read_before) // 1024)
     spent = [late - early for early, late in
              zip(_ticks(before), _ticks(after), strict=False)]
     # The first eight columns of /proc/stat are disjoint; user time includes
@@ -167,5 +169,5 @@ def describe_load(before: Mapping[str, str],
 
 
 def _ticks(load_now: Mapping[str, str]) -> list[int]:
-    words = load_now.get('ticks', '').split()
-    return [int(word) for word in words if word.isdigit()]
+    columns = map(words.read_whole, load_now.get('ticks', '').split())
+    return [ticks for ticks in columns if ticks is not None]

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job_scripts
 
@@ -152,15 +153,16 @@ class Job:
         return done
 
 
-def _ended(words: Sequence[str]) -> Ended | JobState:
+def _ended(fields: Sequence[str]) -> Ended | JobState:
     """Parse the file ``status``, which a full disk may have truncated."""
-    try:
-        status, begin, end = words
-        return Ended(int(status), max(0.0, float(end) - float(begin)))
-    except ValueError:
-        if words and words[0].isdigit():
-            return Ended(int(words[0]), None)
+    status = words.read_whole(fields[0]) if fields else None
+    if status is None:
         return JobState.LOST
+    if len(fields) == 3:
+        begin, end = map(words.read_decimal, fields[1:])
+        if begin is not None and end is not None:
+            return Ended(status, max(0.0, end - begin))
+    return Ended(status, None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

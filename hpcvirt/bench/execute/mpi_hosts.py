@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 
@@ -62,9 +63,10 @@ def parse_probe(printed: str) -> sizing.Machine:
         name, *rest = line.split()
         if name == 'cache':
             level, size, cpus = rest
-            caches.setdefault(int(level), {})[cpus] = _kib(size)
+            caches.setdefault(_whole(level), {})[cpus] = _kib(size)
         else:
-            values[name] = int(rest[0])
+            number, = rest
+            values[name] = _whole(number)
     last = caches[max(caches)] if caches else {}
     return sizing.Machine(
         cpus=values['cpus'], memory_mib=values['memory_kib'] // 1024,
@@ -73,7 +75,14 @@ def parse_probe(printed: str) -> sizing.Machine:
 
 def _kib(size: str) -> int:
     factor = {'K': 1, 'M': 1024, 'G': 1024 ** 2}[size[-1]]
-    return int(size[:-1]) * factor
+    return _whole(size[:-1]) * factor
+
+
+def _whole(text: str) -> int:
+    number = words.read_whole(text)
+    if number is None:
+        raise ValueError(f'{text[:40]!r} is not a whole number')
+    return number
 
 
 def whole(machines: Sequence[sizing.Machine]) -> sizing.Machine:

@@ -3,11 +3,11 @@
 """Compare the requested parameters with those that a program printed."""
 
 import dataclasses
-import math
 from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import reading
 
@@ -98,7 +98,7 @@ def find_mismatch(keys: Iterable[ParameterKey], wanted: Mapping[str, str],
             return (f'{key.name}={expected} was requested, but the output '
                     f'says {echoed}')
     expected = wanted.get(EXIT_STATUS.name, '0')
-    if int(expected) != found.exit_status:
+    if reading.whole(expected, EXIT_STATUS.name) != found.exit_status:
         return (f'{found.ending or "a good run"}: exit status '
                 f'{found.exit_status}, expected {expected}')
     return None
@@ -113,12 +113,14 @@ def is_same(kind: outcome.ParameterType | None, left: str, right: str) -> bool:
         return left == right
     if kind is outcome.ParameterType.WORD:
         return _squeezed(left) == _squeezed(right)
+    read = (reading.whole if kind is outcome.ParameterType.WHOLE
+            else reading.real)
     try:
-        if kind is outcome.ParameterType.WHOLE:
-            return int(left) == int(right)
-        first, second = float(left), float(right)
-    except ValueError:
+        first, second = read(left, 'one value'), read(right, 'the other')
+    except reading.InvalidOutput:
         return False
+    if kind is outcome.ParameterType.WHOLE:
+        return first == second
     return abs(first - second) <= ENERGY_TOLERANCE * max(abs(first), 1.0)
 
 
@@ -142,11 +144,12 @@ def _find(keys: Iterable[ParameterKey], name: str) -> ParameterKey | None:
 
 def _check(key: ParameterKey, text: str) -> None:
     if key.kind is outcome.ParameterType.WHOLE:
-        good = text.isascii() and text.isdigit() and len(text) <= 18
+        good = words.read_whole(text) is not None
     elif key.kind is outcome.ParameterType.ENERGY:
         try:
-            good = math.isfinite(float(text))
-        except ValueError:
+            reading.real(text, key.name)
+            good = True
+        except reading.InvalidOutput:
             good = False
     else:
         good = bool(text) and len(text) <= 200

@@ -41,7 +41,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                     reading.Missing)
     rates = [reading.figure(word, f'the rate of GPU {gpu}')
              for gpu, word in enumerate(_RATE.findall(lines[-1][1]))]
-    reading.require(len(rates) == len(good) == int(tested[1]),
+    gpus = reading.whole(tested[1], 'the number of GPUs')
+    reading.require(len(rates) == len(good) == gpus,
                     f'{len(rates)} rates and {len(good)} times OK for '
                     f'{tested[1]} GPUs')
     return reading.Reading(

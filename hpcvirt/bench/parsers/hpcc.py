@@ -124,14 +124,14 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     reading.require(not failed, f'a check failed: {because}')
     parameters = dict(_parameters(summary))
     _check_hpl(sections.get('HPL', ''), summary)
+    ranks = reading.whole(parameters['ranks'], 'the number of ranks')
     if 'N' not in expect:
-        _check_not_default(summary, int(parameters['ranks']))
-    metrics = _metrics(summary, int(parameters['ranks']))
+        _check_not_default(summary, ranks)
+    metrics = _metrics(summary, ranks)
     for section, (pattern, name) in _AGAIN.items():
         _check_again(sections.get(section, ''), pattern, name, metrics)
-    return reading.Reading(metrics, parameters, remarks=() if int(
-        parameters['ranks']) > 1 else (
-            'one rank: HPCC measured no latency or bandwidth',))
+    return reading.Reading(metrics, parameters, remarks=() if ranks > 1 else (
+        'one rank: HPCC measured no latency or bandwidth',))
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -195,7 +195,7 @@ def _check_hpl(section: str, summary: Mapping[str, str]) -> None:
 
 def _check_not_default(summary: Mapping[str, str], ranks: int) -> None:
     """Refuse the default problem, which HPCC runs for want of an input."""
-    order = int(summary['HPL_N'])
+    order = reading.whole(summary['HPL_N'], 'HPL_N')
     largest = math.sqrt(ranks * _DEFAULT_ELEMENTS)
     reading.require(
         summary.get('HPL_order') != 'C' or summary['HPL_NB'] != '80'

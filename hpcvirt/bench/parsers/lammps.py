@@ -73,7 +73,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                        'whether the script went on (--expect steps)')
     _check_thermo(text[:loop.start()])
     loop_s = reading.figure(loop[1], 'Loop time')
-    rate = _rate(after, int(loop[3]) / loop_s)
+    steps = reading.whole(loop[3], 'the number of steps')
+    rate = _rate(after, steps / loop_s)
     parameters = {'ranks': loop[2], 'steps': loop[3], 'atoms': loop[4]}
     banner = _BANNER.search(text)
     if banner is not None:
@@ -99,8 +100,10 @@ def _check_whole(text: str, loops: Sequence[re.Match[str]]) -> None:
         rows = _STEP_ROW.findall(text[heads[-1].end():loop.start()]
                                  ) if heads else []
         first, *_, last = (*rows, *rows) or ('0', loop[3])
+        begin, end, steps = (reading.whole(step, 'the number of a step')
+                             for step in (first, last, loop[3]))
         reading.require(
-            int(last) - int(first) >= int(loop[3]),
+            end - begin >= steps,
             f'the run of {loop[3]} steps goes from step {first} to {last}: '
             'lines are missing')
         before = loop.end()

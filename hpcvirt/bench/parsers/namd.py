@@ -62,8 +62,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
         metrics['step_time_s'] = reading.duration(step_s)
     parameters = reading.find_parameters(
         text, version=_BANNER, processors=_RUNNING, atoms=_ATOMS)
-    reached = [int(step[:18]) for pattern in (_ENERGY, _FINAL)
-               for step in pattern.findall(text)]
+    reached = [reading.whole(step, 'the number of a step') for step in (
+        *_ENERGY.findall(text), *_FINAL.findall(text))]
     _check_steps(text, sorted(reached))
     if reached:
         parameters['steps'] = str(max(reached))
@@ -75,9 +75,10 @@ def _check_steps(text: str, reached: Sequence[int]) -> None:
     interval = _INTERVAL.search(text)
     if interval is None or _CHANGED.search(text):
         return
+    most = reading.whole(interval[1], 'the steps between energies')
     for step, following in itertools.pairwise(reached):
         reading.require(
-            following - step <= int(interval[1]),
+            following - step <= most,
             f'step {following} follows step {step}, and energies are printed '
             f'every {interval[1]} steps: lines are missing')
 

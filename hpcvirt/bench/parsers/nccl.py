@@ -52,7 +52,9 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
             metrics[name] = reading.rate(reading.figure(words[-6], name),
                                          'GB/s')
     least, most, step, kind = header.groups()
-    expected = _count(int(least), int(most), int(step), kind == 'factor')
+    expected = _count(reading.whole(least, 'minBytes'),
+                      reading.whole(most, 'maxBytes'),
+                      reading.whole(step, 'the step'), kind == 'factor')
     reading.require(len(rows) == expected > 0,
                     f'{len(rows)} rows of {expected}')
     parameters = reading.find_parameters(text, test=_TEST)

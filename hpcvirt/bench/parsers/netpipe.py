@@ -84,8 +84,9 @@ def parse_screen(text: str) -> list[NetPIPERow]:
     reading.require(len(found) == len(_SCREEN_ANY.findall(text)),
                     'a row of the table is broken')
     rows = []
-    for line, match in enumerate(found,
-                                 int(found[0][1][:9]) if found else 0):
+    first = found[0][1] if found else '0'
+    for line, match in enumerate(found, reading.whole(
+            first, 'the number of a row')):
         place, size, unit, rate, scale, time, part = match.groups()
         reading.require(
             reading.whole(place, 'the number of a row') == line,
@@ -96,9 +97,10 @@ def parse_screen(text: str) -> list[NetPIPERow]:
             reading.real(size, 'the message size')
             * _SCALES[unit.removesuffix('bytes').removesuffix('B')],
             rate_mbps, time_us * _MICROSECONDS[part],
-            _last_digit(time) / time_us + _last_digit(rate) / float(rate)))
-    reading.require(not rows or found[0][1] in '01', 'the table begins at row '
-                    f'{found[0][1] if rows else 0}: rows are missing')
+            _last_digit(time) / time_us + _last_digit(rate) / reading.real(
+                rate, f'the rate at {size} {unit}')))
+    reading.require(first in '01', f'the table begins at row {first[:40]}: '
+                    'rows are missing')
     reading.check_columns((row[0].partition(':')[2] for row in found),
                           'the table')
     return rows
@@ -135,9 +137,10 @@ def _file_row(match: re.Match[str], scale: float, to_us: float) -> NetPIPERow:
     time = reading.figure(match[3], f'the time at {size} bytes')
     time_us = time * to_us
     rounding = _last_digit(match[3]) / time
-    if scale > 1 and float(match[2]) < _COARSE_GBPS:
+    gbps = reading.real(match[2], f'the rate at {size} bytes')
+    if scale > 1 and gbps < _COARSE_GBPS:
         reading.require(
-            abs(size * 8 / time_us / 1e3 - float(match[2])) <= 0.001,
+            abs(size * 8 / time_us / 1e3 - gbps) <= 0.001,
             f'{match[2]} Gbps and {match[3]} us do not agree for {size} bytes')
         return NetPIPERow(size, size * 8 / time_us, time_us, rounding)
     return NetPIPERow(size, scale * reading.figure(
@@ -239,7 +242,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     max_size = expect.get('max_size')
     if max_size is not None:
         reading.require(
-            sizes[-1] >= int(max_size) - PERTURBATION_BYTES,
+            sizes[-1] >= reading.whole(max_size, 'max_size')
+            - PERTURBATION_BYTES,
             f'the table ends at {sizes[-1]} bytes, but max_size={max_size} '
             'was requested')
         parameters['max_size'] = max_size

@@ -57,7 +57,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
             f'the output also says: {nay[0].strip()[:80]}')
     parameters = _parameters(blocks[0][1].upper(), lines)
     total = reading.figure(lines.get('mop/s total', ''), 'Mop/s total')
-    _check_share(lines, total, int(parameters['cpus']))
+    cpus = reading.whole(parameters['cpus'], 'the number of processes')
+    _check_share(lines, total, cpus)
     metrics = {'mops_total': reading.rate(total, 'Mop/s')}
     remarks = []
     seconds = lines.get('time in seconds', '')

@@ -66,6 +66,7 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                **reading.find_parameters(text, **parameters)}
     if names[0] == 'mt-dgemm':
         total = reading.find_figure(_SUM, text, 'Final Sum')
-        reading.require(0 <= total - int(printed.get('size', '0')) <= 1,
+        order = reading.whole(printed.get('size', '0'), 'the matrix size')
+        reading.require(0 <= total - order <= 1,
                         f'the sum of the result is {total:g}')
     return reading.Reading({metric: figure(value)}, printed)

@@ -127,6 +127,6 @@ def _seconds(words: str, what: str) -> float:
             f'{what} is {texts.quote(words)}: the number did not fit its '
             'field' if '*' in words else
             f'{what} is {texts.quote(words)!r}, which is not a time')
-    seconds = sum(float(value) * _UNIT_S[unit]
+    seconds = sum(reading.real(value, what) * _UNIT_S[unit]
                   for unit, value in match.groupdict().items() if value)
     return reading.figure(repr(seconds), what)

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NoReturn
 
+from hpcvirt import words
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import text as texts
 
@@ -177,13 +178,15 @@ def find_figure(pattern: re.Pattern[str], text: str, what: str) -> float:
 
 
 def whole(word: str, what: str) -> int:
-    """Read a whole number of at least 0.
+    """Read a whole number of at least 0 and at most 18 digits.
 
     :raises InvalidOutput: otherwise
     """
-    require(word.isascii() and word.isdigit() and len(word) <= 18,
-            f'{what} is {word[:40]!r}, which is not a whole number')
-    return int(word)
+    number = words.read_whole(word)
+    if number is None:
+        raise InvalidOutput(f'{what} is {texts.quote(word[:40])!r}, which is '
+                            'not a whole number of at most 18 digits')
+    return number
 
 
 def find_parameters(text: str,
@@ -282,13 +285,18 @@ def describe_sizes(sizes: Sequence[int]) -> dict[str, str]:
 def load_document(text: str) -> dict[str, Any] | None:
     """Read a JSON object; None if the text is something else.
 
-    :raises InvalidOutput: for invalid JSON, or one with NaN or infinity
+    :raises InvalidOutput: for invalid JSON, or one with NaN or infinity, or
+        text that cannot be encoded
     """
     stripped = text.strip()
     if not stripped.startswith('{'):
         return None
     try:
-        document = json.loads(stripped, parse_constant=_refuse)
+        document = json.loads(stripped, parse_constant=_refuse,
+                              parse_int=_read_integer)
+        if r'\ud' in stripped.lower():
+            # An unpaired surrogate could not be stored.
+            json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as exc:
         raise InvalidOutput(
             f'not a complete JSON document: {exc}') from exc
@@ -297,6 +305,11 @@ def load_document(text: str) -> dict[str, Any] | None:
 
 def _refuse(constant: str) -> NoReturn:
     raise InvalidOutput(f'the document contains {constant}')
+
+
+def _read_integer(word: str) -> int:
+    sign = -1 if word.startswith('-') else 1
+    return sign * whole(word.removeprefix('-'), 'a number of the document')
 
 
 def inner(document: object, *path: str) -> object:

@@ -64,8 +64,10 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     parameters = _parameters(text)
     element = _ELEMENT.search(text)
     if 'size' in parameters and element is not None:
+        size = reading.whole(parameters['size'], 'the array size')
+        element_bytes = reading.whole(element[1], 'the bytes of an element')
         for row in rows:
-            _check_time(row, parameters['size'], int(element[1]))
+            _check_time(row, size, element_bytes)
     return reading.Reading(metrics, parameters)
 
 
@@ -85,7 +87,7 @@ def _parameters(text: str) -> dict[str, str]:
     return parameters
 
 
-def _check_time(row: re.Match[str], size: str, element_bytes: int) -> None:
+def _check_time(row: re.Match[str], size: int, element_bytes: int) -> None:
     """Check that rate x best time equals the bytes that the kernel moves."""
     name, rate, average, least, most = row.groups()
     what = f'the time of {name}'
@@ -96,7 +98,7 @@ def _check_time(row: re.Match[str], size: str, element_bytes: int) -> None:
         f'{what} is {least}, {average}, {most} (least, average, most)')
     bytes_s = reading.real(rate, name) * 1e6
     slack = bytes_s * 10.0 ** -len(least.partition('.')[2])
-    expected = _KERNELS[name][1] * int(size) * element_bytes
+    expected = _KERNELS[name][1] * size * element_bytes
     reading.require(
         abs(bytes_s * best_s - expected) <= slack + 0.01 * expected,
         f'the rate of {name} ({rate}) and its best time ({least} s) '

@@ -57,7 +57,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     # Domain to the model time and seconds of each step.
     steps: dict[int, list[tuple[str, str]]] = {}
     for line in lines:
-        steps.setdefault(int(line[2][:9]), []).append((line[1], line[3]))
+        domain = reading.whole(line[2], 'the number of a domain')
+        steps.setdefault(domain, []).append((line[1], line[3]))
     reading.check_single(text, _SUCCESS, reason='several runs in one file, or '
                          'rsl.out and rsl.error together')
     remarks = tuple(_check_complete(text, lines, steps))
@@ -69,7 +70,8 @@ def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
                   **reading.find_parameters(text, version=_VERSION)}
     tasks = _TASKS.search(text)
     if tasks is not None:
-        parameters['ranks'] = str(int(tasks[1][:9]) * int(tasks[2][:9]))
+        parameters['ranks'] = str(reading.whole(tasks[1], 'Ntasks in X')
+                                  * reading.whole(tasks[2], 'ntasks in Y'))
     return reading.Reading({'step_time_s': reading.duration(
         statistics.fmean(elapsed[1:]))}, parameters, remarks=remarks)
 

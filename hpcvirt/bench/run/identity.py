@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import words
 from hpcvirt.bench.execute import environment
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.results import aggregation
@@ -137,10 +138,10 @@ def _describe_job(job: run_spec.JobSpec) -> dict[str, str]:
 def _facts(spec: run_spec.RunSpec, target: targets.Target) -> dict[str, str]:
     place = executor.RetryingExecutor(target.place)
     found = {**environment.facts(place, spec.command), **target.facts}
-    memory = found.get(_MEMORY, '')
-    if memory.isdigit():
+    memory_kib = words.read_whole(found.get(_MEMORY, ''))
+    if memory_kib is not None:
         found[_MEMORY] = str(
-            round(int(memory) / _MEMORY_STEP_KIB) * _MEMORY_STEP_KIB)
+            round(memory_kib / _MEMORY_STEP_KIB) * _MEMORY_STEP_KIB)
     return {name: value for name, value in found.items()
             if name not in _UNSTEADY}
 

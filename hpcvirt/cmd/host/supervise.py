@@ -14,6 +14,7 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
+from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.health import readings
 from hpcvirt.health import supervisor
@@ -81,7 +82,6 @@ class SuperviseHosts(command.Command):
             raise exception.InvalidInput('--prometheus', 'is no URL of HTTP')
         classes = read_classes(args.classes)
         hosts = [host for each in classes.values() for host in each]
-        say = functools.partial(print, flush=True)
 
         def change(host: str, hold: quarantine.Hold | None) -> None:
             cloud = cloud_arguments.connect_quarantine(args)
@@ -106,6 +106,16 @@ class SuperviseHosts(command.Command):
                     return 0 if done else 2
                 if stop.wait(_INTERVAL_S):
                     return 0
+
+
+def say(line: str) -> None:
+    """Print a line; no decision depends on whether it can be written."""
+    try:
+        print(line, flush=True)
+    except output.ReaderLeft:
+        raise
+    except output.Unwritable as exc:
+        output.complain(f'hpcvirt host supervise: {exc}')
 
 
 def read_classes(path: str) -> Mapping[str, Sequence[str]]:

@@ -75,7 +75,9 @@ class VendordataService:
             refusal = exc
         except (exception.HpcvirtError, OSError, LookupError, TypeError,
                 AttributeError) as exc:
-            refusal = webob.exc.HTTPServiceUnavailable(str(exc))
+            # It may quote an answer or a name that cannot be encoded.
+            refusal = webob.exc.HTTPServiceUnavailable(
+                printable.one_line(str(exc)))
         LOG.warning('%d: %s', refusal.code, printable.one_line(refusal.detail))
         return refusal
 

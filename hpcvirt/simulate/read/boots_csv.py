@@ -26,11 +26,12 @@ The columns have these names in any order; other columns are ignored. Times
 are in UTC, or in seconds.
 """
 
-import json
 from collections.abc import Hashable
 from collections.abc import Mapping
 from typing import Any
 
+from hpcvirt import exception
+from hpcvirt import serialization
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import workload as workloads
 from hpcvirt.simulate.read import log as logs
@@ -168,9 +169,9 @@ class _Flavors:
 
     def _in_json(self, text: str, name: str) -> Mapping[str, object]:
         try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as exc:
-            raise self._log.fault(f'{name}: is not JSON ({exc})') from exc
+            value = serialization.json_value(text, name)
+        except exception.InvalidInput as exc:
+            raise self._log.fault(str(exc)) from exc
         if not isinstance(value, Mapping):
             raise self._log.fault(f'{name}: is not a mapping')
         return value

@@ -67,6 +67,8 @@ class HostsTest(unittest.TestCase):
                 ('=n1.json', 'the name before = is empty'),
                 ('a=', 'a=: has no path'), ('n1.json*0', 'the count 0 is'),
                 ('n1.json*1000000', 'the count 1000000 is not from 1 to'),
+                (f'n1.json*000000001{"0" * 9}', 'is not from 1 to'),
+                (f'n1.json*{"9" * 5000}', 'is not from 1 to'),
                 ('n1.json*-2', 'matches no file'),
                 ('n1.json*two', 'matches no file'),
                 ('*3', 'has no path'), ('absent', 'cannot be read'),

@@ -6,12 +6,13 @@ import unittest
 import yaml
 
 from hpcvirt.deployment import nova_conf
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
 
-VGPU = profiles.Devices(
-    profiles.DeviceKind.VGPU, vendor_id='10de', product_id='20b0',
+VGPU = device_choice.Devices(
+    device_choice.DeviceKind.VGPU, vendor_id='10de', product_id='20b0',
     mdev_type='nvidia-474', vgpus_per_device=4)
 
 
@@ -51,9 +52,9 @@ class NovaConfTest(unittest.TestCase):
         for total_vfs, type_ in ((0, 'type-PCI'), (16, 'type-PF')):
             found = lines(
                 hosts.build(gpus={0: 1, 1: 1}, gpu_vfs=total_vfs),
-                devices=(profiles.Devices(
-                    profiles.DeviceKind.WHOLE, alias='gpu', vendor_id='10de',
-                    product_id='20b0'),))
+                devices=(device_choice.Devices(
+                    device_choice.DeviceKind.WHOLE, alias='gpu',
+                    vendor_id='10de', product_id='20b0'),))
             self.assertEqual(2, sum(line.startswith('device_spec = ')
                                     for line in found))
             alias = next(line for line in found if line.startswith('alias'))

@@ -2,8 +2,8 @@
 
 import unittest
 
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import plan_document
-from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import settings
 from tests.builders import hosts
 from tests.builders import plans
@@ -71,8 +71,8 @@ class SettingsTest(unittest.TestCase):
             self.assertEqual(before, after)
 
     def test_neutron_devices_name_their_physical_network(self):
-        found = config(hosts.build(vfs={0: 4}), devices=(profiles.Devices(
-            ports=profiles.Ports.NEUTRON, physical_network='fast'),))
+        found = config(hosts.build(vfs={0: 4}), devices=(device_choice.Devices(
+            ports=device_choice.Ports.NEUTRON, physical_network='fast'),))
         self.assertEqual(
             [{'address': '0000:41:00.0', 'physical_network': 'fast'}],
             found['pci_device_spec'])

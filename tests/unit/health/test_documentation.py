@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The pages on slow nodes against what the program knows."""
+"""The pages and services on slow nodes against what the program knows."""
 
+import pathlib
 import re
 import unittest
 
@@ -27,3 +28,17 @@ class SignsPageTest(unittest.TestCase):
             by_time.setdefault(sign.on_s, []).append(sign.name)
         self.assertEqual(by_time[0.0], re.findall('``(.*?)``', found[1]))
         self.assertEqual({0.0, signature.LONG_S}, set(by_time))
+
+
+class ServiceTest(unittest.TestCase):
+    def test_a_service_that_has_ended_starts_again(self):
+        """Status 2 may be a full disk, and does not keep it from starting."""
+        services = [path for folder, ending in (
+            ('etc/hpcvirt/systemd', '*.service'),
+            ('ansible/roles/exporter/templates', '*.service.j2'))
+            for path in pathlib.Path(folder).glob(ending)
+            if 'Type=oneshot' not in path.read_text()]
+        self.assertEqual(4, len(services))
+        for path in services:
+            self.assertIn('\nRestart=always\n', path.read_text(), path)
+            self.assertNotIn('RestartPreventExitStatus', path.read_text())

@@ -2,8 +2,11 @@
 
 """The one actor, and its brake."""
 
+import errno
+import os
 import pathlib
 import unittest
+from unittest import mock
 
 from hpcvirt import exception
 from hpcvirt.health import signature
@@ -12,6 +15,12 @@ from hpcvirt.health import supervisor
 from tests.builders import folders
 
 NAMES = tuple(f'n{number}' for number in range(20))
+
+
+def full_disk():
+    """Let no file be written meanwhile."""
+    return mock.patch('os.fsync', autospec=True, side_effect=OSError(
+        errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
 
 class Cloud:
@@ -99,11 +108,76 @@ class SupervisorTest(unittest.TestCase):
         # One host that fails does not delay another.
         self.scores['n4'] = 2.0
         self.assertFalse(self.run_for(found, 15))
-        self.assertEqual({'n4'}, {name for name, host in
-                                  found.record.hosts.items() if host.held})
+        self.assertEqual([('n4', 'quarantine is done')], self.list_done())
         self.cloud.down = set()
         self.assertTrue(self.run_for(found, 15))
+        self.assertIn(('n3', 'quarantine is done'), self.list_done())
+
+    def list_done(self):
+        """List the hosts that the supervisor says it has changed."""
+        found = []
+        for line in self.lines:
+            words = line.split(' ', 1)[1].split(': ')
+            if words[-1].endswith('is done'):
+                found.append((words[0], words[1]))
+        return found
+
+    def test_a_host_that_the_cloud_may_have_taken_is_released(self):
+        found = self.learn()
+        self.scores, self.cloud.down = {'n3': 2.0}, {'n3'}
+        self.run_for(found, 90)
+        self.scores = {}
+        self.assertFalse(self.run_for(found, 90))
+        self.cloud.down, self.cloud.calls = set(), []
+        self.assertTrue(self.run_for(found, 90))
+        self.assertEqual([('n3', None)], self.cloud.calls)
+
+    def test_the_state_says_what_is_changed_before_the_cloud_is(self):
+        found = self.learn()
+        self.scores = {'n3': 2.0}
+
+        def kill(host, hold):
+            self.cloud.calls.append((host, hold))
+            raise KeyboardInterrupt
+
+        found.change = kill
+        self.assertRaises(KeyboardInterrupt, self.run_for, found, 15)
+        # The next one counts the host that the killed one may have held ...
+        found = self.make()
+        self.assertEqual(1, len(found.record.holds))
         self.assertTrue(found.record.hosts['n3'].held)
+        # ... makes sure that it is held, and releases it in the end.
+        self.assertTrue(self.run_for(found, 15))
+        self.assertEqual(1, len(found.record.holds))
+        self.scores = {}
+        self.run_for(found, 90)
+        self.assertEqual(['n3'] * 3, [host for host, _ in self.cloud.calls])
+        self.assertIsNone(self.cloud.calls[-1][1])
+
+    def test_nothing_is_changed_while_the_state_cannot_be_written(self):
+        found = self.learn()
+        self.scores = {'n3': 2.0}
+        with full_disk():
+            self.assertFalse(self.run_for(found, 90))
+        self.assertEqual([], self.cloud.calls)
+        self.assertIn('state: cannot be written (No space left on device); '
+                      'it is tried again', self.lines[-1])
+        self.assertTrue(self.run_for(found, 15))
+        self.assertEqual(['n3'], [host for host, _ in self.cloud.calls])
+
+    def test_a_brake_that_cannot_be_written_holds(self):
+        found = self.learn()
+        self.scores = {'n1': 2.0, 'n2': 2.0, 'n3': 2.0}
+        with full_disk():
+            self.assertFalse(self.run_for(found, 15))
+        # Nothing looks slow any more, but nobody has found the cause.
+        self.scores = {}
+        self.assertFalse(self.run_for(found, 90))
+        self.assertEqual([], self.cloud.calls)
+        self.assertIn('3 more look slow',
+                      pathlib.Path(found.brake).read_text())
+        self.assertEqual(1, sum(' stopped: ' in line
+                               for line in self.lines))
 
     def test_beyond_its_limits_it_stops_until_a_person_goes_on(self):
         found = self.learn()

@@ -3,10 +3,10 @@
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import contract
-from hpcvirt.tempest_plugin import plan
 
-FLAVOR = plan.Flavor(
+FLAVOR = plan_document.FlavorSummary(
     name='f', vcpus=4, ram_mib=2048, per_host={},
     extra_specs={'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048',
                  'hw:numa_nodes': '2'})

@@ -173,6 +173,14 @@ class TestTree(testtools.TestCase):
         finding, = check_style.module(pathlib.Path('hpcvirt/cmd/a.py'))
         self.assertIn('a.py:1: of_host does not begin', finding)
 
+    def test_parsers_read_numbers_in_one_way(self):
+        text = 'size = int(word) + float(word)\n'
+        for name, number in (('bench/parsers/stream', 2),
+                             ('bench/parsers/reading', 0), ('bench/run', 0)):
+            self.write(f'hpcvirt/{name}.py', text)
+            self.assertEqual(number, len(list(check_style.module(
+                pathlib.Path(f'hpcvirt/{name}.py')))))
+
     def test_limits_are_called_min_and_max(self):
         self.write('hpcvirt/cmd/a.py', '_MOST_ROWS = 3\nMAX_ROWS = 3\n'
                    'LEAST_ROWS: int = 1\n')

@@ -6,6 +6,7 @@ from tempest.lib import decorators
 from tempest.lib import exceptions
 from tempest.lib.common import api_microversion_fixture
 
+from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import plan
 
@@ -46,7 +47,7 @@ class NamespaceTest(base.HPCTestCase):
 
     def setUp(self) -> None:
         super().setUp()
-        self.flavor_id = self.create_flavor(plan.Flavor(
+        self.flavor_id = self.create_flavor(plan_document.FlavorSummary(
             name='hpcvirt-specs', vcpus=1, ram_mib=64, disk_gib=1,
             extra_specs={}, per_host={}))
 

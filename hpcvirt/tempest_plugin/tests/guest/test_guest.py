@@ -9,6 +9,7 @@ from tempest.lib import decorators
 
 from hpcvirt import child_environment
 from hpcvirt import child_process
+from hpcvirt.flavors import plan_document
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
@@ -40,7 +41,7 @@ class HostSideTestCase(guest_base.GuestTestCase):
         self.assertEqual(0, status, stderr)
         return domain.read(stdout.decode())
 
-    def assert_placed(self, flavor: plan.Flavor,
+    def assert_placed(self, flavor: plan_document.FlavorSummary,
                       server: dict[str, Any]) -> None:
         """Compare the domain with the answer of the API and the flavor."""
         nodes = self.assert_matches_flavor(flavor, server['id'])

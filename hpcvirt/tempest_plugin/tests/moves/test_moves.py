@@ -11,6 +11,7 @@ from tempest.lib import exceptions
 from hpcvirt import child_environment
 from hpcvirt import child_process
 from hpcvirt import waiting
+from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
 from hpcvirt.tempest_plugin import plan
@@ -48,7 +49,7 @@ class MovesTest(base.FleetTestCase):
                                 availability_zone=self.zone)
 
     def _check(self, server: dict[str, Any],
-               flavor: plan.Flavor | None = None) -> None:
+               flavor: plan_document.FlavorSummary | None = None) -> None:
         nodes = self.assert_matches_flavor(flavor or self.flavor,
                                            server['id'])
         resident = self.residents.get(self.host_of(server))
@@ -87,7 +88,7 @@ class MovesTest(base.FleetTestCase):
         self.servers.confirm_resize_server(self.server['id'])
         self._check(self.wait_until_active(self.server['id']), larger)
 
-    def _larger(self) -> plan.Flavor:
+    def _larger(self) -> plan_document.FlavorSummary:
         return self.require_flavor(
             plan.larger(self.plan.flavors, self.flavor, self.twins[1]),
             f'larger than the smallest that fits twice on {self.twins[1]}')

@@ -13,9 +13,9 @@ from hpcvirt import exception
 from hpcvirt import waiting
 from hpcvirt.bench.results import location
 from hpcvirt.bench.run import target
+from hpcvirt.flavors import plan_document
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import guest_base
-from hpcvirt.tempest_plugin import plan
 
 try:
     from hpcvirt.acceptance import measurement
@@ -49,7 +49,7 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
             stream.write(self.private_key)
         self.data = CONF.hpcvirt.results_dir or location.default_directory()
 
-    def start(self, flavor: plan.Flavor) -> dict[str, Any]:
+    def start(self, flavor: plan_document.FlavorSummary) -> dict[str, Any]:
         """Boot a guest that has the benchmarks installed."""
         return self.boot_guest(flavor, CONF.hpcvirt.benchmark_image_ref or '')
 
@@ -66,7 +66,8 @@ class BenchmarkTestCase(guest_base.GuestTestCase):
         self.addCleanup(place.close)
         return place
 
-    def guest(self, server: dict[str, Any], flavor: plan.Flavor,
+    def guest(self, server: dict[str, Any],
+              flavor: plan_document.FlavorSummary,
               place: Any, address: str = '') -> target.Target:
         """Return the target for a guest, after checking its topology."""
         return benchmarking.guest(
@@ -101,7 +102,7 @@ class CompareTest(BenchmarkTestCase):
             texts.append(text)
         benchmarking.conclude(self, outcomes, '\n'.join(texts))
 
-    def _measure(self, flavor: plan.Flavor,
+    def _measure(self, flavor: plan_document.FlavorSummary,
                  requests: Any) -> tuple['benchmarking.TestOutcome', str]:
         server = self.start(flavor)
         guest = self.guest(server, flavor, self.ready(server))
@@ -160,7 +161,7 @@ class TenantNetworkTest(BenchmarkTestCase):
             for sample in run.samples:
                 self.assertTrue(sample.outcome.metrics, text)
 
-    def _flavor(self) -> plan.Flavor:
+    def _flavor(self) -> plan_document.FlavorSummary:
         fitting = [flavor for flavor in self.plan_flavors
                    if sum(flavor.per_host.values()) >= 2]
         if not fitting:

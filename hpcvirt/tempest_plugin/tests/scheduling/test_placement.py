@@ -4,6 +4,7 @@
 
 from tempest.lib import decorators
 
+from hpcvirt.flavors import plan_document
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tempest_plugin import base
 from hpcvirt.tempest_plugin import contract
@@ -33,7 +34,7 @@ class TilingTest(base.FleetTestCase):
             self.skipTest('no host of [hpcvirt]hosts holds a flavor of '
                           f'[hpcvirt]plan_file 1 to {MAX_INSTANCES} times')
 
-    def _fill(self, name: str, flavor: plan.Flavor) -> None:
+    def _fill(self, name: str, flavor: plan_document.FlavorSummary) -> None:
         flavor_id = self.create_flavor(flavor)
         servers = [self.boot(flavor_id, wait=False, host=name)['id']
                    for _ in range(flavor.per_host[name])]
@@ -71,7 +72,8 @@ class ScopeTest(base.FleetTestCase):
         self.assertIn('No valid host',
                       self.boot_refused(exclusive, host=name))
 
-    def _host_with_shared_cells(self) -> tuple[str, plan.Flavor, int]:
+    def _host_with_shared_cells(
+            self) -> tuple[str, plan_document.FlavorSummary, int]:
         for name in CONF.hpcvirt.hosts:
             found = plan.cells_to_share(
                 self.plan.flavors, self.host_topology(name), MAX_INSTANCES)
@@ -104,7 +106,8 @@ class ScopeTest(base.FleetTestCase):
                     if node.host_cell is not None}
         self.assertEqual(set(host.sockets[:2]), sockets)
 
-    def _host_with_cells_in_sockets(self) -> tuple[str, plan.Flavor]:
+    def _host_with_cells_in_sockets(
+            self) -> tuple[str, plan_document.FlavorSummary]:
         for name in CONF.hpcvirt.hosts:
             flavor = plan.cell_of_socket(self.plan.flavors,
                                          self.host_topology(name))
@@ -139,7 +142,7 @@ class DeviceTest(base.FleetTestCase):
         self.boot(self.create_flavor(flavor), host=name)
 
     def _host_with_devices_on_some_cells(
-            self) -> tuple[str, plan.Flavor, set[int]]:
+            self) -> tuple[str, plan_document.FlavorSummary, set[int]]:
         for name in CONF.hpcvirt.hosts:
             host = self.host_topology(name)
             cells = {cell.id for cell in host.cells if cell.cpus}

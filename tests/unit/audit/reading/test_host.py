@@ -78,6 +78,8 @@ class ReadingTest(audited.Case):
                  'IRQBALANCE_BANNED_CPUS=00000000,00000002', 'irqbalance'),
                 ('etc/sysconfig/irqbalance', 'IRQBALANCE_BANNED_CPULIST=1',
                  'irqbalance'),
+                ('etc/default/irqbalance',
+                 f'IRQBALANCE_BANNED_CPUS={"f" * 100_000}', 'unknown-fact'),
                 (kernel_settings.IRQBALANCE, ('[Service]\nEnvironment='
                  'IRQBALANCE_BANNED_CPULIST=1'), 'irqbalance'),
                 (f'{cpu}/cpufreq/policy0/scaling_governor', 'ondemand',

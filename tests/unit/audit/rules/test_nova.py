@@ -31,7 +31,8 @@ class NovaTest(audited.Case):
         for value, expected in ((planned, []), (planned - 64, []),
                                 (planned - 65, ['warning']),
                                 (planned + 64, []), (planned + 65, ['error']),
-                                ('much', ['error'])):
+                                ('much', ['error']), ('²', ['error']),
+                                ('9' * 5000, ['error'])):
             self.check('nova-memory', expected, nova={MEMORY: (str(value),)})
         self.check('nova-memory', ['warning'], nova={MEMORY: None})
 

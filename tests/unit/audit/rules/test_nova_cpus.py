@@ -146,5 +146,5 @@ class NovaCpusTest(audited.Case):
         option = ('libvirt', 'live_migration_parallel_connections')
         # The plan leaves one core of each of the two cells.
         for text, expected in (('1', []), ('2', []), ('3', ['warning']),
-                               ('many', [])):
+                               ('many', []), ('²', []), ('9' * 5000, [])):
             self.check('migration-cores', expected, nova={option: (text,)})

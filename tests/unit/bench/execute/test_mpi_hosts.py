@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import itertools
+from unittest import mock
 
 import hypothesis
 import testtools
 from hypothesis import strategies
 
 from hpcvirt import exception
+from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import mpi_hosts
 from tests.builders import places
 
@@ -44,6 +46,29 @@ class TestSlots(testtools.TestCase):
                                        min_size=1, max_size=6))
     def test_as_many_ranks_as_cpus_are_one_on_each(self, cpus):
         assert mpi_hosts.slots(sum(cpus), cpus) == tuple(cpus)
+
+
+class TestProbe(testtools.TestCase):
+    PRINTED = ('cpus 8\nmemory_kib 16777216\ncells 2\n'
+               'cache 3 16384K 0-3\ncache 3 16384K 4-7\ncache 2 512K 0\n')
+
+    def test_the_sizes_are_those_of_the_last_cache(self):
+        found = mpi_hosts.parse_probe(self.PRINTED)
+        self.assertEqual((8, 16384, 2, 32768), (
+            found.cpus, found.memory_mib, found.cells, found.llc_kib))
+
+    def test_no_answer_of_a_guest_is_more_than_an_error(self):
+        for old, new in (('16777216', '9' * 400), ('16777216', '9' * 5000),
+                         ('16384K', f'{"9" * 400}K'), ('cpus 8', 'cpus'),
+                         ('cells 2', 'cells -1'), ('cpus 8\n', ''),
+                         ('16384K', '16384'), ('cache 3', 'cache x')):
+            answer = self.PRINTED.replace(old, new).encode()
+            place = mock.Mock(spec_set=executor.Executor)
+            place.name = 'a guest'
+            place.run.return_value = executor.Completed(0, answer, b'')
+            error = self.assertRaises(exception.Unreachable, mpi_hosts.probe,
+                                      place)
+            self.assertIn('cannot count its CPUs', str(error))
 
 
 class TestHosts(testtools.TestCase):

@@ -39,6 +39,8 @@ class TestOneFigure(base.ParserTestCase):
          DGEMM.replace('Final Sum', 'Sum')),
         ('no number', "gflops is 'nan'",
          DGEMM.replace('498752.602665', 'nan')),
+        ('an order of no matrix', "the matrix size is '99999999",
+         DGEMM.replace('line: 16384', f'line: {"9" * 400}')),
         ('another order', 'size=1024 was requested', DGEMM, {'n': '1024'}),
         ('an invalid result', 'HPCG result is=INVALID', HPCG.replace(
             'HPCG result is VALID with a GFLOP/s rating of=1.60272',

@@ -3,6 +3,7 @@
 """What holds for every parser, whatever it is given."""
 
 import importlib
+import re
 import time
 
 import hypothesis
@@ -129,6 +130,31 @@ class TestEveryParser(testtools.TestCase):
         end = draw.draw(strategies.integers(begin, min(len(raw), begin + 200)))
         damage = draw.draw(strategies.binary(max_size=20))
         self.parse(name, raw[:begin] + damage + raw[end:], expect)
+
+    def test_text_that_could_not_be_stored_is_refused(self):
+        documents = [(name, raw, expect) for name, raw, expect in GOOD
+                     if raw.lstrip().startswith(b'{')]
+        self.assertTrue(documents)
+        for name, raw, expect in documents:
+            for half in (rb'\ud800', rb'\uDFFF'):
+                found = self.parse(name, raw.replace(
+                    b'{', b'{"x": "' + half + b'", ', 1), expect)
+                self.assertIn('surrogates', found.reason)
+
+    def test_a_number_of_hundreds_of_digits_never_crashes_a_parser(self):
+        seen = set()
+        for name, raw, expect in GOOD:
+            # Long lines are dropped, but not those of a JSON document.
+            digits = 5000 if raw.startswith(b'{') else 400
+            for number in re.finditer(rb'[0-9]+', raw):
+                begin = raw.rfind(b'\n', 0, number.start()) + 1
+                place = name, re.sub(rb'[0-9]+', b'0',
+                                     raw[begin:number.start()])
+                if place in seen:
+                    continue
+                seen.add(place)
+                self.parse(name, raw[:number.start()] + b'9' * digits
+                           + raw[number.end():], expect)
 
     @SETTINGS
     @hypothesis.given(strategies.sampled_from(sorted(parser.PARSERS)),

@@ -81,6 +81,8 @@ class TestStream(base.ParserTestCase):
         ('a truncated run', 'no table', NATIVE.partition('Function')[0]),
         ('fewer threads than requested', '8 threads were requested',
          NATIVE.replace('requested = 1', 'requested = 8')),
+        ('an array of no computer', "the array size is '99999999",
+         NATIVE.replace('size = 2000000 ', f'size = {"9" * 400} ')),
         ('another array size', 'size=80000000 was requested', NATIVE,
          {'stream_array_size': '80000000'}),
         ('a rate that its time denies', 'do not agree',

@@ -1,10 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import contextlib
+import errno
+import io
+import os
 import unittest
 
+from hpcvirt.cmd import output
+from hpcvirt.cmd.host import supervise
 from tests.builders import commands
 from tests.builders import folders
 from tests.builders import supervised
+
+
+class FullDisk(io.StringIO):
+    """Standard output in a file for which there is no space."""
+
+    def write(self, _text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class SayTest(unittest.TestCase):
+    def test_a_line_that_cannot_be_written_changes_no_decision(self):
+        with (contextlib.redirect_stdout(output.Output(FullDisk())),
+              contextlib.redirect_stderr(io.StringIO()) as errors):
+            supervise.say('n1: quarantine is done')
+        self.assertIn('No space left on device', errors.getvalue())
 
 
 class SuperviseTest(unittest.TestCase):

@@ -158,7 +158,7 @@ class BootsTest(files.FilesTestCase):
                 ('b,10,20,,512,,', 'vcpus must be a number from 1'),
                 ('b,10,20,1.5,512,,', 'vcpus must be a whole number'),
                 ('b,10,20,4,-1,,', 'memory_mb must be a number from 0'),
-                ('b,10,20,4,512,hpc,{', 'extra_specs: is not JSON'),
+                ('b,10,20,4,512,hpc,{', 'extra_specs: is not valid JSON'),
                 ('b,10,20,4,512,hpc,[]', 'extra_specs: is not a mapping'),
                 ('b,10,20,4,512,"{""cur"": null}",', 'is not a flavor of'),
                 ('b,10,20,4,512,"{""cur"": {}}",', 'vcpus must be a number'),
