@@ -3,6 +3,7 @@
 """A cloud with a host that is accepted, and a process that may fail."""
 
 import dataclasses
+import datetime
 import functools
 import os
 
@@ -53,9 +54,13 @@ class NotStartedError(exception.HpcvirtError):
 
 
 class Store:
-    """Results in memory, with their earlier attempts."""
+    """Results in memory, with their earlier attempts.
 
-    def __init__(self):
+    :ivar omitted: number of attempts that are too old to be known
+    """
+
+    def __init__(self, read_clock):
+        self.omitted, self._read_clock = 0, read_clock
         self._entries, self._runs = {}, {}
 
     def open_entry(self, plan):
@@ -67,8 +72,8 @@ class Store:
             if entry.plan == plan and entry.finished_at is None:
                 return entry, True
         number = len(self._entries)
-        entry = stores.Entry(f'result{number}', plan,
-                             f'2026-11-28T20:00:{number:02}+00:00', None)
+        entry = stores.Entry(f'result{number}', plan, self._read_clock(),
+                             None)
         self._entries[entry.id] = entry
         return entry, False
 
@@ -76,13 +81,14 @@ class Store:
         before = [self._runs[other.id] for other in self._entries.values()
                   if other.plan == entry.plan and other.finished_at]
         self._runs[entry.id] = dataclasses.replace(
-            run, id=entry.id, started_at=entry.started_at, earlier=tuple(
+            run, id=entry.id, started_at=entry.started_at,
+            omitted=self.omitted, earlier=tuple(
                 record.Attempt(each.id, each.started_at, each.planned_pairs,
                                each.samples) for each in before))
 
     def finish(self, entry):
         self._entries[entry.id] = dataclasses.replace(
-            entry, finished_at='2026-11-28T21:00:00+00:00')
+            entry, finished_at=self._read_clock())
 
     def result(self, entry_id):
         return record.Result(tuple(
@@ -115,13 +121,19 @@ class World:
     """
 
     def __init__(self, data):
-        self.data, self.store = data, Store()
+        self.data, self.store = data, Store(self.read_clock)
         self.actions, self.fails = [], None
         self.holds, self.traits = {}, {'HW_CPU_X86_VMX'}
         self.instances, self.created, self.foreign = {}, set(), 0
         self.files, self.speed, self.own_speed = dict(FILES), 1.0, 1.0
         self.measured, self.interrupt = [], lambda: None
         self._number, self._public_key = 0, ''
+        self._now = datetime.datetime(2026, 11, 28, tzinfo=datetime.UTC)
+
+    def read_clock(self):
+        """Return the time, which passes between any two looks at it."""
+        self._now += datetime.timedelta(seconds=1)
+        return self._now.isoformat(timespec='seconds')
 
     def act(self, name):
         if self.fails is not None and len(self.actions) >= self.fails[0]:

@@ -57,10 +57,11 @@ class AcceptanceCase(testtools.TestCase):
         """Begin with a host that nobody knows."""
         self.world = accepted.World(self.useFixture(fixtures.TempDir()).path)
         self.lines = []
-        for name, new in (('records.write_record', self.world.write),
-                          ('measurement.execute', self.world.execute)):
-            self.useFixture(fixtures.MonkeyPatch(
-                f'hpcvirt.acceptance.{name}', new))
+        for name, new in (
+                ('acceptance.records.write_record', self.world.write),
+                ('acceptance.measurement.execute', self.world.execute),
+                ('bench.run.sampler.read_clock', self.world.read_clock)):
+            self.useFixture(fixtures.MonkeyPatch(f'hpcvirt.{name}', new))
 
     def accept(self, asked=None, **more):
         """Start a process that accepts the host."""
@@ -154,9 +155,22 @@ class HostAcceptanceTest(AcceptanceCase):
         found = self.ended(Word.INCONCLUSIVE)
         self.assertEqual(20, found.verdict.judgements[0].pairs)
         self.assertEqual(set(), self.own_traits())
-        found = self.ended(Word.PASS, accepted.make_acceptance(
-            repaired='the DIMM in slot 3'))
+        repaired = accepted.make_acceptance(repaired='the DIMM in slot 3')
+        found = self.ended(Word.PASS, repaired)
         self.assertEqual(10, found.verdict.judgements[0].pairs)
+        found = self.ended(Word.PASS, repaired)
+        self.assertEqual(20, found.verdict.judgements[0].pairs)
+
+    def test_attempts_that_are_too_old_to_be_known_end_with_a_repair(self):
+        self.world.store.omitted = 6
+        repaired = accepted.make_acceptance(repaired='the DIMM in slot 3')
+        for asked, expected in (
+                (accepted.make_acceptance(), 'eighth attempt'),
+                (repaired, 'second attempt')):
+            self.ended(Word.PASS, asked)
+            found = self.ended(Word.PASS, asked)
+            remark, = found.verdict.judgements[0].remarks
+            self.assertTrue(remark.startswith(expected), remark)
 
     def test_each_flavor_has_the_host_for_itself(self):
         found = self.ended(Word.PASS, accepted.make_acceptance(
