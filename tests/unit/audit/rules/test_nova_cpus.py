@@ -3,6 +3,7 @@
 """The CPU options of nova-compute against the topology."""
 
 from hpcvirt.audit import audit
+from hpcvirt.flavors import profile as profiles
 from tests.builders import audited
 
 DEDICATED = ('compute', 'cpu_dedicated_set')
@@ -25,3 +26,11 @@ class NovaCpuSetsTest(audited.Case):
         found, = self.findings(nova={SHARED: ('0,99',)})
         self.assertEqual(('# nova.conf', '[compute]', 'cpu_shared_set = 0'),
                          found.change)
+
+
+class SiblingsTest(audited.Case):
+    def test_a_profile_may_leave_siblings_to_the_host(self):
+        leave = profiles.build({'smt': 'leave'}, 'profile')
+        facts = audited.facts(audited.tree(profile=leave))
+        self.check('nova-siblings', [], facts, leave)
+        self.check('nova-siblings', ['warning'] * 2, facts, None)
