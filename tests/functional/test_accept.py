@@ -7,15 +7,12 @@ This machine stands in for the guests: what is started in one runs here.
 
 import contextlib
 import copy
-import dataclasses
 import json
 import os
 
 import fixtures
 
-from hpcvirt import exception
 from hpcvirt.acceptance import acceptance
-from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
 from hpcvirt.cloud import accepted_host
 from hpcvirt.cloud import benchmark_instances
@@ -126,7 +123,6 @@ class AcceptCase(base.HPCNova):
     def decided(self, word, *words):
         status, out, err = self.accept('--apply', *words)
         self.assertEqual(int(word != 'PASS'), status, err)
-        self.said = err
         found = json.loads(out)
         self.assertEqual(word, found['word'], found['reason'])
         self.assertEqual((), self.left())
@@ -156,55 +152,8 @@ class AcceptCase(base.HPCNova):
         self.addCleanup(opened.close)
         return opened
 
-    def add_peers(self, result):
-        """Store what was measured under the names of peer hosts."""
-        opened = self.open_store()
-        (run,) = opened.result(result).runs
-        for number, level in enumerate((0.99, 0.995, 1.0, 1.005, 1.01)):
-            name = f'peer{number}'
-            opened.open_entry(store.Entry(name, 'p', run.started_at, None), {})
-            opened.add_run(name, 0, dataclasses.replace(
-                run, id=name, host=name))
-            for sample in run.samples:
-                metrics = {key: dataclasses.replace(
-                    figure, value=figure.value * level)
-                    for key, figure in sample.outcome.metrics.items()}
-                opened.add_sample(name, dataclasses.replace(
-                    sample, outcome=dataclasses.replace(
-                        sample.outcome, metrics=metrics)))
-            opened.finish(name, run.started_at)
-
-    def first(self, count=5):
-        """Accept the first host of its class, which somebody holds."""
-        self.quarantine.hold(HOST, quarantine.Hold('operator', 'new'))
-        first = self.decided('INCONCLUSIVE', '--pairs', str(count))
-        self.assertEqual(['accept', 'operator'], self.holders())
-        self.assertEqual({quarantine.TRAIT}, self.traits())
-        # With a warm-up in each launch, in each guest.
-        self.assertEqual(2 * count * GUESTS, self.runs())
-        return first
-
 
 class AcceptTest(AcceptCase):
-    def test_periodic_the_first_host_of_a_class_stays_in_quarantine(self):
-        found = self.first(1)
-        self.assertIn('too few samples: 1, at least 5', found['reason'])
-
-    def test_periodic_a_host_passes_when_its_class_is_known(self):
-        first = self.first()
-        self.assertIn('0 peer hosts are known', first['reason'])
-        self.add_peers(first['parts'][0]['result'])
-        opened = self.open_store()
-        opened.open_entry(store.Entry('bad', 'p', '', None), {})
-        opened.add_run('bad', 0, record.Run('bad', 'none', 'serial', ()))
-        opened.finish('bad', 'later')
-        found = self.decided('PASS')
-        self.assertEqual(1, self.said.count('run bad: benchmark: '))
-        self.assertEqual([acceptance.AUDITED], found['traits'])
-        self.assertEqual(['operator'], self.holders())
-        self.assertEqual({quarantine.TRAIT, acceptance.AUDITED}, self.traits())
-        self.assertEqual(2 * 10 * GUESTS, self.runs())
-
     def test_traits_stay_whatever_nova_compute_does(self):
         mine = {acceptance.AUDITED, *acceptance.OVERHEAD.values()}
         before = self.placement_api.traits(self.provider()).names
@@ -266,20 +215,6 @@ class AcceptTest(AcceptCase):
         self.assertEqual(set(acceptance.TRAITS), self.traits())
         self.assertEqual([], self.holders())
 
-    def test_periodic_a_gate_that_fails_ends_the_acceptance(self):
-        self.placement_api.change_traits(self.provider(), acceptance.TRAITS)
-        bad = acceptance.GateCheck('PCIe links', False, 'x8', 'x16')
-        with fixtures.MonkeyPatch('hpcvirt.acceptance.hardware.HardwareWatch'
-                                  '.check', lambda _: [bad]):
-            found = self.decided('FAIL', '--gate', 'local')
-        self.assertEqual('PCIe links: x8; expected x16', found['reason'])
-        self.assertFalse(self.trace.exists())
-        self.assertEqual({quarantine.TRAIT}, self.traits())
-        self.assertEqual(['accept'], self.holders())
-        found = self.decided('INCONCLUSIVE', '--gate', 'local')
-        self.assertEqual('INCONCLUSIVE', found['gate']['word'])
-        self.assertEqual(10 * GUESTS, self.runs())
-
     def test_periodic_a_killed_acceptance_is_continued(self):
         kept = []
 
@@ -320,33 +255,3 @@ class AcceptTest(AcceptCase):
         self.words = self.arguments(self.create_hpc_flavor(
             pcpus=1, **{f'trait:{acceptance.OVERHEAD[5]}': 'required'}))
         self.decided('INCONCLUSIVE')
-
-    def test_periodic_an_interrupted_acceptance_leaves_nothing(self):
-        def die(*_):
-            raise KeyboardInterrupt
-        with fixtures.MonkeyPatch('hpcvirt.cmd.bench.progress.Terminal'
-                                  '.sample_finished', die):
-            self.assertEqual(130, self.accept('--apply')[0])
-        self.assertEqual([], self.api.get_servers())
-        self.assertEqual((), self.left())
-        self.assertEqual(['accept'], self.holders())
-
-    def test_periodic_an_outage_at_the_end_loses_nothing(self):
-        def fail(*_):
-            raise exception.Unreachable('no Placement')
-        with fixtures.MonkeyPatch('hpcvirt.acceptance.host_acceptance'
-                                  '.HostAcceptance._close', fail):
-            status, out, err = self.accept('--apply')
-        self.assertEqual((2, ''), (status, out))
-        self.assertIn('no Placement', err)
-        self.assertEqual(10 * GUESTS, self.runs())
-        self.assertEqual([], self.api.get_servers())
-        self.decided('INCONCLUSIVE')
-        self.assertEqual(10 * GUESTS, self.runs())
-
-    def test_periodic_the_time_is_limited(self):
-        with fixtures.MonkeyPatch(
-                'hpcvirt.acceptance.host_acceptance._MINUTE_S', 0.02):
-            found = self.decided('INCONCLUSIVE', '--time-limit', '1')
-        self.assertIn('the time limit of 1 minutes was reached',
-                      found['reason'])

@@ -156,3 +156,20 @@ class FlavorTest(unittest.TestCase):
         self.assertEqual('hpcvirt-s4-4x8-tuned', flavor.name)
         self.assertFalse([key for key in flavor.extra_specs
                           if key.startswith('hpcvirt:generated')])
+
+
+class SettingsTest(unittest.TestCase):
+    LOGIN = 'ssh from the first to the others without a prompt'
+
+    @staticmethod
+    def settings(*where):
+        return '\n'.join(case_plan.list_settings(on(*where)))
+
+    def test_several_hosts_log_in_to_each_other(self):
+        host = 'hs06-2s-16c'
+        alone = self.settings('S4', '4x8-tuned', host)
+        self.assertNotIn(self.LOGIN, alone)
+        self.assertIn('# n1\n# nova.conf', alone)
+        several = self.settings('S5', 'virtio', host, host)
+        self.assertIn(self.LOGIN, several)
+        self.assertIn('# n2\n# nova.conf', several)

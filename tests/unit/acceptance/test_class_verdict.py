@@ -149,6 +149,29 @@ class ClassVerdictTest(testtools.TestCase):
         self.assertEqual(Word.PASS, figure.result)
         self.assertIn('without slow, far from the others', figure.remarks[0])
 
+    def left_out(self, *losses):
+        """Which losses of peers are left out of a class."""
+        found = class_verdict.compare(class_verdict.Level('new', 0.0, 0.0), [
+            class_verdict.Level(str(loss), loss, 0.0) for loss in losses])
+        return tuple(map(float, found.left_out))
+
+    def test_a_peer_is_far_by_a_loss_and_by_the_spread_of_the_others(self):
+        like = (0.0, 0.001, -0.001, 0.002, -0.002)
+        # 5 % is 0.0488; 5 deviations are 0.0074.
+        self.assertEqual((), self.left_out(*like, 0.045))
+        self.assertEqual((0.055,), self.left_out(*like, 0.055))
+        # 5 deviations are 0.22.
+        spread = (0.0, 0.03, -0.03, 0.06, -0.06)
+        self.assertEqual((), self.left_out(*spread, 0.2))
+        self.assertEqual((0.3,), self.left_out(*spread, 0.3))
+
+    def test_at_most_a_quarter_of_the_peers_is_left_out(self):
+        like = [number / 10000 for number in range(6)]
+        self.assertEqual((0.3, 0.2), self.left_out(*like, 0.3, 0.2))
+        self.assertEqual((0.3, 0.4), self.left_out(*like, 0.3, 0.2, 0.4))
+        # At least five stay.
+        self.assertEqual((), self.left_out(*like[:4], 0.3))
+
     def test_two_halves_are_no_class(self):
         stored = peers(1.0, 1.001, 1.002, 0.7, 0.701, 0.702)
         for score in (60.0, 70.0, 100.0):

@@ -78,6 +78,16 @@ class MatchingTest(AllocatorTest):
                         1025)
 
 
+class ProvidersTest(AllocatorTest):
+    def test_a_pool_that_is_empty_is_none_of_its_provider(self):
+        pools = [pool(0, 1, 'x', kind='a'), pool(0, 1, 'x', kind='b')]
+        self.assert_served([0, 0], [request(kind='a'), request(kind='b')],
+                           pools, {0}, providers=[[], ['x']])
+        # Nova cannot tell two pools of a provider apart.
+        self.assert_refused([request(kind='b')], pools, {0},
+                            providers=[['x']])
+
+
 class AffinityTest(AllocatorTest):
     def test_required_needs_a_cell_of_the_guest(self):
         wanted = [request(affinity='required')]

@@ -32,6 +32,13 @@ class TakeTest(unittest.TestCase):
             self.take([request(3, affinity='legacy')],
                       [pool(0, 3, 'x'), pool(1, 3, 'y')], [['x', 'y', 'x']]))
 
+    def test_a_distant_provider_of_two_is_missing_as_well(self):
+        self.assertEqual(
+            {'request': '', 'free': 1, 'needed': 2,
+             'defect': reasons.Defect.FEWER_DEVICES},
+            self.take([request(2, affinity='legacy')],
+                      [pool(0, 2, 'x'), pool(1, 2, 'y')], [['x', 'y']]))
+
     def test_each_device_of_a_provider_is_counted(self):
         self.assertEqual([2, 1], self.take(
             [request(3)], [pool(0, 3, 'x'), pool(0, 3, 'y')],

@@ -86,6 +86,8 @@ class EncodeTest(unittest.TestCase):
                  'emulator threads'),
                 (guest((4, 0, 1024), devices=(device(None, 1),)),
                  'Neutron port'),
+                (guest((4, 0, 1024), device_set='four GPUs'),
+                 'hpcvirt:device_set'),
         ):
             with self.subTest(problem=problem), self.assertRaisesRegex(
                     exception.InvalidInput, problem):

@@ -3,6 +3,8 @@
 import itertools
 import unittest
 
+import testtools
+
 from hpcvirt import exception
 from hpcvirt.model import shape
 from hpcvirt.specs import guest_topology
@@ -45,3 +47,19 @@ class WriteTest(unittest.TestCase):
         for parts, vcpus in (((2, 3, 1), 7), ((0, 1, 1), 0)):
             with self.assertRaises(exception.InvalidInput):
                 guest_topology.write(shape.GuestTopology(*parts), vcpus)
+
+
+class LimitsTest(testtools.TestCase):
+    def test_a_limit_may_be_reached(self):
+        self.assertEqual(shape.GuestTopology(1, 2, 2), read(
+            4, max_sockets=1, max_cores=2, max_threads=2))
+
+    def test_sockets_and_cores_come_before_threads(self):
+        self.assertEqual(shape.GuestTopology(2, 4, 1),
+                         read(8, max_sockets=2, max_threads=2))
+        self.assertEqual(shape.GuestTopology(1, 8, 1),
+                         read(8, max_sockets=1, max_threads=2))
+
+    def test_a_wish_beyond_a_limit_counts_for_nothing(self):
+        self.assertEqual(shape.GuestTopology(2, 4, 1),
+                         read(8, sockets=4, cores=2, max_sockets=2))

@@ -107,6 +107,35 @@ class TestFindings(testtools.TestCase):
                                delta=0.005)
         self.assertEqual('the confirmation showed a gain', found.reason)
 
+    def confirm(self, gain, spread):
+        """Analyse an experiment whose fresh boots show another gain.
+
+        :param spread: by how much pairs of boots are above or below the gain
+        """
+        def measure(step, speed, noise, dice):
+            if step.stage is not model.Stage.CONFIRM:
+                return tunes.measure(step, speed, noise, dice)
+            here = gain + spread * (-1) ** step.block
+            return tunes.measure(
+                step, lambda levels: here * (levels != space.today))
+        space = tunes.space(*[2] * 4)
+        return analyse(space, self.SPEED, 0.003, make=measure)
+
+    def test_a_gain_that_is_possible_is_recommended_and_not_claimed(self):
+        found = self.confirm(0.05, 0.1)
+        self.assertFalse(found.confirmation.is_gain)
+        self.assertGreater(found.confirmation.effect.high, 0.01)
+        self.assertEqual((1, 0, 1, 0), found.recommended)
+        self.assertEqual('the confirmation showed that a gain is possible, '
+                         'but not beyond doubt', found.reason)
+
+    def test_a_gain_that_does_not_matter_keeps_todays_profile(self):
+        found = self.confirm(0.001, 0.004)
+        self.assertTrue(0 < found.confirmation.effect.high < 0.01)
+        self.assertEqual((0, 0, 0, 0), found.recommended)
+        self.assertEqual("today's profile is kept, because the confirmation "
+                         'excludes a gain that matters', found.reason)
+
     def test_nothing_is_claimed_before_the_end(self):
         space = tunes.space(*[2] * 4)
         made = tunes.carry_out(space, self.SPEED, 0.01)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
+
 import testtools
 
 from hpcvirt.bench.analysis import figure_verdict
@@ -39,6 +41,51 @@ class TestDecide(testtools.TestCase):
                 self.assertIn(f'{place} the bound', text)
         found = self.judged(0.1, None, 1.0, 0.0)
         self.assertEqual('the loss is beyond the bound', found.reason)
+
+    def judged_on(self, machine, typical, p_pass, p_fail, error=0.0):
+        """Judge a loss where native differs from native by another one."""
+        return figure_verdict.decide(
+            dataclasses.replace(figure(typical, None),
+                                machine=stats.Normal(machine, error, 9)),
+            stats.Normal(typical, 0.001, 9), p_pass, p_fail,
+            min(p_pass, p_fail))
+
+    def test_a_machine_that_differs_by_more_than_the_bound_cannot_decide(self):
+        for machine, word in ((0.04, Word.PASS), (0.06, Word.INCONCLUSIVE),
+                              (-0.06, Word.INCONCLUSIVE)):
+            found = self.judged_on(machine, 0.0, 0.0, 1.0)
+            self.assertEqual(word, found.result)
+            if word is Word.INCONCLUSIVE:
+                self.assertIn('native against native differs by more than '
+                              'the bound', found.reason)
+                self.assertEqual(judgement.Remedy.QUIETER_MACHINE,
+                                 found.remedy)
+
+    def test_a_machine_that_may_differ_by_more_than_the_bound_cannot(self):
+        for machine in (0.04, -0.04):
+            found = self.judged_on(machine, 0.0, 0.0, 1.0, error=0.02)
+            self.assertEqual(Word.INCONCLUSIVE, found.result)
+
+    def test_controls_may_differ_by_what_the_clock_cannot_tell_apart(self):
+        for step, word in ((0.0, Word.INCONCLUSIVE), (0.02, Word.PASS)):
+            found = figure_verdict.decide(
+                dataclasses.replace(figure(0.0, None), step=step,
+                                    control=stats.Normal(0.06, 0.002, 9)),
+                stats.Normal(0.0, 0.001, 9), 0.0, 1.0, 0.0)
+            self.assertEqual(word, found.result, step)
+
+    def test_a_loss_beyond_the_noise_of_the_machine_fails(self):
+        for typical, word in ((0.07, Word.INCONCLUSIVE), (0.2, Word.FAIL)):
+            found = self.judged_on(0.1, typical, 1.0, 0.0)
+            self.assertEqual(word, found.result)
+
+    def test_an_implausible_gain_is_invalid_on_a_noisy_machine_too(self):
+        for machine in (0.01, 0.1):
+            found = self.judged_on(machine, -0.3, 0.0, 1.0)
+            self.assertEqual((Word.INVALID, judgement.Remedy.BASELINE),
+                             (found.result, found.remedy))
+            self.assertIn('faster than native by more than a fifth',
+                          found.reason)
 
     def test_a_loss_that_is_too_near_is_named(self):
         found = self.judged(0.03, None, 1.0, 1.0, 0.001)

@@ -112,6 +112,30 @@ class TestUnpaired(testtools.TestCase):
             for side in (mixed, sorted(mixed)))]
         self.assertGreater(widths[1], 2 * widths[0])
 
+    def count_as_one(self, values):
+        """How many runs of two sides with these values count as one."""
+        found = stats.estimate_unpaired(values, values)
+        return found.error ** 2 * len(values) / (
+            2 * statistics.variance(values))
+
+    def test_a_few_runs_underestimate_their_correlation(self):
+        # Successive runs have the correlation 1/8; (2 + 4/8) / 8 is added.
+        self.assertAlmostEqual(
+            (1 + 7 / 16) / (1 - 7 / 16),
+            self.count_as_one((0.0, 0.0, 0.01, 0.01, 0.0, 0.0, 0.01, 0.01)))
+
+    def test_a_trend_counts_as_the_largest_correlation(self):
+        self.assertAlmostEqual(19, self.count_as_one(
+            [number / 100 for number in range(10)]))
+
+    def test_runs_that_are_not_correlated_count_one_by_one(self):
+        alternating = [0.0, 0.01] * 5
+        self.assertAlmostEqual(1, self.count_as_one(alternating))
+        # Values that are all equal say nothing about a correlation.
+        found = stats.estimate_unpaired([0.0] * 5, alternating)
+        self.assertAlmostEqual(statistics.variance(alternating) / 10,
+                               found.error ** 2)
+
     def test_one_constant_arm_leaves_the_variation_of_the_other(self):
         estimate = unpaired([100.0] * 5, [99, 101, 100, 102, 98], UP)
         self.assertGreater(estimate.error, 0)

@@ -66,6 +66,29 @@ class TestNetpipe(base.ParserTestCase):
             '\nCompleted')
         self.assert_refused('max bandwidth', TABLE_5[:begin] + TABLE_5[end:])
 
+    def test_the_end_agrees_with_the_highest_rates(self):
+        table = text.clean(TABLE_5.encode())
+        for end, is_valid in (('13.914', True), ('13.905', True),
+                              ('13.923', True), ('14.100', False),
+                              ('13.700', False)):
+            found = self.parse(table.replace('13.914 Gbps', f'{end} Gbps'))
+            self.assertEqual(is_valid, found.valid, found.reason)
+
+    def test_without_perturbations_the_end_is_of_five_rates(self):
+        # "-p 0": 1, 2, 3, 4, 6 bytes and so on.
+        sizes = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+        table = ''.join(
+            f'{row:3}: {size:9.3f}  B   20 times --> {size:8.3f} Mbps in '
+            f'{8:8.3f} usecs\n' for row, size in enumerate(sizes, 1))
+        for end, is_valid in ((sum(sizes[-5:]) / 5, True),
+                              (sum(sizes[-10:]) / 10, True),
+                              (sum(sizes[-4:]) / 4, False),
+                              (sum(sizes[-6:]) / 6, False)):
+            found = self.parse(
+                f'{table}Completed with max bandwidth {end:.3f} Mbps '
+                '8.000 usecs latency\n')
+            self.assertEqual(is_valid, found.valid, (end, found.reason))
+
     def test_rows_that_are_missing_are_refused(self):
         for raw, expect in ((TABLE, {}), (TABLE_5, {}),
                             (FILE, {'max_size': '65536'}),

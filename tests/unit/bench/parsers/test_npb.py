@@ -103,6 +103,26 @@ class TestNpb(base.ParserTestCase):
         self.figures(SERIAL, {'threads': '1', 'processes': '1',
                               'size': '162x162x162', 'iterations': '400'})
 
+    def check_shares(self, mops, count, accepted, refused):
+        """Check which rates of a process agree with a total rate."""
+        for share in (*accepted, *refused):
+            raw = block(mops=mops,
+                        more=f' Total processes = {count:24}\n',
+                        share=f' Mop/s/process   = {share:>24}\n')
+            if share in accepted:
+                self.figures(raw)
+            else:
+                self.assert_refused('does not agree with Mop/s total', raw)
+
+    def test_shares_may_be_rounded_to_two_decimals(self):
+        self.check_shares('0.90', 4, ('0.22', '0.23'), ('0.21', '0.24'))
+        self.check_shares('1.01', 1, ('1.00', '1.01', '1.02'), ('0.98',))
+        self.check_shares('10.00', 1024, ('0.01',), ('0.02',))
+
+    def test_shares_of_fast_programs_have_few_digits(self):
+        self.check_shares('350000.00', 4, ('87500.00', '87505.00'),
+                          ('87600.00', '87400.00'))
+
     def test_a_failed_verification_is_refused(self):
         for word in ('UNSUCCESSFUL', 'NOT PERFORMED', 'FAILED', ''):
             self.assert_refused('Verification', block(verification=word))
