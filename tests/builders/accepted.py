@@ -334,4 +334,3 @@ class _Shown:
 
     def __getattr__(self, name):
         return lambda *_: None
-
