@@ -128,6 +128,8 @@ _NUMBER = re.compile(
     r'(?P<mantissa>[+-]?(?:\d+\.?\d*|\.\d+))'
     r'(?:[eEdD](?P<exponent>[+-]?\d{1,4})|(?P<bare>[+-]\d{2,4}))?',
     re.ASCII)
+#: int() refuses numbers of more than 4,300 digits.
+_MAX_DIGITS = 4000
 _ASTERISKS = re.compile(r'\*+')
 
 
@@ -308,8 +310,10 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _read_integer(word: str) -> int:
-    sign = -1 if word.startswith('-') else 1
-    return sign * whole(word.removeprefix('-'), 'a number of the document')
+    # The others are refused where they are used, by their names.
+    require(len(word) <= _MAX_DIGITS,
+            f'the document contains a number of {len(word)} digits')
+    return int(word)
 
 
 def inner(document: object, *path: str) -> object:

@@ -235,7 +235,7 @@ class ReadLinksTest(Case):
             tool_output.read_controls(self.text)
 
     def test_large_outputs_take_no_time(self) -> None:
-        begin = time.monotonic()
+        begin = time.process_time()
         for text in ('GPU0 ' * 200_000, 'GPU0 X\n' * 150_000,
                      'GPU[1' * 200_000, '\x1b[' * 500_000,
                      '0000:00:00.0 ' * 80_000, '\n0' * 400_000,
@@ -250,7 +250,7 @@ class ReadLinksTest(Case):
             tool_output.read_speeds(self.text)
             tool_output.read_bridges(self.text)
             tool_output.read_controls(self.text)
-        self.assertLess(time.monotonic() - begin, 30)
+        self.assertLess(time.process_time() - begin, 30)
 
 
 class ReadSpeedsTest(Case):
