@@ -49,6 +49,7 @@ BROAD_TESTS = frozenset({
     'docs/test_messages.py',
     'docs/test_nova_conf.py',
     'docs/test_readme.py',
+    'docs/test_security.py',
     'fit/test_against_oracle.py',
     'fleet/test_against_oracle.py',
     'flavors/test_documentation.py',

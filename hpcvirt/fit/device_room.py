@@ -20,8 +20,8 @@ from hpcvirt.model import shape as shape_model
 #: More guests than a host ever takes.
 _MANY = 1 << 20
 
-#: So many parts of the state of a host, and characters of the tags of a kind
-#: of pools, count as one more state.
+#: The parts of the state of a host, and the characters of the tags of a kind
+#: of pools, that count as one more state.
 _PARTS = 2
 _CHARACTERS = 16
 _LEGACY = shape_model.PCIAffinity.LEGACY

@@ -10,7 +10,7 @@ from the names of the compute node and the interface. A host does not report
 an interface without free VFs. The name of such an interface is known only if
 any host has reported an interface of this name before.
 
-What one host reports must not make the names of others forgotten: only so many
+What one host reports must not make the names of others forgotten: only a few
 names of each host are remembered, the latest ones.
 """
 
