@@ -19,7 +19,6 @@ from collections.abc import Set
 
 from hpcvirt.fit import affinity_check
 from hpcvirt.fit import fit_matrix
-from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 
 #: Sets of deciding cells that are tried before the search gives up. They
@@ -102,8 +101,7 @@ class CellSearch:
                 ) -> reasons.Misfit:
         # The reason is that of the host, whatever the allocation.
         if self._refusal is None:
-            self._refusal = late_misfit.LateMisfit(affinity.misfit,
-                                                   self._matrix)
+            self._refusal = affinity.misfit(self._matrix)
         return self._refusal
 
     def first_arrangement(self, affinity: affinity_check.AffinityCheck,

@@ -97,10 +97,10 @@ def check(move: MoveClaim, supply: supplies.Supply,
         gets
     :returns: None if it can move there
     """
-    return PreparedMove(move, supply).check(providers, kept_providers)
+    return MoveCheck(move, supply).check(providers, kept_providers)
 
 
-class PreparedMove:
+class MoveCheck:
     """A move of one instance to one host, whatever Placement allocates.
 
     As in :class:`hpcvirt.fit.claim.Claim`, which see, what does not depend on

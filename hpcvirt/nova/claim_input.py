@@ -175,7 +175,7 @@ class ClaimInput:
         if self.move is None:
             return claim.Claim(port_interface.bind(self.demand, interfaces),
                                supply, effort).check
-        move = move_check.PreparedMove(dataclasses.replace(
+        move = move_check.MoveCheck(dataclasses.replace(
             self.move,
             wanted=port_interface.bind(self.move.wanted, interfaces),
             claimed=port_interface.bind(self.move.claimed, interfaces)),

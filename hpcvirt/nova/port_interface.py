@@ -10,8 +10,8 @@ from the names of the compute node and the interface. A host does not report
 an interface without free VFs. The name of such an interface is known only if
 any host has reported an interface of this name before.
 
-What one host reports must not make the names of others forgotten: the number
-of names of each host that are remembered is limited, and the latest stay.
+What one host reports must not make the names of others forgotten: only a few
+names of each host are remembered, the latest ones.
 """
 
 import collections

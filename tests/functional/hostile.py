@@ -69,8 +69,10 @@ IMAGE_PROPERTIES = {
 #: What takes the place of a part of a host's record.
 BAD = (None, [], [None], {}, '', 'x', '5', b'\xff', -1, 0, 1, -(1 << 70),
        1 << 70, 10 ** 400, 0.5, math.nan, math.inf, -math.inf, 1e308, True,
-       (), object(), {1, 2}, {'x'}, [[1], [1]], 'x' * 60_000,
-       'gpu2:0:2,' * 6000, 'gpu2:0:2,gpu4:0:4')
+       (), object(), {1, 2}, {'x'}, [[1], [1]])
+
+#: Text in the place of a tag: too long, and as Nova and hpcvirt read it.
+TEXTS = ('x' * 60_000, 'gpu2:0:2,' * 6000, 'gpu2:0:2,gpu4:0:4', 'ens1f0')
 
 PCI_TAGS = ('count', 'numa_node', 'vendor_id', 'product_id', 'dev_type',
             'physical_network', 'remote_managed', 'rp_uuid',
@@ -179,6 +181,7 @@ def break_host(dice, state):
         setattr(pages, f'_obj_{name}', bad)
     elif kind == 'pool' and state.pci_stats and state.pci_stats.pools:
         name = dice.choice(PCI_TAGS)
+        bad = dice.choice((*BAD, *TEXTS))
         dice.choice(state.pci_stats.pools)[name] = bad
     elif kind == 'pools' and state.pci_stats and state.pci_stats.pools:
         # One card after another, each with a name and sets of its own.

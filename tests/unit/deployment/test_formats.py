@@ -88,7 +88,8 @@ class FormatsTest(unittest.TestCase):
     def test_the_role_knows_the_files_and_what_makes_them_effective(self):
         role = ''.join((ROLE / name).read_text() for name in (
             'tasks/activate.yml', 'vars/main.yml'))
-        self.assertIn(tree.MARK, (ROLE / 'tasks/main.yml').read_text())
+        self.assertIn(tree.MARK, (ROLE.parents[1] / 'plugins'
+                                  '/modules/host_files.py').read_text())
         plan = planner.plan([hosts.build(vfs={1: 8})], dataclasses.replace(
             profiles.DEFAULT, devices=(hosts.VFS,)))
         notified = {words for file in host_files.files(plan.hosts[0], plan)

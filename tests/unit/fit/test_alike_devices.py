@@ -101,7 +101,7 @@ class AnswerTest(unittest.TestCase):
             guest = self.a_guest(dice)
             together = claim.Claim(guest, host)
             moved = self.a_move(dice, guest)
-            moves = move_check.PreparedMove(moved, host)
+            moves = move_check.MoveCheck(moved, host)
             with self.subTest(number=number, guest=guest, host=host):
                 for providers in self.allocations(dice, guest, host):
                     alone = claim.predict(guest, host, providers)
