@@ -63,7 +63,7 @@ class CollectorTest(unittest.TestCase):
         with open(self.captured, 'wb') as out:
             return subprocess.run(
                 [*shell, '-s', str(root)], input=self.script, stdout=out,
-                stderr=subprocess.PIPE, timeout=120, check=False, **more)
+                stderr=subprocess.PIPE, timeout=300, check=False, **more)
 
     def read(self, root, *words, **more):
         """Capture a host, and read the facts."""

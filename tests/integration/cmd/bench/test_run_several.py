@@ -173,7 +173,7 @@ class InStepTest(run_case.RunCase):
         self.assertEqual({2}, {len(jobs) for jobs in self.spells().values()})
 
     def test_both_jobs_are_started_again_if_one_is_lost(self):
-        words = self.words(seconds=4, pairs=1, native=None)
+        words = self.words(seconds=8, pairs=1, native=None)
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main', *words],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
