@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Hosts against the other hosts."""
+"""Hosts against their own past and against the other hosts."""
 
 import math
 
@@ -22,6 +22,14 @@ def result(host, day, loss):
         started_at=f'2026-11-{day:02d}T00:00:00+00:00',
         samples=(record.Sample(record.Side.NATIVE, 0, 0, outcome.Outcome(
             True, None, {'triad_mb_s': metric})),)),))
+
+
+class ChangesTest(testtools.TestCase):
+    def test_five_runs_make_a_level(self):
+        before = [0.001 * (-1) ** number for number in range(20)]
+        self.assertEqual((), trends.changes([*before, *[0.5] * 4]))
+        self.assertEqual((20,), trends.changes([*before, *[0.5] * 5]))
+        self.assertEqual((), trends.changes([*[0.5] * 4, *before]))
 
 
 class BehindTest(testtools.TestCase):
