@@ -8,8 +8,8 @@ a bound that is one more or one less, an exception that is not caught, a loop
 that is left too early. One is added, since nothing else removes the acting
 step of a procedure: a call whose result nobody uses is left out.
 
-What cannot be a fault is left out: annotations, decorators, and the numbers by
-which the words of a message are cut or rounded.
+What users cannot notice is left out: annotations, decorators, ``strict`` of
+``zip``, and the numbers by which the words of a message are cut or rounded.
 """
 
 import ast
@@ -129,7 +129,9 @@ def find_places(path: pathlib.Path) -> list[Place]:
                   for begin, _ in kind().mutation_positions(node)]
         for occurrence, (node, begin) in enumerate(places):
             if any(first <= begin < last for first, last in annotations) or (
-                    fault == 'NumberReplacer' and _is_of_text(node)):
+                    fault == 'NumberReplacer' and _is_in(node, 'fstring')):
+                continue
+            if _is_in(node, 'decorator') or _is_strict(node):
                 continue
             text = lines[begin[0] - 1].strip()
             found.append(Place(str(path), begin[0], text, fault, occurrence,
@@ -157,11 +159,17 @@ def _list_operators() -> dict[str, type[operator.Operator]]:
     return found
 
 
-def _is_of_text(node: Any) -> bool:
-    """Whether a node is in the braces of a text, which it cuts or rounds."""
-    while node is not None and node.type != 'fstring':
+def _is_in(node: Any, kind: str) -> bool:
+    """Whether a node is a part of another one, for example a decorator."""
+    while node is not None and node.type != kind:
         node = node.parent
     return node is not None
+
+
+def _is_strict(node: Any) -> bool:
+    """Whether a node is the value of ``zip(..., strict=True)``."""
+    return (node.parent is not None and node.parent.type == 'argument'
+            and node.parent.children[0].get_code().strip() == 'strict')
 
 
 def _find_annotations(source: str) -> Iterator[tuple[Position, Position]]:

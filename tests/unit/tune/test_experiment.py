@@ -40,6 +40,11 @@ class TestReading(unittest.TestCase):
         self.assertEqual(['today', 'shares=half', 'pages=1G, shares=half'], [
             found.format_levels(each) for each in ((0, 0), (0, 1), (1, 1))])
 
+    def test_what_must_never_happen_has_the_documented_defaults(self):
+        found = read().never
+        self.assertEqual((3.0, 1), (found.slower_than,
+                                    found.fewer_guests_than))
+
     def test_there_is_a_program(self):
         self.refused('programs: must name at least one program', programs={})
 

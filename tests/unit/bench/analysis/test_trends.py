@@ -179,6 +179,14 @@ def result(host, day, loss):
             True, None, {'triad_mb_s': metric})),)),))
 
 
+class ChangesTest(testtools.TestCase):
+    def test_five_runs_make_a_level(self):
+        before = [0.001 * (-1) ** number for number in range(20)]
+        self.assertEqual((), trends.changes([*before, *[0.5] * 4]))
+        self.assertEqual((20,), trends.changes([*before, *[0.5] * 5]))
+        self.assertEqual((), trends.changes([*[0.5] * 4, *before]))
+
+
 class BehindTest(testtools.TestCase):
     def behind(self, own, others, own_noise=0.0, noise=0.0):
         """How far a host is reported to be behind others.
