@@ -29,7 +29,7 @@ from typing import Any
 #: How long a test that was interrupted may take to clean up.
 GRACE_S = 120.0
 #: What goes on waiting is interrupted again after this time.
-PAUSE_S = 15.0
+PAUSE_S = 30.0
 
 
 class TookTooLongError(Exception):
@@ -56,7 +56,7 @@ class Limit:
         """Interrupt what takes too long."""
         before = signal.signal(signal.SIGALRM, self._expire)
         self._is_running = True
-        left = signal.setitimer(signal.ITIMER_REAL, self._limit_s, PAUSE_S)
+        left = signal.setitimer(signal.ITIMER_REAL, self._limit_s)
         try:
             yield
         finally:
@@ -76,12 +76,15 @@ class Limit:
             # The test may never end, and its failure never be reported.
             print(stacks, file=sys.__stderr__, flush=True)
         self._is_over = True
+        # Not before: the handler, which may take long, would interrupt itself.
+        signal.setitimer(signal.ITIMER_REAL, PAUSE_S)
         current = _current_greenlet()
         if current is self._greenlet or self._greenlet is None:
             raise error
         # The test waits while another greenlet runs, most often the hub.
         hub = sys.modules['eventlet.hubs'].get_hub()
         if current is hub.greenlet:
+            # It sleeps on afterwards, until its next timer is due.
             self._greenlet.throw(error)
         else:
             hub.schedule_call_global(0, self._throw, error)

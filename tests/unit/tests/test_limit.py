@@ -3,8 +3,10 @@
 import contextlib
 import io
 import threading
+import time
 import unittest
 import unittest.mock
+from typing import Any
 
 import testtools
 
@@ -19,17 +21,17 @@ class LimitTest(unittest.TestCase):
     """Tests that wait in the main thread and in another."""
 
     def end(self, case: unittest.TestCase) -> str:
-        """Run a test within a fifth of a second, and return its errors."""
-        self.enterContext(unittest.mock.patch.object(limit, 'PAUSE_S', 0.2))
+        """Run a test within half a second, and return its errors."""
+        self.enterContext(unittest.mock.patch.object(limit, 'PAUSE_S', 2))
         result = unittest.TestResult()
-        with limit.Limit(case, 0.2).running():
+        with limit.Limit(case, 0.5).running():
             case.run(result)
         self.assertEqual(1, result.testsRun)
         self.assertFalse(result.wasSuccessful())
         return '\n'.join(text for _, text in result.errors)
 
     def assert_named(self, case: unittest.TestCase, text: str) -> None:
-        self.assertIn(f'{case.id()} did not end within 0.2 s', text)
+        self.assertIn(f'{case.id()} did not end within 0.5 s', text)
         self.assertRegex(text, r'(?s)main thread:\n.*in wait_for_ever\n')
 
     def test_a_test_that_waits_for_a_thread_fails_with_all_stacks(
@@ -79,6 +81,24 @@ class LimitTest(unittest.TestCase):
                 case = type('HidingTest', (base,), {
                     'tearDown': hide, 'runTest': lambda _: None})('runTest')
                 self.assert_named(case, self.end(case))
+
+    def test_stacks_that_take_long_to_show_are_shown_once(self) -> None:
+        show = limit._show_stacks
+        shown = []
+
+        def show_slowly(*args: Any) -> str:
+            shown.append(args)
+            time.sleep(3)
+            return show(*args)
+
+        class WaitingTest(unittest.TestCase):
+            def runTest(self) -> None:  # noqa: N802
+                wait_for_ever()
+
+        case = WaitingTest()
+        with unittest.mock.patch.object(limit, '_show_stacks', show_slowly):
+            self.assert_named(case, self.end(case))
+        self.assertEqual(1, len(shown))
 
     def test_a_test_in_time_is_not_interrupted(self) -> None:
         class QuickTest(unittest.TestCase):
