@@ -333,12 +333,10 @@ class Allocator:
             matching = self._near(request, matching, cells, left)
         suitable = self._servable[number]
         usable = [index for index in matching if index in suitable]
-        allocated = collections.Counter[str]()
-        if self._providers[number]:
-            allocated.update(self._providers[number])
-            usable = [
-                index for index in usable if 0 <
-                allocated[self._pools[index].provider or ''] <= left[index]]
+        allocated = self._providers[number]
+        if allocated:
+            usable = [index for index in usable if allocated.count(
+                self._pools[index].provider or '') <= left[index]]
         if request.one_pool:
             usable = [index for index in usable
                       if left[index] >= request.count][:1]
@@ -385,7 +383,7 @@ class Allocator:
                 if socket in sockets}
 
     def _take_allocated(self, usable: list[int],
-                        allocated: collections.Counter[str],
+                        allocated: Sequence[str],
                         left: list[int], emptied: set[int]) -> bool:
         if self._shares_providers:
             providers = [
@@ -393,8 +391,12 @@ class Allocator:
                 if pool.provider is not None and index not in emptied]
             if len(providers) != len(set(providers)):
                 return False
+        served: set[str] = set()
         for index in usable:
-            left[index] -= allocated.pop(self._pools[index].provider or '', 0)
+            provider = self._pools[index].provider or ''
+            if provider not in served:
+                served.add(provider)
+                left[index] -= allocated.count(provider)
             if not left[index]:
                 emptied.add(index)
         return True
