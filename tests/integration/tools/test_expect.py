@@ -102,7 +102,8 @@ class LockstepTest(unittest.TestCase):
     def test_environments_with_nova_check_which_they_have(self) -> None:
         tox = configparser.ConfigParser(interpolation=None)
         tox.read(ROOT / 'tox.ini')
-        name = 'testenv:{functional,periodic}{,-nova32,-nova33}'
+        name = ('testenv:{functional,periodic}{,-nova32,-nova33},'
+                'functional-{py312,py313,py314}')
         commands = tox[name]['commands'].split('\n')
         dependencies = tox[name]['deps']
         self.assertIn('!nova32-!nova33: python tools/expect.py nova 34',
