@@ -154,18 +154,18 @@ class _Member(tarfile.TarInfo):
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str,
-                errors: str) -> typing.Self:
-        """Read the header of a member.
+    def fromtarfile(cls, archive: tarfile.TarFile) -> typing.Self:
+        """Read the next member.
 
-        :raises HeaderError: if the block is the end of the archive
-        :raises ReadError: if it is no header, or cut off
+        :raises EOFHeaderError: if a block of zeros follows
+        :raises ReadError: if no header follows, or one that is cut off
         """
+        # Not frombuf, which newer releases of Python do not call here.
         try:
-            return super().frombuf(buf, encoding, errors)
+            return super().fromtarfile(archive)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]
+            raise
         except tarfile.HeaderError as exc:
-            if bytes(buf) == bytes(tarfile.BLOCKSIZE):
-                raise
             raise tarfile.ReadError(
                 f'it is damaged or cut off: {exc}') from exc
 
