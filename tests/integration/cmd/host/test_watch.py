@@ -95,8 +95,9 @@ class SuperviseTest(unittest.TestCase):
     def test_what_the_cloud_does_not_have_yet_is_status_2(self):
         out = self.supervise(1.7, '--apply', status=2)
         self.assertIn('n1: quarantine failed, and is tried again', out)
-        self.assertFalse(json.loads((self.folder / 'state').read_text())[
-            'hosts']['n1']['held'])
+        # The cloud may have got it.
+        self.assertTrue(json.loads((self.folder / 'state').read_text())[
+            'hosts']['n1']['changing'])
 
     def test_a_supervisor_ends_at_sigterm(self):
         words = supervised.write(self.folder, 'n1', 1.7)[:-1]
