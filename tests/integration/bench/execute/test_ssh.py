@@ -35,8 +35,8 @@ class SSHExecutorTest(executor_tests.ExecutorTests, unittest.TestCase):
         self.place = ssh.SSHExecutor.from_url(self.server.url, new_trust())
         self.addCleanup(self.place.close)
 
-    def test_a_site_lets_a_variable_pass(self):
-        self.skipTest('sshd says what a program gets')
+    #: sshd says which variables a program gets: there is nothing to test.
+    test_a_site_lets_a_variable_pass = None
 
     def test_a_program_ends_at_its_limit_without_the_connection(self):
         scratch = self.make_scratch()
