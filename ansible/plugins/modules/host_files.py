@@ -5,16 +5,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-
-try:
-    from ansible_collections.hpcvirt.hpc.plugins.module_utils import (
-        rooted_files,  # noqa: H301
-    )
-except ImportError:  # the tests of hpcvirt have no collection
-    from hpcvirt import rooted_files
-
 DOCUMENTATION = """
 module: host_files
 short_description: Write the files of a host for the flavors of hpcvirt
@@ -102,6 +92,16 @@ backup:
   type: str
   returned: if something was replaced or removed
 """
+
+import os  # noqa: E402
+import re  # noqa: E402
+
+try:
+    from ansible_collections.hpcvirt.hpc.plugins.module_utils import (
+        rooted_files,  # noqa: H301
+    )
+except ImportError:  # the tests of hpcvirt have no collection
+    from hpcvirt import rooted_files
 
 #: The first line of a file that hpcvirt has written.
 MARK = '# Written by "hpcvirt host config".'
