@@ -175,11 +175,11 @@ def _back_up(folders: Folders,
              backups: str) -> str:
     """Write copies, all or none; return their folder."""
     folders.place(backups, 0o755)
-    top, _ = folders.place(f'{backups}/{_DRAFT_FOLDER}', 0o700)
+    top, _draft = folders.place(f'{backups}/{_DRAFT_FOLDER}', 0o700)
     # What a run that was killed has left.
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(f'/proc/self/fd/{top}/{_DRAFT_FOLDER}')
-    for path, (content, _) in files.items():
+    for path, (content, _status) in files.items():
         folder, name = folders.place(
             f'{backups}/{_DRAFT_FOLDER}/{path}', 0o700)
         replace_in(folder, name, content)

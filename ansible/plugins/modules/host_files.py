@@ -63,7 +63,7 @@ options:
         type: str
         required: true
 author:
-  - hpcvirt developers
+  - hpcvirt developers (@hpcvirt)
 """
 
 EXAMPLES = """
