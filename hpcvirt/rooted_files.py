@@ -77,6 +77,12 @@ class FileEdit(typing.NamedTuple):
     after: str | None
 
 
+def refuse_foreign(where: str) -> FileRefused:
+    """Return the refusal of a file that somebody else has written."""
+    return FileRefused(where, 'was not written by hpcvirt; move its content '
+                       'to another file of yours, and remove it')
+
+
 def decode(content: bytes) -> str:
     """Decode the content of a file, whatever it is."""
     return content.decode(errors='replace')

@@ -61,17 +61,15 @@ def write(root: pathlib.Path, steps: Sequence[step_model.FileChange],
         path that leads out of the root
     """
     changes = []
-    for step in steps:
-        path = step.file.path
-        if step.change is step_model.FileStatus.FOREIGN:
-            raise exception.InvalidInput(
-                str(root / path), 'was not written by hpcvirt; move its '
-                'content to another file of yours, and remove it')
-        if step.change is not step_model.FileStatus.SAME:
-            is_removed = step.change is step_model.FileStatus.REMOVED
-            changes.append(rooted_files.FileEdit(
-                path, step.before, None if is_removed else step.file.text))
     with _refusing():
+        for step in steps:
+            path = step.file.path
+            if step.change is step_model.FileStatus.FOREIGN:
+                raise rooted_files.refuse_foreign(str(root / path))
+            if step.change is not step_model.FileStatus.SAME:
+                is_removed = step.change is step_model.FileStatus.REMOVED
+                changes.append(rooted_files.FileEdit(
+                    path, step.before, None if is_removed else step.file.text))
         kept = rooted_files.write(str(root), changes, backups)
     return None if kept is None else root / kept
 

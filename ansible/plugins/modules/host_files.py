@@ -142,9 +142,7 @@ def write(parameters: dict, is_check: bool) -> dict:
     for path, after in wanted.items():
         before = present.get(path)
         if before is not None and not before.startswith(MARK):
-            raise rooted_files.FileRefused(
-                os.path.join(root, path), 'was not written by hpcvirt; move '
-                'its content to another file of yours, and remove it')
+            raise rooted_files.refuse_foreign(os.path.join(root, path))
         if before != after:
             changes.append(rooted_files.FileEdit(path, before, after))
     changes += find_settings(root, parameters['settings'])
