@@ -18,6 +18,7 @@ import unittest
 from unittest import mock
 
 from hpcvirt import waiting
+from tests.builders import ports as unused_ports
 
 NODES = ('n1', 'n2')
 LIMIT_S = 60
@@ -77,7 +78,7 @@ class Cluster:
             raise
 
     def _configure(self) -> None:
-        ports = find_ports(1 + len(NODES))
+        ports = unused_ports.find_ports(1 + len(NODES))
         (self.folder / 'cgroup.conf').write_text(
             'CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n'
             'CgroupAutomount=no\n')
@@ -195,13 +196,3 @@ def wait_until(look, limit_s=LIMIT_S) -> None:
     """
     if not waiting.poll(look, bool, limit_s, 0.1):
         raise AssertionError(f'{look} never holds')
-
-
-def find_ports(number: int) -> list[int]:
-    """Find unused ports."""
-    sockets = [socket.create_server(('127.0.0.1', 0)) for _ in range(number)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -12,7 +12,6 @@ fleet deserves. Both programs must be installed.
 import json
 import pathlib
 import re
-import socket
 import subprocess
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from hpcvirt.health import readings
 from hpcvirt.health import sampler
 from hpcvirt.health import signature
 from hpcvirt.health.signature import Quantity
+from tests.builders import ports
 
 #: Seconds until Prometheus has scraped.
 LIMIT_S = 60
@@ -57,7 +57,7 @@ def main() -> int:
         def answer(_=False):
             return exporter.write(watch_command.list_families(watch)).encode()
 
-        port, other = find_ports(2)
+        port, other = ports.find_ports(2)
         with (exporter.run_server(answer, ('127.0.0.1', port)),
               subprocess.Popen([*CAPACITY, '--serve=127.0.0.1:0'],
                                stdout=subprocess.PIPE, text=True) as capacity):
@@ -143,16 +143,6 @@ def read_alerts(where: str) -> set[tuple[str, str | None]]:
     alerts = json.loads(scrape(f'{where}/api/v1/alerts'))['data']['alerts']
     return {(each['labels']['alertname'], each['labels'].get('flavor_name'))
             for each in alerts if each['state'] == 'firing'}
-
-
-def find_ports(number: int) -> list[int]:
-    """Find unused ports."""
-    sockets = [socket.create_server(('127.0.0.1', 0)) for _ in range(number)]
-    try:
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 if __name__ == '__main__':
