@@ -40,8 +40,6 @@ LIMIT_S = 600
 GRACE_S = 300
 # It shows each test when it ends.
 STESTR = (sys.executable, '-u', '-m', 'stestr')
-# The tests of a class run in one process, because they may share a Nova.
-GROUP = ('--group-regex', r'([^.]+\.)+')
 PASSED = frozenset({'success', 'xfail'})
 MAX_SLOWEST = 10
 
@@ -67,7 +65,7 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     # Nothing of the tests stays below the home of the user.
     with tempfile.TemporaryDirectory(prefix='hpcvirt-tests-') as state:
         os.environ['XDG_STATE_HOME'] = state
-        status = run((*stestr, 'run', *GROUP, *arguments),
+        status = run((*stestr, 'run', *arguments),
                      limit_s + GRACE_S if limit_s else None)
     verdicts: dict[str, str] = {}
     failures = ''
