@@ -42,12 +42,17 @@ class SharedDatabases(fixtures.Fixture):
     Python runs one thread at a time.
 
     The fixture must be set up before Nova's databases are.
+
+    :ivar in_use: the lock; code that uses an engine without Nova's
+        transactions must hold it
     """
 
     def _setUp(self) -> None:  # noqa: N802
+        # A thread may begin a transaction within another one.
+        self.in_use = threading.RLock()
         scope = enginefacade._TransactionContextManager
         self._replace(scope, '_transaction_scope',
-                      _one_at_a_time(scope._transaction_scope))
+                      _one_at_a_time(scope._transaction_scope, self.in_use))
         if hasattr(_nova_fixtures, _FILE):
             for module in _FILE_USERS:
                 self._replace(module, _FILE, lambda _: ('sqlite://', ''))
@@ -62,10 +67,7 @@ class SharedDatabases(fixtures.Fixture):
         self.useFixture(fixtures.MockPatchObject(owner, name, replacement))
 
 
-def _one_at_a_time(scope: Any) -> Callable[..., Any]:
-    # A thread may begin a transaction within another one.
-    lock = threading.RLock()
-
+def _one_at_a_time(scope: Any, lock: Any) -> Callable[..., Any]:
     @contextlib.contextmanager
     @functools.wraps(scope)
     def wrapper(self: Any, context: Any) -> Iterator[Any]:

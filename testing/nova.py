@@ -96,7 +96,7 @@ class EmbeddedNova(base.ServersTestBase):
         self.flags(api_paste_config=str(paste), group='wsgi')
         for group, name, value in self.OPTIONS:
             self.flags(group=group, **{name: value})
-        self.useFixture(databases.SharedDatabases())
+        self.shared_databases = self.useFixture(databases.SharedDatabases())
         self.useFixture(shared.SharedStatements())
         self.useFixture(shared.SharedPolicies())
         self.useFixture(identity.Token())

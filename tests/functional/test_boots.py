@@ -72,7 +72,8 @@ class BootsTest(nova.EmbeddedNova):
         """Do what "nova-manage db archive_deleted_rows" does."""
         for cell in self.cell_mappings.values():
             with context.target_cell(
-                    context.get_admin_context(), cell) as targeted:
+                    context.get_admin_context(), cell) as targeted, (
+                        self.shared_databases.in_use):
                 database_api.archive_deleted_rows(targeted, max_rows=1000)
 
     def summary(self, workload):
