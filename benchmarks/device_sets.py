@@ -5,7 +5,7 @@ r"""Count instances that do not get the set of devices that they need.
 Random instances of several sizes come and go on a few hosts, whose devices
 have the traits of their ranks. Placement runs in this process on a database in
 memory. For each request it lists the allocation candidates, HPCTopologyFilter
-and DeviceSetWeigher decide, and Placement gets the claim of the first
+and HPCTopologyWeigher decide, and Placement gets the claim of the first
 candidate; PciDeviceStats of Nova then says which devices the instance takes.
 Some requests are decided by two schedulers at once: the loser of a device goes
 to its next host, as in Nova.
@@ -235,7 +235,7 @@ class Run:
     def __init__(self, case: Case, seed: int) -> None:
         self.world = World(case, seed)
         self.filter = filters.HPCTopologyFilter()
-        self.weigher = weights.DeviceSetWeigher()
+        self.weigher = weights.HPCTopologyWeigher()
         self.counts: collections.Counter[str] = collections.Counter()
         self.most = 0
         self.seconds: collections.Counter[str] = collections.Counter()

@@ -1,20 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-r"""Make the table of strategies: logs, fleets and loads, with intervals.
+r"""Make the tables of the study of weighers: which requests find no host.
 
-Each log is replayed over six fleets of empty hosts at several loads, with
-each strategy that "hpcvirt simulate" knows, and with emptiest and fullest
-cells first; reference/weigher-benefit names the logs of its table::
+Logs and models are replayed over the fleets of benchmarks/study_fleets.py at
+several loads, with strategies of "hpcvirt simulate"; reference/weigher-benefit
+has the tables. From the root of the repository::
 
-    python benchmarks/replay.py --results FOLDER --load 0.8 0.95 1.1 --csv \
-        NASA-iPSC.swf.gz lublin_256.swf.gz openb_pods.csv cloud:4000
+    python -m benchmarks.replay --results FOLDER --csv \
+        NASA-iPSC.swf.gz lublin:2000 cloud:2000
 
-Every result is a file in the folder, and is not computed again; remove the
-files of a strategy to repeat it. At the end the table is printed from the
-files, as text or with --csv. The seed of a model is fixed. On the fleet with
-virtual functions, every second host has some, and a quarter of the requests of
-a log, chosen by a hash of their number, requests one; a model requests the
-flavors with virtual functions anyway.
+A model is replayed with several seeds, and a log is divided into windows:
+differences have intervals over both. Every result is a file in the folder, and
+is not computed again; remove the files of a strategy to repeat it.
 """
 
 import argparse
@@ -32,50 +29,31 @@ from typing import Any
 
 from scipy import special
 
+from benchmarks import study_fleets
 from hpcvirt import exception
 from hpcvirt import output_file
 from hpcvirt import text_table
-from hpcvirt.flavors import device_choice
-from hpcvirt.flavors import planned
-from hpcvirt.flavors import planner
-from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import assemble
-from hpcvirt.fleet import state
-from hpcvirt.model import host as host_model
-from hpcvirt.model import shape
 from hpcvirt.simulate import read
 from hpcvirt.simulate import report
-from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import scenario as scenarios
 from hpcvirt.simulate import simulation
 from hpcvirt.simulate import strategy as strategies
 from hpcvirt.simulate import synthetic
-from hpcvirt.simulate import totals
-from hpcvirt.topology import source
 
-TOPOLOGIES = (pathlib.Path(__file__).parent.parent / 'etc' / 'hpcvirt'
-              / 'topologies')
+#: Strategy -> its heading.
+STRATEGIES: Mapping[str, str] = {
+    'nova': 'Nova', 'packing': 'Packing',
+    'packing+pci=0': 'Packing, no PCIWeigher',
+    'packing+pci=0+instances=3': 'And fewest hosts',
+    'hpcvirt': 'hpcvirt', 'hpcvirt+far=inf': 'hpcvirt, near first'}
+#: The strategies that hpcvirt is compared with.
+REFERENCES = ('packing', 'packing+pci=0', 'packing+pci=0+instances=3')
+#: The strategies whose share of local guests is shown.
+LOCAL = ('packing', 'hpcvirt', 'hpcvirt+far=inf')
 
-#: Fleet to the number of hosts of each topology file.
-FLEETS: Mapping[str, Mapping[str, int]] = {
-    '2 cells': {'hs06-2s-16c': 24},
-    '4 cells': {'xeon-2s-24c-snc2-1g': 14},
-    '8 cells': {'epyc-2s-64c-nps4': 10},
-    'mixed': {'hs06-2s-16c': 10, 'opteron-4s-12c': 6,
-              'epyc-2s-64c-nps4': 4, 'intel-2s-16c-smt': 6},
-    '2 kinds': {'hs06-2s-16c': 40, 'xeon-2s-24c-snc2-1g': 20},
-    'VFs': {'intel-2s-16c-smt': 20},
-}
-#: The share of the requests for a virtual function on that fleet.
-VF_SHARE = 0.25
-
-STRATEGIES = ('nova,packing,best-fit,hpcvirt,nova+fullest,packing+fullest,'
-              'best-fit+fullest,hpcvirt+fullest')
-#: The differences that are shown.
-PAIRED = (('hpcvirt', 'nova'), ('hpcvirt', 'packing'),
-          ('hpcvirt', 'best-fit'))
+LOADS = (0.5, 0.8, 0.95)
+SEEDS = (0, 1, 2)
 WINDOWS = 10
-SEED = 0
 #: The name of the bound among the strategies of a row.
 BOUND = 'one bin'
 
@@ -93,55 +71,21 @@ class Row:
     lost: Mapping[str, Mapping[str, Any]]
 
 
-def build(name: str) -> state.Fleet:
-    """Plan flavors for the hosts of a fleet."""
-    machines = [source.read(str(TOPOLOGIES / f'{kind}.json'))
-                for kind in FLEETS[name]]
-    plan = planner.plan(machines, profiles.DENSE)
-    flavors = [item.flavor for item in plan.flavors]
-    kinds = _empty_hosts(machines, plan)
-    if name == 'VFs':
-        wanted = planner.plan(machines, dataclasses.replace(
-            profiles.DENSE, devices=(device_choice.Devices(
-                affinity=shape.PCIAffinity.REQUIRED),)))
-        flavors += [item.flavor for item in wanted.flavors
-                    if len(item.guest.cells) == 1]
-        # Every second host has some.
-        pairs = zip(_empty_hosts(machines, wanted), kinds, strict=True)
-    else:
-        pairs = zip(kinds, kinds, strict=True)
-    return state.Fleet(tuple(
-        dataclasses.replace(
-            pair[number % 2],
-            name=f'{pair[0].name}-{number}' if count > 1 else pair[0].name)
-        for pair, count in zip(pairs, FLEETS[name].values(), strict=True)
-        for number in range(count)), {}, flavors=tuple(flavors))
-
-
-def _empty_hosts(machines: Sequence[host_model.Host],
-                 plan: planned.Plan) -> Sequence[state.FleetHost]:
-    return assemble.fleet(machines, {
-        host.name: host.settings for host in plan.hosts}, ()).hosts
-
-
-def scenario(log: str, name: str, load: float) -> scenarios.Scenario:
-    """Map a log to the flavors of a fleet."""
-    fleet = build(name)
-    model = synthetic.parse(log)
-    workload = (read.workload(log) if model is None
-                else model.workload(SEED, fleet.flavors))
-    return scenarios.make_scenario(
-        pathlib.Path(log).name, [workload], fleet, load,
-        own=model is not None,
-        vf_share=VF_SHARE if name == 'VFs' and model is None else 0.0)
-
-
-def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
+def replay(log: str, name: str, load: float, seeds: Sequence[int],
+           compared: str) -> dict[str, Any]:
     """Replay a log over a fleet at a load.
 
     :returns: the results of each strategy, and of the bound
     """
-    choices = {'': scenario(log, name, load)}
+    fleet, flavors = study_fleets.build(name)
+    model = synthetic.parse(log)
+    if model is None:
+        workloads = [read.workload(log)]
+    else:
+        workloads = [model.workload(seed, flavors) for seed in seeds]
+    choices = {'': scenarios.make_scenario(
+        pathlib.Path(log).name, workloads, fleet, load, own=model is not None,
+        vf_share=study_fleets.FLEETS[name].share)}
     tasks = simulation.list_tasks(choices, simulation.list_engines(
         strategies.parse(compared, 2)))
     results = simulation.gather(choices, WINDOWS, dict(zip(
@@ -149,26 +93,12 @@ def row(log: str, name: str, load: float, compared: str) -> dict[str, Any]:
         strict=True)))
     document = report.document(results)
     found = {each['name']: each for each in document['strategies']}
-    replayed = {each.name: each for each in results}
-    for name, each in found.items():
-        del each['over_time']
-        each['parts'] = [(share.offered, share.lost)
-                         for share in replayed[name].shares()]
-        each['devices_accepted_percent'] = _devices(
-            replayed[name].replays[0])
+    for result in results:
+        if result.name in found:
+            found[result.name]['parts'] = [
+                (share.offered, share.lost) for share in result.shares()]
+            del found[result.name]['over_time']
     return {**found, BOUND: document['bound']}
-
-
-def _devices(replay: totals.Replay) -> float | None:
-    """Return the share of requests with devices that were accepted."""
-    fates = [fate is None for arrival, fate in zip(
-        replay.requests.arrivals, replay.outcome.fates, strict=True)
-        if _has_devices(replay.requests.flavors[arrival.flavor])]
-    return 100 * statistics.fmean(fates) if fates else None
-
-
-def _has_devices(flavor: request_model.RequestedFlavor) -> bool:
-    return bool(flavor.guest.demand.requests)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,132 +112,152 @@ class Interval:
         return f'{self.mean:+.1f} ± {self.reach:.1f}'
 
 
-def interval(rows: Sequence[Row], one: str,
-             other: str) -> Interval:
+def interval(rows: Sequence[Row], one: str, other: str) -> Interval:
     """Average the difference of two strategies over rows.
 
-    The rows of one log have the same requests, so that each window of the log
-    is one observation: its mean over these rows. Logs are independent.
+    The rows of one log have the same requests, so that each part of the log is
+    one observation: its mean over these rows. Logs are independent.
     """
     logs: dict[str, list[list[float]]] = {}
     means = []
-    for each in rows:
-        mine, its = (each.lost[name]['parts'] for name in (one, other))
+    for row in rows:
+        mine, its = row.lost[one]['parts'], row.lost[other]['parts']
         offered = [hours for hours, _ in mine]
         more = [own - others for (_, own), (_, others)
                 in zip(mine, its, strict=True)]
         ratio = math.fsum(more) / math.fsum(offered)
         means.append(100 * ratio)
-        logs.setdefault(each.log, []).append([
+        logs.setdefault(row.log, []).append([
             100 * (extra - ratio * hours) / statistics.fmean(offered)
             for extra, hours in zip(more, offered, strict=True)])
     variances = []
     for residuals in logs.values():
-        windows = [statistics.fmean(column)
-                   for column in zip(*residuals, strict=True)]
+        parts = [statistics.fmean(column)
+                 for column in zip(*residuals, strict=True)]
         weight = len(residuals) / len(rows)
-        variances.append(weight ** 2 * math.fsum(
-            window ** 2 for window in windows)
-            / (len(windows) * (len(windows) - 1)))
-    total = math.fsum(variances)
+        squares = math.fsum([part ** 2 for part in parts])
+        variances.append((len(parts) - 1, weight ** 2 * squares
+                          / (len(parts) * (len(parts) - 1))))
+    total = math.fsum([variance for _, variance in variances])
     if not total:
         return Interval(statistics.fmean(means), 0.0)
     # Welch and Satterthwaite.
-    freedom = total ** 2 / math.fsum(
-        part ** 2 / (WINDOWS - 1) for part in variances)
+    freedom = total ** 2 / math.fsum([
+        variance ** 2 / own for own, variance in variances])
     return Interval(statistics.fmean(means), math.sqrt(total) * float(
         special.stdtrit(freedom, 0.975)))
 
 
-def _mean(rows: Sequence[Row], name: str) -> str:
-    percent = statistics.fmean(each.lost[name]['lost_percent']
-                               for each in rows)
-    return f'{percent:.1f}'
-
-
 def table(rows: Sequence[Row]) -> Iterator[list[str]]:
     """Yield the lines of the table: headings first."""
-    names = [name for name in rows[0].lost if name != BOUND]
-    bases = [name for name in names if not name.endswith('+fullest')]
-    pairs = [(one, other) for one, other in PAIRED
-             if one in names and other in names]
-    yield ['Requests', 'Fleet', 'Cells first', *bases, BOUND,
-           *(f'{one} - {other}' for one, other in pairs)]
-    logs = list(dict.fromkeys(each.log for each in rows))
-    fleets = list(dict.fromkeys(each.fleet for each in rows))
-    groups = [([log], [fleet]) for log in logs for fleet in fleets]
-    if len(logs) > 1:
-        groups += [(logs, [fleet]) for fleet in fleets]
-    if len(fleets) > 1:
-        groups += [([log], fleets) for log in logs]
-    if min(len(logs), len(fleets)) > 1:
-        groups.append((logs, fleets))
-    for log, fleet in groups:
-        mine = [each for each in rows
-                if each.log in log and each.fleet in fleet]
-        if not mine:
-            continue
-        for ending in ('', '+fullest'):
-            if not {name + ending for name in bases} <= {*names}:
+    names = [name for name in STRATEGIES if name in rows[0].lost]
+    references = [name for name in REFERENCES if name in names]
+    local = [name for name in LOCAL if name in names]
+    yield ['Requests', 'Fleet', *[STRATEGIES[name] for name in names],
+           'One bin',
+           *[f'hpcvirt - {STRATEGIES[name]}' for name in references],
+           *[f'Local: {STRATEGIES[name]}' for name in local]]
+    logs = list(dict.fromkeys(row.log for row in rows))
+    fleets = list(dict.fromkeys(row.fleet for row in rows))
+    for fleet in fleets:
+        for log in logs:
+            mine = [row for row in rows if (row.log, row.fleet)
+                    == (log, fleet)]
+            yield [log, fleet, *_line(mine, names, references, local)]
+        mine = [row for row in rows if row.fleet == fleet]
+        yield ['all', fleet, *_line(mine, names, references, local)]
+    yield ['all', 'all', *_line(rows, names, references, local)]
+
+
+def _line(rows: Sequence[Row], names: Sequence[str],
+          references: Sequence[str], local: Sequence[str]) -> list[str]:
+    """Return the cells of a line, without those that name it."""
+    cells = []
+    for name in (*names, BOUND):
+        lost = statistics.fmean([row.lost[name]['lost_percent']
+                                 for row in rows])
+        cells.append(f'{lost:.1f}')
+    for name in references:
+        cells.append(str(interval(rows, 'hpcvirt', name)))
+    for name in local:
+        known = [row.lost[name]['local_percent'] for row in rows
+                 if row.lost[name]['local_percent'] is not None]
+        cells.append(f'{statistics.fmean(known):.0f}' if known else '')
+    return cells
+
+
+def find_worse(rows: Sequence[Row]) -> Iterator[str]:
+    """Name the logs and fleets on which hpcvirt loses more than packing."""
+    for log, fleet, load in dict.fromkeys(
+            (row.log, row.fleet, row.load) for row in rows):
+        mine = [row for row in rows
+                if (row.log, row.fleet, row.load) == (log, fleet, load)]
+        for name in REFERENCES:
+            if name not in mine[0].lost:
                 continue
-            yield [log[0] if len(log) == 1 else 'all',
-                   fleet[0] if len(fleet) == 1 else 'all',
-                   'fullest' if ending else 'emptiest',
-                   *(_mean(mine, name + ending) for name in bases),
-                   _mean(mine, BOUND),
-                   *(str(interval(mine, one + ending, other + ending))
-                     for one, other in pairs)]
+            more = interval(mine, 'hpcvirt', name)
+            if more.mean > max(more.reach, 0.05):
+                yield (f'{log}, {fleet}, load {load:g}: {more} compared with '
+                       f'{name}')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compute what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog='python -m benchmarks.replay',
+                                     description=__doc__.splitlines()[0])
     parser.add_argument('log', nargs='+', help='a log, a trace or a model')
     parser.add_argument('--results', metavar='FOLDER', type=pathlib.Path,
                         required=True, help='where the results are')
-    parser.add_argument('--fleet', nargs='+', choices=list(FLEETS),
-                        default=list(FLEETS), metavar='FLEET',
-                        help='; '.join(FLEETS))
-    parser.add_argument('--load', nargs='+', type=float,
-                        default=[0.8, 0.9, 1.0, 1.1])
-    parser.add_argument('--compare', default=STRATEGIES)
+    parser.add_argument('--fleet', nargs='+', metavar='FLEET',
+                        choices=list(study_fleets.FLEETS),
+                        default=list(study_fleets.FLEETS),
+                        help='; '.join(study_fleets.FLEETS))
+    parser.add_argument('--load', nargs='+', type=float, default=LOADS)
+    parser.add_argument('--seed', nargs='+', type=int, default=SEEDS,
+                        help='the seeds of the models')
+    parser.add_argument('--compare', default=','.join(STRATEGIES))
     parser.add_argument('--csv', action='store_true',
                         help='print the table for the documentation')
     args = parser.parse_args(argv)
     args.results.mkdir(parents=True, exist_ok=True)
+    rows = []
     try:
-        rows = [kept(args.results, log, name, load, args.compare)
-                for load in args.load for name in args.fleet
-                for log in args.log]
+        for log in args.log:
+            for name in args.fleet:
+                for load in args.load:
+                    rows.append(kept(args.results, log, name, load,
+                                     args.compare, args.seed))
     except exception.HpcvirtError as exc:
         print(f'replay: {exc}', file=sys.stderr)
         return 2
+    headings, *lines = table(rows)
     if args.csv:
-        csv.writer(sys.stdout, lineterminator='\n').writerows(table(rows))
+        csv.writer(sys.stdout, lineterminator='\n').writerows(
+            [headings, *lines])
     else:
-        print(_text(table(rows)))
+        print(text_table.draw(headings, lines, headings[2:], 400))
+        print('hpcvirt loses more than the interval:')
+        print('\n'.join(find_worse(rows)) or 'nowhere')
     return 0
 
 
 def kept(folder: pathlib.Path, log: str, name: str, load: float,
-         compared: str) -> Row:
+         compared: str, seeds: Sequence[int] = SEEDS) -> Row:
     """Read results; compute and store those that are missing."""
     words = f'{pathlib.Path(log).name} {name} {load:g}'
+    if synthetic.parse(log) is not None:
+        words += f' seeds {"-".join(map(str, seeds))}'
     paths = {part: folder / f'{words} {part}.json'.replace(' ', '-')
              for part in (*compared.split(','), BOUND)}
     missing = [part for part, path in paths.items()
                if part != BOUND and not path.exists()]
     if missing:
         print(f'{words}: {", ".join(missing)}', file=sys.stderr, flush=True)
-        for part, found in row(log, name, load, ','.join(missing)).items():
-            output_file.replace(paths[part], json.dumps(found).encode())
+        found = replay(log, name, load, seeds, ','.join(missing))
+        for part, result in found.items():
+            output_file.replace(paths[part], json.dumps(result).encode())
     return Row(pathlib.Path(log).name, name, load, {
         part: json.loads(path.read_text()) for part, path in paths.items()})
-
-
-def _text(lines: Iterator[list[str]]) -> str:
-    headings, *rows = lines
-    return text_table.draw(headings, rows, headings[3:])
 
 
 if __name__ == '__main__':

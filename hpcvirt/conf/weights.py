@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Options of the weighers, in the group ``[hpcvirt]`` of nova.conf.
+"""Options of the weigher, in the group ``[hpcvirt]`` of nova.conf.
 
 nova-scheduler reads them.
 """
@@ -11,15 +11,18 @@ from hpcvirt.conf import group
 
 _OPTS = [
     cfg.FloatOpt(
-        'numa_fragmentation_weight_multiplier', default=20.0,
+        'topology_weight_multiplier', default=20.0,
         help="""
-Multiplier of the weight of hosts that keep room for what is requested.
+Multiplier of the weight of hosts on which a guest takes little from others.
 
-NUMAFragmentationWeigher predicts the host cells that a guest with a NUMA
-topology will get. It gives the highest weight to the host where the guest
-takes the least room from the guests that the scheduler has seen requested.
-Room that is scarce among the hosts counts more. For guests without a NUMA
-topology, it gives all hosts the same weight.
+HPCTopologyWeigher predicts the host cells that a guest with a NUMA topology
+will get. It gives the highest weight to the host where the guest takes the
+least room from the guests that the scheduler has seen requested. Room that is
+scarce among the hosts counts more. Of hosts that are equal in this, it prefers
+those that have the PCI devices of the guest on its cells, then those on which
+the guest breaks the fewest whole sets of devices (``hpcvirt_device_sets`` in
+``[pci] device_spec``), then the fullest. For guests without a NUMA topology,
+only sets of devices count; without these, all hosts have the same weight.
 
 The weights of the hosts of a request range from 0 to 1, as for Nova's own
 weighers; the best host is at least 0.5 ahead of the next one. Three of Nova's
@@ -45,65 +48,38 @@ Related options:
   ``hpcvirt.nova.weights.all_weighers`` in addition to Nova's weighers.
 * ``[filter_scheduler] cpu_weight_multiplier``, ``ram_weight_multiplier`` and
   ``disk_weight_multiplier`` spread guests (positive) or pack them (negative).
+* ``[filter_scheduler] pci_weight_multiplier`` keeps guests without devices off
+  the hosts that have some, whatever room is lost.
 * ``[compute] packing_host_numa_cells_allocation_strategy`` determines the
   cells of a host on which a guest starts. True is recommended, on
   nova-scheduler and on every nova-compute.
 """),
     cfg.FloatOpt(
-        'device_locality_weight_multiplier', default=20.0,
+        'far_device_cost', default=0.0, min=0.0,
         help="""
-Multiplier of the weight of hosts with PCI devices on the guest's cells.
+The room that a guest may take from others to have its PCI devices near.
 
-DeviceLocalityWeigher predicts the host cells that a guest will get, and gives
-the highest weight to hosts on which the PCI devices of the guest are on these
-cells. It matters for PCI NUMA affinity policies that allow devices of other
-cells: ``preferred``, ``socket``, and ``legacy`` for devices that report no
-NUMA cell. With ``required`` all hosts have the same weight.
+It is a multiple of the room that the guest takes at least on any host. It
+matters for PCI NUMA affinity policies that allow devices of other cells than
+those of the guest: ``preferred``, ``socket``, and ``legacy`` for devices that
+report no NUMA cell. With ``required``, devices are always near.
 
 Possible values:
 
-* 0: the weigher is off.
-* A positive number: hosts with local devices are preferred. If local devices
-  leave less room for other guests, the larger of this option and
-  ``numa_fragmentation_weight_multiplier`` decides.
-* A negative number: hosts with local devices are avoided.
+* 0: devices decide only between hosts on which the guest takes the same room.
+* A positive number: a host on which all devices of the guest are far must take
+  so many times less room than the best host with near devices. If all guests
+  have a device of one network card for each host, 1.0 already loses more room
+  than packing with Nova's weighers does.
+* ``inf``: hosts with near devices come first, and room decides between equal
+  ones.
 
-This option can be overridden for the hosts of an aggregate by aggregate
-metadata of the same name.
-
-Related options:
-
-* ``[filter_scheduler] weight_classes``
-* ``[filter_scheduler] pci_weight_multiplier``
-"""),
-    cfg.FloatOpt(
-        'device_set_weight_multiplier', default=50.0,
-        help="""
-Multiplier of the weight of hosts on which few whole sets of devices break.
-
-DeviceSetWeigher gives the highest weight to the host on which the PCI devices
-of the guest break the fewest and smallest sets that have been free as a whole
-(``hpcvirt_device_sets`` in ``[pci] device_spec``), so that whole sets are left
-for guests that need them. For guests without PCI devices, and if no host has
-sets, it gives all hosts the same weight.
-
-Possible values:
-
-* 0: the weigher is off.
-* A positive number: devices are taken from broken sets first. The best host is
-  at least half of this number ahead. With more than twice
-  ``numa_fragmentation_weight_multiplier``, whole sets thus count more than
-  room for CPUs and memory.
-* A negative number: whole sets are broken first, which is useful only in
-  tests.
-
-This option can be overridden for the hosts of an aggregate by aggregate
-metadata of the same name.
+``hpcvirt simulate --compare hpcvirt,hpcvirt+far=1,hpcvirt+far=inf`` shows what
+a value gains in local guests and loses in room.
 
 Related options:
 
-* ``[filter_scheduler] weight_classes``
-* ``[filter_scheduler] pci_weight_multiplier``
+* ``[hpcvirt] topology_weight_multiplier``
 """),
 ]
 

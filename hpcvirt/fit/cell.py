@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Decide whether a guest cell fits on a host cell, and say why not."""
+"""Decide whether a guest cell fits on a host cell, and how many fit.
+
+:func:`obstacle` says why a guest cell does not fit, and :func:`count` counts
+the equal guest cells that a host cell takes one after the other.
+"""
+
+import sys
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
@@ -11,6 +17,12 @@ _SHARED = shape_model.CPUPolicy.SHARED
 _DEDICATED = shape_model.CPUPolicy.DEDICATED
 _ISOLATE = shape_model.ThreadPolicy.ISOLATE
 _REQUIRE = shape_model.ThreadPolicy.REQUIRE
+
+#: The thread policies for which the free threads of each core matter.
+BY_CORE = (_REQUIRE, _ISOLATE)
+
+#: The count of a resource that does not limit guest cells.
+AMPLE = sys.maxsize
 
 
 def obstacle(demand: demands.CellDemand, cell: supplies.CellSupply,
@@ -208,3 +220,110 @@ def _isolated(demand: demands.CellDemand,
         return reasons.Misfit(reasons.Code.FREE_CORES, {
             'cell': cell.id, 'free': whole, 'needed': needed})
     return None
+
+
+def count(demand: demands.CellDemand, cell: supplies.CellSupply,
+          cpu_ratio: float = 1.0, ram_ratio: float = 1.0) -> int:
+    """Count the equal guest cells that fit on a host cell together.
+
+    For example, a host cell with 11 free PCPUs takes two guest cells of four
+    PCPUs, if it has the pages.
+
+    :returns: :data:`AMPLE` if nothing limits their number
+    """
+    room = AMPLE
+    if demand.policy is not _SHARED:
+        room = _count_by_pcpus(demand, cell)
+    if room and demand.policy is not _DEDICATED:
+        room = min(room, _count_by_limits(demand, cell, cpu_ratio, ram_ratio))
+    if room > 0:
+        room = min(room, _count_by_memory(demand, cell))
+    return max(room, 0)
+
+
+def _count_by_pcpus(demand: demands.CellDemand,
+                    cell: supplies.CellSupply) -> int:
+    """Count guest cells by dedicated CPUs."""
+    needed = demand.pcpus + demand.emulator_pcpus
+    if len(cell.free) < needed or not cell.siblings:
+        return 0
+    if not demand.pcpus:
+        # Nova neither pins nor counts a guest cell without dedicated vCPUs,
+        # and has no CPU for its emulator threads.
+        return 0 if demand.emulator_pcpus or not demand.vcpus else AMPLE
+    if demand.threads not in BY_CORE:
+        return len(cell.free) // needed
+    width = cell.threads_per_core
+    free = [len(core & cell.free) for core in cell.siblings]
+    if demand.threads is _ISOLATE:
+        if width > 1 and cell.dedicated != cell.shared:
+            return 0
+        return sum(threads >= width for threads in free) // needed
+    return min(len(cell.free) // needed,
+               _count_on_siblings(demand.pcpus, free, width))
+
+
+def _count_on_siblings(pcpus: int, free: list[int], width: int) -> int:
+    """Count guest cells of which each vCPU needs a sibling.
+
+    :param free: the free threads of each core
+    :param width: the most threads of a core
+    """
+    found = 0
+    while True:
+        # Nova uses as many threads of each core as possible, but at least two.
+        for threads in range(width, 1, -1):
+            cores = [core for core, left in enumerate(free) if left >= threads]
+            if threads * len(cores) >= pcpus:
+                break
+        else:
+            return found
+        missing = pcpus
+        for core in cores:
+            taken = min(threads, missing)
+            free[core] -= taken
+            missing -= taken
+            if not missing:
+                break
+        found += 1
+
+
+def _count_by_limits(demand: demands.CellDemand, cell: supplies.CellSupply,
+                     cpu_ratio: float, ram_ratio: float) -> int:
+    """Count guest cells by the CPUs and memory that may be overcommitted."""
+    if demand.vcpus > len(cell.shared):
+        return 0
+    room = AMPLE
+    if demand.vcpus:
+        left = len(cell.shared) * cpu_ratio - cell.cpu_usage
+        room = int(min(AMPLE, left // demand.vcpus))
+    if demand.memory_mib:
+        left = cell.memory_mib * ram_ratio - cell.memory_used_mib
+        room = min(room, int(min(AMPLE, left // demand.memory_mib)))
+    return room
+
+
+def _count_by_memory(demand: demands.CellDemand,
+                     cell: supplies.CellSupply) -> int:
+    """Count guest cells by pages, or by memory if there are no pages."""
+    needed = demand.memory_mib * 1024
+    if not needed:
+        return AMPLE
+    page_kib = demand.page_kib
+    overcommits = page_kib is None and demand.policy is _SHARED
+    if not cell.pages and page_kib is None:
+        if overcommits:
+            return AMPLE if demand.memory_mib <= cell.memory_mib else 0
+        return cell.memory_free_mib // demand.memory_mib
+    if page_kib is None:
+        pools = [min(cell.pages, key=lambda pool: pool.size_kib)]
+    else:
+        pools = _candidate_pools(page_kib, cell)
+    room = 0
+    for pool in pools:
+        if needed % pool.size_kib:
+            continue
+        if overcommits:
+            return AMPLE if needed <= pool.total * pool.size_kib else 0
+        room += max(pool.free, 0) * pool.size_kib // needed
+    return room

@@ -17,13 +17,15 @@ import numpy as np
 
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import device_sets
-from hpcvirt.fit import host_room
+from hpcvirt.fit import rating
+from hpcvirt.fit import room
 from hpcvirt.fit import scarcity
-from hpcvirt.fit import score
 from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
+
+#: The name of the option among the multipliers of a strategy.
+FAR_DEVICE_COST = 'far'
 
 #: PCIWeigher counts no more devices than this.
 _MAX_DEVICES = 99
@@ -88,68 +90,58 @@ def _weigh_cpus_left(look: Look) -> host_table.Floats:
     return left
 
 
-def _weigh_locality(look: Look) -> host_table.Floats | None:
-    """Weigh hosts as DeviceLocalityWeigher does."""
-    if not score.has_choice(look.demand):
-        return None
-    return look.figures('locality', score.locality)
+class _Topology:
+    """The weigher that corresponds to HPCTopologyWeigher.
 
-
-def _weigh_sets(look: Look) -> host_table.Floats | None:
-    """Weigh hosts as DeviceSetWeigher does."""
-    if not look.demand.requests:
-        return None
-    costs = look.figures('sets', lambda _, supply, placement: (
-        device_sets.HostSets(supply.pools or ()).cost(placement.providers)))
-    return _rank(costs, np.zeros((len(costs), 1)))
-
-
-class _Fragmentation:
-    """The weigher that corresponds to NUMAFragmentationWeigher.
-
-    It computes the numbers of :mod:`hpcvirt.fit.scarcity` for all hosts at
-    once; those of a host only once for each of its states.
+    It computes the numbers of :mod:`hpcvirt.fit.rating` for all hosts at once;
+    those of a host only once for each of its states.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, far_device_cost: float) -> None:
         self._mix = scarcity.Mix()
-        self._room = host_room.HostRoom(())
+        self._counter = room.RoomCounter(())
+        self._far_device_cost = far_device_cost
 
     def weigh(self, look: Look) -> host_table.Floats | None:
         if not look.demand.cells:
             return None
         if not look.picks:
             self._mix.observe(look.demand)
-        if self._room.kinds is not self._mix.kinds:
-            self._room = host_room.HostRoom(self._mix.kinds)
+        if self._counter.kinds is not self._mix.kinds:
+            self._counter = room.RoomCounter(self._mix.kinds)
             look.known.forget_rows()
         states, first, place, number = np.unique(
             look.table.states[look.hosts], return_index=True,
             return_inverse=True, return_counts=True)
         hosts = look.hosts[first].tolist()
-        width = len(self._room.kinds)
+        width = len(self._mix.kinds)
         before = look.known.rows('before', width).get(
-            states, lambda index: self._room.prospects(
+            states, lambda index: self._counter.prospects(
                 look.table.supplies[hosts[index]]))
-        taken = look.known.rows(('taken', look.number), width + 2).get(
-            states, lambda index: self._taken(look, hosts[index]))
-        fewer, left = taken[:, :width], taken[:, width:]
+        taken = look.known.rows(('taken', look.number), width + 4).get(
+            states, lambda index: self._rate(look, hosts[index]))
+        fewer, far, ties = np.split(taken, (width, width + 1), axis=1)
         totals = number @ before
         losses = (np.log(totals + 1) - np.log(totals - fewer + 1)) @ np.array(
             self._mix.weights())
-        return _rank(losses.round(scarcity.DECIMALS), left)[place]
+        losses = losses.round(scarcity.DECIMALS)
+        costs = rating.add_far_devices(losses.tolist(), far[:, 0].tolist(),
+                                       self._far_device_cost)
+        return _rank(np.column_stack((costs, losses, far, ties)))[place]
 
-    def _taken(self, look: Look, host: int) -> tuple[float, ...]:
-        """Return how many fewer guests fit afterwards, and what is left."""
-        taken = self._room.displaced(look.demand, look.table.supplies[host],
-                                     look.known.placement(look.number, host))
-        return *taken.fewer, *taken.left
+    def _rate(self, look: Look, host: int) -> tuple[float, ...]:
+        """Return the numbers of the rating of a host in a row."""
+        rated = rating.rate(self._counter, look.demand,
+                            look.table.supplies[host],
+                            look.known.placement(look.number, host))
+        return *rated.fewer, rated.far, rated.broken_sets, *rated.left
 
 
-def _rank(losses: host_table.Floats,
-              left: host_table.Floats) -> host_table.Floats:
-    """Weigh states by their rank, as :func:`hpcvirt.fit.scarcity.weights`."""
-    keys = np.column_stack((losses, left))
+def _rank(keys: host_table.Floats) -> host_table.Floats:
+    """Weigh states by their rank: 1 for the best, then 1/2, 1/3 and so on.
+
+    :param keys: a row for each state, which is better the lower it is
+    """
     order = np.lexsort(keys.T[::-1])
     differs = np.ones(len(order), dtype=bool)
     differs[1:] = np.diff(keys[order], axis=0).any(axis=1)
@@ -164,8 +156,8 @@ _WEIGHERS: Mapping[str, Weigh] = {
     'ram': lambda look: look.table.free_ram[look.hosts],
     'cpu': lambda look: look.table.free_vcpus[look.hosts],
     'pci': _weigh_pci, 'io-ops': _weigh_io_ops,
-    'cpus-left': _weigh_cpus_left, 'locality': _weigh_locality,
-    'device-sets': _weigh_sets}
+    'cpus-left': _weigh_cpus_left,
+    'instances': lambda look: look.table.guests[look.hosts]}
 #: The weighers with ``minval = 0``, whose range begins at 0.
 _FROM_ZERO = frozenset({'ram', 'cpu', 'io-ops'})
 
@@ -176,7 +168,8 @@ def make_weighers(multipliers: Mapping[str, float],
 
     :returns: weigher, multiplier, and whether its range begins at 0
     """
-    known = {**_WEIGHERS, 'fragmentation': _Fragmentation().weigh}
+    known = {**_WEIGHERS, 'topology': _Topology(
+        multipliers.get(FAR_DEVICE_COST, 0.0)).weigh}
     return [(known[name], multiplier, name in _FROM_ZERO)
             for name, multiplier in multipliers.items()
             if multiplier and name in known]

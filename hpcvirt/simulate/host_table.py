@@ -40,12 +40,15 @@ class Running:
     :ivar flavor: the number of its flavor
     :ivar holding: its resources on the host
     :ivar across_sockets: whether its host cells are on several sockets
+    :ivar is_local: whether all of its devices are on its host cells; None for
+        a guest without devices or without cells
     """
 
     host: int
     flavor: int
     holding: allocation.Holding
     across_sockets: bool
+    is_local: bool | None
 
 
 class HostTable:
@@ -66,6 +69,7 @@ class HostTable:
     :ivar memory: total memory
     :ivar shared: total shared CPUs
     :ivar free_devices: free devices in the pools
+    :ivar guests: the number of guests
     :ivar free_pages: page size in KiB to the free pages of all hosts
     """
 
@@ -104,6 +108,7 @@ class HostTable:
         self.free_devices: Floats = np.array(
             [_free_devices(supply) for supply in self.supplies],
             dtype=np.float64)
+        self.guests: Floats = np.zeros(len(self.supplies))
 
         self.free_pages: collections.Counter[int] = collections.Counter()
         for supply in self.supplies:
@@ -175,6 +180,7 @@ class HostTable:
         self.shared_left[host] -= sign * sums.vcpus
         self.free_vcpus[host] -= sign * flavor.flavor.vcpus
         self.free_pcpus[host] -= sign * len(running.holding.cpus)
+        self.guests[host] += sign
         for index, (old, new) in enumerate(zip(
                 before.cells, supply.cells, strict=True)):
             if old is not new:
@@ -215,9 +221,15 @@ class HostTable:
 
 def _run(host: int, flavor: int, holding: allocation.Holding,
          supply: supplies.Supply) -> Running:
-    return Running(host, flavor, holding, len({
-        cell.socket for cell in supply.cells
-        if cell.id in holding.placement.cells}) > 1)
+    own = holding.placement.cells
+    sockets = {cell.socket for cell in supply.cells if cell.id in own}
+    taken = [pool.cell for pool, count in zip(
+        supply.pools or (), holding.devices, strict=False)
+             if count and pool.is_pci]
+    is_local = None
+    if own and taken:
+        is_local = all(cell in own for cell in taken)
+    return Running(host, flavor, holding, len(sockets) > 1, is_local)
 
 
 def _kind(supply: supplies.Supply) -> Hashable:
@@ -272,6 +284,8 @@ class Population:
 
     :ivar busy_cpus: CPUs of all guests
     :ivar across_sockets: number of guests on more than one socket
+    :ivar with_devices: number of guests with devices and host cells
+    :ivar local: number of these that have their devices on their host cells
     """
 
     def __init__(self, flavors: Sequence[requests.RequestedFlavor]) -> None:
@@ -283,6 +297,8 @@ class Population:
         self._guests = 0
         self.busy_cpus = 0
         self.across_sockets = 0
+        self.with_devices = 0
+        self.local = 0
 
     def __len__(self) -> int:
         return self._guests
@@ -327,3 +343,6 @@ class Population:
         self._guests += sign
         self.busy_cpus += sign * self._flavors[guest.flavor].cpus
         self.across_sockets += sign * guest.across_sockets
+        if guest.is_local is not None:
+            self.with_devices += sign
+            self.local += sign * guest.is_local

@@ -47,6 +47,8 @@ class FleetSample:
     :ivar stranded_pages_mib: memory of free pages that no such guest can use
     :ivar guests: number of running guests
     :ivar across_sockets: number of guests on more than one socket
+    :ivar with_devices: number of guests with devices and host cells
+    :ivar local: number of these that have their devices on their host cells
     """
 
     time: float
@@ -55,6 +57,8 @@ class FleetSample:
     stranded_pages_mib: int
     guests: int
     across_sockets: int
+    with_devices: int = 0
+    local: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +137,7 @@ class FleetSampler:
             return math.inf
         return self._first + self._span * taken / (MAX_SAMPLES - 1)
 
-    def _sample(self) -> tuple[int, int, int, int, int]:
+    def _sample(self) -> tuple[int, ...]:
         stranded = pages = 0
         if self._smallest is not None:
             everywhere = np.arange(len(self._table))
@@ -145,7 +149,8 @@ class FleetSampler:
                 'stranded pages', everywhere,
                 lambda host: self._stranded_mib(guest, host)).sum())
         return (self._running.busy_cpus, stranded, pages, len(self._running),
-                self._running.across_sockets)
+                self._running.across_sockets, self._running.with_devices,
+                self._running.local)
 
     def _stranded_cpus(self, guest: guests.Guest, host: int) -> float:
         sums = guest.sums

@@ -28,12 +28,12 @@ _MAX_POINTS = 250
 _DIGITS = 4
 #: The figures of a sample.
 _SAMPLED = ('busy_cpus', 'stranded_cpus', 'stranded_pages_mib', 'guests',
-            'across_sockets')
+            'across_sockets', 'with_devices', 'local')
 
 _REFUSED = ('Lost', *(cause.value.capitalize() for cause in outcome.Cause))
-_USED = ('Largest', 'Used', 'Stranded', 'Across', 'Moves')
+_USED = ('Largest', 'Used', 'Stranded', 'Across', 'Local', 'Moves')
 #: Columns that are left out if nothing is in them.
-_RARE = frozenset({'Devices', 'Pages', 'Size', 'Moves'})
+_RARE = frozenset({'Devices', 'Pages', 'Size', 'Local', 'Moves'})
 _LEGEND = """\
 Lost: core-hours of refused requests, of those of all requests.
 Capacity, fragmentation, devices, pages or size: refused requests, by what \
@@ -44,6 +44,8 @@ Used, stranded: CPUs of guests, and free CPUs that no guest of the smallest \
 flavor can use, of all CPUs for guests, averaged over time.
 Across: guests on more than one socket, of all guests.
 """
+_LOCAL = ('Local: guests whose devices are all on their host cells, of all '
+          'guests with devices.')
 
 
 def document(results: Sequence[scenarios.ScenarioResult],
@@ -127,6 +129,8 @@ def _used(replays: Sequence[totals.Replay], cpus: int) -> dict[str, Any]:
         'stranded_pages_mib': mean['stranded_pages_mib'],
         'across_sockets_percent': _percent(mean['across_sockets'],
                                            mean['guests']),
+        'local_percent': (_percent(mean['local'], mean['with_devices'])
+                          if mean['with_devices'] else None),
         'over_time': [{
             'hours': sample.time / 3600,
             **{name: getattr(sample, name) for name in _SAMPLED},
@@ -179,7 +183,7 @@ def text(found: Mapping[str, Any], width: int | None = None) -> str:
         _paragraphs(list_notes(found), room),
         *(_table(found, headings, rows, room)
           for headings in (_REFUSED, _USED)),
-        _paragraphs(_LEGEND.splitlines(), room),
+        _paragraphs(describe_columns(found), room),
     ]
     if found['paired']:
         blocks += [
@@ -188,6 +192,14 @@ def text(found: Mapping[str, Any], width: int | None = None) -> str:
                             [*_paired(found)], {'Lost more'}, room),
             _paragraphs([describe_intervals(found)], room)]
     return '\n'.join(block for block in blocks if block)
+
+
+def describe_columns(found: Mapping[str, Any]) -> list[str]:
+    """Explain the columns, a line each."""
+    lines = _LEGEND.splitlines()
+    if any(each['local_percent'] is not None for each in found['strategies']):
+        lines.append(_LOCAL)
+    return lines
 
 
 def first_heading(found: Mapping[str, Any]) -> str:
@@ -263,6 +275,8 @@ def _rows(found: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
                'Used': f'{each["utilisation_percent"]:.1f} %',
                'Stranded': f'{each["stranded_cpus_percent"]:.1f} %',
                'Across': f'{each["across_sockets_percent"]:.1f} %',
+               'Local': ('0' if each['local_percent'] is None
+                         else f'{each["local_percent"]:.0f} %'),
                'Moves': str(each['moves'])}
     for choice in found['choices']:
         yield {'name': choice['bound']['name'],

@@ -3,6 +3,7 @@
 """The strategies that a replay compares."""
 
 import dataclasses
+import math
 import re
 from collections.abc import Mapping
 
@@ -11,12 +12,12 @@ from hpcvirt import words
 
 #: The default multipliers of nova-scheduler. Its other weighers weigh all
 #: hosts of a replay equally.
-UPSTREAM = {'ram': 1.0, 'cpu': 1.0, 'disk': 1.0, 'pci': 1.0, 'io-ops': -1.0}
+UPSTREAM = {'ram': 1.0, 'cpu': 1.0, 'disk': 1.0, 'pci': 1.0, 'io-ops': -1.0,
+            'instances': 0.0}
 #: Multipliers that pack guests with only the weighers of Nova.
 PACKING = {**UPSTREAM, 'ram': -1.0, 'cpu': -1.0, 'disk': -1.0}
 #: Nova's weighers and those of hpcvirt, with their default multipliers.
-HPCVIRT = {**UPSTREAM, 'fragmentation': 20.0, 'locality': 20.0,
-           'device-sets': 50.0}
+HPCVIRT = {**UPSTREAM, 'topology': 20.0, 'far': 0.0}
 #: Takes the host with the fewest free CPUs.
 BEST_FIT = {'cpus-left': -1.0}
 
@@ -32,6 +33,8 @@ _BASES: Mapping[str, Mapping[str, float]] = {
     'hpcvirt': HPCVIRT}
 _ADDITION = re.compile(r'(fullest|moves|standing)(?:(?<=g):([1-9]\d{0,5}))?',
                        re.ASCII)
+#: The names of the options of weighers that a strategy can change.
+_OPTIONS = ('ram', 'cpu', 'pci', 'instances', 'topology', 'far')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,11 +62,12 @@ class Strategy:
 
 def parse(text: str, moves: int,
           copy_mib_per_s: float = COPY_MIB_PER_S) -> tuple[Strategy, ...]:
-    """Read a list of strategies: ``nova,packing,hpcvirt+moves``.
+    """Read a list of strategies: ``nova,packing+pci=0,hpcvirt+moves``.
 
     ``+moves`` lets refused requests move other guests, ``+standing`` makes
     room for usual kinds after every request and ``+standing:N`` after every
-    Nth, and ``+fullest`` lets claims use the fullest host cells first.
+    Nth, ``+fullest`` lets claims use the fullest host cells first, and
+    ``+NAME=NUMBER`` changes an option of a weigher.
 
     :param moves: maximum number of moves for a request with ``+moves``, and
         for a kind with ``+standing``
@@ -71,18 +75,46 @@ def parse(text: str, moves: int,
     """
     strategies: list[Strategy] = []
     for name in text.split(','):
-        base, *more = name.split('+')
-        found = {match[1]: int(match[2] or 1) for match in map(
-            _ADDITION.fullmatch, more) if match}
-        if base not in _BASES or len(found) < len(more):
-            raise exception.InvalidInput(
-                '--compare', f'{name!r} is not a strategy; expected one of '
-                f'{", ".join(_BASES)}, with +moves, +standing, +standing:N or '
-                '+fullest' + words.nearest(base, _BASES))
         if any(each.name == name for each in strategies):
             raise exception.InvalidInput('--compare', f'{name} is repeated')
-        strategies.append(Strategy(
-            name, _BASES[base], 'fullest' in found,
-            moves if 'moves' in found else 0, found.get('standing', 0), moves,
-            copy_mib_per_s))
+        strategies.append(_parse_one(name, moves, copy_mib_per_s))
     return tuple(strategies)
+
+
+def _parse_one(name: str, moves: int, copy_mib_per_s: float) -> Strategy:
+    """Read the name of a strategy, such as ``packing+pci=0+fullest``."""
+    base, *additions = name.split('+')
+    multipliers = dict(_BASES.get(base, {}))
+    found: dict[str, int] = {}
+    unknown = base not in _BASES
+    for addition in additions:
+        option, separator, value = addition.partition('=')
+        match = _ADDITION.fullmatch(addition)
+        if match is not None and match[1] not in found:
+            found[match[1]] = int(match[2] or 1)
+        elif separator and option in _OPTIONS:
+            multipliers[option] = _read_number(name, option, value)
+        else:
+            unknown = True
+    if unknown:
+        raise exception.InvalidInput(
+            '--compare', f'{name!r} is not a strategy; expected one of '
+            f'{", ".join(_BASES)}, with +moves, +standing, +standing:N, '
+            f'+fullest or +NAME=NUMBER, where NAME is one of '
+            f'{", ".join(_OPTIONS)}' + words.nearest(base, _BASES))
+    return Strategy(
+        name, multipliers, 'fullest' in found,
+        moves if 'moves' in found else 0, found.get('standing', 0), moves,
+        copy_mib_per_s)
+
+
+def _read_number(name: str, option: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if math.isnan(number) or (math.isinf(number) and option != 'far') or (
+            option == 'far' and number < 0):
+        raise exception.InvalidInput(
+            '--compare', f'{text!r} in {name} is no value of {option}')
+    return number

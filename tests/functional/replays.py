@@ -36,7 +36,7 @@ def configure(test, name, filters=OURS, fullest=False):
     (strategy,) = strategies.parse(name + '+fullest' * fullest, 0)
     config.register()
     classes = ['nova.scheduler.weights.all_weighers']
-    if 'fragmentation' in strategy.multipliers:
+    if 'topology' in strategy.multipliers:
         classes.append('hpcvirt.nova.weights.all_weighers')
     options = {
         ('filter_scheduler', 'available_filters'): [

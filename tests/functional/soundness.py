@@ -14,10 +14,12 @@ import nova.conf
 from nova import exception
 from nova import objects
 from nova.compute import claims
-from nova.scheduler import weights as nova_weights
 from nova.virt import hardware
 
-from hpcvirt.nova import weights
+from hpcvirt.nova import adapter
+from hpcvirt.nova import charged_supply
+from hpcvirt.nova import claim_input
+from hpcvirt.nova import config
 from tests import oracle
 from tests.builders import cases
 from tests.functional import nova_objects
@@ -205,25 +207,12 @@ class Claims:
         return claimed
 
 
-class _Foretelling(weights.DeviceLocalityWeigher):
-    """A weigher that tells what it has predicted of the last host."""
-
-    prediction = None
-
-    def _prepare(self, *_):
-        return True
-
-    def _judge(self, prediction):
-        self.prediction = prediction
-        return 0.0
-
-
 def foretell(state, spec):
-    """The host cells that the weighers predict; None if there are none."""
-    weigher = _Foretelling()
-    weigher.weigh_objects([nova_weights.WeighedHost(state, 0.0)],
-                          spec)
-    return weigher.prediction and weigher.prediction.placed.cells
+    """The host cells that the weigher predicts; None if there are none."""
+    start = claim_input.read(spec, adapter.demand(spec))
+    prediction = charged_supply.predict(state, spec, start,
+                                        config.read_packing())
+    return prediction and prediction.placed.cells
 
 
 def fault(case, claimed):

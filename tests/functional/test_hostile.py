@@ -21,8 +21,8 @@ from nova.pci import request as pci_request
 from benchmarks import candidates
 from benchmarks import fleet
 from benchmarks import hostile_memory
-from hpcvirt.fit import host_room
 from hpcvirt.fit import reasons
+from hpcvirt.fit import room
 from hpcvirt.fit import scarcity
 from hpcvirt.nova import config
 from hpcvirt.nova import decision
@@ -38,7 +38,7 @@ from tests.functional import soundness
 USUAL, PERIODIC = 100, 10_000
 #: Malformed hosts are refused with one warning, or a few if they change.
 MAX_STATES = 300
-MAX_KINDS = 64
+MAX_KNOWN = 300
 
 
 class HostileTestCase(soundness.ClaimingTestCase):
@@ -52,11 +52,11 @@ class HostileTestCase(soundness.ClaimingTestCase):
         self.addCleanup(pci_request.get_alias_from_config.cache_clear)
         malformed_host._warned.clear()
         self.enterContext(fixtures.MonkeyPatch(
-            'hpcvirt.fit.host_room.MAX_STATES', MAX_STATES))
+            'hpcvirt.fit.room.MAX_STATES', MAX_STATES))
         self.enterContext(fixtures.MonkeyPatch(
-            'hpcvirt.nova.weights.MAX_KINDS', MAX_KINDS))
+            'hpcvirt.nova.weights.MAX_KNOWN', MAX_KNOWN))
         self.filter = filters.HPCTopologyFilter()
-        self.weighers = [weigher() for weigher in weights.all_weighers()]
+        self.weigher = weights.HPCTopologyWeigher()
 
     def schedule(self, spec, states):
         """Filter and weigh hosts.
@@ -67,10 +67,9 @@ class HostileTestCase(soundness.ClaimingTestCase):
         return [state.host for state in passed], self.weigh(spec, passed)
 
     def weigh(self, spec, states):
-        found = [weigher._weigh(states, spec) for weigher in self.weighers]
-        for each in found:
-            self.assertEqual(len(states), len(each))
-            self.assertTrue(all(map(math.isfinite, each)), each)
+        found = self.weigher._weigh(states, spec)
+        self.assertEqual(len(states), len(found))
+        self.assertTrue(all(map(math.isfinite, found)), found)
         return found
 
 
@@ -148,7 +147,7 @@ class CountZeroTest(HostileTestCase):
                 self.spec(alias), self.states(pool))[0])
             _, found = self.schedule(nova_objects.request_spec(
                 filtering.case(filtering.host(0))), self.states(pool))
-            self.assertEqual([1.0, 1.0], found[0])
+            self.assertEqual([1.0, 1.0], found)
 
     def test_the_filter_decides_as_novas(self):
         spec = self.spec('gpu:0')
@@ -160,48 +159,40 @@ class CountZeroTest(HostileTestCase):
 
 
 class IsolationTest(HostileTestCase):
-    """A kind of request for which an error is raised."""
+    """A host that cannot be rated."""
 
-    def test_a_kind_that_cannot_be_counted_fails_no_other(self):
+    def test_it_comes_last_and_changes_no_other(self):
         spec = nova_objects.request_spec(
-            filtering.case(filtering.host(0), (4,)), filtering.PINNED)
-        other = nova_objects.request_spec(
             filtering.case(filtering.host(0), (2,)), filtering.PINNED)
         states = [nova_objects.host_state(filtering.case(
             filtering.host(*taken)), f'host{number}')
-            for number, taken in enumerate(((0, 0), (2, 2)))]
-        self.weigh(spec, hostile.fresh(states))
-        usual = self.weigh(other, hostile.fresh(states))
-        self.assertNotEqual(*usual[0])
-        real = host_room.cell_room.count_by_pcpus
+            for number, taken in enumerate(((0, 0), (2, 2), (4, 4)))]
+        usual = self.weigh(spec, hostile.fresh(states[:2]))
+        self.assertNotEqual(*usual)
+        real = room.RoomCounter.prospects
 
-        def fail_for_four(demand, *arguments):
-            if demand.pcpus == 4:
+        def fail_for_four(counter, supply):
+            if len(supply.cells[0].free) == 4:
                 raise ZeroDivisionError('four')
-            return real(demand, *arguments)
+            return real(counter, supply)
 
         logging.disable(logging.NOTSET)
         log = self.enterContext(fixtures.FakeLogger(
-            'hpcvirt.nova.weights', level=logging.WARNING))
-        self.weighers = [weights.NUMAFragmentationWeigher()]
-        with fixtures.MonkeyPatch('hpcvirt.fit.cell_room.count_by_pcpus',
+            'hpcvirt.nova.malformed_host', level=logging.WARNING))
+        with fixtures.MonkeyPatch('hpcvirt.fit.room.RoomCounter.prospects',
                                   fail_for_four):
             for _ in range(3):
-                self.weigh(spec, hostile.fresh(states))
-                self.assertEqual(usual[:1], self.weigh(
-                    other, hostile.fresh(states)))
-                vars(spec).pop(weights._OBSERVED)
-                vars(other).pop(weights._OBSERVED)
-        self.assertEqual(1, log.output.count('cannot be counted'))
+                self.assertEqual([*usual, 0.0], self.weigh(
+                    spec, hostile.fresh(states)))
+        self.assertEqual(1, log.output.count('host2, '))
 
 
-class Forgetful(weights.NUMAFragmentationWeigher):
+class Forgetful(weights.HPCTopologyWeigher):
     """A weigher that remembers only the mix of requests."""
 
-    def _judge_host(self, *arguments):
-        self._room = host_room.HostRoom(self._mix.kinds,
-                                        lambda _kind, _error: None)
-        return super()._judge_host(*arguments[:-1], {})
+    def _rate(self, known, start, spec, host_state, packing):
+        self._counter = room.RoomCounter(self._mix.kinds)
+        return super()._rate({}, start, spec, host_state, packing)
 
 
 class RememberingTest(HostileTestCase):
@@ -215,18 +206,9 @@ class RememberingTest(HostileTestCase):
 
     def compare_weights(self, fleets, name):
         dice = random.Random(f'remembering {name}')
-        real = host_room.cell_room.count_by_pcpus
         self.told_apart = self.reused = 0
         for number in range(fleets):
-            raising = dice.choice((None, None, 2, 4))
-
-            def count(demand, cell, raising=raising):
-                if demand.pcpus == raising:
-                    raise ZeroDivisionError
-                return real(demand, cell)
-
-            with self.subTest(number=number), fixtures.MonkeyPatch(
-                    'hpcvirt.fit.cell_room.count_by_pcpus', count):
+            with self.subTest(number=number):
                 self.compare_fleet(dice)
         self.assertGreater(self.told_apart, fleets // 2)
         self.assertGreater(self.reused, fleets)
@@ -245,7 +227,7 @@ class RememberingTest(HostileTestCase):
             specs += [nova_objects.request_spec(case), *([spec] * bool(spec))]
         if dice.random() < 0.5:
             hostile.break_host(dice, states[0])
-        weigher, truth = weights.NUMAFragmentationWeigher(), Forgetful()
+        weigher, truth = weights.HPCTopologyWeigher(), Forgetful()
         for _ in range(12):
             soundness.CONF.set_override(
                 'packing_host_numa_cells_allocation_strategy',
@@ -363,21 +345,17 @@ class MemoryTest(HostileTestCase):
 
     def test_what_is_remembered_is_bounded(self):
         dice = random.Random('remembered')
-        room = self.weighers[0]
         for _ in range(USUAL):
             spec = nova_objects.request_spec(cases.a_case(dice))
             states = hostile.a_fleet(dice, 2)
             hostile.break_host(dice, states[0])
             self.weigh(spec, states)
-            self.assertLess(len(room._mix._demands),
+            self.assertLess(len(self.weigher._mix._demands),
                             scarcity.MAX_COUNTED + scarcity.REVIEW)
-            # What one request has left is forgotten at the next.
-            room._room.choose(room._mix.kinds)
-            most = MAX_STATES + 64
-            for kept in ('_states', '_displaced'):
-                self.assertLess(len(getattr(room._room, kept)), most, kept)
-            self.assertLess(room._room._cells.known, most)
-            self.assertLess(room._room._devices.known, most)
+            known = sum(map(len, self.weigher._known.values()))
+            self.assertLessEqual(known, MAX_KNOWN + len(states))
+            self.assertLessEqual(len(self.weigher._counter._rooms),
+                                 MAX_STATES)
             self.assertLessEqual(len(malformed_host._warned),
                                  malformed_host._MAX_WARNINGS)
 
@@ -452,7 +430,7 @@ class HostileUpdatesTest(HostileTestCase):
         case = hostile_memory.CASE
         spec = candidates.make_request(case)
         host = candidates.make_host(case, fleet.busy())
-        weigher = weights.DeviceLocalityWeigher()
+        weigher = weights.HPCTopologyWeigher()
         for number in range(20):
             fleet.prepare([host])
             host.allocation_candidates = candidates.list_candidates(

@@ -161,7 +161,7 @@ class MalformedHostTest(filtering.FilterTestCase):
         spec = nova_objects.request_spec(self.question)
         states = self.two_hosts()
         without(states[0].numa_topology.cells[0], 'cpuset')
-        weigher = weights.NUMAFragmentationWeigher()
+        weigher = weights.HPCTopologyWeigher()
         first, second = weigher._weigh(states, spec)
         self.assertLess(first, second)
         self.run_filter(spec, *states)

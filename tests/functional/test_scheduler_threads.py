@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The threads of nova-scheduler share one filter and its weighers.
+"""The threads of nova-scheduler share one filter and its weigher.
 
 With eventlet, the threads are greenlets, which take turns only where they
 wait, so that these tests show little on the releases that use it.
@@ -31,20 +31,20 @@ KINDS = 60
 HOSTS = 3
 #: Python's default is 5 ms, in which a thread decides about several requests.
 SWITCH_INTERVAL_S = 10e-6
-#: The weighers forget what they know when they know more kinds than this.
-REMEMBERED_KINDS = 20
+#: The weigher forgets its ratings when it knows more than this.
+KNOWN_RATINGS = 60
 
 
-class FragmentationWeigher(weights.NUMAFragmentationWeigher):
+class TopologyWeigher(weights.HPCTopologyWeigher):
     """Notes the order in which it sees requests: its weights depend on it."""
 
     def __init__(self):
         super().__init__()
         self.seen = []
 
-    def _prepare(self, demand, spec):
+    def _weigh(self, hosts, spec):
         self.seen.append(spec.number)
-        return super()._prepare(demand, spec)
+        return super()._weigh(hosts, spec)
 
 
 class Slow(str):
@@ -63,7 +63,7 @@ class Passed(typing.NamedTuple):
     host: str
     limits: dict
     candidates: list
-    weights: list
+    weight: float
 
 
 class Answers(logging.Handler):
@@ -88,13 +88,11 @@ class Answers(logging.Handler):
 
 
 class Scheduler:
-    """One filter and one of each weigher, as nova-scheduler holds them."""
+    """One filter and one weigher, as nova-scheduler holds them."""
 
     def __init__(self):
         self.filter = filters.HPCTopologyFilter()
-        self.fragmentation = FragmentationWeigher()
-        self.weighers = [self.fragmentation, weights.DeviceLocalityWeigher(),
-                         weights.DeviceSetWeigher()]
+        self.weigher = TopologyWeigher()
         self.answers = Answers()
 
     def decide(self, number, spec, states):
@@ -102,13 +100,12 @@ class Scheduler:
         self.answers.request.number = spec.number = number
         passed = list(self.filter.filter_all(states, spec))
         hosts = [nova_weights.WeighedHost(state, 0) for state in passed]
-        weighed = [weigher.weigh_objects(hosts, spec) if hosts else []
-                   for weigher in self.weighers]
+        weighed = self.weigher.weigh_objects(hosts, spec) if hosts else []
         return [Passed(
             state.host, {name: limit.obj_to_primitive()
                          for name, limit in state.limits.items()},
-            state.allocation_candidates, found)
-            for state, *found in zip(passed, *weighed, strict=True)]
+            state.allocation_candidates, weight)
+            for state, weight in zip(passed, weighed, strict=True)]
 
 
 def fleets():
@@ -205,13 +202,13 @@ class SchedulerThreadsTest(unittest.TestCase):
         return found
 
     def test_many_threads_decide_as_one(self):
-        self.replace('hpcvirt.nova.weights.MAX_KINDS', REMEMBERED_KINDS)
+        self.replace('hpcvirt.nova.weights.MAX_KNOWN', KNOWN_RATINGS)
         # Candidates that break equal sets are in random order.
         self.replace('random.shuffle', lambda _: None)
         together, alone = Scheduler(), Scheduler()
         numbers = list(range(REQUESTS))
         found = self.decide(together, numbers, self.start)
-        weighed = together.fragmentation.seen
+        weighed = together.weigher.seen
         self.assertCountEqual(weighed, set(weighed))
         expected = self.decide(
             alone, [*set(numbers).difference(weighed), *weighed],
@@ -225,10 +222,8 @@ class SchedulerThreadsTest(unittest.TestCase):
         several = [rows for rows in expected.values() if len(rows) > 1]
         self.assertGreater(sum(map(len, expected.values())), REQUESTS // 3)
         self.assertGreater(len(several), REQUESTS // 10)
-        for weigher in range(3):
-            self.assertTrue(any(
-                len({row.weights[weigher] for row in rows}) > 1
-                for rows in several))
+        self.assertTrue(any(len({row.weight for row in rows}) > 1
+                            for rows in several))
         reasons = [*itertools.chain(*answers.messages.values())]
         self.assertGreater(len(reasons), REQUESTS)
         self.assertTrue(any('removed' in line for line in reasons))

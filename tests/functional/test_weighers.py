@@ -39,7 +39,7 @@ class FragmentationTest(TwoHosts):
         for host in ('one', 'two'):
             self.api.add_host_to_aggregate(aggregate['id'], host)
         self.api.post_aggregate_action(aggregate['id'], {'set_metadata': {
-            'metadata': {'numa_fragmentation_weight_multiplier': '0.0'}}})
+            'metadata': {'topology_weight_multiplier': '0.0'}}})
         self.assertEqual([1, 1], self.boot_small(2))
 
     def test_periodic_one_request_for_many_packs_too(self):
@@ -51,7 +51,7 @@ class FragmentationTest(TwoHosts):
 class FragmentationOffTest(TwoHosts):
     """The multiplier 0."""
 
-    OPTIONS = (('hpcvirt', 'numa_fragmentation_weight_multiplier', 0.0),)
+    OPTIONS = (('hpcvirt', 'topology_weight_multiplier', 0.0),)
 
     def test_novas_weighers_spread_and_a_large_guest_is_refused(self):
         self.assertEqual([2, 2], self.boot_small(4))
@@ -63,7 +63,7 @@ class FragmentationOffTest(TwoHosts):
         for host in ('one', 'two'):
             self.api.add_host_to_aggregate(aggregate['id'], host)
         self.api.post_aggregate_action(aggregate['id'], {'set_metadata': {
-            'metadata': {'numa_fragmentation_weight_multiplier': '20'}}})
+            'metadata': {'topology_weight_multiplier': '20'}}})
         self.assertEqual([0, 3], self.boot_small(3))
 
     def test_periodic_one_request_for_many_is_spread(self):

@@ -32,9 +32,7 @@ from tests.functional import nova_objects
 CONF = nova.conf.CONF
 OURS = 'hpcvirt.nova.weights.all_weighers'
 NOVAS = 'nova.scheduler.weights.all_weighers'
-FRAGMENTATION = 'numa_fragmentation_weight_multiplier'
-LOCALITY = 'device_locality_weight_multiplier'
-SETS = 'device_set_weight_multiplier'
+MULTIPLIER = 'topology_weight_multiplier'
 
 
 def cell(number, taken=0, pcpus=8, **fields):
@@ -99,7 +97,7 @@ class WeightsTestCase(unittest.TestCase):
         self.handler = nova_weights.HostWeightHandler()
 
     def option(self, name, value):
-        weights.NUMAFragmentationWeigher()
+        weights.HPCTopologyWeigher()
         CONF.set_override(name, value, group='hpcvirt')
         self.addCleanup(CONF.clear_override, name, group='hpcvirt')
 
@@ -122,24 +120,16 @@ class WeightsTestCase(unittest.TestCase):
 
 
 class LoadingTest(WeightsTestCase):
-    def test_nova_finds_all_by_the_function(self):
-        self.assertEqual(
-            {weights.NUMAFragmentationWeigher, weights.DeviceLocalityWeigher,
-             weights.DeviceSetWeigher},
-            set(self.handler.get_matching_classes([OURS])))
-
-    def test_nova_finds_one_by_its_name(self):
-        self.assertEqual(
-            [weights.DeviceLocalityWeigher],
-            self.handler.get_matching_classes(
-                ['hpcvirt.nova.weights.DeviceLocalityWeigher']))
-
+    def test_nova_finds_it_by_the_function_and_by_its_name(self):
+        for name in OURS, 'hpcvirt.nova.weights.HPCTopologyWeigher':
+            self.assertEqual([weights.HPCTopologyWeigher],
+                             self.handler.get_matching_classes([name]))
 
     def test_importing_registers_no_option_with_nova(self):
         script = ('import hpcvirt.nova.weights, hpcvirt.nova.filters, '
                   'nova.conf; '
                   'assert "hpcvirt" not in nova.conf.CONF, "registered"; '
-                  'hpcvirt.nova.weights.NUMAFragmentationWeigher(); '
+                  'hpcvirt.nova.weights.HPCTopologyWeigher(); '
                   'assert "hpcvirt" in nova.conf.CONF, "not registered"')
         done = subprocess.run([sys.executable, '-W', 'ignore', '-c', script],
                               capture_output=True, text=True, check=False)
@@ -184,7 +174,7 @@ class FragmentationTest(WeightsTestCase):
             spec, seen=[request(with_gpu)], **hosts)[0])
 
     def test_a_request_counts_once_and_others_for_their_cpus(self):
-        weigher = weights.NUMAFragmentationWeigher()
+        weigher = weights.HPCTopologyWeigher()
         hosts = [nova_weights.WeighedHost(host(name, case(0, 0)), 0.0)
                  for name in 'ab']
         small, large = request(case(0)), request(case(0, guest=(8, 8)))
@@ -298,46 +288,36 @@ class MultiplierTest(WeightsTestCase):
         self.hosts = [host('whole', case(0, 0)), host('broken', case(8, 4))]
 
     def test_the_option_scales_the_weights(self):
-        self.option(FRAGMENTATION, 7.0)
+        self.option(MULTIPLIER, 7.0)
         self.assertEqual({'broken': 7.0, 'whole': 0.0},
                          self.weigh(self.hosts, self.spec))
 
     def test_zero_turns_the_weigher_off(self):
-        self.option(FRAGMENTATION, 0.0)
+        self.option(MULTIPLIER, 0.0)
         self.assertEqual({'whole': 0.0, 'broken': 0.0},
                          self.weigh(self.hosts, self.spec))
 
     def test_a_negative_multiplier_reverses_the_order(self):
-        self.option(FRAGMENTATION, -1.0)
+        self.option(MULTIPLIER, -1.0)
         self.assertEqual('whole',
                          next(iter(self.weigh(self.hosts, self.spec))))
 
     def test_metadata_of_an_aggregate_override_the_option(self):
-        self.hosts[1].aggregates = [aggregate(**{FRAGMENTATION: '3.5'})]
+        self.hosts[1].aggregates = [aggregate(**{MULTIPLIER: '3.5'})]
         self.assertEqual(3.5, self.weigh(self.hosts, self.spec)['broken'])
 
     def test_metadata_that_is_not_a_number_is_ignored(self):
-        self.option(FRAGMENTATION, 2.0)
-        self.hosts[1].aggregates = [aggregate(**{FRAGMENTATION: 'much'})]
+        self.option(MULTIPLIER, 2.0)
+        self.hosts[1].aggregates = [aggregate(**{MULTIPLIER: 'much'})]
         self.assertEqual(2.0, self.weigh(self.hosts, self.spec)['broken'])
 
-    def test_the_weighers_have_options_of_their_own(self):
-        spec = request(case(0, requests=(gpu_request(),)))
-        near, far = (host(name, case(0, 0, pools=(gpu(number),)))
-                     for name, number in (('near', 0), ('far', 1)))
-        far.numa_topology.cells[1].pin_cpus(set(range(64, 72)))
-        self.option(FRAGMENTATION, 0.0)
-        self.option(LOCALITY, 3.0)
-        self.assertEqual({'near': 3.0, 'far': 0.0},
-                         self.weigh([far, near], spec))
 
+class FarDevicesTest(WeightsTestCase):
+    """Hosts on which the guest takes the same room, or not."""
 
-class LocalityTest(WeightsTestCase):
     def setUp(self):
         super().setUp()
-        self.option(FRAGMENTATION, 0.0)
-        self.option(LOCALITY, 1.0)
-        self.option(SETS, 0.0)
+        self.option(MULTIPLIER, 1.0)
 
     def weights(self, affinity, **pools):
         """Weigh hosts whose cell 1 is full; pools are per host."""
@@ -345,19 +325,29 @@ class LocalityTest(WeightsTestCase):
         return self.weigh([host(name, case(0, 8, pools=each))
                            for name, each in pools.items()], spec)
 
-    def test_local_devices_come_first_under_preferred(self):
+    def test_near_devices_come_first_under_preferred(self):
         self.assertEqual(
             {'near': 1, 'far': 0},
             self.weights('preferred', far=(gpu(1),), near=(gpu(0),)))
 
-    def test_local_devices_come_first_within_a_socket(self):
+    def test_near_devices_come_first_within_a_socket(self):
         self.assertEqual(
             {'near': 1, 'far': 0},
             self.weights('socket', far=(gpu(1),), near=(gpu(0),)))
 
     def test_hosts_are_equal_under_required(self):
         self.assertEqual({'a': 0, 'b': 0}, self.weights(
-            'required', a=(gpu(0),), b=(gpu(0), gpu(1))))
+            'required', a=(gpu(0),), b=(gpu(0),)))
+
+    def test_room_comes_before_near_devices_unless_an_option_says_more(self):
+        seen = [request(case(0, guest=(8,)))]
+        spec = request(case(0, requests=(gpu_request(),)))
+        hosts = {'broken': case(8, 4, pools=(gpu(0),)),
+                 'whole': case(0, 8, pools=(gpu(0),))}
+        self.assertEqual('broken', self.ranking(spec, seen=seen, **hosts)[0])
+        for cost, first in ((0.1, 'broken'), (1e9, 'whole'), ('inf', 'whole')):
+            self.option('far_device_cost', cost)
+            self.assertEqual(first, self.ranking(spec, seen=seen, **hosts)[0])
 
     def test_hosts_are_equal_for_a_guest_without_devices(self):
         spec = request(case(0))
@@ -383,9 +373,7 @@ class LocalityTest(WeightsTestCase):
 class DeviceSetTest(WeightsTestCase):
     def setUp(self):
         super().setUp()
-        self.option(FRAGMENTATION, 0.0)
-        self.option(LOCALITY, 0.0)
-        self.option(SETS, 1.0)
+        self.option(MULTIPLIER, 1.0)
 
     def host(self, name, taken, cells=(0,)):
         """A host with four GPUs in pairs; the first free one is offered."""

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from hpcvirt.conf import filters
 from hpcvirt.conf import opts
 from hpcvirt.conf import weights
+from hpcvirt.fit import rating
 
 
 class ListTest(unittest.TestCase):
@@ -22,18 +23,17 @@ class ListTest(unittest.TestCase):
         (group, listed), = opts.list_opts()
         self.assertEqual('hpcvirt', group.name)
         self.assertEqual(
-            ['device_locality_weight_multiplier',
-             'device_set_weight_multiplier', 'filter_mode',
-             'moves_follow_placement', 'numa_fragmentation_weight_multiplier'],
+            ['far_device_cost', 'filter_mode', 'moves_follow_placement',
+             'topology_weight_multiplier'],
             sorted(opt.name for opt in listed))
 
     def test_help_says_what_happens_at_zero(self):
-        for _, listed in opts.list_opts():
-            for opt in listed:
-                if opt.name in ('filter_mode', 'moves_follow_placement'):
-                    continue
-                with self.subTest(name=opt.name):
-                    self.assertIn('* 0: the weigher is off.', opt.help)
+        (_, listed), = opts.list_opts()
+        help_of = {opt.name: opt.help for opt in listed}
+        self.assertIn('* 0: the weigher is off.',
+                      help_of['topology_weight_multiplier'])
+        self.assertIn('* 0: devices decide only between hosts',
+                      help_of['far_device_cost'])
 
 
 class RegisterTest(unittest.TestCase):
@@ -41,9 +41,19 @@ class RegisterTest(unittest.TestCase):
         conf = cfg.ConfigOpts()
         weights.register_opts(conf)
         conf([])
-        self.assertGreater(
-            conf.hpcvirt.numa_fragmentation_weight_multiplier, 3)
-        self.assertGreater(conf.hpcvirt.device_locality_weight_multiplier, 3)
+        self.assertGreater(conf.hpcvirt.topology_weight_multiplier, 3)
+        self.assertEqual(0.0, conf.hpcvirt.far_device_cost)
+
+    def test_far_devices_can_cost_any_room_but_not_less_than_none(self):
+        conf = cfg.ConfigOpts()
+        weights.register_opts(conf)
+        conf([])
+        self.addCleanup(conf.clear_override, 'far_device_cost', 'hpcvirt')
+        conf.set_override('far_device_cost', 'inf', 'hpcvirt')
+        self.assertEqual(rating.NEAR_FIRST, conf.hpcvirt.far_device_cost)
+        for value in ('-0.1', 'much'):
+            self.assertRaises(ValueError, conf.set_override,
+                              'far_device_cost', value, 'hpcvirt')
 
     def test_the_filter_decides_unless_it_is_told_not_to(self):
         conf = cfg.ConfigOpts()
@@ -58,11 +68,11 @@ class RegisterTest(unittest.TestCase):
         conf = cfg.ConfigOpts()
         weights.register_opts(conf)
         conf([])
-        conf.set_override('numa_fragmentation_weight_multiplier', 1.5,
+        conf.set_override('topology_weight_multiplier', 1.5,
                           group='hpcvirt')
         weights.register_opts(conf)
         self.assertEqual(
-            1.5, conf.hpcvirt.numa_fragmentation_weight_multiplier)
+            1.5, conf.hpcvirt.topology_weight_multiplier)
 
     def test_listing_registers_nothing(self):
         opts.list_opts()

@@ -22,7 +22,7 @@ def _most(demand, free, devices, known):
     for chosen in itertools.permutations(range(len(free)), len(demand.cells)):
         left = list(free)
         for place, cell in zip(chosen, demand.cells, strict=True):
-            left[place] -= cell.pcpus
+            left[place] -= cell.pcpus + cell.emulator_pcpus
         if min(left) < 0:
             continue
         for taken in itertools.product(*(

@@ -12,7 +12,6 @@ from hpcvirt.fit import capacity
 from hpcvirt.fit import cell
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import cell_filling
-from hpcvirt.fit import cell_room
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
 from hpcvirt.fit import devices
@@ -350,16 +349,10 @@ def filled(demand, cell, cpu_ratio, ram_ratio):
     count = 0
     while cells.obstacle(demand, cell, cpu_ratio, ram_ratio) is None:
         if count == 200:
-            return cell_room.AMPLE
+            return cells.AMPLE
         cell = allocation.take(demand, cell, cells.page_size(demand, cell))
         count += 1
     return count
-
-
-def room(demand, cell, *ratios):
-    fixed, changing = cell_room.describe(
-        cell, supplies.Supply((), (), *ratios), True)
-    return cell_room.count(demand, cell_room.CellState(*fixed, *changing))
 
 
 class CountTest(unittest.TestCase):
@@ -374,7 +367,7 @@ class CountTest(unittest.TestCase):
             truth = filled(demand, cell, *ratios)
             found.add(truth)
             with self.subTest(cell=cell, demand=demand):
-                self.assertEqual(truth, room(demand, cell, *ratios))
+                self.assertEqual(truth, cells.count(demand, cell, *ratios))
         self.assertLess({0, 1, 2, 3, 4}, found)
 
     def test_a_core_with_one_free_thread_is_no_room_for_siblings(self):
@@ -382,14 +375,14 @@ class CountTest(unittest.TestCase):
             free=frozenset((0, 2, 4, 5, 6, 7)))
         for pcpus, count in ((2, 2), (3, 1), (4, 1), (5, 0)):
             demand = tiny.guest_cell(pcpus, threads=shape.ThreadPolicy.REQUIRE)
-            self.assertEqual(count, room(demand, cell))
+            self.assertEqual(count, cells.count(demand, cell))
 
     def test_threads_of_shared_cpus_are_no_room_for_siblings(self):
         cell = tiny.host_cell(threads=2)
         half = frozenset((0, 2, 4, 6))
         demand = tiny.guest_cell(2, threads=shape.ThreadPolicy.REQUIRE)
-        self.assertEqual(4, room(demand, cell))
-        self.assertEqual(0, room(demand, cell._replace(
+        self.assertEqual(4, cells.count(demand, cell))
+        self.assertEqual(0, cells.count(demand, cell._replace(
             dedicated=half, free=half, shared=cell.dedicated - half)))
 
 

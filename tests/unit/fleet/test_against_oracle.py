@@ -7,8 +7,8 @@ import random
 import unittest
 
 from hpcvirt.fit import capacity
-from hpcvirt.fit import host_room
 from hpcvirt.fit import reasons
+from hpcvirt.fit import room
 from hpcvirt.fleet import admission
 from hpcvirt.fleet import drain
 from hpcvirt.fleet import make_room
@@ -37,14 +37,14 @@ class CountTest(unittest.TestCase):
     def assert_fits(self, seed, rounds, aliases, flavors):
         dice = random.Random(seed)
         kinds = [set_hosts.GUESTS[each.name] for each in flavors]
-        rooms = host_room.HostRoom([each.demand for each in kinds])
+        counter = room.RoomCounter([each.demand for each in kinds])
         found = set()
         for _ in range(rounds):
             host = set_hosts.a_host(dice, aliases=aliases)
             self.assertEqual([], set_hosts.faults(host))
             left = set_hosts.room(host)
             for flavor, guest, bound in zip(
-                    flavors, kinds, rooms.count(host.state.supply),
+                    flavors, kinds, counter.count(host.state.supply),
                     strict=True):
                 why = flavor.name, left
                 placed = admission.admit(guest, host.state)

@@ -9,7 +9,7 @@ from hpcvirt.tempest_plugin import plan
 
 CONF = base.CONF
 
-MULTIPLIER = 'numa_fragmentation_weight_multiplier'
+MULTIPLIER = 'topology_weight_multiplier'
 
 
 class FragmentationTest(base.FleetTestCase):
