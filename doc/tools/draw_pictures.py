@@ -85,7 +85,7 @@ def draw_request() -> str:
                  'devices fit together on host cells? It gives the answer '
                  'that the claim will give, and a reason for each host that '
                  'it refuses.', 'good', 'hosts that take the instance'),
-            Step('NUMAFragmentationWeigher, DeviceLocalityWeigher',
+            Step('HPCTopologyWeigher',
                  'Which of these hosts loses least room for the instances '
                  'that are usually requested?', 'good',
                  'the best host and its alternates'),

@@ -28,6 +28,7 @@ from hpcvirt.nova import charged_supply
 from hpcvirt.nova import config
 from hpcvirt.nova import decision
 from hpcvirt.nova import filters
+from hpcvirt.nova import weights as own_weights
 
 #: Filters of Nova whose refusals hpcvirt can explain.
 _EXPLAINED = ('NUMATopologyFilter', 'PciPassthroughFilter')
@@ -189,7 +190,8 @@ class _Judging:
             cells, cpus = self._place(state)
             self.verdicts[name] = verdict.HostVerdict(
                 name, None, cells=cells, cpus=cpus,
-                scores=scores.get(id(state), {}))
+                scores=scores.get(id(state), {}),
+                compared=own_weights.describe(state) if scores else '')
 
     def _place(self, state: typing.Any,
                ) -> tuple[tuple[int, ...], frozenset[int]]:

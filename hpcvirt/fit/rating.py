@@ -120,6 +120,21 @@ def add_far_devices(losses: Sequence[float], far: Sequence[float],
             for loss, each in zip(losses, far, strict=True)]
 
 
+def describe(loss: float, rated: Rating) -> str:
+    """Say what a guest takes from a host, in the order of the comparison.
+
+    :param loss: of room, see :func:`hpcvirt.fit.scarcity.losses`
+    """
+    said = [f'it takes {-100 * math.expm1(-loss):.2g} % of the room for what '
+            'is requested']
+    if rated.far:
+        said.append(f'{100 * rated.far:.0f} % of its devices are far')
+    if rated.broken_sets:
+        said.append('it breaks whole sets of devices')
+    said.append(f'{rated.left[0]:g} CPUs and {rated.left[1]} MiB are free')
+    return ', '.join(said)
+
+
 def rank(keys: Sequence[tuple[typing.Any, ...]]) -> list[float]:
     """Weigh hosts by their rank: 1 for the lowest key, then 1/2, 1/3...
 

@@ -51,7 +51,8 @@ def document(verdicts: Sequence[verdict.HostVerdict],
                    'code': item.code and item.code.value,
                    'reason': item.reason, 'cells': list(item.cells),
                    'cpus': sorted(item.cpus), 'weight': item.weight,
-                   'scores': dict(item.scores)}
+                   'scores': dict(item.scores),
+                   'compared': item.compared}
                   for item in verdicts],
         'nearest': [{'change': str(change), 'proven': True}
                     for change in nearest],
@@ -79,6 +80,11 @@ def text(name: str, verdicts: Sequence[verdict.HostVerdict],
         blocks.append('nova-scheduler prefers:\n' + text_table.draw(
             _WEIGHTS, [_weight(item) for item in ranked[:_MAX_WEIGHED]],
             {'Weight'}, room))
+        if ranked[0].compared:
+            blocks.append(textwrap.fill(
+                f'HPCTopologyWeigher compares what the instance takes from '
+                f'others. On {ranked[0].name}, {ranked[0].compared}.', room,
+                break_on_hyphens=False) + '\n')
     if nearest:
         lines = ['It fits with any of these changes, each of which was tried:']
         for change in nearest:

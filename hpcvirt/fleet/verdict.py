@@ -57,6 +57,7 @@ class HostVerdict:
     :ivar cpus: the dedicated CPUs that the guest will get, if they are known
     :ivar scores: weigher -> its part of the weight of the host; empty if it
         is not known, or if no other host takes the guest
+    :ivar compared: what HPCTopologyWeigher compares on the host
     """
 
     name: str
@@ -67,6 +68,7 @@ class HostVerdict:
     cells: tuple[int, ...] = ()
     cpus: frozenset[int] = frozenset()
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    compared: str = ''
 
     @property
     def weight(self) -> float:

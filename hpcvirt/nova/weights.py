@@ -56,6 +56,8 @@ MAX_KNOWN = 50_000
 _OBSERVED = 'hpcvirt_observed'
 #: The attribute of a HostState with its rating, and what it depends on.
 _RATED = 'hpcvirt_rated'
+#: The attribute of a HostState with the loss of room that was compared last.
+_LOSS = 'hpcvirt_loss'
 
 
 class HPCTopologyWeigher(weights.BaseHostWeigher):
@@ -114,9 +116,10 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
                    for host in hosts]
         # A kind of requests takes memory too.
         self._number_known += 1 + len(known) - before
-        return self._rank(ratings)
+        return self._rank(hosts, ratings)
 
-    def _rank(self, ratings: Sequence[rating.Rating | None]) -> list[float]:
+    def _rank(self, hosts: Sequence[typing.Any],
+              ratings: Sequence[rating.Rating | None]) -> list[float]:
         """Weigh hosts by their ratings.
 
         Without HPCTopologyFilter, a host may have no placement for the
@@ -129,6 +132,10 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
                                  [each.fewer for each in found])
         costs = rating.add_far_devices(losses, [each.far for each in found],
                                        self._conf.hpcvirt.far_device_cost)
+        fitting = [host for host, rated in zip(hosts, ratings, strict=True)
+                   if rated is not None]
+        for host_state, loss in zip(fitting, losses, strict=True):
+            setattr(host_state, _LOSS, loss)
         ranks = iter(rating.rank([
             (cost, loss, each.far, each.broken_sets, *each.left)
             for cost, loss, each in zip(costs, losses, found, strict=True)]))
@@ -178,6 +185,15 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
 def all_weighers() -> list[type[weights.BaseHostWeigher]]:
     """Return the weighers of hpcvirt, for ``weight_classes``."""
     return [HPCTopologyWeigher]
+
+
+def describe(host_state: typing.Any) -> str:
+    """Say what the weigher has compared on a host; empty if nothing."""
+    _, rated = getattr(host_state, _RATED, ((), None))
+    loss = getattr(host_state, _LOSS, None)
+    if rated is None or loss is None:
+        return ''
+    return rating.describe(loss, rated)
 
 
 def _has_sets(host_state: typing.Any) -> bool:

@@ -89,6 +89,16 @@ def mean(replays: Sequence[Sequence[FleetSample]], name: str) -> float:
     return area / span if span else 0.0
 
 
+def find_local_percent(replays: Sequence[Sequence[FleetSample]],
+                       ) -> float | None:
+    """Return the share of guests whose devices are on their host cells.
+
+    :returns: in percent of the guests with devices; None if there are none
+    """
+    guests = mean(replays, 'with_devices')
+    return 100 * mean(replays, 'local') / guests if guests else None
+
+
 def thin_out(samples: Sequence[FleetSample],
              most: int) -> list[FleetSample]:
     """Select at most this many samples, evenly in time."""

@@ -129,8 +129,7 @@ def _used(replays: Sequence[totals.Replay], cpus: int) -> dict[str, Any]:
         'stranded_pages_mib': mean['stranded_pages_mib'],
         'across_sockets_percent': _percent(mean['across_sockets'],
                                            mean['guests']),
-        'local_percent': (_percent(mean['local'], mean['with_devices'])
-                          if mean['with_devices'] else None),
+        'local_percent': outcome.find_local_percent(samples),
         'over_time': [{
             'hours': sample.time / 3600,
             **{name: getattr(sample, name) for name in _SAMPLED},

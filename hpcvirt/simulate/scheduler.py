@@ -32,7 +32,8 @@ class Scheduler:
         self._flavors = flavors
         self._demands = [_claimed(flavor.guest.demand) for flavor in flavors]
         self.strategy = strategy
-        table.set_packing(strategy.fullest)
+        if strategy.fullest is not None:
+            table.set_packing(strategy.fullest)
         self.known = fit_cache.FitCache(table, self._demands)
         self._everywhere: host_table.Integers = np.arange(len(table))
         self._weighers = choice.make_weighers(strategy.multipliers)

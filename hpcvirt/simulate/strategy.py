@@ -42,7 +42,8 @@ class Strategy:
     """A strategy of choosing hosts.
 
     :ivar multipliers: weigher to multiplier
-    :ivar fullest: ``packing_host_numa_cells_allocation_strategy``
+    :ivar fullest: ``packing_host_numa_cells_allocation_strategy``; None for
+        that of each host, which is ``pack_cells`` of its profile
     :ivar moves: maximum number of moves of other guests that may make room
         for a refused request
     :ivar standing: the number of requests after which room is made for usual
@@ -53,7 +54,7 @@ class Strategy:
 
     name: str
     multipliers: Mapping[str, float]
-    fullest: bool = False
+    fullest: bool | None = None
     moves: int = 0
     standing: int = 0
     most_moves: int = 0
@@ -103,7 +104,7 @@ def _parse_one(name: str, moves: int, copy_mib_per_s: float) -> Strategy:
             f'+fullest or +NAME=NUMBER, where NAME is one of '
             f'{", ".join(_OPTIONS)}' + words.nearest(base, _BASES))
     return Strategy(
-        name, multipliers, 'fullest' in found,
+        name, multipliers, True if 'fullest' in found else None,
         moves if 'moves' in found else 0, found.get('standing', 0), moves,
         copy_mib_per_s)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt import words
+from hpcvirt.simulate import outcome
 from hpcvirt.simulate import scenario as scenarios
 from hpcvirt.simulate import totals
 
@@ -85,7 +86,21 @@ def _describe_change(row: scenarios.ScenarioResult,
                        f'{format_amount(amount / host, reach / host)} hosts '
                        f'of {_name(first)}')
     return f'{_name(row)} accepts ' + (
-        ' and '.join(found) or 'as much within chance') + on
+        ' and '.join(found) or 'as much within chance') + on + (
+            _describe_local(row, first))
+
+
+def _describe_local(row: scenarios.ScenarioResult,
+                    first: scenarios.ScenarioResult) -> str:
+    """Say how many more guests have their devices on their host cells."""
+    own, other = (outcome.find_local_percent(
+        [each.outcome.samples for each in result.replays])
+                  for result in (row, first))
+    if own is None or other is None or round(own) == round(other):
+        return ''
+    more = round(own) - round(other)
+    return (f', with {abs(more)} {"more" if more > 0 else "fewer"} of 100 '
+            'guests near their devices')
 
 
 def format_amount(value: float, reach: float) -> str:

@@ -114,6 +114,9 @@ class ExplainACloudTest(base.HPCNova):
                             'its nova-compute is disabled .new memory.')
         self.assertTrue(found[0]['node2']['fits'])
         self.assertIn('RAMWeigher', found[0]['node2']['scores'])
+        self.assertRegex(found[0]['node2']['compared'],
+                         '^it takes [0-9.]+ % of '
+                         'the room for what is requested, .* CPUs and ')
         best = max((host for host in found[0].values() if host['fits']),
                    key=lambda host: host['weight'])
         server = self.boot(small)

@@ -30,6 +30,18 @@ class MeansTest(unittest.TestCase):
             self.assertEqual(0, outcome.mean([samples], 'busy_cpus'))
 
 
+class LocalTest(unittest.TestCase):
+    def test_guests_with_devices_count_as_long_as_they_run(self):
+        samples = [outcome.FleetSample(time, 0, 0, 0, 9, 0, devices, local)
+                   for time, devices, local in ((0, 4, 1), (9, 2, 2),
+                                                (10, 0, 0))]
+        self.assertAlmostEqual(100 * (9 * 1 + 2) / (9 * 4 + 2),
+                               outcome.find_local_percent([samples]))
+
+    def test_without_devices_there_is_no_share(self):
+        self.assertIsNone(outcome.find_local_percent([[sample(0, 1, 1)] * 2]))
+
+
 class ThinnedTest(unittest.TestCase):
     def test_samples_remain_evenly_in_time(self):
         samples = [sample(number, number) for number in range(500)]

@@ -88,6 +88,17 @@ class ReplayTest(unittest.TestCase):
         self.assertEqual(outcome.FleetSample(after.time, 0, 4, 0, 0, 0), after)
         self.assertEqual(3, found.samples[-1].busy_cpus)
 
+    def test_samples_tell_which_guests_have_their_devices_near(self):
+        fleet = [small.host(small.cell(0), small.cell(1), vfs=((0, 4),))]
+        flavors = (small.flavor(8, vfs=1, affinity='preferred'),
+                   small.flavor(8))
+        found = small.play(fleet, flavors, (0, 50, 0), (1, 50, 0),
+                           (60, 50, 1), (99, 9, 0))
+        counts = [(each.with_devices, each.local) for each in found.samples]
+        # The second guest has the cell without devices.
+        self.assertEqual([(1, 1), (2, 1), (1, 0), (0, 0)],
+                         list(dict.fromkeys(counts)))
+
     def test_pages_next_to_no_free_cpu_are_stranded(self):
         fleet = [small.host(small.cell(0, huge=2048))]
         flavors = (small.flavor(6, memory_mib=1024, page_kib=small.HUGE),)
