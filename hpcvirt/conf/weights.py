@@ -67,10 +67,10 @@ report no NUMA cell. With ``required``, devices are always near.
 Possible values:
 
 * 0: devices decide only between hosts on which the guest takes the same room.
-* A positive number: a host on which all devices of the guest are far must take
-  so many times less room than the best host with near devices. If all guests
-  have a device of one network card for each host, 1.0 already loses more room
-  than packing with Nova's weighers does.
+* A positive number: where all devices of the guest are far, the least room
+  that the guest takes on any host counts once more, times this number. If
+  every guest has a virtual function of the only network card of its host, 1.0
+  already loses more room than packing with Nova's weighers does.
 * ``inf``: hosts with near devices come first, and room decides between equal
   ones.
 

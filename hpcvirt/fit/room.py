@@ -11,7 +11,8 @@ of these later guests is estimated as the number that the empty host would take
 by its CPUs and memory, times the chance that all cells of such a guest are
 free together: the share of CPUs that are free, to the power of the number of
 the guest's cells. A host that is nearly empty is therefore spared for guests
-of many cells, even if it has no room for one now.
+of many cells, even if it has no room for one now. Guests with devices count
+later where the host has such devices.
 """
 
 import collections
@@ -82,8 +83,11 @@ class RoomCounter:
         columns = list(zip(*[each[1] for each in rooms], strict=True))
         shares = {}
         prospects = []
-        for kind, needs, count in zip(self.kinds, self._needs, now,
-                                      strict=True):
+        for kind, needs, wanted, count in zip(
+                self.kinds, self._needs, self._wanted, now, strict=True):
+            if not _has_devices(wanted, supply):
+                prospects.append(float(count))
+                continue
             cpus = needs_cpus(kind)
             if cpus not in shares:
                 shares[cpus] = _share_of_free_cpus(cpus, supply)
@@ -220,7 +224,7 @@ def _count_by_cells(kind: demands.Demand, needs: Sequence[tuple[int, int]],
                                                         strict=True)]
     if len(rooms) > 1:
         # A host cell takes at most as many cells of a guest as of its
-        # smallest, and all cells together have so many PCPUs.
+        # smallest. All cells of guests share the PCPUs of the host.
         near = [*map(max, *rooms)]
         bounds.append((near, len(kind.cells)))
         needed = sum([cell.pcpus + cell.emulator_pcpus for cell in kind.cells])
@@ -264,6 +268,13 @@ def _add_up_requests(kind: demands.Demand) -> list[devices.DeviceRequest]:
                 request, count=request.count + alike[key].count)
                 if key in alike else request)
     return list(alike.values())
+
+
+def _has_devices(wanted: Sequence[devices.DeviceRequest],
+                 supply: supplies.Supply) -> bool:
+    """Whether a host has devices of each kind, however many."""
+    return all(any(pool.free and devices.serves(pool, request)
+                   for pool in supply.pools or ()) for request in wanted)
 
 
 def _count_by_sets(kind: demands.Demand,
