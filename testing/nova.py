@@ -29,6 +29,7 @@ from testing import ledger as embedded_ledger
 from testing import libvirt
 from testing import settings as embedded_settings
 from testing import shared
+from testing import workers
 
 CONF = nova.conf.CONF
 
@@ -99,6 +100,7 @@ class EmbeddedNova(base.ServersTestBase):
         self.useFixture(databases.SharedDatabases())
         self.useFixture(shared.SharedStatements())
         self.useFixture(shared.SharedPolicies())
+        self.useFixture(workers.WokenWorkers())
         self.useFixture(identity.Token())
         self.log = self.useFixture(fixtures.FakeLogger(
             name='hpcvirt', level='DEBUG', nuke_handlers=False,
