@@ -195,7 +195,8 @@ class HostileInputTest(unittest.TestCase):
                 f'<topology><object type="Machine" local_memory="{2 ** 30}">'
                 f'{body}</object></topology>'.encode(), body[:80])
         lists = '[' * 900 + ']' * 900
-        for text in (f'{{"a": {lists}}}', '{"a": [' + '[],' * (50 * elements) + '[]]}',
+        for text in (f'{{"a": {lists}}}',
+                     '{"a": [' + '[],' * (50 * elements) + '[]]}',
                      '{"schema_version": ' + '1' * 4000 + '}'):
             self.judge_bytes(text.encode(), text[:80])
         self.assertLess(time.process_time() - started, 60)
