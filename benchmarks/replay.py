@@ -17,6 +17,7 @@ is not computed again; remove the files of a strategy to repeat it.
 import argparse
 import csv
 import dataclasses
+import itertools
 import json
 import math
 import pathlib
@@ -177,8 +178,7 @@ def _line(rows: Sequence[Row], names: Sequence[str],
         lost = statistics.fmean([row.lost[name]['lost_percent']
                                  for row in rows])
         cells.append(f'{lost:.1f}')
-    for name in references:
-        cells.append(str(interval(rows, 'hpcvirt', name)))
+    cells += [str(interval(rows, 'hpcvirt', name)) for name in references]
     for name in local:
         known = [row.lost[name]['local_percent'] for row in rows
                  if row.lost[name]['local_percent'] is not None]
@@ -220,13 +220,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                         help='print the table for the documentation')
     args = parser.parse_args(argv)
     args.results.mkdir(parents=True, exist_ok=True)
-    rows = []
+    cases = itertools.product(args.log, args.fleet, args.load)
     try:
-        for log in args.log:
-            for name in args.fleet:
-                for load in args.load:
-                    rows.append(kept(args.results, log, name, load,
-                                     args.compare, args.seed))
+        rows = [kept(args.results, log, name, load, args.compare, args.seed)
+                for log, name, load in cases]
     except exception.HpcvirtError as exc:
         print(f'replay: {exc}', file=sys.stderr)
         return 2

@@ -4,6 +4,7 @@
 
 import copy
 import functools
+import gc
 import itertools
 import pathlib
 import sys
@@ -29,6 +30,7 @@ from testing import ledger as embedded_ledger
 from testing import libvirt
 from testing import settings as embedded_settings
 from testing import shared
+from testing import workers
 
 CONF = nova.conf.CONF
 
@@ -74,6 +76,7 @@ class EmbeddedNova(base.ServersTestBase):
     OPTIONS: tuple[tuple[str | None, str, object], ...] = ()
 
     def setUp(self) -> None:
+        _keep_modules()
         self.flags(
             available_filters=list(self.AVAILABLE_FILTERS),
             enabled_filters=list(self.ENABLED_FILTERS),
@@ -99,6 +102,7 @@ class EmbeddedNova(base.ServersTestBase):
         self.shared_databases = self.useFixture(databases.SharedDatabases())
         self.useFixture(shared.SharedStatements())
         self.useFixture(shared.SharedPolicies())
+        self.useFixture(workers.WokenWorkers())
         self.useFixture(identity.Token())
         self.log = self.useFixture(fixtures.FakeLogger(
             name='hpcvirt', level='DEBUG', nuke_handlers=False,
@@ -334,6 +338,15 @@ class EmbeddedNova(base.ServersTestBase):
                         'provider:physical_network': physnet})
         self.neutron._networks[network['id']] = network
         return str(network['id'])
+
+
+@functools.cache
+def _keep_modules() -> None:
+    """Do not look for garbage among what was imported before the first Nova.
+
+    It is most of what there is, and is never given up.
+    """
+    gc.freeze()
 
 
 @functools.lru_cache(maxsize=1024)

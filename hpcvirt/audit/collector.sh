@@ -31,6 +31,11 @@ hidden() {
     printf '!%s\n' "$1" >>"$list"
 }
 
+# Make the folders of files that are named.
+make_folders() {
+    sed 's|/[^/]*$||; s/./\\&/g' | sort -u | (cd "$out" && xargs mkdir -p)
+}
+
 # take HOW PATTERN: note the pattern, and do what HOW says with what matches
 take() {
     printf '%s\n' "$2" >>"$list"
@@ -40,8 +45,7 @@ take() {
     # shellcheck disable=SC2086
     set -- $pattern
     if [ -e "$1" ]; then
-        printf '%s\n' "$@" | sed 's|/[^/]*$||; s/./\\&/g' | sort -u |
-            (cd "$out" && xargs mkdir -p)
+        [ "$how" = copy ] || printf '%s\n' "$@" | make_folders
         "$how" "$@"
     fi
     # Root sees all folders; for another user, some may look empty.
@@ -57,19 +61,25 @@ take() {
     unset IFS
 }
 
-# Copy files as they are.
+# Copy files as they are: all at once, with a few processes.
 copy() {
+    printf '%s\n' "$@" >>"$out/names"
+}
+copy_all() {
+    [ -e "$out/names" ] || return 0
+    make_folders <"$out/names"
     # shellcheck disable=SC2016
-    printf '%s\n' "$@" | sed 's/./\\&/g' |
+    sed 's/./\\&/g' "$out/names" |
         xargs sh -c 'cp --parents "$@" "$out" 2>/dev/null' sh
-    for name in "$@"; do
+    while IFS= read -r name; do
         if [ -f "$name" ] && ! [ -s "$out/$name" ]; then
             # An empty file, or one that cannot be read, or has gone.
-            cat "$name" >/dev/null 2>&1 && [ -e "$out/$name" ] && continue
+            cat "$name" >/dev/null 2>&1 </dev/null &&
+                [ -e "$out/$name" ] && continue
             rm -f "$out/$name"
             ! [ -e "$name" ] || hidden "$name"
         fi
-    done
+    done <"$out/names"
 }
 
 # Only say that folders are there: NAME/...
@@ -176,6 +186,7 @@ while read -r how pattern; do
 done <<'END'
 @TABLE@
 END
+copy_all
 
 PATH=$PATH:/usr/sbin:/sbin:/opt/rocm/bin
 set -f

@@ -125,8 +125,8 @@ def describe(loss: float, rated: Rating) -> str:
 
     :param loss: of room, see :func:`hpcvirt.fit.scarcity.losses`
     """
-    said = [f'it takes {-100 * math.expm1(-loss):.2g} % of the room for what '
-            'is requested']
+    taken = -100 * math.expm1(-loss)
+    said = [f'it takes {taken:.2g} % of the room for what is requested']
     if rated.far:
         said.append(f'{100 * rated.far:.0f} % of its devices are far')
     if rated.broken_sets:

@@ -273,13 +273,13 @@ class MovesTest(DeviceSetsNova):
         self.take_first('one', 'two')
         self.server, _ = self.get(2, cells=1, host='one')
 
-    def test_moves_that_would_take_any_devices_are_refused(self):
+    def test_moves_that_would_take_any_devices_are_refused_and_no_others(
+            self):
         self.migrate(self.server, 'ACTIVE')
         self.resize(self.server, self.flavor(4), 'ACTIVE')
         self.assertEqual('one', self.host_of(self.server))
         self.assertIn("(Nova's defect N)", self.log.output)
-
-    def test_what_takes_its_devices_from_placement_passes(self):
+        # What takes its devices from Placement.
         self.shelve(self.server)
         self.unshelve(self.server)
         self.assert_set(2, self.gpus(self.server))

@@ -20,8 +20,8 @@ from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-CASES = 625
-DEVICE_CASES = 400
+CASES = 200
+DEVICE_CASES = 120
 
 #: Which of Nova's defects may be named for what, in which kind of guest.
 DEFECTS = {
@@ -112,11 +112,11 @@ class ClaimTestCase(soundness.ClaimingTestCase):
     def test_first_block_of_cases(self):
         self.roll(range(1))
 
-    def test_periodic_27_more_blocks_of_cases(self):
-        self.roll(range(1, 28))
+    def test_periodic_84_more_blocks_of_cases(self):
+        self.roll(range(1, 85))
 
-    def test_periodic_4_blocks_of_cases_for_another_release(self):
-        self.roll(range(28, 32), not soundness.SPARES_DEVICES)
+    def test_periodic_13_blocks_of_cases_for_another_release(self):
+        self.roll(range(85, 98), not soundness.SPARES_DEVICES)
 
 
 class DevicesTestCase(soundness.ClaimingTestCase):

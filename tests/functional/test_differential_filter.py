@@ -22,7 +22,7 @@ from tests.builders import cases
 from tests.functional import nova_objects
 from tests.functional import soundness
 
-REQUESTS = 220
+REQUESTS = 70
 HOSTS = 3
 
 #: Whether claims of nova-compute spare cells with devices, by its service
@@ -157,6 +157,6 @@ class FilterTestCase(soundness.ClaimingTestCase):
     def test_first_block_of_requests(self):
         self.roll(0)
 
-    def test_periodic_31_more_blocks_of_requests(self):
-        for block in range(1, 32):
+    def test_periodic_98_more_blocks_of_requests(self):
+        for block in range(1, 99):
             self.roll(block)

@@ -30,23 +30,24 @@ class FleetOfSetsTest(test_device_sets.DeviceSetsNova):
             seen.fleet, [flavors[name] for name in names])]
 
     def test_counts_are_what_nova_takes(self):
-        self.compare(1)
+        self.compare(1, 3, 'one')
 
     def test_periodic_counts_are_what_nova_takes(self):
-        self.compare(6)
+        self.compare(6, 5, 'one', 'two')
 
-    def compare(self, rounds):
+    def compare(self, rounds, number, *hosts):
+        """Boot instances on hosts, and as many more as are counted."""
         dice = random.Random(5)
         for _ in range(rounds):
             servers = [self.boot(self.flavor(dice.choice((1, 1, 2, 4))),
-                                 host=dice.choice(('one', 'two')))
-                       for _ in range(5)]
+                                 host=dice.choice(hosts))
+                       for _ in range(number)]
             _, counts = self.count(*test_device_sets.SIZES)
             for size, per_host in zip(test_device_sets.SIZES, counts,
                                       strict=True):
-                for host, number in per_host.items():
+                for host in hosts:
                     more = [self.boot(self.flavor(size), host=host)
-                            for _ in range(number)]
+                            for _ in range(per_host[host])]
                     self.boot(self.flavor(size), host=host, status='ERROR')
                     for server in more:
                         self.delete(server)

@@ -50,7 +50,7 @@ class MultiCreateTest(base.HPCNova):
         self.assertEqual((), self.ledger('host').guests)
 
 
-REQUESTS = 200
+REQUESTS = 70
 GUESTS = 4
 
 
@@ -77,10 +77,10 @@ class MultiCreateTestCase(soundness.ClaimingTestCase):
     def test_guests_with_devices(self):
         self.roll(0, multi_create.a_fleet_with_devices)
 
-    def test_periodic_20_more_blocks_of_guests_with_devices(self):
-        for block in range(1, 21):
+    def test_periodic_60_more_blocks_of_guests_with_devices(self):
+        for block in range(1, 61):
             self.roll(block, multi_create.a_fleet_with_devices)
 
-    def test_periodic_3_more_blocks_of_requests(self):
-        for block in range(1, 4):
+    def test_periodic_9_more_blocks_of_requests(self):
+        for block in range(1, 10):
             self.roll(block)

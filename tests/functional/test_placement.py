@@ -62,7 +62,7 @@ class PlacementTest(base.HPCNova):
     def test_periodic_two_cells_without_smt(self):
         self.check(cells=2, sockets=2, threads=1)
 
-    def test_two_cells_with_smt(self):
+    def test_periodic_two_cells_with_smt(self):
         self.check(cells=2, sockets=1, threads=2)
 
     def test_periodic_four_cells_without_smt(self):

@@ -25,7 +25,7 @@ from tests.functional import nova_objects
 from tests.functional import soundness
 from tests.functional import test_malformed_hosts
 
-REQUESTS = 400
+REQUESTS, MANY_REQUESTS = 120, 4000
 HOSTS = 4
 
 
@@ -142,9 +142,15 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
         self.assertGreater(short, REQUESTS)
 
     def test_verdicts_and_reasons_are_those_without_it(self):
+        self.assert_are_those_without_it(REQUESTS)
+
+    def test_periodic_so_are_those_of_many_requests(self):
+        self.assert_are_those_without_it(MANY_REQUESTS)
+
+    def assert_are_those_without_it(self, requests):
         quick = collections.Counter()
         self.answers = collections.Counter()
-        for seed in range(REQUESTS):
+        for seed in range(requests):
             dice = random.Random(f'quick {seed}')
             first = dice.choice((cases.a_case, cases.a_plain_case))(dice)
             fleet = [first, *(cases.on_another_host(dice, first)
@@ -156,11 +162,11 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
             spec.num_instances = dice.choice((1, 1, 2))
             with self.subTest(seed=seed):
                 quick += self.compare(fleet, spec, seed)
-        self.assertGreater(quick['short'], REQUESTS // 4)
-        self.assertGreater(quick['damaged'], REQUESTS // 50)
-        self.assertGreater(quick['passed'], REQUESTS // 4)
+        self.assertGreater(quick['short'], requests // 4)
+        self.assertGreater(quick['damaged'], requests // 50)
+        self.assertGreater(quick['passed'], requests // 4)
         for answer in True, False, None:
-            self.assertGreater(self.answers[answer], REQUESTS // 8)
+            self.assertGreater(self.answers[answer], requests // 8)
 
     def compare(self, fleet, spec, seed):
         """Judge a fleet for each guest of a request, in both ways.

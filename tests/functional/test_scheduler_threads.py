@@ -26,7 +26,7 @@ from tests.builders import cases
 from tests.functional import nova_objects
 
 THREADS = 8
-REQUESTS = 1000
+REQUESTS, MANY_REQUESTS = 300, 1000
 KINDS = 60
 HOSTS = 3
 #: Python's default is 5 ms, in which a thread decides about several requests.
@@ -108,13 +108,16 @@ class Scheduler:
             for state, weight in zip(passed, weighed, strict=True)]
 
 
-def fleets():
-    """Draw requests: the cases of the hosts of each."""
-    dice = random.Random('threads')
+def fleets(requests):
+    """Draw requests: the cases of the hosts of each.
+
+    :param requests: their number
+    """
+    dice = random.Random('threads 2')
     kinds = [dice.choice((cases.a_plain_case, cases.a_case_with_devices,
                           cases.a_case, cases.a_case_with_devices))(dice)
              for _ in range(KINDS)]
-    return [draw_hosts(dice, kind) for kind in dice.choices(kinds, k=REQUESTS)]
+    return [draw_hosts(dice, kind) for kind in dice.choices(kinds, k=requests)]
 
 
 def draw_hosts(dice, case):
@@ -186,7 +189,8 @@ class SchedulerThreadsTest(unittest.TestCase):
         :param start: calls the function that takes requests until none is left
         :returns: number of a request -> the hosts that pass
         """
-        requests = [*map(make_request, range(REQUESTS), fleets())]
+        requests = [make_request(number, fleet) for number, fleet
+                    in enumerate(fleets(len(numbers)))]
         left = iter(numbers)
         found = {}
 
@@ -202,11 +206,17 @@ class SchedulerThreadsTest(unittest.TestCase):
         return found
 
     def test_many_threads_decide_as_one(self):
+        self.assert_decide_as_one(REQUESTS)
+
+    def test_periodic_they_do_so_for_many_requests(self):
+        self.assert_decide_as_one(MANY_REQUESTS)
+
+    def assert_decide_as_one(self, requests):
         self.replace('hpcvirt.nova.weights.MAX_KNOWN', KNOWN_RATINGS)
         # Candidates that break equal sets are in random order.
         self.replace('random.shuffle', lambda _: None)
         together, alone = Scheduler(), Scheduler()
-        numbers = list(range(REQUESTS))
+        numbers = list(range(requests))
         found = self.decide(together, numbers, self.start)
         weighed = together.weigher.seen
         self.assertCountEqual(weighed, set(weighed))
@@ -220,12 +230,13 @@ class SchedulerThreadsTest(unittest.TestCase):
     def assert_varied(self, expected, answers):
         """Check that there was something to decide."""
         several = [rows for rows in expected.values() if len(rows) > 1]
-        self.assertGreater(sum(map(len, expected.values())), REQUESTS // 3)
-        self.assertGreater(len(several), REQUESTS // 10)
+        self.assertGreater(sum(map(len, expected.values())),
+                           len(expected) // 3)
+        self.assertGreater(len(several), len(expected) // 10)
         self.assertTrue(any(len({row.weight for row in rows}) > 1
                             for rows in several))
         reasons = [*itertools.chain(*answers.messages.values())]
-        self.assertGreater(len(reasons), REQUESTS)
+        self.assertGreater(len(reasons), len(expected))
         self.assertTrue(any('removed' in line for line in reasons))
         # Each kind of malformed record has one warning.
         self.assertCountEqual(answers.warnings, set(answers.warnings))

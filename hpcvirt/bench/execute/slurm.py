@@ -267,7 +267,8 @@ class _AnswerReader:
 
     def read_said(self) -> str:
         """Return the last lines that are no answer."""
-        return (self._said + self._line).decode('utf-8', 'replace')
+        return (self._said + self._line[:_MAX_SAID_BYTES]).decode(
+            'utf-8', 'replace')
 
 
 def _write(stream: IO[bytes], data: memoryview) -> int:

@@ -28,6 +28,9 @@ CONNECT_S = 20.0
 #: Pause between two keepalive messages.
 KEEPALIVE_S = 15
 CHUNK = 65536
+#: Pauses while a program neither reads nor prints; each is longer.
+FIRST_PAUSE_S = 0.002
+LONGEST_PAUSE_S = 0.02
 #: How long to wait for the end of the output after the exit status. A process
 #: that the program leaves behind may keep the output open for ever.
 LINGER_S = 2.0
@@ -137,6 +140,7 @@ class SSHExecutor:
         stdout, stderr = bytearray(), bytearray()
         rest = memoryview(stdin)
         ended: float | None = None
+        pause_s = FIRST_PAUSE_S
         while True:
             moved = False
             # Check this first, so that all output before the end is read.
@@ -156,7 +160,9 @@ class SSHExecutor:
             now = time.monotonic()
             if now > deadline and not (complete and moved):
                 raise TimeoutError
-            if not moved:
+            if moved:
+                pause_s = FIRST_PAUSE_S
+            else:
                 if channel.exit_status_ready():
                     ended = ended or now
                     if complete or now > ended + LINGER_S:
@@ -164,7 +170,8 @@ class SSHExecutor:
                 transport = channel.get_transport()
                 if not transport.is_active():
                     raise EOFError('the connection was lost')
-                time.sleep(0.02)
+                time.sleep(pause_s)
+                pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         status = channel.recv_exit_status()
         if status < 0:
             # The machine went down before the program ended.

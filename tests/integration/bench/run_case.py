@@ -14,15 +14,16 @@ import json
 import os
 import pathlib
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import unittest
 from unittest import mock
 
-from hpcvirt import exception
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store
+from hpcvirt.bench.run import sampler
 from tests.builders import commands
 from tests.builders import folders
 from tests.integration.bench import ssh_server
@@ -71,6 +72,8 @@ class RunCase(unittest.TestCase):
         (self.source / 'Makefile').write_text(MAKEFILE)
         self.trace = self.scratch / 'trace'
         self.broken = self.scratch / 'broken'
+        # Most programs of the tests end at once.
+        self.enterContext(mock.patch.object(sampler, 'FIRST_PAUSE_S', 0.02))
         self.server = self.enterContext(ssh_server.running())
 
     def list_left(self, name):
@@ -131,14 +134,21 @@ class RunCase(unittest.TestCase):
     def wait_for_samples(self, number):
         deadline = time.monotonic() + 150
         while time.monotonic() < deadline:
-            if (self.scratch / 'data' / 'bench.sqlite').exists():
-                # Both may be making the tables at this moment.
-                with contextlib.suppress(exception.Unreachable):
-                    kept = self.samples()
-                    if len(kept) >= number:
-                        return kept
+            if self.count_samples() >= number:
+                return self.samples()
             time.sleep(0.05)
         return self.fail('no samples are kept')
+
+    def count_samples(self):
+        """Count the samples in the file, which takes less than a store."""
+        file = self.scratch / 'data' / 'bench.sqlite'
+        # The tables may be being made at this moment.
+        with contextlib.suppress(sqlite3.OperationalError), (
+                contextlib.closing(sqlite3.connect(
+                    f'file:{file}?mode=ro', uri=True))) as opened:
+            return opened.execute(
+                'SELECT count(*) FROM hpcvirt_samples').fetchone()[0]
+        return 0
 
     def samples(self) -> tuple[record.Sample, ...]:
         opened = self.store()

@@ -35,7 +35,13 @@ def twins(**more):
 
 class FormatsTest(unittest.TestCase):
     def test_every_form_of_every_machine_is_marked_and_reads(self):
-        for base in profiles.BUILT_IN.values():
+        self.assert_marked_and_reads(profiles.Profile())
+
+    def test_periodic_so_is_it_with_each_profile(self):
+        self.assert_marked_and_reads(*profiles.BUILT_IN.values())
+
+    def assert_marked_and_reads(self, *bases):
+        for base in bases:
             plan = planner.plan(hosts.shipped(), base)
             for file in itertools.chain(*(
                     write(plan) for write in formats.FORMATS.values())):

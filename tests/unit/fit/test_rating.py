@@ -142,7 +142,7 @@ class BrokenSetsTest(unittest.TestCase):
     def test_the_sets_that_a_guest_breaks_are_rated(self):
         pools = tuple(
             pool._replace(provider=f'gpu {number}', tags={
-                **pool.tags, device_sets.TAG: 'pair:0:2,single:%d:1' % number})
+                **pool.tags, device_sets.TAG: f'pair:0:2,single:{number}:1'})
             for number, pool in enumerate(tiny.gpus(1) * 2))
         demand = tiny.guest(4, requests=(tiny.request(),))
         supply = tiny.host(0, pools=pools)

@@ -158,7 +158,8 @@ class DevicesTest(unittest.TestCase):
         for affinity, guests in (('legacy', 1), ('required', 0)):
             counter = room.RoomCounter([tiny.guest(8, requests=(
                 tiny.request(count=2, affinity=affinity),))])
-            self.assertEqual((guests,), counter.count(tiny.host(0, pools=pools)))
+            self.assertEqual((guests,), counter.count(
+                tiny.host(0, pools=pools)))
 
     def test_preferred_devices_may_be_far(self):
         kinds = [tiny.guest(4, requests=(
@@ -175,7 +176,7 @@ class DevicesTest(unittest.TestCase):
 
 
 class ProspectsTest(unittest.TestCase):
-    def test_what_fits_if_the_cells_of_a_guest_are_free_together_is_added(self):
+    def test_what_fits_where_cells_are_free_together_is_added(self):
         dice = random.Random(4)
         kinds = [tiny.guest(*pcpus) for pcpus in (
             (1,), (8,), (4, 4), (8, 8), (8, 8, 8, 8))]

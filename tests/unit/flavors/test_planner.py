@@ -18,7 +18,7 @@ from tests.builders import plans
 
 plan, codes, by_vcpus = plans.plan, plans.codes, plans.by_vcpus
 
-ROLLS = 250
+ROLLS = 80
 
 
 class StudiesTest(unittest.TestCase):
@@ -196,27 +196,42 @@ def list_sums(cpus, pages, parts):
     return {sum_ for _, sum_ in mixes}
 
 
+def roll(case, seed, rolls):
+    """Plan for hosts and choices that dice make.
+
+    :param case: a test, or the class of tests, which gets the plans
+    """
+    dice = random.Random(seed)
+    case.plans = []
+    for number in range(rolls):
+        machines = [hosts.any_host(dice, f'h{number}-{each}')
+                    for each in range(dice.choice([1, 1, 1, 2, 3]))]
+        choices = hosts.any_profile(dice)
+        try:
+            case.plans.append(planner.plan(machines, choices))
+        except exception.InvalidInput:
+            continue
+    case.plans += [plan(host) for host in hosts.shipped()]
+    case.hosts = [host for found in case.plans for host in found.hosts]
+    case.rows = [row for found in case.plans for row in found.flavors]
+
+
 class AnyHostTest(unittest.TestCase):
     """What holds for every plan, on hosts and choices that dice make."""
 
     @classmethod
     def setUpClass(cls):
-        dice = random.Random(20261120)
-        cls.plans = []
-        for number in range(ROLLS):
-            machines = [hosts.any_host(dice, f'h{number}-{each}')
-                        for each in range(dice.choice([1, 1, 1, 2, 3]))]
-            choices = hosts.any_profile(dice)
-            try:
-                cls.plans.append(planner.plan(machines, choices))
-            except exception.InvalidInput:
-                continue
-        cls.plans += [plan(host) for host in hosts.shipped()]
-        cls.hosts = [host for found in cls.plans for host in found.hosts]
-        cls.rows = [row for found in cls.plans for row in found.flavors]
+        roll(cls, 20261120, ROLLS)
 
     def test_most_rolls_are_plans(self):
         self.assertGreater(len(self.plans), ROLLS // 2)
+
+    def test_periodic_what_holds_for_many_more_hosts(self):
+        roll(self, 20261129, 10 * ROLLS)
+        for name in unittest.defaultTestLoader.getTestCaseNames(type(self)):
+            if not name.startswith('test_periodic_'):
+                with self.subTest(name):
+                    getattr(self, name)()
 
     def test_a_host_never_gives_more_than_it_has(self):
         for found in self.plans:
@@ -361,9 +376,15 @@ class TwinsTest(unittest.TestCase):
                   each.supply, each.rest_mib) for each in plan.hosts])
 
     def test_a_difference_that_matters_to_nobody_changes_nothing(self):
+        self.assert_difference_changes_nothing(15)
+
+    def test_periodic_nor_does_it_in_many_fleets(self):
+        self.assert_difference_changes_nothing(300)
+
+    def assert_difference_changes_nothing(self, fleets):
         dice = random.Random(20261123)
         plans = 0
-        for _ in range(60):
+        for _ in range(fleets):
             kinds = [hosts.any_host(dice, f'k{number}')
                      for number in range(dice.choice((1, 2, 3)))]
             alike = [dataclasses.replace(dice.choice(kinds), name=f'n{number}')
@@ -384,4 +405,4 @@ class TwinsTest(unittest.TestCase):
                     name for item in plan.warnings if item.code is code
                     for name in item.subjects} for plan in (found, each))
                 self.assertEqual(other, one, code)
-        self.assertGreater(plans, 20)
+        self.assertGreater(plans, fleets // 3)

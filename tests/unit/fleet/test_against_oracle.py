@@ -28,10 +28,17 @@ OVERLAP = ('ring',)
 
 class CountTest(unittest.TestCase):
     def test_an_instance_fits_where_a_set_is_free(self):
-        self.assert_fits(1, 150, set_hosts.PLANNED, set_hosts.FLAVORS)
+        self.assert_fits(1, 40, set_hosts.PLANNED, set_hosts.FLAVORS)
 
     def test_ranks_need_not_be_known(self):
-        self.assert_fits(2, 150, set_hosts.IN_CLOUD, [
+        self.assert_ranks_need_not_be_known(40)
+
+    def test_periodic_on_many_hosts(self):
+        self.assert_fits(1, 600, set_hosts.PLANNED, set_hosts.FLAVORS)
+        self.assert_ranks_need_not_be_known(600)
+
+    def assert_ranks_need_not_be_known(self, rounds):
+        self.assert_fits(2, rounds, set_hosts.IN_CLOUD, [
             each for each in set_hosts.FLAVORS if each.name != 'gpu8'])
 
     def assert_fits(self, seed, rounds, aliases, flavors):
@@ -150,12 +157,18 @@ class MoveTest(unittest.TestCase):
             self.assertGreater(found.count(number), count, number)
 
     def test_a_drain_leaves_the_fewest(self):
+        self.assert_drain_leaves_the_fewest(2)
+
+    def test_periodic_a_drain_of_more_instances_leaves_the_fewest(self):
+        self.assert_drain_leaves_the_fewest(3)
+
+    def assert_drain_leaves_the_fewest(self, most):
         dice = random.Random(6)
         found = []
         for _ in range(60):
             hosts = self.some_hosts(dice, 3, 6)
             own = len(hosts[0].instances)
-            if not 0 < own < 4 or sum(
+            if not 0 < own <= most or sum(
                     len(host.instances) for host in hosts) > 6:
                 continue
             plan = drain.plan(hosts, ['h0'], cold=True)

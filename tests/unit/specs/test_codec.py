@@ -26,9 +26,17 @@ def guest(*cells, **fields):
 
 
 class RoundTripTest(unittest.TestCase):
-    @hypothesis.settings(max_examples=500, deadline=None)
+    @hypothesis.settings(max_examples=100, deadline=None)
     @hypothesis.given(shapes.shapes())
     def test_decoding_gives_back_what_was_encoded(self, wanted):
+        self.assert_is_decoded(wanted)
+
+    @hypothesis.settings(max_examples=2000, deadline=None)
+    @hypothesis.given(shapes.shapes())
+    def test_periodic_decoding_gives_back_what_was_encoded(self, wanted):
+        self.assert_is_decoded(wanted)
+
+    def assert_is_decoded(self, wanted):
         specs = codec.encode(wanted)
         self.assertEqual(wanted, codec.decode(
             wanted.cpus, wanted.memory_mib, specs))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import unittest
+import unittest.mock
 
 from hpcvirt import exception
 from hpcvirt.topology import document
@@ -59,6 +60,13 @@ class XmlTest(unittest.TestCase):
         self.refused('<a>' * 100_000, 'nested deeper than 64')
 
     def test_too_many_elements_are_refused(self) -> None:
+        with unittest.mock.patch.object(document, 'MAX_ELEMENTS', 2500):
+            document.xml_root(b'<a>' + b'<b/>' * 2499 + b'</a>', 'a.xml')
+            self.refused('<a>' + '<b/>' * 2500 + '</a>',
+                         'more than 2500 elements')
+
+    def test_periodic_a_quarter_of_a_million_elements_are_refused(
+            self) -> None:
         self.refused('<a>' + '<b/>' * document.MAX_ELEMENTS + '</a>',
                      'more than 250000 elements')
 

@@ -4,6 +4,7 @@
 
 Real files of every source are changed at random, with fixed seeds, byte by
 byte and element by element. Set HPCVIRT_FUZZ to a factor for more cases.
+The periodic test has five times as many.
 """
 
 import copy
@@ -56,6 +57,7 @@ class HostileInputTest(unittest.TestCase):
         super().setUp()
         self.scratch = pathlib.Path(sysfs_files.scratch(self))
         self.sound = self.refused = 0
+        self.factor = FACTOR
 
     def judge(self, path: pathlib.Path, hint: str) -> None:
         """Read a file; expect an error of one line or a sound Host."""
@@ -81,7 +83,7 @@ class HostileInputTest(unittest.TestCase):
     def test_changed_bytes(self) -> None:
         for path in REAL:
             real = path.read_bytes()
-            for seed in range(int(200 * FACTOR)):
+            for seed in range(int(60 * self.factor)):
                 dice = random.Random(seed)
                 data = bytearray(real)
                 for _ in range(dice.choice((1, 1, 1, 2, 5, 50))):
@@ -92,7 +94,7 @@ class HostileInputTest(unittest.TestCase):
     def test_truncated_files(self) -> None:
         for path in REAL:
             real = path.read_bytes().rstrip()
-            for seed in range(int(40 * FACTOR)):
+            for seed in range(int(40 * self.factor)):
                 cut = random.Random(seed).randrange(len(real))
                 self.judge_bytes(real[:cut], f'{path.name}, {cut} bytes')
         self.assertEqual(0, self.sound)
@@ -102,7 +104,7 @@ class HostileInputTest(unittest.TestCase):
             if path.suffix != '.xml':
                 continue
             real = document.xml_root(path.read_bytes(), path.name)
-            for seed in range(int(75 * FACTOR)):
+            for seed in range(int(40 * self.factor)):
                 dice = random.Random(seed)
                 root = copy.deepcopy(real)
                 for _ in range(dice.choice((1, 1, 2, 4))):
@@ -118,7 +120,7 @@ class HostileInputTest(unittest.TestCase):
                 SHIPPED / 'single-1s-8c-smt.json',
                 SHIPPED / 'uneven-2s.json', INSPECTED)),
                 snapshot.make_json(wired.host())):
-            for seed in range(int(1000 * FACTOR)):
+            for seed in range(int(250 * self.factor)):
                 dice = random.Random(seed)
                 plain = copy.deepcopy(real)
                 for _ in range(dice.choice((1, 1, 2))):
@@ -136,7 +138,7 @@ class HostileInputTest(unittest.TestCase):
                 'fmpm': 'hgx-partitions', 'nvidia-smi-modules': 'hgx-modules',
                 'rocm-smi-topo': 'mi60-topo',
                 'lspci': 'granite-ridge-lspci'}.items()}
-        for seed in range(int(100 * FACTOR)):
+        for seed in range(int(40 * self.factor)):
             dice = random.Random(seed)
             files = dict(devices if seed % 2 else emulated)
             for _ in range(dice.choice((1, 1, 2, 6))):
@@ -155,10 +157,25 @@ class HostileInputTest(unittest.TestCase):
         self.assertGreater(self.refused, 10)
         self.assertGreater(self.sound, 5)
 
+    def test_periodic_more_changes_of_each(self) -> None:
+        self.factor = 5 * FACTOR
+        for test in (self.test_changed_bytes, self.test_truncated_files,
+                     self.test_changed_elements, self.test_changed_values,
+                     self.test_changed_sysfs):
+            with self.subTest(test.__name__):
+                self.sound = self.refused = 0
+                test()
+
     def test_files_meant_to_cost_time_or_memory_do_not(self) -> None:
+        self.assert_cost_little(4000)
+
+    def test_periodic_larger_files_do_not_either(self) -> None:
+        self.assert_cost_little(20000)
+
+    def assert_cost_little(self, elements: int) -> None:
         cpu = '<cpu id="{0}" socket_id="0" siblings="{1}"/>'
         memory = '<memory>4194304</memory>'
-        many = range(20000)
+        many = range(elements)
         started = time.process_time()
         for body in (
                 ''.join(cpu.format(n, '0-65535') for n in many),
@@ -178,7 +195,8 @@ class HostileInputTest(unittest.TestCase):
                 f'<topology><object type="Machine" local_memory="{2 ** 30}">'
                 f'{body}</object></topology>'.encode(), body[:80])
         lists = '[' * 900 + ']' * 900
-        for text in (f'{{"a": {lists}}}', '{"a": [' + '[],' * 10 ** 6 + '[]]}',
+        for text in (f'{{"a": {lists}}}',
+                     '{"a": [' + '[],' * (50 * elements) + '[]]}',
                      '{"schema_version": ' + '1' * 4000 + '}'):
             self.judge_bytes(text.encode(), text[:80])
         self.assertLess(time.process_time() - started, 60)

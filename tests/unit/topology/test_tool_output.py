@@ -235,15 +235,24 @@ class ReadLinksTest(Case):
             tool_output.read_controls(self.text)
 
     def test_large_outputs_take_no_time(self) -> None:
+        self.assert_take_no_time(0.1)
+
+    def test_periodic_outputs_of_a_megabyte_take_no_time(self) -> None:
+        self.assert_take_no_time(1.0)
+
+    def assert_take_no_time(self, factor: float) -> None:
         begin = time.process_time()
-        for text in ('GPU0 ' * 200_000, 'GPU0 X\n' * 150_000,
-                     'GPU[1' * 200_000, '\x1b[' * 500_000,
-                     '0000:00:00.0 ' * 80_000, '\n0' * 400_000,
-                     'ATSCtl: ' * 100_000, 'RlxdOrd' * 100_000,
-                     'Express (v2) ' * 80_000,
-                     ' '.join(f'GPU{number}' for number in range(9999))
-                     + '\n' + 'GPU1 X\n' * 100_000,
-                     'Link 1: 1.1 GB/s\n' * 60_000):
+        for line, times in (
+                ('GPU0 ', 200_000), ('GPU0 X\n', 150_000),
+                ('GPU[1', 200_000), ('\x1b[', 500_000),
+                ('0000:00:00.0 ', 80_000), ('\n0', 400_000),
+                ('ATSCtl: ', 100_000), ('RlxdOrd', 100_000),
+                ('Express (v2) ', 80_000), ('GPU1 X\n', 100_000),
+                ('Link 1: 1.1 GB/s\n', 60_000)):
+            text = line * int(times * factor)
+            if line == 'GPU1 X\n':
+                text = ' '.join(f'GPU{number}' for number
+                                in range(9999)) + '\n' + text
             self.outputs = dict.fromkeys(tool_output.COMMANDS, text)
             with contextlib.suppress(exception.InvalidInput):
                 tool_output.read_links(self.text, 'n7')

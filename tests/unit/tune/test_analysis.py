@@ -29,7 +29,13 @@ def analyse(space, speed, noise, seed='', **fields):
 
 class TestRecommend(testtools.TestCase):
     def test_the_best_is_found_without_noise(self):
-        for seed in range(30):
+        self.assert_best_is_found(range(8))
+
+    def test_periodic_the_best_of_many_spaces_is_found(self):
+        self.assert_best_is_found(range(8, 200))
+
+    def assert_best_is_found(self, seeds):
+        for seed in seeds:
             dice = random.Random(seed)
             space = tunes.space(2, 2, 3, 2, 4)
             speed = tunes.sum_gains([

@@ -291,9 +291,16 @@ class TuningTest(testtools.TestCase):
         self.assertEqual(self.figures(found), self.figures(self.run_()))
         self.assertEqual([], self.bench.measured)
 
-    def test_a_process_killed_at_any_step_is_continued_or_given_up(self):
+    def test_a_killed_process_is_continued_or_given_up(self):
+        # At some steps of each kind, by turns.
+        self.assert_continued_or_given_up(7)
+
+    def test_periodic_a_process_killed_at_any_step_is_continued(self):
+        self.assert_continued_or_given_up(1)
+
+    def assert_continued_or_given_up(self, step):
         whole = self.figures(self.run_())
-        for killed_at in range(len(self.world.actions)):
+        for killed_at in range(0, len(self.world.actions), step):
             self.begin()
             self.process(killed_at)
             self.assertRaises(KilledError, self.tuning.run)

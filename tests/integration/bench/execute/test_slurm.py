@@ -194,11 +194,12 @@ class NodeTest(StandInCase):
         """Let the node run a script instead of the agent."""
         (self.folder / 'bin' / 'salloc').write_text(f'#!/bin/sh\n{script}\n')
 
-    def refused(self, pattern, argv=('true',), stdin=b'', limit_s=0.5):
+    def refused(self, pattern, argv=('true',), stdin=b'', limit_s=0.5,
+                patience_s=2):
         begin = time.monotonic()
         with (mock.patch.object(slurm, 'GRACE_S', 0.5),
               mock.patch.object(slurm, 'END_S', 0.5),
-              mock.patch.object(executor, 'PATIENCE_S', 2),
+              mock.patch.object(executor, 'PATIENCE_S', patience_s),
               self.assertRaisesRegex(exception.ConnectionLost, pattern)):
             self.place.run(argv, stdin, limit_s)
         self.assertLess(time.monotonic() - begin, 25)
@@ -210,10 +211,12 @@ class NodeTest(StandInCase):
                        f'{begins} printf "hpcvirt 0 "; {endless}'):
             self.start(script)
             tracemalloc.start()
-            self.refused('does not answer$')
-            _, peak = tracemalloc.get_traced_memory()
-            tracemalloc.stop()
-            self.assertLess(peak, 3 * executor.MAX_OUTPUT_BYTES)
+            # Less is too much here, so that it is printed in time.
+            with mock.patch.object(executor, 'MAX_OUTPUT_BYTES', 2 ** 22):
+                self.refused('does not answer$', patience_s=0.5)
+                _, peak = tracemalloc.get_traced_memory()
+                tracemalloc.stop()
+                self.assertLess(peak, 3 * executor.MAX_OUTPUT_BYTES)
 
     def test_a_node_that_does_not_read_is_given_up(self):
         self.start('printf "\\nhpcvirt 0  \\n"; exec sleep 300')

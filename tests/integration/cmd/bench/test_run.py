@@ -53,9 +53,14 @@ class RunCommandTest(run_case.RunCase):
 
     def test_a_broken_output_is_invalid_and_says_why(self):
         self.broken.touch()
-        result = self.result(*self.words(), status=1)
-        self.assertEqual('INVALID', result['verdict']['word'])
-        self.assertIn('12 of 12 samples', result['verdict']['reason'])
+        status, out, err = self.run_(*self.words())
+        self.assertEqual(1, status, err)
+        verdict = json.loads(out)['verdict']
+        self.assertEqual('INVALID', verdict['word'])
+        self.assertIn('12 of 12 samples', verdict['reason'])
+        where = re.findall(r'INVALID: .*; its outputs are in (\S+)', err)
+        self.assertEqual(12, len(where))
+        self.assertTrue((pathlib.Path(where[0]) / 'stdout').exists())
 
     def test_without_native_nothing_is_judged(self):
         result = self.result(*self.words(native=None), status=0)
@@ -87,16 +92,13 @@ class RunCommandTest(run_case.RunCase):
                      'relaunches the guest.'):
             self.assertIn(text, page.read_text())
 
-    def test_raw_outputs_are_kept(self):
+    def test_raw_outputs_are_kept_and_nothing_is_left_where_it_ran(self):
         result = self.result(*self.words(pairs=1), status=1)
         sample = result['runs'][0]['samples'][0]
         kept = {raw['name']: self.scratch / 'data' / raw['path']
                 for raw in sample['outputs']}
         self.assertIn('EP Benchmark Completed', kept['stdout'].read_text())
         self.assertIn('kernel', sample['environment'])
-
-    def test_nothing_is_left_where_it_ran(self):
-        self.result(*self.words(pairs=1), status=1)
         entry = self.store().entries()[0].id
         self.assertEqual([], self.list_left(entry))
         self.assertEqual([], list(self.state.glob('hpcvirt/*')))
@@ -162,13 +164,6 @@ class RunCommandTest(run_case.RunCase):
         program.write_text(good)
         result = self.result(*words, status=1)
         self.assertEqual('FAIL', result['verdict']['word'])
-
-    def test_an_invalid_sample_says_where_its_outputs_are(self):
-        self.broken.touch()
-        err = self.run_(*self.words(pairs=1))[2]
-        where = re.findall(r'INVALID: .*; its outputs are in (\S+)', err)
-        self.assertEqual(4, len(where))
-        self.assertTrue((pathlib.Path(where[0]) / 'stdout').exists())
 
     def test_a_killed_run_is_continued(self):
         words = self.words(seconds=0.3)

@@ -24,6 +24,8 @@ from tests.builders import runs
 
 Word = judgement.VerdictResult
 TIMES = 600
+#: In the usual run.
+FEW_TIMES = 150
 ROOT = pathlib.Path(__file__).parents[4]
 
 _spec = importlib.util.spec_from_file_location(
@@ -70,24 +72,30 @@ def power(pairs, cv, ratio, bound):
 
 
 class TestErrorRates(testtools.TestCase):
-    def assert_5_percent_each(self, pairs, cv):
-        found = words(pairs, cv, 0.95)
-        self.assertLessEqual(found[Word.PASS], tolerance(0.05))
-        self.assertLessEqual(found[Word.FAIL], tolerance(0.05))
+    def assert_5_percent_each(self, pairs, cv, times=TIMES):
+        found = words(pairs, cv, 0.95, times)
+        self.assertLessEqual(found[Word.PASS], tolerance(0.05, times))
+        self.assertLessEqual(found[Word.FAIL], tolerance(0.05, times))
 
     def test_a_guest_at_the_bound_passes_or_fails_5_percent_each(self):
         for pairs, cv in ((5, 0.10), (10, 0.03)):
-            self.assert_5_percent_each(pairs, cv)
+            self.assert_5_percent_each(pairs, cv, FEW_TIMES)
 
     def test_periodic_so_it_does_with_any_number_of_pairs_and_noise(self):
         for pairs in (5, 10, 20):
             for cv in (0.01, 0.03, 0.10):
                 self.assert_5_percent_each(pairs, cv)
 
-    def test_a_guest_beyond_the_bound_passes_less_still(self):
+    def assert_passes_less(self, times):
         for cv in (0.03, 0.10):
-            self.assertLessEqual(words(10, cv, 0.85)[Word.PASS],
-                                 tolerance(0.005))
+            self.assertLessEqual(words(10, cv, 0.85, times)[Word.PASS],
+                                 tolerance(0.005, times))
+
+    def test_a_guest_beyond_the_bound_passes_less_still(self):
+        self.assert_passes_less(FEW_TIMES)
+
+    def test_periodic_so_it_does_over_many_runs(self):
+        self.assert_passes_less(TIMES)
 
     def test_periodic_drift_of_the_host_does_not_matter_in_pairs(self):
         found = words(10, 0.01, 0.95, drift=0.2)
@@ -138,11 +146,17 @@ class TestStoppingEarly(testtools.TestCase):
                 break
         return word, pairs
 
-    def test_errors_stay_at_5_percent_over_all_looks(self):
-        words = [self.stopped(0.95, seed)[0] for seed in range(self.TRIALS)]
+    def assert_5_percent_over_all_looks(self, trials):
+        words = [self.stopped(0.95, seed)[0] for seed in range(trials)]
         for word in (Word.PASS, Word.FAIL):
-            self.assertLessEqual(words.count(word) / self.TRIALS,
-                                 tolerance(0.05, self.TRIALS))
+            self.assertLessEqual(words.count(word) / trials,
+                                 tolerance(0.05, trials))
+
+    def test_errors_stay_at_5_percent_over_all_looks(self):
+        self.assert_5_percent_over_all_looks(60)
+
+    def test_periodic_errors_stay_at_5_percent_in_many_trials(self):
+        self.assert_5_percent_over_all_looks(self.TRIALS)
 
     def test_a_good_guest_passes_after_a_third_of_the_pairs(self):
         found = [self.stopped(1.0, seed) for seed in range(100)]
@@ -150,17 +164,22 @@ class TestStoppingEarly(testtools.TestCase):
         self.assertLess(sum(pairs for _, pairs in found) / 100, 15)
 
     def test_it_decides_nearly_as_often_as_a_run_of_all_pairs(self):
+        self.assert_decides_nearly_as_often(10, 0.04)
+
+    def test_periodic_so_it_does_with_many_pairs(self):
+        self.assert_decides_nearly_as_often(40, 0.085)
+
+    def assert_decides_nearly_as_often(self, pairs, cv):
         # Divided among the looks, the errors cost 15 to 25 points.
-        for pairs, cv in ((10, 0.04), (40, 0.085)):
-            shares = []
-            for until_decided in (False, True):
-                case = simulation.Case(simulation._independent(
-                    simulation._normal(cv)), until_decided=until_decided)
-                dice = random.Random(pairs)
-                words = [simulation._words(dice, case, pairs, 0.0)
-                         for _ in range(self.TRIALS)]
-                shares.append(words.count({Word.PASS}) / self.TRIALS)
-            self.assertGreater(shares[1], shares[0] - 0.09)
+        shares = []
+        for until_decided in (False, True):
+            case = simulation.Case(simulation._independent(
+                simulation._normal(cv)), until_decided=until_decided)
+            dice = random.Random(pairs)
+            words = [simulation._words(dice, case, pairs, 0.0)
+                     for _ in range(self.TRIALS)]
+            shares.append(words.count({Word.PASS}) / self.TRIALS)
+        self.assertGreater(shares[1], shares[0] - 0.09)
 
     def test_periodic_judging_after_each_pair_needs_it(self):
         # The fallacy that the looks avoid.

@@ -80,12 +80,18 @@ class TestEveryParser(testtools.TestCase):
         self.assertLess(time.process_time() - begin, 2)
 
     def test_outputs_made_to_take_long_do_not(self):
+        self.assert_take_no_time(2)
+
+    def test_periodic_many_outputs_made_to_take_long_do_not(self):
+        self.assert_take_no_time(20)
+
+    def assert_take_no_time(self, lines_of_each):
         # Lines of good outputs a thousand times, or followed by a desert:
         # what takes more than linear time takes minutes here.
         for name, raw, _ in GOOD:
             lines = sorted(set(raw.splitlines()), key=len)
             begin = time.process_time()
-            for line in lines[::max(1, len(lines) // 10)]:
+            for line in lines[::max(1, len(lines) // lines_of_each)]:
                 self.parse(name, line + b' ' * 50000 + b'x')
                 self.parse(name, (line + b' ' * 4000 + b'\n') * 10)
                 self.parse(name, (line + b'\n') * 1000)
@@ -142,6 +148,12 @@ class TestEveryParser(testtools.TestCase):
                 self.assertIn('surrogates', found.reason)
 
     def test_a_number_of_hundreds_of_digits_never_crashes_a_parser(self):
+        self.assert_digits_never_crash(5)
+
+    def test_periodic_whichever_number_has_hundreds_of_digits(self):
+        self.assert_digits_never_crash(1)
+
+    def assert_digits_never_crash(self, step):
         seen = set()
         for name, raw, expect in GOOD:
             # Long lines are dropped, but not those of a JSON document.
@@ -153,6 +165,8 @@ class TestEveryParser(testtools.TestCase):
                 if place in seen:
                     continue
                 seen.add(place)
+                if len(seen) % step:
+                    continue
                 self.parse(name, raw[:number.start()] + b'9' * digits
                            + raw[number.end():], expect)
 
