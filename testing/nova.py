@@ -6,6 +6,7 @@ import copy
 import functools
 import gc
 import itertools
+import logging
 import pathlib
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ import fixtures
 import nova.conf
 import sqlalchemy
 from nova import context
+from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
 from nova.tests.functional.libvirt import base
 from nova.virt.libvirt import host as libvirt_host
@@ -53,6 +55,18 @@ _STATE = sqlalchemy.text(
 
 # Nova's test base replaces this method with one that does not ask libvirt.
 _ASK_LIBVIRT_FOR_ONLINE_CPUS = libvirt_host.Host.get_online_cpus
+
+
+class _UsualLogging(nova_fixtures.StandardLogging):
+    """Log what is kept.
+
+    Nova's fixture also formats what it logs for debugging, and drops it.
+    """
+
+    def setUp(self) -> None:
+        super().setUp()
+        root = logging.getLogger()
+        root.setLevel(root.handlers[0].level)
 
 
 class EmbeddedNova(base.ServersTestBase):
@@ -102,6 +116,9 @@ class EmbeddedNova(base.ServersTestBase):
         self.shared_databases = self.useFixture(databases.SharedDatabases())
         self.useFixture(shared.SharedStatements())
         self.useFixture(shared.SharedPolicies())
+        self.useFixture(shared.SharedValidators())
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.tests.fixtures.StandardLogging', _UsualLogging))
         self.useFixture(workers.WokenWorkers())
         self.useFixture(identity.Token())
         self.log = self.useFixture(fixtures.FakeLogger(

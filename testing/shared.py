@@ -3,8 +3,8 @@
 """Share constant data between all embedded Novas of a process.
 
 Each test starts its own Nova, so that tests do not influence each other. They
-share only data that never changes: compiled SQL statements and parsed policy
-files.
+share only data that never changes: compiled SQL statements, parsed policy
+files, and the validators of what the API is sent.
 """
 
 import functools
@@ -12,11 +12,13 @@ import pathlib
 from typing import Any
 
 import fixtures
+from nova.api.validation import validators
 from oslo_db.sqlalchemy import engines
 from oslo_policy import policy
 from sqlalchemy.dialects.sqlite import pysqlite
 
 _STATEMENTS: dict[Any, Any] = {}
+_VALIDATORS: dict[Any, Any] = {}
 
 
 class SharedStatements(fixtures.Fixture):
@@ -59,6 +61,28 @@ class SharedPolicies(fixtures.Fixture):
             lambda data: dict(_parsed_policies(data))))
 
 
+class SharedValidators(fixtures.Fixture):
+    """Make the validator of each schema of the API once.
+
+    Nova makes a class for each request.
+    """
+
+    def _setUp(self) -> None:  # noqa: N802
+        self.useFixture(fixtures.MonkeyPatch(
+            'nova.api.validation.validators._SchemaValidator',
+            _shared_validator))
+
+
+def _shared_validator(schema: object, relaxed: bool = False,
+                      is_body: bool = True) -> Any:
+    # A validator keeps its schema, so that no other one gets the same id.
+    key = (id(schema), relaxed, is_body)
+    if key not in _VALIDATORS:
+        _VALIDATORS[key] = _make_validator(schema, relaxed, is_body)
+    return _VALIDATORS[key]
+
+
+_make_validator = validators._SchemaValidator
 _parsed_policies = functools.cache(policy.parse_file_contents)
 
 
