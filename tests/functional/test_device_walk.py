@@ -80,7 +80,7 @@ class DeviceWalkTest(lives.LivesNova):
         made = self.create_flavor(flavor['vcpus'], flavor['ram_mib'],
                                   flavor['extra_specs'])
         count, = flavor['per_host'].values()
-        servers = [self.boot(made) for _ in range(count)]
+        servers = self.boot_many(made, count)
         servers.append(self.boot(made, status='ERROR'))
         return servers
 

@@ -118,8 +118,7 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
         self.boot(self.flavor, host='node1')
 
     def test_an_instance_that_was_deleted_is_no_failure_of_the_drain(self):
-        for _ in range(2):
-            self.boot(self.flavor, host='node1')
+        self.boot_many(self.flavor, 2, host='node1')
         self.change_before(1, lambda move: self.delete({'id': move.id}))
         status, document = self.drain('node1', '--apply')
         self.assertEqual((0, True), (status, document['empty']), document)

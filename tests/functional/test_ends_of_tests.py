@@ -32,7 +32,7 @@ class EndsOfTestsTest(testtools.TestCase):
             pause_and_prepare))
         self.assert_ends('preparing', failing.set)
 
-    def test_a_test_that_fails_during_an_endless_migration_ends(self):
+    def test_periodic_a_test_that_fails_during_an_endless_migration_ends(self):
         self.assert_ends('running')
 
     def assert_ends(self, status, tell=lambda: None):

@@ -112,12 +112,10 @@ class NUMAScopeTest(base.HPCNova):
         self.assertIn('Nova would use cells 1, 2 of sockets 0, 1, but'
                       ' hpcvirt:numa_scope asks for one socket',
                       self.log.output)
-
-    def test_it_goes_to_a_host_where_one_socket_has_them(self):
+        # It goes to a host where one socket has them.
         self.add_machines(machines.build(
             'other', 4, 4, sockets=2, pages={2048: 1024}))
-        server = self.boot(self.create_hpc_flavor(
-            2, 2, 128, hpcvirt__numa_scope='socket'))
+        server = self.boot(flavor)
         self.assertEqual('other', self.host_of(server))
         self.assert_sits(server, (0, 1), 2, 128)
 

@@ -258,8 +258,8 @@ class FlavorApplyTest(nova.EmbeddedNova):
         counts = {}
         for flavor in plan['flavors']:
             counts[flavor['vcpus']] = flavor['per_host']['compute']
-            servers = [self.boot(flavors[flavor['name']]['id'])
-                       for _ in range(flavor['per_host']['compute'])]
+            servers = self.boot_many(flavors[flavor['name']]['id'],
+                                     flavor['per_host']['compute'])
             self.boot(flavors[flavor['name']]['id'], status='ERROR')
             ledger = self.ledger('compute')
             pinned = sum(len(guest.pinned) for guest in ledger.guests)

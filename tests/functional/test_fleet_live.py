@@ -96,8 +96,7 @@ class FleetOfACloudTest(base.HPCNova):
         self.assertGreaterEqual(ones, 2)
         self.assertEqual(0, twos)
         self.boot(two, status='ERROR', host='small')
-        for _ in range(ones):
-            self.boot(one, host='small')
+        self.boot_many(one, ones, host='small')
         self.boot(one, status='ERROR', host='small')
 
     def test_instances_are_where_they_are_and_counts_are_what_nova_takes(self):
@@ -105,7 +104,7 @@ class FleetOfACloudTest(base.HPCNova):
         device = self.create_hpc_flavor(
             pcpus=1, pci_passthrough__alias='Quick:1')
         whole = self.create_hpc_flavor(pcpus=4)
-        servers = [self.boot(small, host='node1') for _ in range(2)]
+        servers = self.boot_many(small, 2, host='node1')
         servers.append(self.boot(device, host='node2'))
         seen = view.read()
         fleet, flavors = seen.fleet, seen.flavors
@@ -142,15 +141,9 @@ class FleetOfACloudTest(base.HPCNova):
         totals = {item['name']: item['total'] for item in document['flavors']}
         self.assertIn(self.flavor(flavors, small).name, totals)
         for each in (whole, device):
-            taken = []
-            while True:
-                server = self.wait_for(self.request(each), ('ACTIVE', 'ERROR'))
-                if server['status'] == 'ERROR':
-                    self.api.delete_server(server['id'])
-                    break
-                taken.append(server)
-            self.assertEqual(
-                totals[self.flavor(flavors, each).name], len(taken))
+            taken = self.boot_many(
+                each, totals[self.flavor(flavors, each).name])
+            taken.append(self.boot(each, status='ERROR'))
             for server in taken:
                 self.delete(server)
 

@@ -46,9 +46,10 @@ class FleetOfSetsTest(test_device_sets.DeviceSetsNova):
             for size, per_host in zip(test_device_sets.SIZES, counts,
                                       strict=True):
                 for host in hosts:
-                    more = [self.boot(self.flavor(size), host=host)
-                            for _ in range(per_host[host])]
-                    self.boot(self.flavor(size), host=host, status='ERROR')
+                    flavor, number = self.flavor(size), per_host[host]
+                    more = self.boot_many(
+                        flavor, number, host=host) if number else ()
+                    self.boot(flavor, host=host, status='ERROR')
                     for server in more:
                         self.delete(server)
             for server in servers:

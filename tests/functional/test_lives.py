@@ -57,8 +57,11 @@ class DevicesTest(lives.LivesNova):
     def test_a_move_that_would_lose_its_policy_is_refused(self):
         """On both hosts only cell 0 has room, and cell 1 has the devices."""
         self.configure_alias()
+        full = self.create_hpc_flavor(
+            1, 4, 512, pci_passthrough__alias='vf:1',
+            hw__pci_numa_affinity_policy='required')
         for host in ('one', 'two'):
-            self.fill_cell(host, 1, 4)
+            self.assert_sits(self.boot(full, host=host), (1,), 4, 512)
         servers = [self.boot(self.create_hpc_flavor(
             1, 2, 256, pci_passthrough__alias='vf:1',
             hw__pci_numa_affinity_policy=policy), host='one')

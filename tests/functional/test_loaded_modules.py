@@ -2,6 +2,7 @@
 
 """What nova-scheduler and nova-api load of hpcvirt, as the page says."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -12,25 +13,41 @@ from tests import pages
 
 PAGE = pages.read('install/scheduler')
 
-#: Names the file of each module of hpcvirt that the plug-ins import.
+#: Names the file of each module of hpcvirt that the plug-ins import, and says
+#: whether they have registered options with Nova before and after they start.
 PROGRAM = """
+import json
 import sys
+
+import nova.conf
 from hpcvirt.conf import opts
 from hpcvirt.nova import extra_specs
 from hpcvirt.nova import filters
 from hpcvirt.nova import weights
-for name, module in sorted(sys.modules.items()):
-    if name.partition('.')[0] == 'hpcvirt':
-        print(module.__file__)
+files = [module.__file__ for name, module in sorted(sys.modules.items())
+         if name.partition('.')[0] == 'hpcvirt']
+registered = ['hpcvirt' in nova.conf.CONF]
+weights.HPCTopologyWeigher()
+registered.append('hpcvirt' in nova.conf.CONF)
+print(json.dumps({'files': files, 'registered': registered}))
 """
 
 
 class LoadedModulesTest(unittest.TestCase):
-    def test_the_page_says_how_much_there_is_to_review(self):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # Once, because importing Nova takes longest.
         found = subprocess.run(
             [sys.executable, '-W', 'ignore', '-c', PROGRAM], check=True,
             stdout=subprocess.PIPE, text=True)
-        files = [pathlib.Path(name) for name in found.stdout.split()]
+        cls.found = json.loads(found.stdout)
+
+    def test_importing_registers_no_option_with_nova(self):
+        self.assertEqual([False, True], self.found['registered'])
+
+    def test_the_page_says_how_much_there_is_to_review(self):
+        files = [pathlib.Path(name) for name in self.found['files']]
         lines = {path: len(path.read_text().splitlines()) for path in files}
         # Files without lines only make a folder a package.
         modules, total = sum(map(bool, lines.values())), sum(lines.values())

@@ -39,8 +39,8 @@ class MakeRoomApplyTest(lives.LivesNova):
     def half_full(self, **more):
         """Boot an instance on each cell, so that each has half its CPUs."""
         flavor = self.create_hpc_flavor(pcpus=2, **more)
-        servers = [self.boot(flavor, host=host)
-                   for host in ('node1', 'node2') for _ in range(2)]
+        servers = [server for host in ('node1', 'node2')
+                   for server in self.boot_many(flavor, 2, host=host)]
         self.assertEqual({(host, (cell,)) for host in ('node1', 'node2')
                           for cell in (0, 1)}, set(map(self.place, servers)))
         return servers

@@ -57,7 +57,7 @@ class MovesTest(lives.LivesNova):
         self.assertEqual(source, self.host_of(server))
         self.assert_sits(server, (0,), 2, 512)
 
-    def test_resize_to_what_fits_nowhere_changes_nothing(self):
+    def test_periodic_resize_to_what_fits_nowhere_changes_nothing(self):
         server = self.boot(self.create_hpc_flavor(1, 2, 512))
         self.resize(server, self.create_hpc_flavor(1, 5, 512), 'ACTIVE')
         self.assert_sits(server, (0,), 2, 512)
@@ -71,7 +71,7 @@ class MovesTest(lives.LivesNova):
         self.assertEqual(other, self.host_of(first))
         self.assert_sits(first, (1,), 2, 512)
 
-    def test_servers_of_an_anti_affinity_group_take_a_host_each(self):
+    def test_periodic_servers_of_an_anti_affinity_group_take_a_host_each(self):
         group = self.api.post_server_groups(
             {'name': 'apart', 'policy': 'anti-affinity'})['id']
         flavor = self.create_hpc_flavor(1, 2, 512)
@@ -103,7 +103,7 @@ class MovesTest(lives.LivesNova):
         self.assertEqual([(), ()], [self.ledger(host).guests
                                     for host in ('one', 'two')])
 
-    def test_one_request_for_many_with_a_device_each(self):
+    def test_periodic_one_request_for_many_with_a_device_each(self):
         """Later instances see what earlier ones of the request took."""
         self.configure_alias()
         flavor = self.create_hpc_flavor(

@@ -38,10 +38,10 @@ class MovesInPlacementTest(lives.LivesNova):
                 dataclasses.replace(machine.host, name=name)))
             for name in ('one', 'two')))
 
-    def boot_with_device(self, **more):
+    def boot_with_device(self, count, **more):
         self.configure_alias(**more)
-        return self.boot(self.create_flavor(
-            1, 256, {'pci_passthrough:alias': 'vf:1'}), host='one')
+        return self.boot_many(self.create_flavor(
+            1, 256, {'pci_passthrough:alias': 'vf:1'}), count, host='one')
 
     def cards(self, server):
         """The cards of which the guest, and Placement, has devices."""
@@ -61,7 +61,7 @@ class MovesInPlacementTest(lives.LivesNova):
 
     def test_placement_follows_where_it_can(self):
         self.add_hosts(*'ABCD')
-        servers = [self.boot_with_device() for _ in range(3)]
+        servers = self.boot_with_device(3)
         for server in servers:
             self.migrate(server)
             self.assertEqual('two', self.host_of(server))
@@ -74,7 +74,7 @@ class MovesInPlacementTest(lives.LivesNova):
     def test_a_claim_that_placement_cannot_follow_is_told(self):
         """The claim does not know the trait for which Placement looks."""
         self.add_hosts('A', 'B')
-        server = self.boot_with_device(traits='B')
+        server, = self.boot_with_device(1, traits='B')
         self.migrate(server)
         taken, allocated = self.cards(server)
         self.assertNotEqual(taken, allocated)

@@ -13,6 +13,9 @@ import tempfile
 import unittest
 
 import nova
+import nova.conf
+
+from tests.functional import patch_probes
 
 ROOT = pathlib.Path(__file__).parents[2]
 PATCHES = sorted((ROOT / 'contrib/nova').glob('*.patch'))
@@ -50,14 +53,20 @@ class PatchesTest(unittest.TestCase):
     @classmethod
     @functools.cache
     def run_probes(cls):
-        """Run all probes, because importing Nova takes longest."""
-        seen = []
-        for path in (INSTALLED.parent, cls.patched):
-            answer = json.loads(cls.run_python(path, *PROBES, *NAMES))
-            if answer['nova'] != str(path / 'nova/__init__.py'):
-                raise AssertionError(f'{answer["nova"]} is not in {path}')
-            seen.append(answer['seen'])
-        return seen
+        """Run all probes, because importing Nova takes longest.
+
+        The installed Nova is in this process already.
+        """
+        nova.conf.CONF([], project='nova', default_config_files=[])
+        try:
+            installed = {name: getattr(patch_probes, name)()
+                         for name in NAMES}
+        finally:
+            nova.conf.CONF.reset()
+        answer = json.loads(cls.run_python(cls.patched, *PROBES, *NAMES))
+        if answer['nova'] != str(cls.patched / 'nova/__init__.py'):
+            raise AssertionError(f'{answer["nova"]} is not the patched one')
+        return json.loads(json.dumps(installed)), answer['seen']
 
     @classmethod
     def run_python(cls, path, *arguments):

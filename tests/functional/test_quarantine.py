@@ -96,8 +96,9 @@ class QuarantineSchedulingTest(QuarantineNova):
         self.assertEqual('node1', self.host_of(resident))
         self.assertEqual(before, self.guest(resident))
         # No flavor has to say anything.
-        for each in (flavor, small, flavor, small):
-            self.assertEqual('node2', self.host_of(self.boot(each)))
+        for each in (flavor, small):
+            for server in self.boot_many(each, 2):
+                self.assertEqual('node2', self.host_of(server))
         server = self.boot(flavor, host='node1', status='ERROR')
         self.assertIn('No valid host', server['fault']['message'])
         refused, = log_reading.read(

@@ -55,9 +55,7 @@ class RefusalHistoryTest(LoggedNova, base.HPCNova):
     def test_each_step_of_a_refusal_is_kept_and_counted(self):
         self.add_machines(*(machines.build(name, 2, 8, pages={2048: 2048})
                             for name in ('node1', 'node2')))
-        small = self.create_hpc_flavor(1, 5, 256)
-        for _ in range(4):
-            self.boot(small)
+        self.boot_many(self.create_hpc_flavor(1, 5, 256), 4)
         cramped = self.create_hpc_flavor(1, 4, 256)
         for _ in range(3):
             refused = self.boot(cramped, status='ERROR')
@@ -108,8 +106,8 @@ class FailedBuildTest(LoggedNova):
                             for name in ('node1', 'node2')))
         pinned = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}
         small = self.create_flavor(5, 256, pinned)
-        for host in ('node1', 'node1', 'node2', 'node2'):
-            self.boot(small, host=host)
+        for host in ('node1', 'node2'):
+            self.boot_many(small, 2, host=host)
         server = self.boot(self.create_flavor(4, 256, pinned), status='ERROR')
         document = json.loads(self.explain(
             '--history', self.history, '--scheduler-log', self.log_file,

@@ -31,16 +31,14 @@ class RefusalTest(base.HPCNova):
 
     def test_cpus_are_free_in_sum_but_not_on_a_cell(self):
         self.add_machines(machines.build('host', 2, 8, pages={2048: 2048}))
-        small = self.create_hpc_flavor(1, 5, 256)
-        for _ in range(2):
-            self.boot(small)
+        self.boot_many(self.create_hpc_flavor(1, 5, 256), 2)
         self.assert_refused(
             self.create_hpc_flavor(1, 4, 256),
             'cell 0 has 3 of the 4 free PCPUs needed',
             'cell 1 has 3 of the 4 free PCPUs needed')
         self.boot(self.create_hpc_flavor(2, 3, 256))
 
-    def test_pages_are_free_in_sum_but_not_on_a_cell(self):
+    def test_periodic_pages_are_free_in_sum_but_not_on_a_cell(self):
         self.add_machines(machines.build('host', 2, 8, pages={2048: 1024}))
         for _ in range(2):
             self.boot(self.create_hpc_flavor(1, 1, 1536))
@@ -49,7 +47,7 @@ class RefusalTest(base.HPCNova):
             'cell 0 has 256 of the 257 free pages of 2048 KiB needed',
             'cell 1 has 256 of the 257 free pages of 2048 KiB needed')
 
-    def test_a_page_size_that_no_cell_has(self):
+    def test_periodic_a_page_size_that_no_cell_has(self):
         self.add_machines(machines.build('host', pages={2048: 1024}))
         self.assert_refused(
             self.create_hpc_flavor(1, 1, 1024, '1048576'),
@@ -67,7 +65,7 @@ class RefusalTest(base.HPCNova):
             flavor, 'satisfy the affinity policy of the PCI devices'
             ' (devices on cell 1)', ports=ports[2:])
 
-    def test_more_cells_than_the_host_has(self):
+    def test_periodic_more_cells_than_the_host_has(self):
         self.add_machines(machines.build('host', 2, 4, pages={2048: 1024}))
         self.assert_refused(self.create_hpc_flavor(4, 1, 256),
                             'the host has 2 of the 4 cells needed')

@@ -32,8 +32,8 @@ class StandingRoomTest(lives.LivesNova):
 
     def half_full(self, **more):
         """Boot an instance on each cell, so that each has half its CPUs."""
-        return [self.boot(self.small, host=host, **more)
-                for host in ('node1', 'node2') for _ in range(2)]
+        return [server for host in ('node1', 'node2') for server
+                in self.boot_many(self.small, 2, host=host, **more)]
 
     def keep(self, *words, wanted=('--standing',)):
         # Client libraries may warn on standard error.
