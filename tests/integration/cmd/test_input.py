@@ -9,7 +9,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from collections.abc import Iterator
+from unittest import mock
 
 from hpcvirt.cmd import main
 from tests.builders import folders
@@ -52,6 +55,29 @@ def here(*words: str) -> tuple[int, str, str]:
         status = main.main(words)
         out.flush()
         return status, raw.getvalue().decode(), err.getvalue()
+
+
+@contextlib.contextmanager
+def piped(content: bytes) -> Iterator[None]:
+    """Let the standard input of this process be a pipe with a content."""
+    source, sink = os.pipe()
+    saved = os.dup(0)
+    os.dup2(source, 0)
+    os.close(source)
+
+    def write() -> None:
+        with open(sink, 'wb') as stream:
+            stream.write(content)
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with (open(0, encoding='utf-8', closefd=False) as stdin,
+              mock.patch.object(sys, 'stdin', stdin)):
+            yield
+    finally:
+        os.dup2(saved, 0)
+        os.close(saved)
+        writer.join()
 
 
 class InputTest(unittest.TestCase):
@@ -103,10 +129,9 @@ class InputTest(unittest.TestCase):
                 expected = here(*(word.format(path) for word in words))
                 self.assertNotEqual('', expected[1])
                 for name in ('-', '/dev/stdin'):
-                    done = hpcvirt(*(word.format(name) for word in words),
-                                   input=pathlib.Path(path).read_text())
-                    self.assertEqual(
-                        expected, (done.returncode, done.stdout, done.stderr))
+                    with piped(pathlib.Path(path).read_bytes()):
+                        self.assertEqual(expected, here(*(
+                            word.format(name) for word in words)))
 
     def test_a_pipe_of_the_shell_is_read(self) -> None:
         command = ('"$0" -m hpcvirt.cmd.main bench compare <(cat "$1") - '

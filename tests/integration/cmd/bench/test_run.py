@@ -78,7 +78,7 @@ class RunCommandTest(run_case.RunCase):
         left = re.findall(r' left(?: for npb-ep)?$', err, re.MULTILINE)
         self.assertEqual({' left', ' left for npb-ep'}, {*left})
 
-    def test_what_changes_slowly_in_the_guest_is_no_loss(self):
+    def test_periodic_what_changes_slowly_in_the_guest_is_no_loss(self):
         words = [*self.words(pairs=12), '--this-launch']
         (self.source / 'program.sh').write_text(SLOWLY.format(
             trace=self.trace,
@@ -118,7 +118,7 @@ class RunCommandTest(run_case.RunCase):
         self.assertIn('not removed', err)
         self.assertIn('a guest passes in 4 of 5 cases', err)
 
-    def test_a_run_stops_when_its_pairs_decide(self):
+    def test_periodic_a_run_stops_when_its_pairs_decide(self):
         result = self.result(*self.words(pairs=20), '--until-decided',
                              status=1)
         self.assertEqual('FAIL', result['verdict']['word'])
@@ -134,7 +134,7 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual([8, 13, 20], result['runs'][0]['looks'])
         self.assertIsNotNone(self.store().entries()[0].finished_at)
 
-    def test_an_interrupted_run_says_what_goes_on(self):
+    def test_periodic_an_interrupted_run_says_what_goes_on(self):
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main',
              *self.words(seconds=0.6)],

@@ -108,7 +108,7 @@ class InStepTest(run_case.RunCase):
         self.assertEqual('2x' + str(len(os.sched_getaffinity(0))),
                          two['runs'][0]['shape'])
 
-    def test_times_are_those_of_the_slowest(self):
+    def test_periodic_times_are_those_of_the_slowest(self):
         result = self.result(*self.words(pairs=1), status=1)
         times = [sample['outcome']['metrics']['time_s']['value']
                  for sample in result['runs'][0]['samples']]
@@ -160,7 +160,7 @@ class InStepTest(run_case.RunCase):
 
     def test_one_broken_output_makes_the_sample_invalid_and_is_named(self):
         self.broken.touch()
-        result = self.result(*self.words(), status=1)
+        result = self.result(*self.words(pairs=1), status=1)
         self.assertEqual('INVALID', result['verdict']['word'])
         reason = result['runs'][0]['samples'][0]['outcome']['reason']
         self.assertTrue(reason.startswith('127.0.0.1-2: '), reason)
@@ -172,7 +172,7 @@ class InStepTest(run_case.RunCase):
         # No job ran without its fellow.
         self.assertEqual({2}, {len(jobs) for jobs in self.spells().values()})
 
-    def test_both_jobs_are_started_again_if_one_is_lost(self):
+    def test_periodic_both_jobs_are_started_again_if_one_is_lost(self):
         words = self.words(seconds=8, pairs=1, native=None)
         process = subprocess.Popen(
             [sys.executable, '-m', 'hpcvirt.cmd.main', *words],

@@ -70,6 +70,11 @@ class StopTest(run_case.RunCase):
             (run['result'], run['state'], run['samples'],
              run['planned_samples'], run['targets']))
         self.assertGreater(run['remaining_s'], 0)
+        # The same command is not run twice at once.
+        status, _, err = self.run_(*words)
+        self.assertEqual(2, status)
+        self.assertIn(f'result {name} is being measured by process '
+                      f'{process.pid} on ', err)
         status, out, err = self.run_('bench', 'stop', name, '--host-key',
                                      'accept-new', *self.data)
         self.assertEqual(0, status, err)
@@ -100,6 +105,9 @@ class StopTest(run_case.RunCase):
         _, process, name = self.started()
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=60)[1].splitlines()
+        self.assertEqual(130, process.returncode)
+        self.assertIn('continues on its target', err[-1])
+        self.assertIn('the same command continues the run', err[-1])
         self.assertIn(f'"hpcvirt bench stop {name}" ends it', err[-1])
         self.assertIn('left', err[-2])
         self.assertNotEqual([], list(self.left(name)))
@@ -116,7 +124,7 @@ class StopTest(run_case.RunCase):
         self.assertIn('local: stopped nothing', out)
         self.assertIn('hpcvirt: not stopped: ', err)
 
-    def test_what_cannot_be_continued_does_not_disturb_the_new_result(self):
+    def test_periodic_what_cannot_be_continued_does_not_disturb_the_new_result(self):
         words, process, name = self.started()
         process.kill()
         process.wait()
@@ -135,13 +143,3 @@ class StopTest(run_case.RunCase):
                          (status, err))
         self.assertEqual(0, self.run_('bench', 'runs', *self.data)[0])
         self.assertFalse((self.scratch / 'data').exists())
-
-    def test_the_same_command_is_not_run_twice_at_once(self):
-        words, process, name = self.started()
-        status, _, err = self.run_(*words)
-        self.assertEqual(2, status)
-        self.assertIn(f'result {name} is being measured by process '
-                      f'{process.pid} on ', err)
-        self.slow.unlink()
-        process.communicate()
-        self.assertEqual(1, process.returncode)

@@ -13,6 +13,7 @@ import time
 import unittest
 import urllib.request
 
+from tests.builders import commands
 from tests.builders import folders
 from tests.builders import strangers
 from tests.builders import supervised
@@ -131,10 +132,8 @@ class SecondSupervisorTest(unittest.TestCase):
                 process.kill()
 
     def run_once(self, words=None):
-        done = subprocess.run(
-            [*HPCVIRT, *(words or self.words)], capture_output=True,
-            text=True, check=False, timeout=60)
-        return done.returncode, done.stderr
+        done = commands.run(*(words or self.words))
+        return done.status, done.err
 
     def check_refused(self, said, words=None):
         before = self.state.read_text()
