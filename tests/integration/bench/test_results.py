@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import multiprocessing
 import os
 import pathlib
 import sqlite3
@@ -70,17 +71,15 @@ class ActivityTest(unittest.TestCase):
 
 
 DATA = pathlib.Path(__file__).parents[2] / 'data' / 'bench' / 'store'
-#: Opens the store to write, and adds a sample at the position it is told.
-CLIENT = """
-import sys
-from hpcvirt.bench.model import outcome
-from hpcvirt.bench.model import record
-from hpcvirt.bench.results import store
-opened = store.Store(f'sqlite:///{sys.argv[1]}/bench.sqlite', sys.argv[1])
-opened.add_sample('20261121b-0', record.Sample(
-    record.Side.NATIVE, 0, int(sys.argv[2]), outcome.Outcome(False, 'no')))
-"""
 PROCESSES = 3
+
+
+def migrate(scratch, position):
+    """Open the store to write, and add a sample."""
+    opened = store.Store(f'sqlite:///{scratch}/bench.sqlite', scratch)
+    opened.add_sample('20261121b-0', record.Sample(
+        record.Side.NATIVE, 0, position, outcome.Outcome(False, 'no')))
+    opened.close()
 
 
 class TestMigration(testtools.TestCase):
@@ -89,13 +88,17 @@ class TestMigration(testtools.TestCase):
         connection = sqlite3.connect(f'{scratch}/bench.sqlite')
         connection.executescript(
             (DATA / 'before_versions.sql').read_text(encoding='utf-8'))
-        running = [subprocess.Popen(
-            [sys.executable, '-c', CLIENT, scratch, str(number + 1)],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            for number in range(PROCESSES)]
+        # No connection of SQLite may be taken to another process.
+        connection.close()
+        fork = multiprocessing.get_context('fork')
+        running = [fork.Process(target=migrate, args=(scratch, number + 1))
+                   for number in range(PROCESSES)]
         for process in running:
-            printed, _ = process.communicate(timeout=120)
-            self.assertEqual(0, process.returncode, printed)
+            process.start()
+        for process in running:
+            process.join(120)
+            self.assertEqual(0, process.exitcode)
+        connection = sqlite3.connect(f'{scratch}/bench.sqlite')
         versions = connection.execute(
             'SELECT version_num FROM hpcvirt_alembic_version').fetchall()
         self.assertEqual([('0002',)], versions)

@@ -89,7 +89,7 @@ class OpenStackClientTest(unittest.TestCase):
         self.assertIn('--log-file', options)
         self.assert_not_taken(options)
 
-    def test_the_program_itself_has_the_commands(self):
+    def test_periodic_the_program_itself_has_the_commands(self):
         done = subprocess.run(
             [PROGRAM, 'hpc', 'make-room', '--help'], check=True,
             capture_output=True, text=True, env=self.environment)

@@ -2,13 +2,19 @@
 
 """What the command does where its output cannot be written, and its errors."""
 
+import contextlib
 import importlib.metadata
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
 import unittest
+from collections.abc import Sequence
+from unittest import mock
+
+from tests.builders import commands
 
 ROOT = pathlib.Path(__file__).parents[3]
 HOST = 'etc/hpcvirt/topologies/hs06-2s-16c.json'
@@ -28,6 +34,9 @@ WRITERS = (
     '--help',
     'flavor plan --help',
 )
+#: What is printed by rows, as a document, as it is, and by argparse.
+USUAL = tuple(WRITERS[number] for number in (1, 2, 5, 10))
+OTHERS = tuple(writer for writer in WRITERS if writer not in USUAL)
 
 
 def shell(command: str, **environment: str) -> subprocess.CompletedProcess:
@@ -47,7 +56,13 @@ class OutputTest(unittest.TestCase):
                          '[^\n]*\n$')
 
     def test_a_full_disk_is_one_line(self) -> None:
-        for writer in WRITERS:
+        self.fill_the_disk(USUAL)
+
+    def test_periodic_a_full_disk_is_one_line_of_more_commands(self) -> None:
+        self.fill_the_disk(OTHERS)
+
+    def fill_the_disk(self, writers: Sequence[str]) -> None:
+        for writer in writers:
             with self.subTest(writer):
                 self.assert_one_line(
                     'standard output cannot be written .No space left',
@@ -70,7 +85,13 @@ class OutputTest(unittest.TestCase):
                     done.returncode, done.stdout, done.stderr))
 
     def test_a_reader_that_has_ended_is_no_error(self) -> None:
-        for writer in WRITERS:
+        self.end_the_reader(USUAL)
+
+    def test_periodic_a_reader_of_more_commands_has_ended(self) -> None:
+        self.end_the_reader(OTHERS)
+
+    def end_the_reader(self, writers: Sequence[str]) -> None:
+        for writer in writers:
             with self.subTest(writer):
                 done = shell(f'hpcvirt {writer} | true; '
                              'echo ${PIPESTATUS[0]}')
@@ -117,11 +138,12 @@ class ErrorTest(unittest.TestCase):
                 f'bench compare {long}/* {long} --benchmark hpcc',
                 f'topology show --source sysfs {long}',
                 f'bench report --html {long} --data .',
-                r'topology show "$(printf "a\e[31mb")"', 'topology show ""'):
-            with (self.subTest(command[:60]),
-                  tempfile.TemporaryDirectory() as data):
-                done = shell(f'export XDG_DATA_HOME={data}; hpcvirt {command}')
-                self.assertEqual(2, done.returncode)
-                self.assertRegex(done.stderr, r'^hpcvirt[^\n]*: [^\n]*\n$')
-                self.assertNotIn('\x1b', done.stderr)
-                self.assertNotIn('internal error', done.stderr)
+                'topology show a\x1b[31mb', 'topology show ""'):
+            with (self.subTest(command[:60]), contextlib.chdir(ROOT),
+                  tempfile.TemporaryDirectory() as data,
+                  mock.patch.dict(os.environ, XDG_DATA_HOME=data)):
+                done = commands.run(*shlex.split(command))
+                self.assertEqual(2, done.status)
+                self.assertRegex(done.err, r'^hpcvirt[^\n]*: [^\n]*\n$')
+                self.assertNotIn('\x1b', done.err)
+                self.assertNotIn('internal error', done.err)

@@ -12,6 +12,7 @@ import sys
 import time
 import unittest
 import urllib.request
+from unittest import mock
 
 from tests.builders import commands
 from tests.builders import folders
@@ -80,11 +81,11 @@ class SuperviseTest(unittest.TestCase):
         environment = {key: value for key, value in os.environ.items()
                        if not key.startswith('OS_')}
         environment['OS_CLIENT_CONFIG_FILE'] = '/nowhere'
-        done = subprocess.run(
-            [*HPCVIRT, *supervised.write(self.folder, 'n1', score), *words],
-            capture_output=True, text=True, check=False, env=environment)
-        self.assertEqual(status, done.returncode, done)
-        return done.stdout
+        with mock.patch.dict(os.environ, environment, clear=True):
+            done = commands.run(
+                *supervised.write(self.folder, 'n1', score), *words)
+        self.assertEqual(status, done.status, done)
+        return done.out
 
     def test_a_slow_host_is_named_until_it_is_over(self):
         self.assertEqual('', self.supervise(0.0))
