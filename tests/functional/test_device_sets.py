@@ -143,7 +143,7 @@ class DeviceSetsNova(lives.LivesNova):
 
 
 class BootsTest(DeviceSetsNova):
-    def test_sets_of_all_sizes_fill_a_host(self):
+    def test_periodic_sets_of_all_sizes_fill_a_host(self):
         self.add_hosts('one')
         octet, gpus = self.get(8, cells=2)
         self.assert_set(8, gpus)
@@ -187,7 +187,7 @@ class BootsTest(DeviceSetsNova):
             self.assert_set(2, each)
         self.assertEqual(set(range(GPUS)), set().union(*found))
 
-    def test_whole_sets_are_kept_on_other_hosts(self):
+    def test_periodic_whole_sets_are_kept_on_other_hosts(self):
         self.add_hosts('one', 'two')
         broken = self.host_of(self.get(1)[0])
         for size in (1, 2, 4):

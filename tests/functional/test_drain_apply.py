@@ -140,7 +140,7 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
         self.assertEqual('node2', self.host_of(other))
         self.assertEqual([], self.holders('node2'))
 
-    def test_an_instance_that_must_stay_is_named(self):
+    def test_periodic_an_instance_that_must_stay_is_named(self):
         server = self.boot(self.flavor, host='node1')
         self.api.post_server_action(server['id'], {'lock': None})
         status, document = self.drain('node1', '--apply')

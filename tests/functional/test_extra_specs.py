@@ -119,7 +119,7 @@ class NUMAScopeTest(base.HPCNova):
         self.assertEqual('other', self.host_of(server))
         self.assert_sits(server, (0, 1), 2, 128)
 
-    def test_the_scope_of_the_host_asks_nothing(self):
+    def test_periodic_the_scope_of_the_host_asks_nothing(self):
         server = self.boot(self.create_hpc_flavor(
             2, 2, 128, hpcvirt__numa_scope='host'))
         self.assert_sits(server, (1, 2), 2, 128)

@@ -415,13 +415,13 @@ class HostileUpdatesTest(HostileTestCase):
     def test_memory_does_not_grow_with_updates(self):
         # The bounds are reached sooner than in a scheduler.
         self.enterContext(fixtures.MonkeyPatch(
-            'hpcvirt.nova.host_record.MAX_CPUS', 1 << 13))
+            'hpcvirt.nova.host_record.MAX_CPUS', 1 << 12))
         tracemalloc.start()
         self.addCleanup(tracemalloc.stop)
         used = []
         scheduler = hostile_memory.Scheduler()
         for _ in range(3):
-            for _ in range(80):
+            for _ in range(40):
                 scheduler.update()
             gc.collect()
             used.append(tracemalloc.get_traced_memory()[0])

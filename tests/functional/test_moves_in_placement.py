@@ -60,8 +60,8 @@ class MovesInPlacementTest(lives.LivesNova):
             if held.intersection(card.virtual)), sorted(allocated)
 
     def test_placement_follows_where_it_can(self):
-        self.add_hosts(*'ABCD')
-        servers = self.boot_with_device(3)
+        self.add_hosts(*'ABC')
+        servers = self.boot_with_device(2)
         for server in servers:
             self.migrate(server)
             self.assertEqual('two', self.host_of(server))

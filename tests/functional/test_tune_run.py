@@ -218,7 +218,7 @@ class TuneRunTest(base.HPCNova):
         self.succeed('run', '--restore', '--apply')
         self.check_restored()
 
-    def test_a_host_that_is_in_use_is_refused(self):
+    def test_periodic_a_host_that_is_in_use_is_refused(self):
         self.boot(self.create_hpc_flavor(pcpus=1), host=HOST)
         self.refuse('has 1 instance of others', 'run', '--apply')
         self.assertEqual((), self.quarantine.holds(HOST))

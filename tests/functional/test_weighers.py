@@ -74,7 +74,7 @@ class FragmentationOffTest(TwoHosts):
 class DevicesTest(base.HPCNova):
     """Hosts with virtual functions, and guests that want them or not."""
 
-    def test_a_guest_without_devices_keeps_off_their_cells(self):
+    def test_periodic_a_guest_without_devices_keeps_off_their_cells(self):
         self.add_machines(
             machines.build('nic', 2, 4, pages={2048: 1024}, vfs={0: 4}),
             machines.build('bare', 2, 4, pages={2048: 1024}))

@@ -189,7 +189,7 @@ class StandingRoomTest(unittest.TestCase):
         fleet = [small.host(small.cell(0, 8), small.cell(1, 8))] * 6
         flavors = tuple(map(small.flavor, (2, 4, 8)))
         arrivals = [(time, dice.randrange(20, 100), dice.randrange(3))
-                    for time in range(0, 6000, 3)]
+                    for time in range(0, 3000, 3)]
         lost = {name: sum(
             duration * (2, 4, 8)[flavor] for (_, duration, flavor), fate
             in zip(arrivals, small.play(

@@ -151,9 +151,9 @@ class SearchTest(unittest.TestCase):
             percent, 10, lambda *_: None)
 
     def test_it_is_the_number_that_trying_all_of_them_finds(self):
+        losses = {hosts: count_lost(hosts, self.jobs)
+                  for hosts in range(1, 20)}
         for percent in (1, 5, 20, 60):
-            losses = {hosts: count_lost(hosts, self.jobs)
-                      for hosts in range(1, 20)}
             wanted = min(hosts for hosts, lost in losses.items()
                          if lost < percent)
             for hosts in (1, 3, 12):
