@@ -18,6 +18,7 @@ later where the host has such devices.
 import collections
 import dataclasses
 from collections.abc import Hashable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import cell as cells
@@ -68,33 +69,36 @@ class RoomCounter:
             for kind in self.kinds]
         self._guest_cells = list(numbers)
         self._by_core = any(cell.threads in cells.BY_CORE for cell in numbers)
-        self._wanted = [_add_up_requests(kind) for kind in self.kinds]
+        self._cpus = [needs_cpus(kind) for kind in self.kinds]
+        # The different devices that are requested, and for each kind: their
+        # numbers, with the requests for them.
+        self._devices: list[devices.DeviceRequest] = []
+        self._wanted = [self._add_up_requests(kind) for kind in self.kinds]
         self._rooms: dict[Hashable, _Rooms] = {}
+        # Rooms of empty cells and their sockets -> the guests of each kind
+        # that an empty host takes by its CPUs and memory.
+        self._on_empty: dict[Hashable, list[int]] = {}
 
     def count(self, supply: supplies.Supply) -> tuple[int, ...]:
         """Count the guests of each kind that a host takes now."""
-        return tuple(self._count_now(supply, [
-            self._find_rooms(cell, supply)[0] for cell in supply.cells]))
+        return tuple(self._count_now(
+            supply, [self._find_rooms(cell, supply)[0]
+                     for cell in supply.cells], self._find_devices(supply)))
 
     def prospects(self, supply: supplies.Supply) -> tuple[float, ...]:
         """Count the guests of each kind that a host takes, now and later."""
         rooms = [self._find_rooms(cell, supply) for cell in supply.cells]
-        now = self._count_now(supply, [each[0] for each in rooms])
-        columns = list(zip(*[each[1] for each in rooms], strict=True))
-        shares = {}
+        free = self._find_devices(supply)
+        now = self._count_now(supply, [each[0] for each in rooms], free)
+        most = self._count_on_empty(supply, [each[1] for each in rooms])
+        shares = {cpus: _share_of_free_cpus(cpus, supply)
+                  for cpus in set(self._cpus)}
         prospects = []
-        for kind, needs, wanted, count in zip(
-                self.kinds, self._needs, self._wanted, now, strict=True):
-            if not _has_devices(wanted, supply):
-                prospects.append(float(count))
-                continue
-            cpus = needs_cpus(kind)
-            if cpus not in shares:
-                shares[cpus] = _share_of_free_cpus(cpus, supply)
-            guests, _ = _count_by_cells(
-                kind, needs, columns, supply.cells,
-                sum([len(cell.dedicated) for cell in supply.cells]))
-            later = guests * shares[cpus] ** len(kind.cells)
+        for kind, cpus, wanted, count, guests in zip(
+                self.kinds, self._cpus, self._wanted, now, most, strict=True):
+            later = 0.0
+            if all([free[number] for number, _ in wanted]):
+                later = guests * shares[cpus] ** len(kind.cells)
             prospects.append(count + round(later * _PARTS) / _PARTS)
         return tuple(prospects)
 
@@ -110,43 +114,111 @@ class RoomCounter:
                cell.memory_used_mib, tuple(cell.pages), cores,
                supply.cpu_ratio, supply.ram_ratio)
         rooms = self._rooms.get(key)
-        if rooms is None:
-            empty = cell._replace(
-                free=cell.dedicated, cpu_usage=0, memory_used_mib=0,
-                pages=tuple([pool._replace(used=0, free=pool.used + pool.free)
-                             for pool in cell.pages]))
-            now, later = [
-                tuple([min(_MANY, cells.count(
-                    guest, state, supply.cpu_ratio, supply.ram_ratio))
-                       for guest in self._guest_cells])
-                for state in (cell, empty)]
-            rooms = now, later
-            if len(cell.pages) + len(cell.siblings) <= MAX_PARTS:
-                if len(self._rooms) >= MAX_STATES:
-                    self._rooms.clear()
-                self._rooms[key] = rooms
+        if rooms is not None:
+            return rooms
+        now = tuple([min(_MANY, cells.count(guest, cell, supply.cpu_ratio,
+                                            supply.ram_ratio))
+                     for guest in self._guest_cells])
+        empty = _empty(cell)
+        # Most cells are equal when they are empty.
+        rooms = now, (now if cell == empty
+                      else self._find_rooms(empty, supply)[0])
+        if len(cell.pages) + len(cell.siblings) <= MAX_PARTS:
+            if len(self._rooms) >= MAX_STATES:
+                self._rooms.clear()
+            self._rooms[key] = rooms
         return rooms
 
+    def _count_on_empty(self, supply: supplies.Supply,
+                        rooms: Sequence[tuple[int, ...]]) -> list[int]:
+        """Count the guests of each kind that the empty host takes."""
+        key = tuple(rooms), tuple([cell.socket for cell in supply.cells])
+        guests = self._on_empty.get(key)
+        if guests is None:
+            empty = [_empty(cell) for cell in supply.cells]
+            pcpus = sum([len(cell.dedicated) for cell in empty])
+            columns = list(zip(*rooms, strict=True))
+            guests = [_count_by_cells(kind, needs, columns, empty, pcpus)[0]
+                      for kind, needs in zip(self.kinds, self._needs,
+                                             strict=True)]
+            if len(self._on_empty) >= MAX_STATES:
+                self._on_empty.clear()
+            self._on_empty[key] = guests
+        return guests
+
     def _count_now(self, supply: supplies.Supply,
-                   rooms: Sequence[tuple[int, ...]]) -> list[int]:
-        """Count guests by the room on each cell, then by devices."""
+                   rooms: Sequence[tuple[int, ...]],
+                   free: Sequence[Mapping[int | None, int]]) -> list[int]:
+        """Count guests by the room on each cell, then by devices.
+
+        :param free: see :meth:`_find_devices`
+        """
         columns = list(zip(*rooms, strict=True))
+        pcpus = sum([len(cell.free) for cell in supply.cells])
         counts = []
         for kind, needs, wanted in zip(self.kinds, self._needs, self._wanted,
                                        strict=True):
-            guests, near = _count_by_cells(
-                kind, needs, columns, supply.cells,
-                sum([len(cell.free) for cell in supply.cells]))
+            guests, near = _count_by_cells(kind, needs, columns, supply.cells,
+                                           pcpus)
             if guests and (kind.physnets or kind.tunneled):
                 guests = min(guests, _count_by_networks(kind, near,
                                                         supply.cells))
             if guests and kind.device_set is not None:
                 guests = min(guests, _count_by_sets(kind, wanted, supply))
-            for request in wanted if guests else ():
+            for number, request in wanted if guests else ():
                 guests = min(guests, _count_by_devices(
-                    request, len(kind.cells), near, supply))
+                    request, len(kind.cells), near, supply, free[number]))
             counts.append(guests)
         return counts
+
+    def _add_up_requests(self, kind: demands.Demand,
+                         ) -> list[tuple[int, devices.DeviceRequest]]:
+        """Merge requests for equal devices: ``count`` is their sum.
+
+        :returns: the number of the devices, and the request
+        """
+        alike: dict[Hashable, devices.DeviceRequest] = {}
+        for request in kind.requests:
+            # Nova accepts counts of zero and negative counts.
+            if request.count > 0:
+                key = request.affinity, _find_key(request)
+                alike[key] = (dataclasses.replace(
+                    request, count=request.count + alike[key].count)
+                    if key in alike else request)
+        wanted = []
+        for request in alike.values():
+            known = list(map(_find_key, self._devices))
+            if _find_key(request) not in known:
+                self._devices.append(request)
+                known.append(_find_key(request))
+            wanted.append((known.index(_find_key(request)), request))
+        return wanted
+
+    def _find_devices(self, supply: supplies.Supply,
+                      ) -> list[Mapping[int | None, int]]:
+        """Add up the free devices that are requested, by host cell."""
+        found: list[Mapping[int | None, int]] = []
+        for request in self._devices:
+            free: dict[int | None, int] = {}
+            for pool in supply.pools or ():
+                if pool.free and devices.serves(pool, request):
+                    free[pool.cell] = free.get(pool.cell, 0) + pool.free
+            found.append(free)
+        return found
+
+
+def _find_key(request: devices.DeviceRequest) -> Hashable:
+    """Return a key of which devices are requested, not how many or where."""
+    return devices.key(dataclasses.replace(
+        request, count=1, affinity=_LEGACY))
+
+
+def _empty(cell: supplies.CellSupply) -> supplies.CellSupply:
+    """Return a host cell without its guests."""
+    return cell._replace(
+        free=cell.dedicated, cpu_usage=0, memory_used_mib=0,
+        pages=tuple([pool._replace(used=0, free=pool.used + pool.free)
+                     for pool in cell.pages]))
 
 
 def needs_cpus(demand: demands.Demand) -> tuple[bool, bool]:
@@ -257,28 +329,8 @@ def _count_by_networks(kind: demands.Demand, near: Sequence[int],
     return guests
 
 
-def _add_up_requests(kind: demands.Demand) -> list[devices.DeviceRequest]:
-    """Merge requests for equal devices: ``count`` is their sum."""
-    alike: dict[Hashable, devices.DeviceRequest] = {}
-    for request in kind.requests:
-        # Nova accepts counts of zero and negative counts.
-        if request.count > 0:
-            key = devices.key(dataclasses.replace(request, count=1))
-            alike[key] = (dataclasses.replace(
-                request, count=request.count + alike[key].count)
-                if key in alike else request)
-    return list(alike.values())
-
-
-def _has_devices(wanted: Sequence[devices.DeviceRequest],
-                 supply: supplies.Supply) -> bool:
-    """Whether a host has devices of each kind, however many."""
-    return all(any(pool.free and devices.serves(pool, request)
-                   for pool in supply.pools or ()) for request in wanted)
-
-
 def _count_by_sets(kind: demands.Demand,
-                   wanted: Sequence[devices.DeviceRequest],
+                   wanted: Sequence[tuple[int, devices.DeviceRequest]],
                    supply: supplies.Supply) -> int:
     """Count the guests that the sets of devices serve, one set each.
 
@@ -290,21 +342,19 @@ def _count_by_sets(kind: demands.Demand,
             guests += min([
                 sum([pool.free for pool in pools
                      if devices.serves(pool, request)]) // request.count
-                for request in wanted], default=0)
+                for _, request in wanted], default=0)
     return guests
 
 
 def _count_by_devices(request: devices.DeviceRequest, guest_cells: int,
-                      near: Sequence[int], supply: supplies.Supply) -> int:
+                      near: Sequence[int], supply: supplies.Supply,
+                      free: Mapping[int | None, int]) -> int:
     """Count the guests that get the devices of a request.
 
     :param guest_cells: the number of cells of a guest
     :param near: the number of guests that each host cell takes
+    :param free: the free devices of each cell
     """
-    free: collections.Counter[int | None] = collections.Counter()
-    for pool in supply.pools or ():
-        if devices.serves(pool, request):
-            free[pool.cell] += pool.free
     if request.affinity is _PREFERRED:
         return sum(free.values()) // request.count
     # The free devices of each cell or socket, and the guests that it takes.
@@ -313,11 +363,11 @@ def _count_by_devices(request: devices.DeviceRequest, guest_cells: int,
         by_socket = request.affinity is _SOCKET and cell.socket is not None
         place = places.setdefault(
             ('socket', cell.socket) if by_socket else cell.id, [0, 0])
-        place[0] += free[cell.id]
+        place[0] += free.get(cell.id, 0)
         place[1] += guests
     usable = [min(count, guests * request.count)
               for count, guests in places.values()]
-    anywhere = free[None] if request.affinity is _LEGACY else 0
+    anywhere = free.get(None, 0) if request.affinity is _LEGACY else 0
     if guest_cells == 1 and not anywhere:
         return sum([count // request.count for count in usable])
     if sum(sorted(usable)[-guest_cells:]) + anywhere < request.count:
