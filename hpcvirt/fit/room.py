@@ -6,13 +6,14 @@ Each kind is counted as if the host took guests of this kind only. The count is
 exact for guests of equal cells without devices. For others it is an upper
 bound close to the truth: it is the least of the counts by each resource.
 
-When guests leave, a host takes guests for which it has no room now. The number
-of these later guests is estimated as the number that the empty host would take
-by its CPUs and memory, times the chance that all cells of such a guest are
-free together: the share of CPUs that are free, to the power of the number of
-the guest's cells. A host that is nearly empty is therefore spared for guests
-of many cells, even if it has no room for one now. Guests with devices count
-later where the host has such devices.
+When guests leave, a host takes guests for which it has no room now. These
+later guests are estimated from those that the empty host would take by its
+CPUs and memory, and from the share of its CPUs that is free, in two ways that
+are added up: times the share, as if cells came free one after the other, and
+times the share to the power of the number of the guest's cells, which is the
+chance that all are free together. A host that is nearly empty is therefore
+spared for guests of many cells, even if it has no room for one now. Guests
+with devices count later where the host has such devices.
 """
 
 import collections
@@ -54,7 +55,8 @@ class RoomCounter:
     For example, a host has two cells with 8 and 3 free PCPUs of 8. It takes
     two guests of one cell with 4 PCPUs and one guest of two cells with 2 PCPUs
     each. Empty, it would take 4 and 4. Of its CPUs 11/16 are free, so that it
-    has room for 2 + 4 x 11/16 and 1 + 4 x (11/16)**2 guests, now and later.
+    has room for 2 + 4 x (11/16 + 11/16) and 1 + 4 x (11/16 + (11/16)**2)
+    guests, now and later.
 
     :ivar kinds: the kinds, in the order of the counts
     """
@@ -98,7 +100,8 @@ class RoomCounter:
                 self.kinds, self._cpus, self._wanted, now, most, strict=True):
             later = 0.0
             if all([free[number] for number, _ in wanted]):
-                later = guests * shares[cpus] ** len(kind.cells)
+                share = shares[cpus]
+                later = guests * (share + share ** len(kind.cells))
             prospects.append(count + round(later * _PARTS) / _PARTS)
         return tuple(prospects)
 

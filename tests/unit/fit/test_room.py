@@ -186,10 +186,11 @@ class ProspectsTest(unittest.TestCase):
             supply, empty = tiny.host(*taken), tiny.host(0, 0, 0, 0)
             for kind, found in zip(kinds, counter.prospects(supply),
                                    strict=True):
+                share = 1 - sum(taken) / 32
                 self.assertAlmostEqual(
                     brute_room.most(kind, supply)
                     + brute_room.most(kind, empty) * (
-                        1 - sum(taken) / 32) ** len(kind.cells),
+                        share + share ** len(kind.cells)),
                     found, places=5)
 
     def test_pages_of_guests_come_free(self):
@@ -199,7 +200,7 @@ class ProspectsTest(unittest.TestCase):
             memory_used_mib=cell.memory_mib, pages=tuple(
                 pool._replace(used=pool.free, free=0)
                 for pool in cell.pages)) for cell in full.cells))
-        self.assertEqual((2.0,), counter.prospects(full))
+        self.assertEqual((4.0,), counter.prospects(full))
 
     def test_shared_cpus_come_free_by_themselves(self):
         demand = type(tiny.guest())((tiny.guest_cell(
@@ -207,12 +208,12 @@ class ProspectsTest(unittest.TestCase):
         cell = tiny.host(8).cells[0]._replace(
             shared=frozenset(range(100, 104)), cpu_usage=3)
         supply = supplies.Supply((cell,))
-        self.assertEqual((0.5,),
+        self.assertEqual((1.0,),
                          room.RoomCounter([demand]).prospects(supply))
 
     def test_later_guests_with_devices_count_by_cpus(self):
         counter = room.RoomCounter([
             tiny.guest(8, requests=(tiny.request(),))])
-        for taken, expected in ((0, 1 + 2), (4, 0 + 2 * 3 / 4)):
+        for taken, expected in ((0, 1 + 2 * 2), (4, 0 + 2 * 3 / 2)):
             self.assertEqual((expected,), counter.prospects(tiny.host(
                 taken, 0, pools=tiny.gpus(2, 0))))
