@@ -99,7 +99,7 @@ class RoomCounter:
         for kind, cpus, wanted, count, guests in zip(
                 self.kinds, self._cpus, self._wanted, now, most, strict=True):
             later = 0.0
-            if all([free[number] for number, _ in wanted]):
+            if all(free[number] for number, _ in wanted):
                 share = shares[cpus]
                 later = guests * (share + share ** len(kind.cells))
             prospects.append(count + round(later * _PARTS) / _PARTS)
