@@ -2,7 +2,7 @@
 
 r"""Make the table of what moves gain: at a refusal, and beforehand.
 
-Each log is replayed over fleets of benchmarks/replay.py: with the weighers
+Each log is replayed over fleets of benchmarks/study_fleets.py: with the weighers
 alone, with two moves when a request is refused, and with moves made beforehand
 after every request and after every tenth. These take time: the memory of a
 guest is copied at 1,000 MiB/s, and it is on both hosts meanwhile.
@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from benchmarks import replay
+from benchmarks import study_fleets
 from hpcvirt import exception
 from hpcvirt import text_table
 
@@ -58,7 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument('log', nargs='+', help='a log, a trace or a model')
     parser.add_argument('--results', metavar='FOLDER', type=pathlib.Path,
                         required=True, help='where the results are')
-    parser.add_argument('--fleet', nargs='+', choices=list(replay.FLEETS),
+    parser.add_argument('--fleet', nargs='+',
+                        choices=list(study_fleets.FLEETS),
                         default=FLEETS, metavar='FLEET')
     parser.add_argument('--load', nargs='+', type=float,
                         default=[0.95])

@@ -140,13 +140,12 @@ def draw_weigher_benefit() -> str:
     """Draw which core-hours find no host."""
     return draw_cells(
         'Core-hours lost, in percent of those requested',
-        [('\nNova', 60), ('\npacking', 60), ('\nhpcvirt', 60),
-         ('\none bin', 60), ('difference\n-4 to +4', 8)],
-        [(f'{requests}, {hosts}'.replace('all, all', 'all of these').replace(
-            'all, ', '').replace(', all', ', all hosts'),
-          nova, packing, ours, one, difference)
-         for requests, hosts, order, nova, packing, _, ours, one, difference, _
-         in _rows('weigher_benefit') if order == 'emptiest'])
+        [('\nNova', 60), ('\npacking', 60), ('no PCI-\nWeigher', 60),
+         ('\nhpcvirt', 60), ('near\nfirst', 60), ('\none bin', 60)],
+        [(hosts.replace('all', 'all of these'), nova, packing, without, ours,
+          near, one)
+         for requests, hosts, nova, packing, without, _, ours, near, one, *_
+         in _rows('weigher_benefit') if requests == 'all'])
 
 
 def draw_refusal_times() -> str:

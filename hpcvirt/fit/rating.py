@@ -41,8 +41,7 @@ class Rating(typing.NamedTuple):
     :ivar far: the fraction of the guest's devices that are on other host cells
         than its own, 0.0 if its affinity policy leaves no choice
     :ivar broken_sets: see :meth:`hpcvirt.fit.device_sets.HostSets.cost`
-    :ivar left: the free CPUs of the kinds that the guest needs, and the free
-        memory in MiB, without the guest
+    :ivar left: the CPUs and the memory in MiB that are free without the guest
     """
 
     before: tuple[float, ...]
@@ -65,10 +64,11 @@ def rate(counter: room.RoomCounter, demand: demands.Demand,
     before = after = (0.0,) * len(counter.kinds)
     left = 0.0, 0
     if demand.cells:
-        before = counter.prospects(supply)
+        if_empty = counter.count_if_empty(supply)
+        before = counter.prospects(supply, if_empty)
         after = counter.prospects(allocation.allocate(
-            demand, supply, placed, providers))
-        left = (room.free_cpus(room.needs_cpus(demand), supply),
+            demand, supply, placed, providers), if_empty)
+        left = (room.count_free_cpus(supply),
                 sum([cell.memory_free_mib for cell in supply.cells]))
         # A single infinite value would make the sums over all hosts useless.
         if not math.isfinite(sum((*before, *after, *left))):

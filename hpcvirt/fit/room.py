@@ -4,15 +4,18 @@
 
 Each kind is counted as if the host took guests of this kind only. The count is
 exact for guests of equal cells without devices. For others it is an upper
-bound close to the truth: it is the least of the counts by each resource.
+bound close to the truth: the least of the counts by each resource. Physical
+networks, ``hpcvirt:numa_scope`` and ``hpcvirt:exclusive_cells`` are left out:
+such guests are counted as if they could use any cells.
 
-When guests leave, a host takes guests for which it has no room now. The number
-of these later guests is estimated as the number that the empty host would take
-by its CPUs and memory, times the chance that all cells of such a guest are
-free together: the share of CPUs that are free, to the power of the number of
-the guest's cells. A host that is nearly empty is therefore spared for guests
-of many cells, even if it has no room for one now. Guests with devices count
-later where the host has such devices.
+When guests leave, a host takes guests for which it has no room now. These
+later guests are estimated from those that the empty host would take by its
+CPUs and memory, and from the share of its CPUs that is free, in two ways that
+are added up: times the share, as if cells came free one after the other, and
+times the share to the power of the number of the guest's cells, which is the
+chance that all are free together. A host that is nearly empty is therefore
+spared for guests of many cells, even if it has no room for one now. Guests
+with devices count later where the host has such devices.
 """
 
 import collections
@@ -38,13 +41,8 @@ _PARTS = 1 << 20
 #: More guests than a host ever takes.
 _MANY = 1 << 20
 
-_LEGACY = shape_model.PCIAffinity.LEGACY
 _PREFERRED = shape_model.PCIAffinity.PREFERRED
 _SOCKET = shape_model.PCIAffinity.SOCKET
-
-#: The numbers of guest cells of each kind that a host cell takes: now, and
-#: when it is empty.
-_Rooms = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 class RoomCounter:
@@ -53,7 +51,8 @@ class RoomCounter:
     For example, a host has two cells with 8 and 3 free PCPUs of 8. It takes
     two guests of one cell with 4 PCPUs and one guest of two cells with 2 PCPUs
     each. Empty, it would take 4 and 4. Of its CPUs 11/16 are free, so that it
-    has room for 2 + 4 x 11/16 and 1 + 4 x (11/16)**2 guests, now and later.
+    has room for 2 + 4 x (11/16 + 11/16) and 1 + 4 x (11/16 + (11/16)**2)
+    guests, now and later.
 
     :ivar kinds: the kinds, in the order of the counts
     """
@@ -68,38 +67,79 @@ class RoomCounter:
             for kind in self.kinds]
         self._guest_cells = list(numbers)
         self._by_core = any(cell.threads in cells.BY_CORE for cell in numbers)
-        self._wanted = [_add_up_requests(kind) for kind in self.kinds]
-        self._rooms: dict[Hashable, _Rooms] = {}
+        self._wanted = [_merge_requests(kind) for kind in self.kinds]
+        # The state of a host cell -> how many of each guest cell it takes.
+        self._rooms: dict[Hashable, tuple[int, ...]] = {}
 
-    def count(self, supply: supplies.Supply) -> tuple[int, ...]:
+    def count(self, supply: supplies.Supply) -> list[int]:
         """Count the guests of each kind that a host takes now."""
-        return tuple(self._count_now(supply, [
-            self._find_rooms(cell, supply)[0] for cell in supply.cells]))
+        counts = []
+        for kind, wanted, (guests, near) in zip(
+                self.kinds, self._wanted, self._count_by_cells(supply),
+                strict=True):
+            if guests and kind.device_set is not None:
+                guests = min(guests, _count_by_sets(kind, wanted, supply))
+            for request in wanted if guests else ():
+                guests = min(guests, _count_by_devices(
+                    request, len(kind.cells), near, supply))
+            counts.append(guests)
+        return counts
 
-    def prospects(self, supply: supplies.Supply) -> tuple[float, ...]:
-        """Count the guests of each kind that a host takes, now and later."""
-        rooms = [self._find_rooms(cell, supply) for cell in supply.cells]
-        now = self._count_now(supply, [each[0] for each in rooms])
-        columns = list(zip(*[each[1] for each in rooms], strict=True))
-        shares = {}
-        prospects = []
-        for kind, needs, wanted, count in zip(
-                self.kinds, self._needs, self._wanted, now, strict=True):
-            if not _has_devices(wanted, supply):
-                prospects.append(float(count))
-                continue
-            cpus = needs_cpus(kind)
-            if cpus not in shares:
-                shares[cpus] = _share_of_free_cpus(cpus, supply)
-            guests, _ = _count_by_cells(
-                kind, needs, columns, supply.cells,
-                sum([len(cell.dedicated) for cell in supply.cells]))
-            later = guests * shares[cpus] ** len(kind.cells)
-            prospects.append(count + round(later * _PARTS) / _PARTS)
-        return tuple(prospects)
+    def count_if_empty(self, supply: supplies.Supply) -> list[int]:
+        """Count the guests of each kind that the empty host takes.
+
+        Its devices are not counted: only those that are free are known.
+        """
+        empty = dataclasses.replace(
+            supply, cells=[_empty(cell) for cell in supply.cells])
+        return [guests for guests, _ in self._count_by_cells(empty)]
+
+    def prospects(self, supply: supplies.Supply,
+                  if_empty: Sequence[int]) -> tuple[float, ...]:
+        """Count the guests of each kind that a host takes, now and later.
+
+        :param if_empty: see :meth:`count_if_empty`
+        """
+        share = _share_of_free_cpus(supply)
+        found = []
+        for kind, wanted, now, most in zip(
+                self.kinds, self._wanted, self.count(supply), if_empty,
+                strict=True):
+            later = 0.0
+            if _has_devices(wanted, supply):
+                later = most * (share + share ** len(kind.cells))
+            found.append(now + round(later * _PARTS) / _PARTS)
+        return tuple(found)
+
+    def _count_by_cells(self, supply: supplies.Supply,
+                        ) -> list[tuple[int, Sequence[int]]]:
+        """Count the guests of each kind by CPUs and memory.
+
+        :returns: the number of guests, and the number of guests of which each
+            host cell takes a cell
+        """
+        columns = list(zip(*[self._find_rooms(cell, supply)
+                             for cell in supply.cells], strict=True))
+        pcpus = sum([len(cell.free) for cell in supply.cells])
+        counts: list[tuple[int, Sequence[int]]] = []
+        for kind, needs in zip(self.kinds, self._needs, strict=True):
+            near: Sequence[int] = columns[needs[0][0]] if columns else ()
+            guests = min([spread(columns[number], count)
+                          for number, count in needs]) if columns else 0
+            if guests and len(needs) > 1:
+                # A host cell takes at most as many cells of a guest as of its
+                # smallest. All cells of guests share the PCPUs of the host.
+                near = list(map(max, *[columns[number]
+                                       for number, _ in needs]))
+                needed = sum([cell.pcpus + cell.emulator_pcpus
+                              for cell in kind.cells])
+                guests = min(guests, spread(near, len(kind.cells)),
+                             pcpus // needed if needed else _MANY)
+            counts.append((guests, near))
+        return counts
 
     def _find_rooms(self, cell: supplies.CellSupply,
-                    supply: supplies.Supply) -> _Rooms:
+                    supply: supplies.Supply) -> tuple[int, ...]:
         """Count guest cells on a host cell, or recall their numbers."""
         cores: Hashable = None
         if self._by_core:
@@ -111,75 +151,35 @@ class RoomCounter:
                supply.cpu_ratio, supply.ram_ratio)
         rooms = self._rooms.get(key)
         if rooms is None:
-            empty = cell._replace(
-                free=cell.dedicated, cpu_usage=0, memory_used_mib=0,
-                pages=tuple([pool._replace(used=0, free=pool.used + pool.free)
-                             for pool in cell.pages]))
-            now, later = [
-                tuple([min(_MANY, cells.count(
-                    guest, state, supply.cpu_ratio, supply.ram_ratio))
-                       for guest in self._guest_cells])
-                for state in (cell, empty)]
-            rooms = now, later
+            rooms = tuple([
+                min(_MANY, cells.count(guest, cell, supply.cpu_ratio,
+                                       supply.ram_ratio))
+                for guest in self._guest_cells])
             if len(cell.pages) + len(cell.siblings) <= MAX_PARTS:
                 if len(self._rooms) >= MAX_STATES:
                     self._rooms.clear()
                 self._rooms[key] = rooms
         return rooms
 
-    def _count_now(self, supply: supplies.Supply,
-                   rooms: Sequence[tuple[int, ...]]) -> list[int]:
-        """Count guests by the room on each cell, then by devices."""
-        columns = list(zip(*rooms, strict=True))
-        counts = []
-        for kind, needs, wanted in zip(self.kinds, self._needs, self._wanted,
-                                       strict=True):
-            guests, near = _count_by_cells(
-                kind, needs, columns, supply.cells,
-                sum([len(cell.free) for cell in supply.cells]))
-            if guests and (kind.physnets or kind.tunneled):
-                guests = min(guests, _count_by_networks(kind, near,
-                                                        supply.cells))
-            if guests and kind.device_set is not None:
-                guests = min(guests, _count_by_sets(kind, wanted, supply))
-            for request in wanted if guests else ():
-                guests = min(guests, _count_by_devices(
-                    request, len(kind.cells), near, supply))
-            counts.append(guests)
-        return counts
+
+def _empty(cell: supplies.CellSupply) -> supplies.CellSupply:
+    """Return a host cell without its guests."""
+    return cell._replace(
+        free=cell.dedicated, cpu_usage=0, memory_used_mib=0,
+        pages=tuple([pool._replace(used=0, free=pool.used + pool.free)
+                     for pool in cell.pages]))
 
 
-def needs_cpus(demand: demands.Demand) -> tuple[bool, bool]:
-    """Tell whether a guest needs PCPUs, and whether it needs shared CPUs."""
-    return (any(cell.pcpus for cell in demand.cells),
-            any(cell.vcpus for cell in demand.cells))
+def count_free_cpus(supply: supplies.Supply) -> float:
+    """Count the CPUs of a host that guests can still get."""
+    return sum([len(cell.free) + len(cell.shared) * supply.cpu_ratio
+                - cell.cpu_usage for cell in supply.cells])
 
 
-def free_cpus(needs: tuple[bool, bool], supply: supplies.Supply) -> float:
-    """Count the free CPUs of a host, of the kinds that a guest needs.
-
-    :param needs: see :func:`needs_cpus`
-    """
-    free = 0.0
-    if needs[0]:
-        free += sum([len(cell.free) for cell in supply.cells])
-    if needs[1]:
-        free += sum([len(cell.shared) * supply.cpu_ratio - cell.cpu_usage
-                     for cell in supply.cells])
-    return free
-
-
-def _share_of_free_cpus(needs: tuple[bool, bool],
-                        supply: supplies.Supply) -> float:
-    most = 0.0
-    if needs[0]:
-        most += sum([len(cell.dedicated) for cell in supply.cells])
-    if needs[1]:
-        most += sum([len(cell.shared) for cell in supply.cells]
-                    ) * supply.cpu_ratio
-    if not most:
-        return 0.0
-    return min(max(free_cpus(needs, supply), 0.0) / most, 1.0)
+def _share_of_free_cpus(supply: supplies.Supply) -> float:
+    most = sum([len(cell.dedicated) + len(cell.shared) * supply.cpu_ratio
+                for cell in supply.cells])
+    return min(max(count_free_cpus(supply), 0.0) / most, 1.0) if most else 0.0
 
 
 def spread(room: Sequence[int], cells_of_guest: int) -> int:
@@ -204,75 +204,22 @@ def spread(room: Sequence[int], cells_of_guest: int) -> int:
     return 0
 
 
-def _count_by_cells(kind: demands.Demand, needs: Sequence[tuple[int, int]],
-                    columns: Sequence[tuple[int, ...]],
-                    host_cells: Sequence[supplies.CellSupply],
-                    pcpus: int) -> tuple[int, Sequence[int]]:
-    """Count guests by CPUs and memory.
-
-    :param columns: for each guest cell the number that each host cell takes
-    :param pcpus: the PCPUs that all host cells have for guests
-    :returns: the number of guests, and the number of guests of which each host
-        cell takes a cell
-    """
-    rooms: list[Sequence[int]] = [columns[number] for number, _ in needs]
-    if kind.exclusive_cells:
-        rooms = [[min(count, int(cell.empty)) for count, cell in zip(
-            room, host_cells, strict=True)] for room in rooms]
-    near, most = rooms[0], _MANY
-    bounds = [(room, count) for room, (_, count) in zip(rooms, needs,
-                                                        strict=True)]
-    if len(rooms) > 1:
-        # A host cell takes at most as many cells of a guest as of its
-        # smallest. All cells of guests share the PCPUs of the host.
-        near = [*map(max, *rooms)]
-        bounds.append((near, len(kind.cells)))
-        needed = sum([cell.pcpus + cell.emulator_pcpus for cell in kind.cells])
-        most = pcpus // needed if needed else _MANY
-    if (kind.numa_scope is not shape_model.NUMAScope.SOCKET
-            or len(kind.cells) == 1):
-        return min(most, *[spread(room, count)
-                           for room, count in bounds]), near
-    guests = 0
-    for socket in {cell.socket for cell in host_cells} - {None}:
-        guests += min([
-            spread([own for own, cell in zip(room, host_cells, strict=True)
-                    if cell.socket == socket], count)
-            for room, count in bounds])
-    return min(most, guests), near
-
-
-def _count_by_networks(kind: demands.Demand, near: Sequence[int],
-                       host_cells: Sequence[supplies.CellSupply]) -> int:
-    """Count guests of which one cell is near each network with affinity."""
-    affine = [[physnet in cell.physnets for cell in host_cells]
-              for physnet in kind.physnets]
-    if kind.tunneled:
-        affine.append([cell.tunneled for cell in host_cells])
-    guests = _MANY
-    for network in affine:
-        if any(network):
-            guests = min(guests, sum([room for room, is_near in zip(
-                near, network, strict=True) if is_near]))
-    return guests
-
-
-def _add_up_requests(kind: demands.Demand) -> list[devices.DeviceRequest]:
+def _merge_requests(kind: demands.Demand) -> list[devices.DeviceRequest]:
     """Merge requests for equal devices: ``count`` is their sum."""
     alike: dict[Hashable, devices.DeviceRequest] = {}
     for request in kind.requests:
         # Nova accepts counts of zero and negative counts.
         if request.count > 0:
             key = devices.key(dataclasses.replace(request, count=1))
-            alike[key] = (dataclasses.replace(
-                request, count=request.count + alike[key].count)
-                if key in alike else request)
+            count = alike[key].count if key in alike else 0
+            alike[key] = dataclasses.replace(request,
+                                             count=request.count + count)
     return list(alike.values())
 
 
 def _has_devices(wanted: Sequence[devices.DeviceRequest],
                  supply: supplies.Supply) -> bool:
-    """Whether a host has devices of each kind, however many."""
+    """Whether a host has free devices of each kind, however many."""
     return all(any(pool.free and devices.serves(pool, request)
                    for pool in supply.pools or ()) for request in wanted)
 
@@ -301,10 +248,10 @@ def _count_by_devices(request: devices.DeviceRequest, guest_cells: int,
     :param guest_cells: the number of cells of a guest
     :param near: the number of guests that each host cell takes
     """
-    free: collections.Counter[int | None] = collections.Counter()
+    free: dict[int | None, int] = {}
     for pool in supply.pools or ():
-        if devices.serves(pool, request):
-            free[pool.cell] += pool.free
+        if pool.free and devices.serves(pool, request):
+            free[pool.cell] = free.get(pool.cell, 0) + pool.free
     if request.affinity is _PREFERRED:
         return sum(free.values()) // request.count
     # The free devices of each cell or socket, and the guests that it takes.
@@ -313,11 +260,13 @@ def _count_by_devices(request: devices.DeviceRequest, guest_cells: int,
         by_socket = request.affinity is _SOCKET and cell.socket is not None
         place = places.setdefault(
             ('socket', cell.socket) if by_socket else cell.id, [0, 0])
-        place[0] += free[cell.id]
+        place[0] += free.get(cell.id, 0)
         place[1] += guests
     usable = [min(count, guests * request.count)
               for count, guests in places.values()]
-    anywhere = free[None] if request.affinity is _LEGACY else 0
+    anywhere = 0
+    if request.affinity is shape_model.PCIAffinity.LEGACY:
+        anywhere = free.get(None, 0)
     if guest_cells == 1 and not anywhere:
         return sum([count // request.count for count in usable])
     if sum(sorted(usable)[-guest_cells:]) + anywhere < request.count:

@@ -115,12 +115,10 @@ class _Topology:
             return_inverse=True, return_counts=True)
         hosts = look.hosts[first].tolist()
         width = len(self._mix.kinds)
-        before = look.known.rows('before', width).get(
-            states, lambda index: self._counter.prospects(
-                look.table.supplies[hosts[index]]))
-        taken = look.known.rows(('taken', look.number), width + 4).get(
+        rated = look.known.rows(('rated', look.number), 2 * width + 4).get(
             states, lambda index: self._rate(look, hosts[index]))
-        fewer, far, ties = np.split(taken, (width, width + 1), axis=1)
+        before, fewer, far, ties = np.split(
+            rated, (width, 2 * width, 2 * width + 1), axis=1)
         totals = number @ before
         losses = (np.log(totals + 1) - np.log(totals - fewer + 1)) @ np.array(
             self._mix.weights())
@@ -134,7 +132,8 @@ class _Topology:
         rated = rating.rate(self._counter, look.demand,
                             look.table.supplies[host],
                             look.known.placement(look.number, host))
-        return *rated.fewer, rated.far, rated.broken_sets, *rated.left
+        return (*rated.before, *rated.fewer, rated.far, rated.broken_sets,
+                *rated.left)
 
 
 def _rank(keys: host_table.Floats) -> host_table.Floats:

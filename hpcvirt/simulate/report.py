@@ -30,8 +30,9 @@ _DIGITS = 4
 _SAMPLED = ('busy_cpus', 'stranded_cpus', 'stranded_pages_mib', 'guests',
             'across_sockets', 'with_devices', 'local')
 
-_REFUSED = ('Lost', *(cause.value.capitalize() for cause in outcome.Cause))
-_USED = ('Largest', 'Used', 'Stranded', 'Across', 'Local', 'Moves')
+_REFUSED = ('Lost', 'Local',
+            *(cause.value.capitalize() for cause in outcome.Cause))
+_USED = ('Largest', 'Used', 'Stranded', 'Across', 'Moves')
 #: Columns that are left out if nothing is in them.
 _RARE = frozenset({'Devices', 'Pages', 'Size', 'Local', 'Moves'})
 _LEGEND = """\

@@ -190,10 +190,9 @@ class IsolationTest(HostileTestCase):
 class Forgetful(weights.HPCTopologyWeigher):
     """A weigher that remembers only the mix of requests."""
 
-    def _rate(self, known, start, spec, host_state,
-              packing):  # noqa: ARG002
+    def _rate(self, _, *arguments):
         self._counter = room.RoomCounter(self._mix.kinds)
-        return super()._rate({}, start, spec, host_state, packing)
+        return super()._rate({}, *arguments)
 
 
 class RememberingTest(HostileTestCase):

@@ -394,8 +394,13 @@ class DeviceSetTest(WeightsTestCase):
     def test_hosts_without_sets_are_equal(self):
         spec = request(case(0, requests=(gpu_request(),)))
         self.assertEqual({'a': 0, 'b': 0}, self.weigh(
-            [host(name, case(0, pools=(gpu(0),) * number))
-             for number, name in enumerate('ab', 1)], spec))
+            [host(name, case(0, pools=(gpu(0),))) for name in 'ab'], spec))
+
+    def test_the_host_that_keeps_devices_for_another_comes_first(self):
+        spec = request(case(0, requests=(gpu_request(),)))
+        self.assertEqual(['two', 'one'], list(self.weigh(
+            [host(name, case(0, 0, pools=(gpu(0),) * number))
+             for number, name in enumerate(('one', 'two'), 1)], spec)))
 
 
 class RecordTest(unittest.TestCase):

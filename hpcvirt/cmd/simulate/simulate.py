@@ -47,7 +47,8 @@ flavor of a choice are lost in it, and core-hours are those of the jobs.
 The same files and arguments always print the same document.
 """
     rows = 'strategies'
-    fields = ('name', 'lost_percent', 'refused', 'largest_accepted_percent',
+    fields = ('name', 'lost_percent', 'local_percent', 'refused',
+              'largest_accepted_percent',
               'utilisation_percent', 'stranded_cpus_percent',
               'across_sockets_percent', 'moves')
 
@@ -68,8 +69,10 @@ The same files and arguments always print the same document.
         parser.add_argument(
             '--compare', metavar='LIST',
             help='the strategies, separated by commas: nova, packing, '
-            'best-fit and hpcvirt; add +fullest to let the claim use the '
-            'fullest host cells first, +moves to let other guests move for a '
+            'best-fit and hpcvirt; add +NAME=NUMBER to change an option of a '
+            'weigher, as in packing+pci=0 or hpcvirt+far=inf, +fullest to let '
+            'the claim use the fullest host cells first, +moves to let other '
+            'guests move for a '
             'refused request, and +standing or +standing:N to make room after '
             f'every request or every Nth (default: {_STRATEGIES}; with '
             '--what-if, hpcvirt)')

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import csv
-import importlib.util
 import random
-import sys
 import unittest
 
+from benchmarks import replay
 from hpcvirt.simulate import totals
 from tests import pages
 
 ROOT = pages.ROOT
 REFERENCE = ROOT / 'doc' / 'source' / 'reference'
-replay_spec = importlib.util.spec_from_file_location(
-    'replay_table', ROOT / 'benchmarks' / 'replay.py')
-replay = importlib.util.module_from_spec(replay_spec)
-sys.modules[replay_spec.name] = replay
-replay_spec.loader.exec_module(replay)
 
 
 def row(log, dice, more, common=None):
@@ -36,23 +30,24 @@ class TestWeigherBenefit(unittest.TestCase):
 
     def test_pages_say_what_the_table_has(self):
         with (REFERENCE / 'weigher_benefit.csv').open(newline='') as file:
-            rows = {(row['Requests'], row['Hosts']): row
-                    for row in csv.DictReader(file)
-                    if row['Cells first'] == 'emptiest'}
-        every = rows['all', 'all']
-        nova, packing, own = (
-            float(every[name]) for name in ('Nova', 'Packing', 'hpcvirt'))
-        reference, which = (' '.join(pages.read(name).split()) for name in (
-            'reference/weigher-benefit', 'which-part'))
-        for lost in (nova, packing, own, float(every['One bin'])):
-            self.assertIn(f'- {lost} %', reference)
-        gains = f'{nova - packing:.1f} of the {nova - own:.1f}'
+            rows = {row['Fleet']: row for row in csv.DictReader(file)
+                    if row['Requests'] == 'all'}
+        every = rows['all']
+        reference, which, weighers = (
+            ' '.join(pages.read(name).split()) for name in (
+                'reference/weigher-benefit', 'which-part', 'admin/weighers'))
+        for heading in (*replay.STRATEGIES.values(), 'One bin'):
+            self.assertIn(f'- {every[heading]} %', reference)
+        nova, packing, without, ours = (
+            float(every[replay.STRATEGIES[name]])
+            for name in ('nova', 'packing', 'packing+pci=0', 'hpcvirt'))
+        gains = f'{nova - without:.1f} of the {nova - ours:.1f}'
         for page in reference, which:
             self.assertIn(gains, page)
-        for hosts in '26 mixed', '20, half with VFs':
-            gain = rows['all', hosts]['hpcvirt - packing'].split()[0]
-            self.assertIn(f'{gain.lstrip("-")} points', reference)
-            self.assertIn(f'They lose {gain.lstrip("-")} points less', which)
+        for fleet in ('mixed', 'VF 25 %, half, required', 'GPU sets'):
+            gain = rows[fleet]['hpcvirt - Packing'].split()[0].lstrip('-')
+            self.assertIn(f'{gain} points', reference)
+        self.assertIn(f'{packing - without:.1f} points', weighers)
 
 
 class IntervalTest(unittest.TestCase):
