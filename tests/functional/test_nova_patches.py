@@ -14,6 +14,7 @@ import unittest
 
 import nova
 import nova.conf
+from nova.pci import request
 
 from tests.functional import patch_probes
 
@@ -58,11 +59,14 @@ class PatchesTest(unittest.TestCase):
         The installed Nova is in this process already.
         """
         nova.conf.CONF([], project='nova', default_config_files=[])
+        # Other tests have other aliases.
+        request.get_alias_from_config.cache_clear()
         try:
             installed = {name: getattr(patch_probes, name)()
                          for name in NAMES}
         finally:
             nova.conf.CONF.reset()
+            request.get_alias_from_config.cache_clear()
         answer = json.loads(cls.run_python(cls.patched, *PROBES, *NAMES))
         if answer['nova'] != str(cls.patched / 'nova/__init__.py'):
             raise AssertionError(f'{answer["nova"]} is not the patched one')

@@ -82,7 +82,7 @@ class DevicesTest(base.HPCNova):
             server = self.boot(self.create_hpc_flavor(1, 4, 256))
             self.assertEqual('bare', self.host_of(server))
 
-    def test_periodic_preferred_devices_may_be_far_where_nothing_else_is_left(self):
+    def test_periodic_preferred_devices_may_be_far_if_need_be(self):
         self.add_machines(machines.build(
             'far', 2, 4, pages={2048: 1024}, vfs={0: 4}))
         self.fill_cell('far', 0, 4)

@@ -10,7 +10,6 @@ import unittest
 
 from tests.builders import folders
 
-
 #: Makes several comparisons.
 PROGRAM = """
 import json

@@ -124,7 +124,7 @@ class StopTest(run_case.RunCase):
         self.assertIn('local: stopped nothing', out)
         self.assertIn('hpcvirt: not stopped: ', err)
 
-    def test_periodic_what_cannot_be_continued_does_not_disturb_the_new_result(self):
+    def test_periodic_what_is_not_continued_does_not_disturb_the_next(self):
         words, process, name = self.started()
         process.kill()
         process.wait()
