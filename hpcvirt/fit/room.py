@@ -15,7 +15,7 @@ are added up: times the share, as if cells came free one after the other, and
 times the share to the power of the number of the guest's cells, which is the
 chance that all are free together. A host that is nearly empty is therefore
 spared for guests of many cells, even if it has no room for one now. Guests
-with devices count later where the host has such devices.
+with devices count later as far as the host has free devices for them now.
 """
 
 import collections
@@ -88,7 +88,7 @@ class RoomCounter:
     def count_if_empty(self, supply: supplies.Supply) -> list[int]:
         """Count the guests of each kind that the empty host takes.
 
-        Its devices are not counted: only those that are free are known.
+        Devices are not counted, because only those that are free are known.
         """
         empty = dataclasses.replace(
             supply, cells=[_empty(cell) for cell in supply.cells])
@@ -105,9 +105,8 @@ class RoomCounter:
         for kind, wanted, now, most in zip(
                 self.kinds, self._wanted, self.count(supply), if_empty,
                 strict=True):
-            later = 0.0
-            if _has_devices(wanted, supply):
-                later = most * (share + share ** len(kind.cells))
+            most = min(most, _count_free_devices(wanted, supply))
+            later = most * (share + share ** len(kind.cells))
             found.append(now + round(later * _PARTS) / _PARTS)
         return tuple(found)
 
@@ -217,11 +216,13 @@ def _merge_requests(kind: demands.Demand) -> list[devices.DeviceRequest]:
     return list(alike.values())
 
 
-def _has_devices(wanted: Sequence[devices.DeviceRequest],
-                 supply: supplies.Supply) -> bool:
-    """Whether a host has free devices of each kind, however many."""
-    return all(any(pool.free and devices.serves(pool, request)
-                   for pool in supply.pools or ()) for request in wanted)
+def _count_free_devices(wanted: Sequence[devices.DeviceRequest],
+                        supply: supplies.Supply) -> int:
+    """Count the guests for which a host has free devices, wherever they are.
+    """
+    return min([sum([pool.free for pool in supply.pools or ()
+                     if devices.serves(pool, request)]) // request.count
+                for request in wanted], default=_MANY)
 
 
 def _count_by_sets(kind: demands.Demand,
