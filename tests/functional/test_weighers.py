@@ -115,14 +115,14 @@ class FarAndNear(base.HPCNova):
         self.assertEqual(chosen == 'near', guest.host_cells == (0,))
 
 
-class DeviceLocalityTest(FarAndNear):
-    def test_preferred_devices_are_found_where_they_are_local(self):
+class NearFirstTest(FarAndNear):
+    OPTIONS = (('hpcvirt', 'far_device_cost', float('inf')),)
+
+    def test_preferred_devices_are_found_where_they_are_near(self):
         self.assert_chosen('near')
 
 
-class DeviceLocalityOffTest(FarAndNear):
-    OPTIONS = (('hpcvirt', 'device_locality_weight_multiplier', 0.0),)
-
+class RoomFirstTest(FarAndNear):
     def test_periodic_the_fuller_host_is_chosen_where_less_room_is_lost(self):
         self.assert_chosen('far')
 
