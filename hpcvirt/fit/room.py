@@ -74,15 +74,16 @@ class RoomCounter:
     def count(self, supply: supplies.Supply) -> list[int]:
         """Count the guests of each kind that a host takes now."""
         counts = []
-        for kind, wanted, (guests, near) in zip(
+        for kind, wanted, (by_cells, near) in zip(
                 self.kinds, self._wanted, self._count_by_cells(supply),
                 strict=True):
-            if guests and kind.device_set is not None:
-                guests = min(guests, _count_by_sets(kind, wanted, supply))
-            for request in wanted if guests else ():
-                guests = min(guests, _count_by_devices(
-                    request, len(kind.cells), near, supply))
-            counts.append(guests)
+            bounds = [by_cells]
+            if by_cells and kind.device_set is not None:
+                bounds.append(_count_by_sets(kind, wanted, supply))
+            if by_cells:
+                bounds += [_count_by_devices(request, len(kind.cells), near,
+                                             supply) for request in wanted]
+            counts.append(min(bounds))
         return counts
 
     def count_if_empty(self, supply: supplies.Supply) -> list[int]:
@@ -102,10 +103,10 @@ class RoomCounter:
         """
         share = _share_of_free_cpus(supply)
         found = []
-        for kind, wanted, now, most in zip(
+        for kind, wanted, now, by_cells in zip(
                 self.kinds, self._wanted, self.count(supply), if_empty,
                 strict=True):
-            most = min(most, _count_free_devices(wanted, supply))
+            most = min(by_cells, _count_free_devices(wanted, supply))
             later = most * (share + share ** len(kind.cells))
             found.append(now + round(later * _PARTS) / _PARTS)
         return tuple(found)
@@ -218,8 +219,7 @@ def _merge_requests(kind: demands.Demand) -> list[devices.DeviceRequest]:
 
 def _count_free_devices(wanted: Sequence[devices.DeviceRequest],
                         supply: supplies.Supply) -> int:
-    """Count the guests for which a host has free devices, wherever they are.
-    """
+    """Count the guests for which a host has devices, wherever they are."""
     return min([sum([pool.free for pool in supply.pools or ()
                      if devices.serves(pool, request)]) // request.count
                 for request in wanted], default=_MANY)
