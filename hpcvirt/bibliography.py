@@ -256,16 +256,6 @@ DOCUMENTS = (
         'Characteristics of Rigid Jobs',
         'Journal of Parallel and Distributed Computing 63(11)', '2003',
         'doi.org/10.1016/S0743-7315(03)00108-4'),
-    Publication(
-        'LAVA-Ling-2024',
-        'Jianheng Ling, Pratik Worah, Yawen Wang, Yunchuan Kong, Anshul '
-        'Kapoor, Chunlei Wang, Clifford Stein, Diwakar Gupta, Jason Behmer, '
-        'Logan A. Bush, Prakash Ramanan, Rajesh Kumar, Thomas Chestna, Yajing '
-        'Liu, Ying Liu, Ye Zhao, Kathryn S. McKinley, Meeyoung Park and '
-        'Martin Maas',
-        'LAVA: Lifetime-Aware VM Allocation with Learned Distributions and '
-        'Adaptation to Mispredictions', 'arXiv', '2024',
-        'arxiv.org/abs/2412.09840'),
     _linux('Linux-Sriov', 'PCI Express I/O Virtualization Howto',
            'PCI/pci-iov-howto.html'),
     _linux('Linux-Thp', 'Transparent Hugepage Support',
