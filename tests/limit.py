@@ -153,6 +153,8 @@ def _show_stacks(main: types.FrameType | None, test: Any) -> str:
         else:
             add(f'thread {number:#x}', frame)
     greenlet = sys.modules.get('greenlet')
+    # testing.nova freezes objects, which are not listed otherwise.
+    gc.unfreeze()
     for each in gc.get_objects() if greenlet else ():
         # Proxies pretend to be instances.
         if issubclass(type(each), greenlet.greenlet) and each.gr_frame:
