@@ -15,12 +15,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import rating
 from hpcvirt.fit import room
 from hpcvirt.fit import scarcity
-from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
 
@@ -49,16 +47,6 @@ class Look:
     demand: demands.Demand
     hosts: host_table.Integers
     picks: Mapping[int, int]
-
-    def figures(self, name: str, compute: Callable[
-            [demands.Demand, supplies.Supply, cell_assignments.CellAssignment],
-            float],
-            ) -> host_table.Floats:
-        """Return a figure of the guest on each host, from the cache."""
-        return self.known.figures(
-            (name, self.number), self.hosts, lambda host: compute(
-                self.demand, self.table.supplies[host],
-                self.known.placement(self.number, host)))
 
 
 #: A weigher; it returns None if all hosts are equal.
