@@ -106,7 +106,8 @@ class RoomCounter:
         for kind, wanted, now, by_cells in zip(
                 self.kinds, self._wanted, self.count(supply), if_empty,
                 strict=True):
-            most = min(by_cells, _count_free_devices(wanted, supply))
+            most = min(by_cells, _count_free_devices(wanted,
+                                                     supply.pools or ()))
             later = most * (share + share ** len(kind.cells))
             found.append(now + round(later * _PARTS) / _PARTS)
         return tuple(found)
@@ -218,9 +219,9 @@ def _merge_requests(kind: demands.Demand) -> list[devices.DeviceRequest]:
 
 
 def _count_free_devices(wanted: Sequence[devices.DeviceRequest],
-                        supply: supplies.Supply) -> int:
-    """Count the guests for which a host has devices, wherever they are."""
-    return min([sum([pool.free for pool in supply.pools or ()
+                        pools: Sequence[devices.Pool]) -> int:
+    """Count the guests for which pools have devices, on whichever cells."""
+    return min([sum([pool.free for pool in pools
                      if devices.serves(pool, request)]) // request.count
                 for request in wanted], default=_MANY)
 
@@ -232,14 +233,11 @@ def _count_by_sets(kind: demands.Demand,
 
     The sum over the sets is too high if they overlap, never too low.
     """
-    guests = 0
-    for each, pools in device_sets.members(supply.pools or ()).items():
-        if each.kind == kind.device_set:
-            guests += min([
-                sum([pool.free for pool in pools
-                     if devices.serves(pool, request)]) // request.count
-                for request in wanted], default=0)
-    return guests
+    if not wanted:
+        return 0
+    return sum([_count_free_devices(wanted, pools) for each, pools
+                in device_sets.members(supply.pools or ()).items()
+                if each.kind == kind.device_set])
 
 
 def _count_by_devices(request: devices.DeviceRequest, guest_cells: int,
@@ -249,12 +247,12 @@ def _count_by_devices(request: devices.DeviceRequest, guest_cells: int,
     :param guest_cells: the number of cells of a guest
     :param near: the number of guests that each host cell takes
     """
+    if request.affinity is _PREFERRED:
+        return _count_free_devices([request], supply.pools or ())
     free: dict[int | None, int] = {}
     for pool in supply.pools or ():
         if pool.free and devices.serves(pool, request):
             free[pool.cell] = free.get(pool.cell, 0) + pool.free
-    if request.affinity is _PREFERRED:
-        return sum(free.values()) // request.count
     # The free devices of each cell or socket, and the guests that it takes.
     places: dict[Hashable, list[int]] = {}
     for cell, guests in zip(supply.cells, near, strict=True):

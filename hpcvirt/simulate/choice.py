@@ -113,7 +113,10 @@ class _Topology:
         losses = losses.round(scarcity.DECIMALS)
         costs = rating.add_far_devices(losses.tolist(), far[:, 0].tolist(),
                                        self._far_device_cost)
-        return _rank(np.column_stack((costs, losses, far, ties)))[place]
+        keys = np.column_stack((costs, losses, far, ties))
+        weights: host_table.Floats = np.array(
+            rating.rank(list(map(tuple, keys.tolist()))))[place]
+        return weights
 
     def _rate(self, look: Look, host: int) -> tuple[float, ...]:
         """Return the numbers of the rating of a host in a row."""
@@ -122,19 +125,6 @@ class _Topology:
                             look.known.placement(look.number, host))
         return (*rated.before, *rated.fewer, rated.far, rated.broken_sets,
                 *rated.left)
-
-
-def _rank(keys: host_table.Floats) -> host_table.Floats:
-    """Weigh states by their rank: 1 for the best, then 1/2, 1/3 and so on.
-
-    :param keys: a row for each state, which is better the lower it is
-    """
-    order = np.lexsort(keys.T[::-1])
-    differs = np.ones(len(order), dtype=bool)
-    differs[1:] = np.diff(keys[order], axis=0).any(axis=1)
-    weights = np.empty(len(order))
-    weights[order] = 1.0 / np.cumsum(differs)
-    return weights
 
 
 #: The names of weighers in strategies. DiskWeigher is missing because guests
