@@ -46,7 +46,7 @@ from hpcvirt import text_table
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import replay
@@ -191,7 +191,7 @@ def run(pods: Sequence[Pod], hosts: int, load: float, how: str, name: str,
     """
     legal = how == 'sets'
     flavors = tuple(request_model.RequestedFlavor(
-        own, guests.compile_flavor(own)) for own in (
+        own, compiled_flavor.make(own)) for own in (
             flavor(size, legal, pinned) for size in SIZES))
     asked = request_model.scale_to_load(request_model.Requests(flavors, tuple(
         request_model.Arrival(pod.time or 0.0, pod.life or 0.0,

@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import guest as guests
 from tests.builders import hosts
 
 #: Its hosts differ most in what they are made of.
@@ -37,10 +37,10 @@ def documents(dice, number, each):
     kinds = hosts.shipped()
     plan = planner.plan(kinds, PROFILE)
     flavors = [row.flavor for row in plan.flavors]
-    empty = {kind.name: kind.supply for kind in plan.hosts}
+    empty = {kind.name: kind.state.supply for kind in plan.hosts}
     of_host = {f'n{index:05}': dice.choice(kinds).name
                for index in range(number)}
-    compiled = [(flavor, guests.compile_flavor(flavor)) for flavor in flavors]
+    compiled = [(flavor, compiled_flavor.make(flavor)) for flavor in flavors]
     return of_host, flavors, [
         instance for name, kind in of_host.items()
         for instance in _fill(dice, name, empty[kind], compiled,

@@ -14,10 +14,10 @@ import random
 import sys
 import time
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -43,8 +43,8 @@ def _fill(dice, host, flavors):
         if host.state.free.pcpus <= total * (1 - LOAD) or refused > 200:
             break
         flavor = dice.choice([item for item in flavors if item.vcpus < 64])
-        guest = guests.compile_flavor(flavor)
-        placed = admission.admit(guest, host.state)
+        guest = compiled_flavor.make(flavor)
+        placed = admission.predict(guest, host.state)
         if isinstance(placed, reasons.Misfit):
             refused += 1
             if host.instances and dice.random() < 0.1:
@@ -65,7 +65,7 @@ def main(number=300, seed=1):
     print('moves needed for one and for two more instances')
     for flavor in flavors:
         print(f'{flavor.name:16}', *(
-            _timed(guests.compile_flavor(flavor), fleet, most, count)
+            _timed(compiled_flavor.make(flavor), fleet, most, count)
             for most, count in ((1, 1), (2, 1), (2, 2))))
 
 

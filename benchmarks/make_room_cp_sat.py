@@ -21,7 +21,7 @@ import time
 from ortools.sat.python import cp_model
 
 from benchmarks import make_room as benchmark
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import make_room
 
 PATIENCE_S = 60
@@ -73,7 +73,7 @@ def main(number=300, seed=1):
     """Run both searches for the larger flavors."""
     fleet, flavors = benchmark.a_fleet(random.Random(seed), number)
     for flavor in flavors[3:6]:
-        guest = guests.compile_flavor(flavor)
+        guest = compiled_flavor.make(flavor)
         for most in (1, 2):
             begin = time.perf_counter()
             plan = make_room.search(guest, fleet, most)

@@ -26,9 +26,9 @@ from collections.abc import Sequence
 from demo import fleet
 from demo import workload
 from hpcvirt.cmd import hosts as host_arguments
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import planner
-from hpcvirt.fleet import guest as guests
 from hpcvirt.model import shape
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
@@ -85,8 +85,8 @@ def scene() -> Scene:
             devices = bool(host.offered)
             if devices or host.name not in hosts:
                 hosts[host.name] = (
-                    host.supply if devices
-                    else dataclasses.replace(host.supply, pools=()),
+                    host.state.supply if devices
+                    else dataclasses.replace(host.state.supply, pools=()),
                     host.settings.reserved_host_memory_mb)
         for flavor in plan.flavors:
             name = flavor.flavor.name

@@ -33,6 +33,7 @@ from hpcvirt import input_file
 from hpcvirt import words
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
+from hpcvirt.flavors import current_settings
 from hpcvirt.flavors import flavor_files
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import classes as fleet_classes
@@ -163,8 +164,9 @@ def read_fleet(path: str, *,
         content = own.profile
         if isinstance(content, str):
             content = read_profile_content(content, folder)
-        classes[name] = dataclasses.replace(own, hosts=tuple(entries),
-                                            profile=content)
+        classes[name] = dataclasses.replace(
+            own, hosts=tuple(entries), profile=content,
+            conf=None if names_only else _read_conf(own.settings, folder))
         classes[name].read_profile(here)
     document = dataclasses.replace(
         document, classes=classes, flavor_files=(), flavors=(
@@ -174,6 +176,21 @@ def read_fleet(path: str, *,
                 for flavor in read_flavors(os.path.join(folder, each)))))
     document.check_names()
     return document
+
+
+def _read_conf(settings: str,
+               folder: str) -> current_settings.NovaConf | None:
+    """Read the nova.conf that a class names; None if it names none."""
+    if settings in (fleet_classes.PLANNED, fleet_classes.CURRENT):
+        return None
+    path = os.path.join(folder, settings)
+    if not os.path.lexists(path):
+        raise exception.InvalidInput(
+            path, f'is neither a nova.conf, {fleet_classes.PLANNED} nor '
+            f'{fleet_classes.CURRENT}')
+    return current_settings.read_conf(
+        input_file.content(path, MAX_PROFILE_BYTES).decode('utf-8', 'replace'),
+        input_file.name(path))
 
 
 def read_hosts(paths: Sequence[str],
@@ -190,7 +207,8 @@ def _read_class(paths: Sequence[str], kind: str,
                 ) -> documents.FleetDocument:
     document = documents.FleetDocument('hosts', {
         CLASS: fleet_classes.FleetClass(
-            hosts=tuple(read_entries(paths, kind)), profile=profile)})
+            hosts=tuple(read_entries(paths, kind)), profile=profile)},
+        is_file=False)
     document.check_names()
     return document
 

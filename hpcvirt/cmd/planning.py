@@ -6,10 +6,11 @@ import argparse
 
 from hpcvirt import exception
 from hpcvirt.cmd import hosts
+from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planned as plans
-from hpcvirt.flavors import planner
+from hpcvirt.fleet import class_plans
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +26,7 @@ def plan(args: argparse.Namespace) -> plans.Plan:
     :raises InvalidInput: for an invalid argument or file, or classes that
         contradict each other
     """
-    return plans.merge_plans(plan_classes(args))
+    return fleet_plan.merge_plans(plan_classes(args))
 
 
 def plan_classes(args: argparse.Namespace) -> dict[str, plans.Plan]:
@@ -35,20 +36,17 @@ def plan_classes(args: argparse.Namespace) -> dict[str, plans.Plan]:
     """
     document = hosts.read(args)
     part = host_part.build(args.cpus, args.pages)
-    if args.fleet is not None and part != host_part.WHOLE:
-        raise exception.InvalidInput(
-            '--fleet', 'cannot be used with --cpus or --pages, which are for '
-            'single hosts')
-    found = {}
+    machines = {}
     for name, own in document.classes.items():
-        where = f'{document.where}: classes[{name[:64]!r}]'
         try:
-            found[name] = planner.plan(own.list_topologies(),
-                                       own.read_profile(where), part)
+            machines[name] = own.list_topologies()
         except exception.InvalidInput as exc:
-            if args.fleet is None:
+            if not document.is_file:
                 raise
-            raise exception.InvalidInput(where, str(exc)) from exc
+            raise exception.InvalidInput(document.locate(name),
+                                         str(exc)) from exc
+    found = class_plans.plan_classes(document, machines, part)
+    class_plans.check_flavors(document, found)
     return found
 
 

@@ -9,8 +9,8 @@ from nova import objects
 from nova import utils
 from nova.pci import request as pci_request
 
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
-from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
 
 
@@ -43,7 +43,9 @@ def translate(flavor: typing.Any,
     if own.get(page, '').upper() in ('ANY', 'LARGE') and page in specs:
         del own[page]
     specs |= own
-    _add_affinity(specs)
+    aliases = pci_request.get_alias_from_config()
+    compiled_flavor.add_policy(specs, {
+        name: policy for name, (policy, _) in aliases.items()})
     return flavor_model.Flavor(
         flavor.name, flavor.vcpus, flavor.memory_mb,
         (0 if from_volume else flavor.root_gb) + flavor.ephemeral_gb
@@ -56,17 +58,3 @@ def image_properties(metadata: Mapping[str, str]) -> dict[str, str]:
     return {key.removeprefix(prefix): value
             for key, value in metadata.items()
             if key.startswith(f'{prefix}hw_')}
-
-
-def _add_affinity(specs: dict[str, str]) -> None:
-    """Add the affinity policy of ``[pci]alias`` if the flavor has none."""
-    policy = vocabulary.PCI_NUMA_AFFINITY_POLICY.name
-    wanted = specs.get(vocabulary.PCI_ALIAS.name, '')
-    if not wanted or policy in specs:
-        return
-    aliases = pci_request.get_alias_from_config()
-    policies = {aliases[name][0] for name in (
-        term.split(':')[0].strip() for term in wanted.split(','))
-        if name in aliases}
-    if len(policies) == 1 and policies != {shape_model.PCIAffinity.LEGACY}:
-        specs[policy] = policies.pop()

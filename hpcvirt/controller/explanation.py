@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from hpcvirt.controller import boot_request as boot_requests
 from hpcvirt.controller import judging
 from hpcvirt.controller import view as views
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import verdict
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
@@ -54,7 +55,7 @@ def _explain(view: views.View,
 
 
 def _guest(request: boot_requests.BootRequest) -> guests.Guest:
-    guest = guests.compile_flavor(request.flavor)
+    guest = compiled_flavor.make(request.flavor)
     ports = tuple(
         _port(each) for each in adapter.pci_requests(request.spec)
         if not adapter.is_of_flavor(each))

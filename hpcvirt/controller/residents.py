@@ -13,7 +13,8 @@ from hpcvirt import exception
 from hpcvirt.controller import cloud_flavors
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.nova import config
@@ -75,7 +76,7 @@ class Residents:
         if key not in self._known:
             own = cloud_flavors.translate(flavor, image,
                                           from_volume=not instance.image_ref)
-            self._known[key] = own, guests.compile_flavor(own)
+            self._known[key] = own, compiled_flavor.make(own)
         return self._known[key]
 
 

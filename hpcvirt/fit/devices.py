@@ -27,6 +27,11 @@ from hpcvirt.model import shape as shape_model
 #: The most kinds of pools that a request remembers; then all are forgotten.
 MAX_KINDS = 64
 
+#: A tag of pools, which Nova does not have: the names of the aliases for which
+#: Placement offers the devices of the pool, separated by commas, in lower
+#: case. Placement compares the traits of a device, and the claim does not.
+OFFERED = 'offered'
+
 #: Keys of a request that Placement has already evaluated.
 IGNORED_TAGS = frozenset(('resource_class', 'traits', 'rp_uuids'))
 #: Tags of Nova's pools that no request names: the number of devices and their
@@ -163,6 +168,19 @@ def key(request: DeviceRequest) -> Hashable:
 def serves(pool: Pool, request: DeviceRequest) -> bool:
     """Whether the devices of a pool are of the kind that is requested."""
     return all(request.accepts(pool))
+
+
+def render_offered(aliases: Iterable[str]) -> str:
+    """Write the value of the tag :data:`OFFERED`."""
+    return ','.join(sorted(alias.lower() for alias in aliases))
+
+
+def is_offered(pool: Pool, request: DeviceRequest) -> bool:
+    """Whether Placement offers the devices of a pool for a request."""
+    names = pool.tags.get(OFFERED)
+    if names is not None and request.name.lower() not in names.split(','):
+        return False
+    return serves(pool, request)
 
 
 def free_devices(request: DeviceRequest, pools: Iterable[Pool]) -> list[int]:

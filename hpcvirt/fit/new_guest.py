@@ -95,7 +95,7 @@ def _serve(requests: Sequence[devices.DeviceRequest],
         if any('physical_network' in spec for spec in request.specs):
             continue
         names = tuple(pool.provider or '' for pool in pools
-                      if devices.serves(pool, request))
+                      if devices.is_offered(pool, request))
         alike.setdefault((names, request.affinity), []).append(number)
     for chosen in _choose([
             (names, sum(requests[number].count for number in numbers))

@@ -8,13 +8,10 @@ every request: they are immutable and cost half a microsecond.
 
 import dataclasses
 import typing
-from collections.abc import Mapping
 from collections.abc import Sequence
 from collections.abc import Set
 
 from hpcvirt.fit import devices
-from hpcvirt.model import host as host_model
-from hpcvirt.model import usage as usage_model
 
 
 class PageSupply(typing.NamedTuple):
@@ -98,44 +95,3 @@ class Supply:
     ram_ratio: float = 1.0
     spares_devices: bool = True
     packing: bool = False
-
-
-def make_supply(host: host_model.Host, usage: usage_model.Usage,
-                pools: Sequence[devices.Pool] = (),
-                packing: bool = False) -> Supply:
-    """Subtract the usage of a host from its resources.
-
-    Cells that the usage leaves out are not available to Nova.
-
-    :param packing: see :class:`Supply`
-    """
-    return Supply(
-        cells=tuple(_cell(host.by_id[cell.cell], cell)
-                    for cell in usage.cells),
-        pools=tuple(pools),
-        cpu_ratio=usage.cpu_ratio, ram_ratio=usage.ram_ratio,
-        packing=packing)
-
-
-def _cell(cell: host_model.Cell, usage: usage_model.CellUsage) -> CellSupply:
-    cpus = usage.dedicated_cpus | usage.shared_cpus
-    used: Mapping[int, usage_model.PageUsage] = {
-        pages.size_kib: pages for pages in usage.pages}
-    return CellSupply(
-        id=cell.id, socket=cell.socket, dedicated=usage.dedicated_cpus,
-        free=usage.dedicated_cpus - usage.pinned_cpus,
-        shared=usage.shared_cpus,
-        siblings=tuple(core & cpus for core in cell.siblings if core & cpus),
-        cpu_usage=usage.cpu_usage, memory_mib=cell.memory_mib,
-        memory_used_mib=usage.memory_used_mib,
-        pages=tuple(_pages(pool, used.get(pool.size_kib))
-                    for pool in cell.pages),
-        physnets=usage.physnets, tunneled=usage.tunneled)
-
-
-def _pages(pool: host_model.PagePool,
-           usage: usage_model.PageUsage | None) -> PageSupply:
-    used = usage.used if usage else 0
-    reserved = usage.reserved if usage else 0
-    return PageSupply(pool.size_kib, pool.total, used,
-                      pool.total - used - reserved)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from hpcvirt import words
 from hpcvirt.fit import capacity
+from hpcvirt.fit import guest as guests
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape as shape_model
@@ -28,8 +29,12 @@ class HostFiller:
         packing = self._packing if packing is None else packing
         key = guest, host.name, packing
         if key not in self._fillings:
-            self._fillings[key] = capacity.fill(guest, dataclasses.replace(
-                host.supply, packing=packing))
+            state = dataclasses.replace(
+                host.state, supply=dataclasses.replace(host.state.supply,
+                                                       packing=packing))
+            compiled = guests.compile_shape(guest, guest.cpus,
+                                            guest.memory_mib)
+            self._fillings[key] = capacity.fill(compiled, state)
         return self._fillings[key]
 
     def join_twins(self, *hosts: plans.PlannedHost) -> str:

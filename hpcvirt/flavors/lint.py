@@ -80,9 +80,19 @@ Rule = Callable[[flavor_model.Flavor, shape_model.Shape], Iterator[Problem]]
 
 
 def lint(flavor: flavor_model.Flavor) -> tuple[LintFinding, ...]:
-    """Check a flavor, regardless of hosts."""
-    return tuple(LintFinding(code, severity, flavor.name, key, problem, advice)
-                 for code, severity, key, problem, advice in _check(flavor))
+    """Check a flavor, regardless of hosts.
+
+    A flavor that hpcvirt made, and nobody has changed, has only errors: it is
+    as its operator chose in the profile, and the plan gave the warnings.
+    """
+    existing = diff.Existing('', flavor)
+    is_as_made = diff.is_ours(existing) and not diff.is_edited(flavor)
+    found = []
+    for code, severity, key, problem, advice in _check(flavor):
+        if severity is _ERROR or not is_as_made:
+            found.append(LintFinding(code, severity, flavor.name, key,
+                                     problem, advice))
+    return tuple(found)
 
 
 def _check(flavor: flavor_model.Flavor) -> Iterator[Problem]:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Check whether flavors fit on hosts, and which CPUs they leave unused.
+"""Check on which hosts flavors fit, and what they leave unused there.
 
-A host is divided as for a plan. The huge pages that it has reserved now do
-not matter, unless the operator says that guests get exactly these.
+A flavor is placed on the empty hosts as Placement and Nova's claim would place
+it, so that the answers are those of ``hpcvirt capacity`` and ``explain``.
 """
 
-import contextlib
 import dataclasses
-import functools
+from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -16,209 +15,203 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
-from hpcvirt.fit import demand as demands
-from hpcvirt.fit import devices as device_supply
-from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import device_choice
-from hpcvirt.flavors import host_part
-from hpcvirt.flavors import legal_sets
+from hpcvirt.fit import devices
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import reasons
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import lint
-from hpcvirt.flavors import memory
-from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import placement_limits
-from hpcvirt.flavors import planner
-from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
-from hpcvirt.model import host as host_model
-from hpcvirt.model import shape as shape_model
-from hpcvirt.model import usage as usage_model
-from hpcvirt.specs import codec
-from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
+#: The code, the key and the advice of a flavor that fits nowhere, by its
+#: cause; for other causes, those of :data:`_TOO_LARGE`.
+_NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
+    reasons.Code.SIBLINGS_ON_ISOLATE: (
+        'isolate-on-smt', vocabulary.CPU_THREAD_POLICY.name,
+        'use require with whole cores'),
+    reasons.Code.PAGE_SIZE: (
+        'no-such-pages', vocabulary.MEM_PAGE_SIZE.name,
+        'use a page size of the hosts'),
+}
+_TOO_LARGE = ('does-not-fit', 'vcpus',
+              'make the guest smaller, or give it more cells')
 
-def check_hosts(flavor: flavor_model.Flavor, hosts: Iterable[host_model.Host],
-                profile: profiles.Profile,
-                part: host_part.HostPart = host_part.WHOLE,
-                ) -> tuple[lint.LintFinding, ...]:
-    """Check one flavor against hosts; equal hosts are checked only once.
 
-    Flavors that Nova refuses and flavors without NUMA cells are skipped: the
-    former have a finding already, and the latter need only enough in total.
+@dataclasses.dataclass(frozen=True)
+class _HostKind:
+    """Equal empty hosts.
 
-    :param part: the part of each host that guests may have
-    :raises InvalidInput: if a host lacks CPUs or pages of the part
+    :ivar state: what each of them has
+    :ivar unavoidable: the PCPUs that the planned flavors leave of it
     """
-    hosts = tuple(hosts)
-    device_type = offered_devices.device_type(profile.device, hosts)
-    pools = _plan_pools(hosts, profile, part) if profile.has_sets else {}
-    found = warning.gather((
-        lint.LintFinding(code, severity, flavor.name, key, problem, advice,
-                         tuple(host.name for host in same))
-        for same in host_model.group_twins(
-            hosts, legal_sets.make_key if profile.has_sets else None)
-        for code, severity, key, problem, advice
-        in _check(flavor, same[0], profile, part, device_type,
-                  pools.get(same[0].name))), 'hosts')
-    return (*found, *_many_candidates(flavor, pools))
+
+    names: tuple[str, ...]
+    state: host_states.HostState
+    unavoidable: int
 
 
-@functools.lru_cache(maxsize=16)
-def _plan_pools(hosts: tuple[host_model.Host, ...], profile: profiles.Profile,
-                part: host_part.HostPart,
-                ) -> Mapping[str, Sequence[device_supply.Pool]]:
-    """Return the devices of hosts in sets, which all flavors share."""
-    return {planned.name: planned.supply.pools or ()
-            for planned in planner.plan(hosts, profile, part).hosts}
+def check_hosts(flavors: Sequence[flavor_model.Flavor],
+                hosts: Mapping[str, host_states.HostState],
+                planned: Collection[flavor_model.Flavor] = (),
+                ) -> dict[str, tuple[lint.LintFinding, ...]]:
+    """Check flavors against empty hosts.
 
+    Flavors that Nova refuses are skipped, because they have a finding already.
+    CPUs and devices are unused if none of the flavors can use them. What the
+    plan of the hosts itself leaves is no finding: the plan has reported it.
 
-def _many_candidates(flavor: flavor_model.Flavor,
-                     pools: Mapping[str, Sequence[device_supply.Pool]],
-                     ) -> Iterator[lint.LintFinding]:
-    """Find sets with more candidates than nova-scheduler gets by default.
-
-    :param pools: host -> its devices in sets
+    :param hosts: name -> what the host has without instances
+    :param planned: the flavors that are planned for the hosts; they show how
+        few CPUs need be unused
+    :returns: flavor -> what was found
     """
-    with contextlib.suppress(exception.InvalidInput):
-        requests = demands.compile_shape(codec.decode(
-            flavor.vcpus, flavor.ram_mib, flavor.extra_specs)).requests
-        count = sum(placement_limits.count_on_host(requests, own)
-                    for own in pools.values())
-        if requests and count > placement_limits.DEFAULT_RESULTS:
-            yield lint.LintFinding(
-                'many-candidates', lint.LintSeverity.WARNING, flavor.name,
-                vocabulary.PCI_ALIAS.name, f'on {len(pools)} hosts, a request '
-                f'has {count} allocation candidates, and nova-scheduler gets '
-                f'{placement_limits.DEFAULT_RESULTS} by default',
-                'set max_placement_results and max_allocation_candidates as '
-                '"hpcvirt host config" writes them')
+    known = _compile(flavors)
+    fillers = _sort(known.values())
+    own = _sort(_compile(planned).values())
+    alike: dict[object, list[str]] = {}
+    for name, state in hosts.items():
+        alike.setdefault(host_states.describe(state), []).append(name)
+    kinds = []
+    for names in alike.values():
+        state = hosts[names[0]]
+        rest = _fill_up(state, own) if own else 0
+        kinds.append(_HostKind(tuple(names), state, rest))
+    found = {}
+    for flavor in flavors:
+        guest = known.get(flavor.name)
+        if guest is not None:
+            found[flavor.name] = warning.gather(
+                _check(flavor, guest, kinds, fillers, flavor in planned),
+                'hosts')
+    return found
 
 
-def _check(flavor: flavor_model.Flavor, host: host_model.Host,
-           profile: profiles.Profile, part: host_part.HostPart,
-           device_type: str,
-           set_pools: Sequence[device_supply.Pool] | None,
-           ) -> Iterator[lint.Problem]:
-    try:
-        guest = codec.decode(flavor.vcpus, flavor.ram_mib,
-                             flavor.extra_specs)
-    except exception.InvalidInput:
+def _sort(found: Iterable[guests.Guest]) -> list[guests.Guest]:
+    """Sort guests, the largest first."""
+    return sorted(found, reverse=True, key=lambda guest: (
+        guest.sums.pcpus, guest.sums.memory_mib))
+
+
+def _compile(flavors: Iterable[flavor_model.Flavor],
+             ) -> dict[str, guests.Guest]:
+    """Compile the flavors that Nova accepts; the first of a name counts."""
+    found: dict[str, guests.Guest] = {}
+    for flavor in flavors:
+        if flavor.name in found:
+            continue
+        try:
+            found[flavor.name] = compiled_flavor.make(flavor)
+        except exception.InvalidInput:
+            continue
+    return found
+
+
+def _check(flavor: flavor_model.Flavor, guest: guests.Guest,
+           kinds: Sequence[_HostKind], fillers: Sequence[guests.Guest],
+           is_planned: bool) -> Iterator[lint.LintFinding]:
+    limit = None if guest.demand.cells else 1
+    fillings = [capacity.fill(guest, kind.state, limit) for kind in kinds]
+    if not any(filling.count for filling in fillings):
+        for kind, filling in zip(kinds, fillings, strict=True):
+            yield _fits_nowhere(flavor, kind, filling.misfit)
         return
-    if not guest.cells:
+    if is_planned:
         return
-    host_part.check(host, part)
-    profile = host_part.choices(profile, part)
-    partition = cpu_partition.divide(host, profile, part)
-    yield from _page_sizes(guest, host)
-    if (guest.thread_policy is shape_model.ThreadPolicy.ISOLATE
-            and host.threads_per_core > 1):
-        yield ('isolate-on-smt', lint.LintSeverity.ERROR,
-               vocabulary.CPU_THREAD_POLICY.name,
-               'the host has SMT, where Nova refuses isolate',
-               'use require with whole cores')
-    devices = _counted(flavor, guest, profile.device)
-    pools = offered_devices.pools(
-        offered_devices.choose_devices(host, profile.device, device_type),
-        profile.device, sum(device.count for device in devices) or 1)
-    if set_pools is not None and guest.device_set is not None:
-        devices, pools = guest.devices, tuple(set_pools)
+    yield from _find_many_candidates(flavor, guest, kinds)
+    for kind, filling in zip(kinds, fillings, strict=True):
+        if filling.count and limit is None:
+            yield from _find_unused(flavor, guest, kind, filling, fillers)
+
+
+def _fits_nowhere(flavor: flavor_model.Flavor, kind: _HostKind,
+                  misfit: reasons.Misfit | None) -> lint.LintFinding:
+    code, key, advice = _TOO_LARGE
+    reason = ''
+    if misfit is not None:
+        code, key, advice = _NOWHERE.get(misfit.root, _TOO_LARGE)
+        reason = misfit.message
+    return lint.LintFinding(code, lint.LintSeverity.ERROR, flavor.name, key,
+                            f'no instance fits: {reason}', advice, kind.names)
+
+
+def _find_unused(flavor: flavor_model.Flavor, guest: guests.Guest,
+                 kind: _HostKind, filling: capacity.Filling,
+                 fillers: Sequence[guests.Guest],
+                 ) -> Iterator[lint.LintFinding]:
+    """Find CPUs and devices that no flavor can use beside this one."""
+    if filling.count == 1:
+        leave = 'the one instance that fits leaves'
     else:
-        guest = dataclasses.replace(guest, device_set=None)
-    filling = capacity.fill(_without_pages(guest, devices),
-                            _supply(partition, profile, pools))
-    dedicated = len(partition.dedicated)
-    if not filling.count:
-        reason = filling.misfit.message if filling.misfit else ''
-        yield ('does-not-fit', lint.LintSeverity.ERROR, 'vcpus',
-               f'no instance fits: {reason}',
-               'make the guest smaller, or give it more cells')
-    elif (guest.cpu_policy is not shape_model.CPUPolicy.SHARED
-          and filling.free_pcpus):
-        yield 'strands-cpus', lint.LintSeverity.WARNING, 'vcpus', (
-            f'{_fitting(filling.count)} '
-            f'{filling.free_pcpus} of {dedicated} dedicated CPUs unused'), (
-            'use a size that divides the cells of the host, or fill the '
-            'rest with smaller guests')
-    left = sum(pool.free for pool in filling.supply.pools or ())
-    if (filling.count and devices and left and guest.device_set is None
-            and profile.device
-            and profile.device.kind is not device_choice.DeviceKind.VF):
-        yield 'strands-devices', lint.LintSeverity.WARNING, 'vcpus', (
-            f'{_fitting(filling.count)} {left} of '
-            f'{sum(pool.free for pool in pools)} devices unused'), (
+        leave = f'the {filling.count} instances that fit leave'
+    total = sum(len(cell.dedicated) for cell in kind.state.supply.cells)
+    if guest.sums.pcpus and filling.free_pcpus:
+        left = _fill_up(filling.host, fillers)
+        if left > kind.unavoidable:
+            yield lint.LintFinding(
+                'strands-cpus', lint.LintSeverity.WARNING, flavor.name,
+                'vcpus', f'{leave} {left} of {total} dedicated CPUs unused',
+                'use a size that divides the cells of the host, or fill the '
+                'rest with smaller guests', kind.names)
+            return
+    total, left = _count_devices(guest, kind.state, filling.host)
+    if left:
+        yield lint.LintFinding(
+            'strands-devices', lint.LintSeverity.WARNING, flavor.name,
+            'vcpus', f'{leave} {left} of {total} devices unused',
             'give each instance the same share of the cores of the host as of '
-            'its devices')
+            'its devices', kind.names)
 
 
-def _fitting(count: int) -> str:
-    return ('the one instance that fits leaves' if count == 1
-            else f'the {count} instances that fit leave')
+def _fill_up(host: host_states.HostState,
+             fillers: Sequence[guests.Guest]) -> int:
+    """Fill a host with flavors, the largest first; count the PCPUs left."""
+    for guest in fillers:
+        if guest.sums.pcpus:
+            host = capacity.fill(guest, host).host
+    return sum(len(cell.free) for cell in host.supply.cells)
 
 
-def _counted(flavor: flavor_model.Flavor, guest: shape_model.Shape,
-             wanted: device_choice.Devices | None,
-             ) -> tuple[shape_model.GuestDevices, ...]:
-    """List the devices of a flavor that the profile describes.
+def _count_devices(guest: guests.Guest, empty: host_states.HostState,
+                   full: host_states.HostState) -> tuple[int, int]:
+    """Count the whole devices and vGPUs for a guest, and those that are left.
 
-    A flavor without an affinity policy gets that of the alias.
+    Virtual functions are many, so that it does not matter if some are left;
+    and a set of devices is chosen for its links, not for the cores.
     """
-    if wanted is None:
-        return ()
-    if wanted.kind is device_choice.DeviceKind.VGPU:
-        number = resources.read(wanted.resource_class, flavor.extra_specs)
-        return (shape_model.GuestDevices(
-            None, number, resource_class=wanted.resource_class),
-            ) if number else ()
-    return tuple(
-        dataclasses.replace(device,
-                            affinity=device.affinity or wanted.affinity)
-        for device in guest.devices
-        if wanted.has_alias and device.alias == wanted.alias)
+    if guest.demand.device_set is not None:
+        return 0, 0
+    total = left = 0
+    for request in guest.demand.requests:
+        own = [pool.free for pool in empty.supply.pools or ()
+               if devices.serves(pool, request)]
+        if not request.one_pool and max(own, default=0) > 1:
+            continue
+        total += sum(own)
+        left += sum(pool.free for pool in full.supply.pools or ()
+                    if devices.serves(pool, request))
+    return total, left
 
 
-def _page_sizes(guest: shape_model.Shape,
-                host: host_model.Host) -> Iterator[lint.Problem]:
-    page_kib = guest.cells[0].page_kib
-    if page_kib is None or page_kib < 0:
+def _find_many_candidates(flavor: flavor_model.Flavor, guest: guests.Guest,
+                          kinds: Sequence[_HostKind],
+                          ) -> Iterator[lint.LintFinding]:
+    """Find sets with more candidates than nova-scheduler gets by default."""
+    if guest.demand.device_set is None:
         return
-    sizes = {pool.size_kib for cell in host.cells for pool in cell.pages}
-    if len(sizes) > 1 and page_kib not in sizes:
-        yield ('no-such-pages', lint.LintSeverity.ERROR,
-               vocabulary.MEM_PAGE_SIZE.name,
-               f'the host has no pages of {memory.page_name(page_kib)}',
-               'use one of ' + ', '.join(
-                   memory.page_name(size) for size in sorted(sizes)))
-
-
-def _without_pages(guest: shape_model.Shape,
-                   devices: tuple[shape_model.GuestDevices, ...],
-                   ) -> shape_model.Shape:
-    """Drop page sizes and other devices, which do not count here."""
-    return dataclasses.replace(guest, devices=devices, cells=tuple(
-        dataclasses.replace(cell, page_kib=None) for cell in guest.cells))
-
-
-def _guest_mib(partition: cpu_partition.Partition, cell: host_model.Cell,
-               profile: profiles.Profile) -> int:
-    given_kib = partition.part.memory_kib(cell)
-    if given_kib is not None:
-        return given_kib // 1024
-    return cell.memory_mib - memory.reserve_mib(profile, cell)
-
-
-def _supply(partition: cpu_partition.Partition,
-            profile: profiles.Profile,
-            pools: Sequence[device_supply.Pool]) -> supplies.Supply:
-    host = partition.host
-    cells = tuple(dataclasses.replace(
-        cell, pages=(),
-        memory_mib=max(0, _guest_mib(partition, cell, profile)))
-        for cell in host.cells)
-    usage = usage_model.Usage(tuple(
-        usage_model.CellUsage(cell.id, cell.cpus & partition.dedicated,
-                              cell.cpus & partition.shared)
-        for cell in host.cells))
-    return supplies.make_supply(dataclasses.replace(host, cells=cells), usage,
-                                pools, profile.pack_cells)
+    count = hosts = 0
+    for kind in kinds:
+        own = placement_limits.count_on_host(guest.demand.requests,
+                                             kind.state.supply.pools or ())
+        count += own * len(kind.names)
+        hosts += len(kind.names)
+    if count > placement_limits.DEFAULT_RESULTS:
+        yield lint.LintFinding(
+            'many-candidates', lint.LintSeverity.WARNING, flavor.name,
+            vocabulary.PCI_ALIAS.name, f'on {hosts} hosts, a request has '
+            f'{count} allocation candidates, and nova-scheduler gets '
+            f'{placement_limits.DEFAULT_RESULTS} by default',
+            'set max_placement_results and max_allocation_candidates as '
+            '"hpcvirt host config" writes them')

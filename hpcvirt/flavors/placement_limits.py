@@ -8,7 +8,6 @@ them to see each free set.
 """
 
 import collections
-import math
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -29,20 +28,25 @@ MAX_MEASURED = 8192
 def count_on_host(requests: Iterable[devices.DeviceRequest],
                   pools: Sequence[devices.Pool]) -> int:
     """Count the candidates of a host for requests."""
-    return math.prod(
-        sum(devices.serves(pool, request) for pool in pools) ** request.count
-        for request in requests)
+    found = 1
+    for request in requests:
+        offered = sum(devices.is_offered(pool, request) for pool in pools)
+        found *= offered ** request.count
+    return found
 
 
 def _count(row: plans.PlannedFlavor, plan: plans.Plan) -> int:
     """Count the candidates of a flavor on all empty hosts with sets."""
     requests = demands.compile_shape(row.guest).requests
-    # Hosts of one kind share their supply.
-    kinds = collections.Counter(id(host.supply) for host in plan.hosts
+    # Hosts of one kind share their state.
+    kinds = collections.Counter(id(host.state) for host in plan.hosts
                                 if host.settings.has_sets)
-    supplies = {id(host.supply): host.supply for host in plan.hosts}
-    return sum(number * count_on_host(requests, supplies[kind].pools or ())
-               for kind, number in kinds.items())
+    states = {id(host.state): host.state for host in plan.hosts}
+    found = 0
+    for kind, number in kinds.items():
+        pools = states[kind].supply.pools or ()
+        found += number * count_on_host(requests, pools)
+    return found
 
 
 def find_results(plan: plans.Plan) -> int | None:

@@ -16,10 +16,10 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.flavors import host_part
+from hpcvirt.flavors import host_settings as settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 

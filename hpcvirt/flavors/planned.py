@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import bibliography
-from hpcvirt import exception
-from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import capacity
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
@@ -82,7 +82,7 @@ class PlannedHost:
     :ivar partition: how its CPUs are divided
     :ivar page_kib: the size of the guests' pages
     :ivar settings: the settings that its flavors need
-    :ivar supply: what it has for guests under these settings
+    :ivar state: what it has for guests under these settings, when empty
     :ivar rest_mib: cell -> the memory of it that the host keeps
     :ivar offered: the devices that guests get
     """
@@ -92,7 +92,7 @@ class PlannedHost:
     partition: cpu_partition.Partition
     page_kib: int
     settings: host_settings.HostSettings
-    supply: supplies.Supply
+    state: host_states.HostState
     rest_mib: Mapping[int, int]
     offered: tuple[offered_devices.OfferedDevice, ...] = ()
 
@@ -140,6 +140,19 @@ def count_left(host: PlannedHost, guest: shape_model.Shape,
         total - instances * planned_sets.count_devices(guest, number, wanted)
         for number, (total, wanted) in enumerate(zip(
             host.devices, host.profile.devices, strict=True)))
+
+
+def measure_left(host: PlannedHost, guest: shape_model.Shape,
+                 filling: capacity.Filling) -> Stranded:
+    """Measure what a host that is filled with a guest has left."""
+    free_kib = 0
+    for cell in filling.supply.cells:
+        for pool in cell.pages:
+            if (pool.size_kib == host.page_kib and pool.free > 0
+                    and cell.dedicated):
+                free_kib += pool.free * pool.size_kib
+    return Stranded(filling.free_pcpus, free_kib // 1024,
+                    count_left(host, guest, filling.count))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -205,51 +218,3 @@ def extend_to_twins(hosts: Sequence[host_model.Host],
                       for host in hosts})
             for row in plan.flavors),
         plan.warnings)
-
-
-def merge_plans(planned: Mapping[str, Plan]) -> Plan:
-    """Merge the plans of the classes of a fleet.
-
-    :param planned: class -> its plan
-    :raises InvalidInput: if the plans of two classes contradict each other
-    """
-    rows: dict[str, tuple[str, PlannedFlavor]] = {}
-    aliases: dict[str, tuple[str, tuple[str, ...]]] = {}
-    for name, plan in planned.items():
-        first = next(iter(planned))
-        if plan.packing != planned[first].packing:
-            raise exception.InvalidInput(
-                f'class {name[:64]}', f'has pack_cells: '
-                f'{str(plan.packing).lower()}, unlike class {first[:64]}; '
-                'packing_host_numa_cells_allocation_strategy must be the '
-                'same on nova-scheduler and on all compute hosts, so give '
-                'pack_cells the same value in all profiles')
-        for item in (each for host in plan.hosts
-                     for each in host.settings.pci_alias):
-            # Placement takes an alias of a set for devices of one product.
-            kind = (item['device_type'], item['numa_policy'], *(
-                (item['vendor_id'], item['product_id'])
-                if 'traits' in item else ()))
-            other, known = aliases.setdefault(item['name'], (name, kind))
-            if kind != known:
-                raise exception.InvalidInput(
-                    f'class {name[:64]}', f'has a PCI alias {item["name"]} '
-                    f'of {" and ".join(kind)}, and class {other[:64]} one of '
-                    f'{" and ".join(known)}; Nova refuses that, so give each '
-                    'class an alias of its own')
-        for row in plan.flavors:
-            other, same = rows.setdefault(row.flavor.name, (name, row))
-            if same.flavor != row.flavor:
-                raise exception.InvalidInput(
-                    f'class {name[:64]}', f'plans a flavor {row.flavor.name}, '
-                    f'and class {other[:64]} one of this name with other '
-                    'content; give each class a name_prefix')
-            rows[row.flavor.name] = other, dataclasses.replace(
-                row, shares={**same.shares, **row.shares},
-                per_host={**same.per_host, **row.per_host},
-                stranded={**same.stranded, **row.stranded})
-    return Plan(
-        tuple(host for plan in planned.values() for host in plan.hosts),
-        tuple(row for _, row in rows.values()),
-        warning.gather(item for plan in planned.values()
-                       for item in plan.warnings))

@@ -111,15 +111,6 @@ class PlannedSets:
                 device_sets.TAG: device_sets.render(labels)}
 
 
-def serves(alias: Mapping[str, str], spec: Mapping[str, str]) -> bool:
-    """Whether the devices of an item of ``[pci]device_spec`` have an alias.
-
-    An alias without traits is for all devices of a plan.
-    """
-    return ('traits' not in alias
-            or alias['traits'] in spec.get('traits', '').split(','))
-
-
 #: A host without sets.
 NONE = PlannedSets()
 

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt.fit import reasons
-from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
+from hpcvirt.flavors import empty_host
 from hpcvirt.flavors import host_filling
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import legal_sets
@@ -23,9 +23,9 @@ from hpcvirt.flavors import placement_limits
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planned_sets
+from hpcvirt.flavors import planned_settings
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import propose
-from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
@@ -44,14 +44,16 @@ class _DividedHost:
     warnings: tuple[warning.PlanWarning, ...]
 
 
-def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
-         part: host_part.HostPart = host_part.WHOLE) -> plans.Plan:
-    """Plan flavors for hosts; equal hosts are planned once.
+def plan_hosts(hosts: Sequence[host_model.Host], profile: profiles.Profile,
+               part: host_part.HostPart = host_part.WHOLE) -> plans.Plan:
+    """Plan the settings of hosts, and the flavors for which they have room.
+
+    Equal hosts are planned once.
 
     :param hosts: hosts with different names
     :param part: the part of each host that guests may have
-    :raises InvalidInput: if two hosts have one name, if a host lacks CPUs or
-        pages that the operator asks for, or if no host can take a guest
+    :raises InvalidInput: if two hosts have one name, or if a host lacks CPUs
+        or pages that the operator asks for
     """
     _check_names(hosts)
     kinds = {same[0].name: same for same in host_model.group_twins(
@@ -62,6 +64,31 @@ def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
          for name, same in kinds.items()}, profile, part))
     return dataclasses.replace(found, warnings=(
         *found.warnings, *placement_limits.warn_many(found)))
+
+
+def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
+         part: host_part.HostPart = host_part.WHOLE) -> plans.Plan:
+    """Plan flavors for hosts, at least one.
+
+    :param part: the part of each host that guests may have
+    :raises InvalidInput: as :func:`plan_hosts`, or if no host takes a guest
+    """
+    found = plan_hosts(hosts, profile, part)
+    check_flavors(found)
+    return found
+
+
+def check_flavors(plan: plans.Plan) -> None:
+    """Check that a plan has flavors.
+
+    :raises InvalidInput: saying why it has none
+    """
+    if plan.flavors:
+        return
+    why = '; '.join(item.message for item in plan.warnings)
+    raise exception.InvalidInput(
+        words.join_names([host.name for host in plan.hosts], 'hosts'),
+        f'no guest fits: {why}' if why else 'no guest fits')
 
 
 def _plan_kinds(hosts: Sequence[host_model.Host],
@@ -144,13 +171,8 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
                     'arrangements of cells; use smaller flavors on such '
                     'hosts, or set pack_cells: false', (name,)))
     warnings += plan_warnings.find_warnings(planned, flavors, profile)
-    complete = warning.gather(item.name_all(names) for item in warnings)
-    if not flavors:
-        raise exception.InvalidInput(
-            everyone, 'no guest fits: ' + '; '.join(
-                item.message for item in complete)
-            if warnings else 'no guest fits')
-    return plans.Plan(planned, tuple(flavors), complete)
+    return plans.Plan(planned, tuple(flavors), warning.gather(
+        item.name_all(names) for item in warnings))
 
 
 def _check_names(hosts: Sequence[host_model.Host]) -> None:
@@ -217,11 +239,11 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
     host = divided.partition.host
     sets = divided.sets
     offered = sets.offered if profile.has_sets else divided.devices
-    settings, rest_mib = host_settings.make_settings(
+    settings, rest_mib = planned_settings.make_settings(
         divided.partition, pools, guests, profile, offered, types, sets)
     return plans.PlannedHost(
         profile, host, divided.partition, divided.page_kib, settings,
-        host_settings.make_supply(host, settings), rest_mib, offered)
+        empty_host.make_empty_host(host, settings), rest_mib, offered)
 
 
 def _placed(offers: Sequence[catalogue.Offer],
@@ -266,10 +288,7 @@ def _flavor(name: str, offer: catalogue.Offer,
         catalogue.flavor(offer.guest, profile, name), offer.guest,
         offer.shares,
         {host: filling.count for host, filling in fillings.items()},
-        {host.name: plans.Stranded(
-            fillings[host.name].free_pcpus,
-            _free_mib(fillings[host.name].supply, host.page_kib),
-            plans.count_left(host, offer.guest, fillings[host.name].count))
+        {host.name: plans.measure_left(host, offer.guest, fillings[host.name])
          for host in hosts})
 
 
@@ -295,10 +314,3 @@ def _far_devices(name: str, guest: shape_model.Shape,
         f'on {host}, {count - local} of {count} instances have devices of '
         'other cells; the affinity required prevents that', (name,))
         for host, (local, count) in counts.items() if local < count]
-
-
-def _free_mib(supply: supplies.Supply, page_kib: int) -> int:
-    return sum(pool.free * pool.size_kib // 1024 for cell in supply.cells
-               for pool in cell.pages
-               if pool.size_kib == page_kib and pool.free > 0
-               and cell.dedicated)

@@ -42,6 +42,7 @@ class WarningCode(enum.StrEnum):
     NEAR_DEVICES_MISSING = 'near-devices-missing'
     NO_HOUSEKEEPING = 'no-housekeeping'
     NO_PARTS = 'no-parts'
+    PLANNED_ANEW = 'planned-anew'
     SETS_MISSING = 'sets-missing'
     SETS_UNKNOWN = 'sets-unknown'
     SOCKET_SCOPE_NOT_HELD = 'socket-scope-not-held'

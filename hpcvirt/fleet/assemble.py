@@ -11,13 +11,17 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.fit import host_state as host_states
+from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import empty_host
+from hpcvirt.flavors import fleet_plan
+from hpcvirt.flavors import host_part
+from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import planned as plans
-from hpcvirt.flavors import planner
-from hpcvirt.flavors import settings as host_settings
 from hpcvirt.flavors import warning
+from hpcvirt.fleet import class_plans
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -25,72 +29,108 @@ from hpcvirt.model import host as host_model
 
 
 def make_fleet(document: documents.FleetDocument,
+               part: host_part.HostPart = host_part.WHOLE,
                ) -> tuple[state.Fleet, tuple[flavor_model.Flavor, ...]]:
     """Build the fleet of a document whose files have been read.
 
+    :param part: the part of each host that guests may have
     :returns: the fleet; and its flavors, or those that its profiles plan if
         the document has none
     :raises InvalidInput: naming a class for which there is no plan, or an
         instance on an unknown host
     """
     document.check_names()
-    machines: list[host_model.Host] = []
-    settings: dict[str, host_settings.HostSettings] = {}
-    known: dict[str, state.FleetHostState] = {}
+    class_of = {name: own for own in document.classes.values()
+                for name in own.names}
+    residents = _group_by_host(_find_targets(document.instances, class_of),
+                               class_of)
+    machines, reported, broken = _sort_hosts(document)
+    planned = class_plans.plan_classes(document, machines, part)
+    empty: dict[str, _EmptyHost] = {}
+    for plan in planned.values():
+        for host in plan.hosts:
+            empty[host.name] = _EmptyHost(host.host, host.settings, host.state)
+    by_name, contradicting = _charge(empty.values(), residents)
+    for name, left in reported.items():
+        own = tuple(occupancy.find_devices(one, left.supply.pools or ())
+                    for one in residents[name])
+        by_name[name] = state.FleetHost(name, left, own)
+    fleet = state.Fleet(
+        tuple(_name_place(by_name[name], own)
+              for name, own in class_of.items() if name in by_name),
+        {**broken, **contradicting}, warning.gather((
+            *(item for plan in planned.values() for item in plan.warnings),
+            *class_plans.warn_planned(document, planned))),
+        alias_policies=_read_policies(planned))
+    if not document.flavors:
+        return fleet, _list_planned(document, planned)
+    return fleet, tuple(compiled_flavor.complete(flavor, fleet.alias_policies)
+                        for flavor in document.flavors)
+
+
+def _read_policies(planned: Mapping[str, plans.Plan]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for plan in planned.values():
+        for host in plan.hosts:
+            found |= compiled_flavor.read_policies(host.settings.pci_alias)
+    return found
+
+
+def _list_planned(document: documents.FleetDocument,
+                  planned: Mapping[str, plans.Plan],
+                  ) -> tuple[flavor_model.Flavor, ...]:
+    class_plans.check_flavors(document, planned)
+    return tuple(row.flavor for row in fleet_plan.join_flavors(planned))
+
+
+def _sort_hosts(document: documents.FleetDocument) -> tuple[
+        dict[str, list[host_model.Host]], dict[str, host_states.HostState],
+        dict[str, str]]:
+    """Sort the hosts of a document by what is known of them.
+
+    :returns: class -> the machines of which only the topology is known; host
+        -> what Nova and Placement report of it; and host -> why its record is
+        broken
+    """
+    machines: dict[str, list[host_model.Host]] = {}
+    reported: dict[str, host_states.HostState] = {}
     broken: dict[str, str] = {}
-    class_of: dict[str, classes.FleetClass] = {}
-    planned: dict[str, plans.Plan] = {}
     for name, own in document.classes.items():
-        class_of |= dict.fromkeys(own.names, own)
-        before = len(machines)
+        machines[name] = []
         for entry in own.hosts:
             if entry.fault is not None:
                 broken |= dict.fromkeys(entry.names, entry.fault)
             elif entry.reported is not None:
-                known |= dict.fromkeys(entry.names, entry.reported)
+                reported |= dict.fromkeys(entry.names, entry.reported)
             elif isinstance(entry.topology, host_model.Host):
-                machines += [dataclasses.replace(entry.topology, name=host)
-                             for host in entry.names]
-        if machines[before:]:
-            planned[name] = _plan(document, name, machines[before:])
-            settings |= {host.name: host.settings
-                         for host in planned[name].hosts}
+                machines[name] += [
+                    dataclasses.replace(entry.topology, name=host)
+                    for host in entry.names]
+    return machines, reported, broken
+
+
+def _find_targets(instances: Iterable[state.Instance],
+                  class_of: Mapping[str, classes.FleetClass],
+                  ) -> list[state.Instance]:
+    """Let instances move in their classes, unless the document says where."""
     peers = {id(own): frozenset(own.names) for own in class_of.values()}
-    residents = _group_by_host((
-        instance if instance.hosts is not None or instance.host not in class_of
-        else dataclasses.replace(
-            instance, hosts=peers[id(class_of[instance.host])])
-        for instance in document.instances), class_of)
-    built = fleet(machines, settings, [
-        instance for host in machines for instance in residents[host.name]])
-    by_name = {host.name: host for host in built.hosts}
-    if any(own.traits for own in document.classes.values()):
-        by_name = {name: dataclasses.replace(host, state=dataclasses.replace(
-            host.state, traits=frozenset(class_of[name].traits)))
-            for name, host in by_name.items()}
-    by_name |= {name: state.FleetHost(name, reported, tuple(
-        occupancy.find_devices(one, reported.supply.pools or ())
-        for one in residents[name])) for name, reported in known.items()}
-    return state.Fleet(
-        tuple(dataclasses.replace(
-            by_name[name], zone=own.zone or '',
-            project_aggregate=own.project_aggregate or '',
-            aggregates=tuple(filter(None, (own.aggregate or '').split(', '))))
-            for name, own in class_of.items() if name in by_name),
-        {**broken, **built.broken}, warning.gather(
-            item for plan in planned.values() for item in plan.warnings),
-    ), document.flavors or tuple(
-        row.flavor for row in plans.merge_plans(planned).flavors)
+    found = []
+    for instance in instances:
+        own = class_of.get(instance.host)
+        if instance.hosts is not None or own is None:
+            found.append(instance)
+        else:
+            found.append(dataclasses.replace(instance, hosts=peers[id(own)]))
+    return found
 
 
-def _plan(document: documents.FleetDocument, name: str,
-          hosts: Sequence[host_model.Host]) -> plans.Plan:
-    here = f'{document.where}: classes[{name[:64]!r}]'
-    profile = document.classes[name].read_profile(here)
-    try:
-        return planner.plan(hosts, profile)
-    except exception.InvalidInput as exc:
-        raise exception.InvalidInput(here, str(exc)) from exc
+def _name_place(host: state.FleetHost,
+                own: classes.FleetClass) -> state.FleetHost:
+    aggregates = (own.aggregate or '').split(', ')
+    return dataclasses.replace(
+        host, zone=own.zone or '',
+        project_aggregate=own.project_aggregate or '',
+        aggregates=tuple(name for name in aggregates if name))
 
 
 def _group_by_host(instances: Iterable[state.Instance],
@@ -105,43 +145,55 @@ def _group_by_host(instances: Iterable[state.Instance],
     return residents
 
 
+@dataclasses.dataclass(frozen=True)
+class _EmptyHost:
+    """A host without instances; ``state`` is None if it is still unknown."""
+
+    machine: host_model.Host
+    settings: host_settings.HostSettings
+    state: host_states.HostState | None = None
+
+
 def fleet(machines: Sequence[host_model.Host],
           settings: Mapping[str, host_settings.HostSettings],
           instances: Iterable[state.Instance]) -> state.Fleet:
-    """Build the hosts, and charge them with their instances.
+    """Build the hosts of a plan, and charge them with their instances.
 
     :param settings: host -> its settings
     :raises InvalidInput: for an instance on an unknown host
     """
     residents = _group_by_host(instances, [host.name for host in machines])
-    hosts, broken = [], {}
-    # The empty host of each kind, and the addresses of its pools.
-    empty: dict[object, tuple[state.FleetHostState, list[str]]] = {}
-    for host in machines:
-        own = settings[host.name]
-        key = id(host.cells), id(host.devices), id(own)
-        try:
-            if key not in empty:
-                empty[key] = _make_empty(host, own), [
-                    address for address, _
-                    in host_settings.device_pools(host, own)]
-            bare, addresses = empty[key]
-            hosts.append(state.FleetHost(host.name, *occupancy.charge(
-                bare, residents[host.name], addresses)))
-        except exception.InvalidInput as exc:
-            broken[host.name] = str(exc)
-    return state.Fleet(tuple(hosts), broken)
+    by_name, broken = _charge(
+        [_EmptyHost(host, settings[host.name]) for host in machines],
+        residents)
+    return state.Fleet(tuple(by_name.values()), broken)
 
 
-def _make_empty(host: host_model.Host, settings: host_settings.HostSettings,
-                ) -> state.FleetHostState:
-    """Describe the empty host as nova-compute reports it with its settings.
+def _charge(hosts: Iterable[_EmptyHost],
+            residents: Mapping[str, Sequence[state.Instance]],
+            ) -> tuple[dict[str, state.FleetHost], dict[str, str]]:
+    """Charge hosts with their instances.
 
-    :raises InvalidInput: if host and settings contradict each other
+    :returns: host -> what it has left, and host -> why its record is broken
     """
-    memory_mib = sum(cell.memory_mib for cell in host.cells)
-    return state.FleetHostState(
-        host_settings.make_supply(host, settings),
-        guests.Resources(len(settings.dedicated), len(settings.shared),
-                         memory_mib - settings.reserved_host_memory_mb,
-                         guests.UNKNOWN_DISK_GIB))
+    found: dict[str, state.FleetHost] = {}
+    broken: dict[str, str] = {}
+    # The empty host of each kind, and the addresses of its pools.
+    known: dict[object, tuple[host_states.HostState, list[str]]] = {}
+    for host in hosts:
+        machine = host.machine
+        key = id(machine.cells), id(machine.devices), id(host.settings)
+        try:
+            if key not in known:
+                bare = host.state or empty_host.make_empty_host(
+                    machine, host.settings)
+                known[key] = bare, [
+                    address for address, _
+                    in empty_host.list_pools(machine, host.settings)]
+            bare, addresses = known[key]
+            found[machine.name] = state.FleetHost(
+                machine.name, *occupancy.charge(
+                    bare, residents[machine.name], addresses))
+        except exception.InvalidInput as exc:
+            broken[machine.name] = str(exc)
+    return found, broken

@@ -14,10 +14,10 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import words
+from hpcvirt.fit import admission
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -83,7 +83,7 @@ def nearest(guest: guests.Guest,
 def _try(what: str, guest: guests.Guest,
          hosts: Iterable[state.FleetHost]) -> Change | None:
     for host in hosts:
-        placed = admission.admit(guest, host.state)
+        placed = admission.predict(guest, host.state)
         if not isinstance(placed, reasons.Misfit):
             return Change(what, host.name, placed.cells, guest) if (
                 _is_flavor(guest)) else None

@@ -10,10 +10,15 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.fit import device_sets
+from hpcvirt.fit import host_state as host_states
+from hpcvirt.flavors import current_settings
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import state
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
+
+#: The settings of the hosts of a class: planned by its profile, with the pages
+#: that the hosts have now, or those of a nova.conf.
+PLANNED, CURRENT = 'planned', 'current'
 
 #: The most hosts that are held in memory.
 MAX_HOSTS = 100_000
@@ -29,9 +34,9 @@ def _read_topology(plain: object) -> host_model.Host | exception.InvalidInput:
         return exc
 
 
-def _read_reported(plain: object) -> state.FleetHostState:
+def _read_reported(plain: object) -> host_states.HostState:
     try:
-        found = serialization.load(state.FleetHostState, plain, '')
+        found = serialization.load(host_states.HostState, plain, '')
     except exception.InvalidInput as exc:
         raise ValueError(str(exc).removeprefix(': ')) from None
     if any(pool.size_kib < 1 for cell in found.supply.cells
@@ -60,7 +65,7 @@ class HostEntry:
     count: Annotated[int, serialization.whole(1, MAX_HOSTS)] = 1
     topology: Annotated[host_model.Host | exception.InvalidInput,
                         _read_topology] | None = None
-    reported: Annotated[state.FleetHostState, _read_reported] | None = None
+    reported: Annotated[host_states.HostState, _read_reported] | None = None
     broken: str | None = None
 
     @property
@@ -117,12 +122,19 @@ def _read_profile(value: object) -> str | Mapping[str, Any]:
     return value
 
 
+def _refuse(plain: object) -> current_settings.NovaConf:
+    raise ValueError(f'{str(plain)[:40]!r} must not be in a file')
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FleetClass:
     """Hosts that are configured in the same way, by one profile.
 
     :ivar profile: the name of a built-in profile, the path of a file that has
         not been read, or the content of a profile
+    :ivar settings: ``planned``, ``current``, or the path of the nova.conf of
+        its hosts
+    :ivar conf: the content of that nova.conf; None if it has not been read
     :ivar name_prefix: the prefix of its flavors; None for the profile's
     :ivar name_template: the template of names; None for the profile's
     :ivar traits: the traits of its hosts that Nova does not set
@@ -133,6 +145,8 @@ class FleetClass:
 
     hosts: tuple[Annotated[HostEntry, _read_entry], ...]
     profile: Annotated[str | Mapping[str, Any], _read_profile] = 'default'
+    settings: str = PLANNED
+    conf: Annotated[current_settings.NovaConf, _refuse] | None = None
     name_prefix: str | None = None
     name_template: str | None = None
     traits: tuple[Annotated[str, serialization.text(
@@ -191,9 +205,10 @@ def dump_class(own: FleetClass) -> dict[str, Any]:
     return {'hosts': [_dump_entry(entry) for entry in own.hosts],
             **drop_defaults({
                 key: serialization.dump(getattr(own, key)) for key in (
-                    'profile', 'name_prefix', 'name_template', 'traits',
-                    'aggregate', 'zone', 'project_aggregate')
-                if (key, getattr(own, key)) != ('profile', 'default')})}
+                    'profile', 'settings', 'name_prefix', 'name_template',
+                    'traits', 'aggregate', 'zone', 'project_aggregate')
+                if (key, getattr(own, key)) not in (
+                    ('profile', 'default'), ('settings', PLANNED))})}
 
 
 def _dump_entry(entry: HostEntry) -> str | dict[str, Any]:

@@ -2,22 +2,20 @@
 
 """Count how many more instances of each flavor a fleet takes.
 
-Each host is filled with instances of one flavor, one after another as Nova's
-claim would place them, until Placement or the claim refuses one. Placement
-compares totals of free resources. These promise more instances if the free
-CPUs, pages and devices of a host are in the wrong cells.
+Each host is filled with instances of one flavor until Placement or the claim
+refuses one (:mod:`hpcvirt.fit.capacity`). Placement compares totals of free
+resources. These promise more instances if the free CPUs, pages and devices of
+a host are in the wrong cells.
 """
 
-import collections
 import dataclasses
-import itertools
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.fit import cell_filling
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import capacity
+from hpcvirt.fit import placement
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 
@@ -42,11 +40,12 @@ class InstanceCount:
     @property
     def pcpus(self) -> int:
         """The PCPUs of all these instances."""
-        return self.total * guests.compile_flavor(self.flavor).sums.pcpus
+        guest = compiled_flavor.make(self.flavor)
+        return self.total * guest.sums.pcpus
 
 
 #: Hosts that are alike, and the kinds of their cells.
-_Group = tuple[Sequence[state.FleetHost], Sequence[cell_filling.CellKind]]
+_Group = tuple[Sequence[state.FleetHost], Sequence[capacity.CellKind]]
 
 
 def count(fleet: state.Fleet,
@@ -55,7 +54,7 @@ def count(fleet: state.Fleet,
 
     :raises InvalidInput: for a flavor that Nova would refuse
     """
-    kinds = cell_filling.CellKinds()
+    kinds = capacity.CellKinds()
     groups = [(group, kinds.find(group[0].state.supply))
               for group in state.group_alike(fleet.hosts)]
     return tuple(_count(flavor, fleet, groups) for flavor in flavors)
@@ -63,35 +62,14 @@ def count(fleet: state.Fleet,
 
 def _count(flavor: flavor_model.Flavor, fleet: state.Fleet,
            groups: Iterable[_Group]) -> InstanceCount:
-    guest = guests.compile_flavor(flavor)
+    guest = compiled_flavor.make(flavor)
     per_host = {host.name: 0 for host in fleet.hosts}
     by_sums = 0
-    fillings = cell_filling.CellFillings(guest.shape)
+    counter = capacity.GuestCounter(guest)
     for group, kinds in groups:
-        first = group[0]
-        promised = _promised(guest, first.state)
-        taken = fillings.count(first.state.supply, kinds, promised)
-        by_sums += promised * len(group)
+        first = group[0].state
+        by_sums += placement.count(guest, first) * len(group)
+        taken = counter.count(first, kinds)
         if taken:
             per_host |= dict.fromkeys((host.name for host in group), taken)
     return InstanceCount(flavor, per_host, by_sums)
-
-
-def _promised(guest: guests.Guest, host: state.FleetHostState) -> int:
-    """Count the instances for which the totals of a host are enough."""
-    if admission.explain_closed(guest, host) is not None or not (
-            admission.most_of_one_guest(host.supply).times(guest.sums)):
-        return 0
-    promised = host.free.times(guest.sums)
-    pools = host.supply.pools or ()
-    # Requests that the same pools serve share their devices.
-    wanted: collections.Counter[tuple[bool, tuple[bool, ...]]] = (
-        collections.Counter())
-    for request in guest.demand.requests:
-        wanted[request.one_pool, tuple(
-            request.accepts(pool)[0] for pool in pools)] += request.count
-    for (one_pool, matching), count in wanted.items():
-        free = [pool.free for pool in itertools.compress(pools, matching)]
-        promised = min(promised, sum(each // count for each in free)
-                       if one_pool else sum(free) // count)
-    return promised

@@ -60,8 +60,9 @@ from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.fleet import classes as fleet_classes
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import instance_entry as entries
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -77,6 +78,8 @@ class FleetDocument:
     """The fleet that a file describes.
 
     :ivar where: the file, for errors
+    :ivar is_file: whether a file describes it; otherwise, the hosts of a
+        command line are its only class
     """
 
     where: str
@@ -84,6 +87,11 @@ class FleetDocument:
     flavors: tuple[flavor_model.Flavor, ...] = ()
     flavor_files: tuple[str, ...] = ()
     instances: tuple[state.Instance, ...] = ()
+    is_file: bool = True
+
+    def locate(self, name: str) -> str:
+        """Return the place of a class, for errors."""
+        return f'{self.where}: classes[{name[:64]!r}]'
 
     def list_topologies(self) -> tuple[host_model.Host, ...]:
         """List the topologies of all hosts.
@@ -105,7 +113,7 @@ class FleetDocument:
                     also = '' if owners[host] == name else (
                         f' (the other is in {owners[host]})')
                     raise exception.InvalidInput(
-                        f'{self.where}: classes[{name[:64]!r}]',
+                        self.locate(name),
                         f'{host[:64]!r} is the name of two hosts{also}; '
                         'NAME=PATH gives a host another name')
                 owners[host] = name
@@ -155,7 +163,7 @@ def read(plain: object, where: str) -> FleetDocument:
             if item.id in groups else item for item in found.values()))
     for name, own in document.classes.items():
         if not isinstance(own.profile, str):
-            own.read_profile(f'{where}: classes[{name[:64]!r}]')
+            own.read_profile(document.locate(name))
     return document
 
 
@@ -239,7 +247,7 @@ def replace_names(document: FleetDocument) -> FleetDocument:
 
 def _replace_reasons(entry: fleet_classes.HostEntry,
                      ids: Mapping[str, str]) -> fleet_classes.HostEntry:
-    reported: state.FleetHostState | None = entry.reported
+    reported: host_states.HostState | None = entry.reported
     if reported is not None and reported.closed is not None:
         reported = dataclasses.replace(
             reported, closed='by a reason that is left out'

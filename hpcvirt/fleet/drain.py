@@ -11,8 +11,8 @@ import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import drain_search
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -183,7 +183,7 @@ def _explain(instance: state.Instance, hosts: Mapping[str, state.FleetHost],
         why = 'shares each host with room with members of its server group'
     else:
         most = max(open_to, key=lambda host: host.state.free)
-        placed = admission.admit(instance.guest, most.state)
+        placed = admission.predict(instance.guest, most.state)
         why = f'no host has room; {most.name}: ' + (
             placed.message if isinstance(placed, reasons.Misfit)
             else 'a migration would not be placed soundly')

@@ -18,9 +18,11 @@ from collections.abc import Sequence
 from hpcvirt.fit import capacity
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import supply as supplies
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import count as counts
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 
 _Kind = typing.TypeVar('_Kind', int, str)
@@ -102,7 +104,7 @@ def describe_hosts(fleet: state.Fleet,
 
     :param found: the counts of all flavors that the hosts may take
     """
-    compiled = [(item, guests.compile_flavor(item.flavor)) for item in found]
+    compiled = [(item, compiled_flavor.make(item.flavor)) for item in found]
     wanted = {cell.page_kib for _, guest in compiled
               for cell in guest.demand.cells}
     return {host.name: _describe(host, wanted, [
@@ -160,7 +162,7 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
     pcpus, pages = free_pcpus, dict(free)
     for guest, number in fillings:
         pcpus = min(pcpus, free_pcpus - number * guest.sums.pcpus)
-        left = _pages_after(guest, number, supply, free, smallest)
+        left = _pages_after(guest, number, host.state, free, smallest)
         pages = {size: min(most, left.get(size, most))
                  for size, most in pages.items()}
     cells = [cell for cell in supply.cells if cell.dedicated]
@@ -186,11 +188,12 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
          in count_sets(supply.pools or ()).items()})
 
 
-def _pages_after(guest: guests.Guest, number: int, supply: supplies.Supply,
+def _pages_after(guest: guests.Guest, number: int,
+                 host: host_states.HostState,
                  free: Mapping[int, int], smallest: int) -> dict[int, int]:
     if guest.demand.pages_by_class:
         # Only the claim chooses the size.
-        return _free_pages(capacity.fill(guest.shape, supply, number).supply)
+        return _free_pages(capacity.fill(guest, host, number).supply)
     left = dict(free)
     for cell in guest.demand.cells:
         size = cell.page_kib or smallest

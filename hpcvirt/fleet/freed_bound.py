@@ -13,11 +13,12 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Sequence
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import claim
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 
@@ -41,7 +42,7 @@ class FreedHost:
         self.now = now
         self._guest = guest
         self._host = host
-        self._most = (most if admission.explain_closed(guest, host.state)
+        self._most = (most if placement.explain_closed(guest, host.state)
                       is None else 0)
         self._leavers = leavers
         demand = guest.demand

@@ -14,8 +14,9 @@ from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import classes
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import cpuset
 from hpcvirt.model import flavor as flavor_model
@@ -128,7 +129,7 @@ def read_instance(item: InstanceEntry, where: str,
         flavor = flavors[flavor]
     if id(flavor) not in compiled:
         try:
-            compiled[id(flavor)] = guests.compile_flavor(flavor)
+            compiled[id(flavor)] = compiled_flavor.make(flavor)
         except exception.InvalidInput as exc:
             raise exception.InvalidInput(where, str(exc)) from exc
     guest = compiled[id(flavor)]

@@ -18,10 +18,11 @@ import dataclasses
 from collections.abc import Collection
 from collections.abc import Sequence
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import move_search
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -90,7 +91,7 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
     by_name = {host.name: host for host in hosts}
     for one in sorted(wanted, key=lambda one: (
             one.flavor.vcpus, one.flavor.ram_mib), reverse=True):
-        guest = one.guest or guests.compile_flavor(one.flavor)
+        guest = one.guest or compiled_flavor.make(one.flavor)
         plan = search(guest, tuple(by_name.values()), most,
                       one.count, cold)
         found.append(Kept(one, plan))
@@ -108,7 +109,7 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
 def _held(guest: guests.Guest, flavor: flavor_model.Flavor,
           host: state.FleetHost) -> state.FleetHost:
     """Put a guest on a host, so that no other guest gets its room."""
-    placed = admission.admit(guest, host.state)
+    placed = admission.predict(guest, host.state)
     if not isinstance(placed, cell_assignments.CellAssignment):
         raise ValueError(f'{flavor.name} does not fit as planned')
     return moving.arrive(state.Instance(

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import free_resources
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -73,7 +73,7 @@ def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
          for host, number in item.per_host.items() if number})
     refusing = collections.Counter[tuple[str, ...]]()
     for item in found:
-        guest = guests.compile_flavor(item.flavor)
+        guest = compiled_flavor.make(item.flavor)
         for group in groups:
             if item.per_host[group[0].name]:
                 continue
@@ -125,7 +125,7 @@ def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     return counts.count(dataclasses.replace(fleet, hosts=tuple(
         moving.leave_all(host.instances, host) for host in fleet.hosts)), [
             item.flavor for item in found if not unknown
-            or not guests.compile_flavor(item.flavor).demand.requests])
+            or not compiled_flavor.make(item.flavor).demand.requests])
 
 
 def _room(rooms: Mapping[tuple[str, ...],

@@ -15,9 +15,9 @@ import collections
 import itertools
 from collections.abc import Iterator
 
-from hpcvirt.fleet import admission
+from hpcvirt.fit import admission
+from hpcvirt.fit import guest as guests
 from hpcvirt.fleet import freed_bound
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 

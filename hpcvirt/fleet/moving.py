@@ -14,6 +14,7 @@ from collections.abc import Collection
 from collections.abc import Iterable
 from collections.abc import Sequence
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
@@ -21,7 +22,6 @@ from hpcvirt.fit import move_check
 from hpcvirt.fit import new_guest
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import state
 
 
@@ -122,7 +122,7 @@ def place(instance: state.Instance,
         if misfit is not None:
             return None
     # Without the patch, a move takes the first devices that match.
-    placed = admission.admit(
+    placed = admission.predict(
         guest, host.state,
         new_guest.predict if instance.follows_placement else claim.predict)
     return None if isinstance(placed, reasons.Misfit) else placed

@@ -10,6 +10,7 @@ from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import new_guest
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import state
@@ -17,9 +18,9 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 
 
-def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
+def charge(empty: host_states.HostState, instances: Iterable[state.Instance],
            addresses: Sequence[str],
-           ) -> tuple[state.FleetHostState, tuple[state.Instance, ...]]:
+           ) -> tuple[host_states.HostState, tuple[state.Instance, ...]]:
     """Subtract the resources of instances from those of an empty host.
 
     :param addresses: the address of the device of each PCI pool
@@ -57,7 +58,8 @@ def charge(empty: state.FleetHostState, instances: Iterable[state.Instance],
         empty.supply,
         cells=tuple(cells[cell.id] for cell in empty.supply.cells),
         pools=tuple(pools))
-    return state.FleetHostState(supply, free), tuple(residents)
+    charged = dataclasses.replace(empty, supply=supply, free=free)
+    return charged, tuple(residents)
 
 
 def find_devices(instance: state.Instance,

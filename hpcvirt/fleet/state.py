@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.flavors import warning
-from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 
 
@@ -74,25 +74,6 @@ class Instance:
 
 
 @dataclasses.dataclass(frozen=True)
-class FleetHostState:
-    """The resources that a host has left.
-
-    :ivar supply: the resources of each cell
-    :ivar free: the totals of Placement; zero if the host is closed
-    :ivar traits: the traits of its resource provider; None if unknown
-    :ivar closed: why Nova sends no new instance to the host; None if it does
-    :ivar quarantined: whether a quarantine closes the host; ``closed`` then
-        says who put the host into it, and why
-    """
-
-    supply: supplies.Supply
-    free: guests.Resources
-    closed: str | None = None
-    traits: frozenset[str] | None = None
-    quarantined: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
 class FleetHost:
     """A host and its instances.
 
@@ -103,7 +84,7 @@ class FleetHost:
     """
 
     name: str
-    state: FleetHostState
+    state: host_states.HostState
     instances: tuple[Instance, ...] = ()
     zone: str = ''
     project_aggregate: str = ''
@@ -115,14 +96,18 @@ class Fleet:
     """All hosts of a fleet, in the order in which they were given.
 
     :ivar broken: host -> why its record cannot be used
-    :ivar warnings: the warnings of the plans for its classes
+    :ivar warnings: the warnings about its classes
     :ivar flavors: the flavors of the cloud, if they were read
+    :ivar alias_policies: see :mod:`hpcvirt.flavors.compiled_flavor`; empty if
+        the flavors are complete
     """
 
     hosts: tuple[FleetHost, ...]
     broken: Mapping[str, str]
     warnings: tuple[warning.PlanWarning, ...] = ()
     flavors: tuple[flavor_model.Flavor, ...] = ()
+    alias_policies: Mapping[str, str] = dataclasses.field(
+        default_factory=dict)
 
 
 def group_alike(hosts: Iterable[FleetHost],
@@ -130,18 +115,5 @@ def group_alike(hosts: Iterable[FleetHost],
     """Group hosts with equal states, in the order of the first of each."""
     found: dict[object, list[FleetHost]] = {}
     for host in hosts:
-        found.setdefault(describe(host.state), []).append(host)
+        found.setdefault(host_states.describe(host.state), []).append(host)
     return tuple(map(tuple, found.values()))
-
-
-def describe(own: FleetHostState) -> object:
-    """Return a key that only equal states share."""
-    providers = [pool.provider for pool in own.supply.pools or ()]
-    # A refusal names the devices that are in use.
-    pools = tuple((
-        pool.cell, pool.free, tuple(sorted(pool.tags.items())),
-        pool.provider and (providers.index(pool.provider) if pool.free
-                           else pool.provider))
-        for pool in own.supply.pools or ())
-    return (own.supply.cells, pools, own.free, own.closed, own.quarantined,
-            own.traits, own.supply.packing)

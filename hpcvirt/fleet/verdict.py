@@ -12,10 +12,10 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 
+from hpcvirt.fit import admission
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 
 
@@ -114,7 +114,7 @@ def make_broken(name: str, reason: str) -> HostVerdict:
 
 def judge_host(guest: guests.Guest, host: state.FleetHost) -> HostVerdict:
     """Decide for one host."""
-    placed = admission.admit(guest, host.state)
+    placed = admission.predict(guest, host.state)
     if not isinstance(placed, reasons.Misfit):
         return HostVerdict(host.name, None, cells=placed.cells,
                            cpus=pins.pin_guest(guest.demand, host.state.supply,

@@ -22,9 +22,9 @@ from numpy import typing as npt
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import devices
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import guest as guests
-from hpcvirt.fleet import state
 from hpcvirt.simulate import requests
 
 Floats = npt.NDArray[np.float64]
@@ -124,9 +124,9 @@ class HostTable:
         self.supplies[:] = [dataclasses.replace(supply, packing=packing)
                             for supply in self.supplies]
 
-    def describe_host(self, host: int) -> state.FleetHostState:
+    def describe_host(self, host: int) -> host_states.HostState:
         """Return the state of a host in the types of :mod:`hpcvirt.fleet`."""
-        return state.FleetHostState(self.supplies[host], guests.Resources(
+        return host_states.HostState(self.supplies[host], guests.Resources(
             int(self.free_pcpus[host]), int(self.shared_left[host]),
             int(self.memory_left[host]), guests.UNKNOWN_DISK_GIB))
 

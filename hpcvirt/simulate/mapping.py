@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import workload as workloads
@@ -194,7 +194,7 @@ def map_jobs(workload: workloads.Workload,
 def _compiled(flavors: Iterable[flavor_model.Flavor],
               ) -> tuple[requests.RequestedFlavor, ...]:
     return tuple(requests.RequestedFlavor(flavor,
-                                          guests.compile_flavor(flavor))
+                                          compiled_flavor.make(flavor))
                  for flavor in flavors)
 
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -116,7 +116,7 @@ class Mover:
         for move in moves:
             old, target = names[move.id], int(move.target)
             if old not in self._running.list_guests(
-                    old.host) or isinstance(admission.admit(
+                    old.host) or isinstance(admission.predict(
                         self._flavors[old.flavor].guest,
                         self._table.describe_host(target)), reasons.Misfit):
                 return

@@ -13,7 +13,8 @@ import numpy as np
 
 from hpcvirt.fit import capacity
 from hpcvirt.fit import claim
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
@@ -191,11 +192,12 @@ class FleetSampler:
         most, supply = left.free.times(guest.sums), left.supply
         if len(guest.demand.cells) == 1 and claim.counts_cells(
                 guest.demand, supply):
-            return min(most, self._known.sum_over_cells(
-                'room', host, lambda cell: capacity.fill(
-                    guest.shape, dataclasses.replace(supply, cells=(cell,)),
-                ).count))
-        return capacity.fill(guest.shape, supply, most).count
+            def fill(cell: supplies.CellSupply) -> int:
+                alone = dataclasses.replace(supply, cells=(cell,))
+                return capacity.fill(guest, dataclasses.replace(
+                    left, supply=alone)).count
+            return min(most, self._known.sum_over_cells('room', host, fill))
+        return capacity.fill(guest, left, most).count
 
 
 def _smallest(flavors: Sequence[

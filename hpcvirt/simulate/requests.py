@@ -8,8 +8,8 @@ from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.fit import allocation
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 
 #: The number in place of a flavor's if no flavor is large enough.

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import move_check
-from hpcvirt.fleet import admission
+from hpcvirt.fit import placement
 from hpcvirt.simulate import choice
 from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
@@ -120,7 +120,7 @@ class Scheduler:
         """Whether Placement can allocate the vGPUs of a guest."""
         supply = self.table.supplies[host]
         return all(
-            admission.most_of_one_pool(request, supply)
+            placement.most_of_one_pool(request, supply)
             >= request.count for request
             in self._flavors[number].guest.demand.requests
             if request.one_pool)

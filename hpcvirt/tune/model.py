@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 from typing import NamedTuple
 
-from hpcvirt.flavors import settings as host_settings
+from hpcvirt.flavors import host_settings
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model

@@ -2,8 +2,8 @@
 
 """The best ways to empty hosts, found by trying all sequences of moves."""
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 
@@ -49,7 +49,7 @@ class AllMoves:
     def _place(self, instance, key):
         known = instance.id, key
         if known not in self._placed:
-            self._placed[known] = admission.admit(
+            self._placed[known] = admission.predict(
                 instance.guest, self._made[key].state)
         return self._placed[known]
 

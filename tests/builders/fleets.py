@@ -5,17 +5,17 @@
 import dataclasses
 
 from hpcvirt import exception
+from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import document as documents
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
@@ -78,9 +78,9 @@ def a_fleet(dice, number, load=0.8, movable=1.0):
     for index in range(dice.randrange(6 * number)):
         fleet = assemble.fleet(found, settings, instances)
         flavor = dice.choice(flavors)
-        guest = guests.compile_flavor(flavor)
+        guest = compiled_flavor.make(flavor)
         host = dice.choice(fleet.hosts)
-        placed = admission.admit(guest, host.state)
+        placed = admission.predict(guest, host.state)
         if not isinstance(placed, reasons.Misfit):
             instances.append(an_instance(
                 f'i{index}', flavor, host, placed,
@@ -123,7 +123,7 @@ def hold(cells, cpus, page_kib=2048):
 
 def an_instance(name, flavor, host, placed, stays=None, guest=None):
     """Write down an instance where the claim places it."""
-    guest = guest or guests.compile_flavor(flavor)
+    guest = guest or compiled_flavor.make(flavor)
     cells = {cell.id: cell for cell in host.state.supply.cells}
     cpus = frozenset().union(*(
         pins.choose(demand, cells[number]).taken for number, demand
@@ -146,10 +146,10 @@ def with_devices():
     alias = document['host_config']['h0']['pci_alias'][0]['name']
     own = flavor(2, 256, {'pci_passthrough:alias': f'{alias}:1'}, name='vf')
     resident = state.Instance(
-        'a', 'a', 'h0', own, guests.compile_flavor(own),
+        'a', 'a', 'h0', own, compiled_flavor.make(own),
         hold((0,), (0, 1)), ('0000:41:00.1',))
     fleet = fleet_of(found, document, [resident])
-    return fleet, guests.compile_flavor(dataclasses.replace(own, vcpus=4))
+    return fleet, compiled_flavor.make(dataclasses.replace(own, vcpus=4))
 
 
 def changed(host, cells=None, **left):

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt.deployment import host_files as configuration
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state
 from hpcvirt.fit import supply
 from hpcvirt.flavors import cpu_partition
+from hpcvirt.flavors import host_settings as settings
 from hpcvirt.flavors import planned
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings
 from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 from tests.builders import hosts
@@ -48,7 +50,8 @@ def planned_host(page_kib: int = 2048, pages: Any = None,
             cpu_dedicated_set=cpuset.render(range(dedicated)),
             cpu_shared_set='', reserved_host_memory_mb=0,
             reserved_huge_pages=tuple(reserved), pages=pages or {}),
-        supply.Supply((), ()), {})
+        host_state.HostState(supply.Supply((), ()),
+                             guests.Resources(0, 0, 0)), {})
 
 
 def host_files(host: host_model.Host,

@@ -10,12 +10,14 @@ import collections
 import dataclasses
 import itertools
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -87,12 +89,12 @@ FLAVORS = [
     flavor('half', (1,), 'gpu:2', 'gpu4'),
     flavor('ring', (1,), 'gpu:2', 'ring')]
 #: Compiled once, so that equal instances are of one kind.
-GUESTS = {each.name: guests.compile_flavor(each) for each in FLAVORS}
+GUESTS = {each.name: compiled_flavor.make(each) for each in FLAVORS}
 
 
 def host(name='h', cpus=8, aliases=PLANNED):
     """Make an empty host with so many CPUs in a cell."""
-    return state.FleetHost(name, state.FleetHostState(
+    return state.FleetHost(name, host_states.HostState(
         tiny.host(8 - cpus, 8 - cpus, pools=pools(aliases)),
         guests.Resources(2 * cpus, 0, 32768, guests.UNKNOWN_DISK_GIB)))
 
@@ -111,7 +113,7 @@ def a_host(dice, name='h', rounds=12, aliases=PLANNED, follows=True):
             continue
         wanted = dice.choice((FLAVORS[0], FLAVORS[0], *FLAVORS))
         guest = GUESTS[wanted.name]
-        placed = admission.admit(guest, found.state)
+        placed = admission.predict(guest, found.state)
         if wanted is FLAVORS[0]:
             providers = ((dice.choice(list(aliases)),),)
             placed = claim.predict(guest.demand, found.state.supply, providers)

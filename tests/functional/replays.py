@@ -9,7 +9,7 @@ from hpcvirt import exception
 from hpcvirt.fit import claim
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.nova import config
 from hpcvirt.simulate import requests
@@ -134,7 +134,7 @@ def a_flavor(dice, number):
             nodes * 1024 * dice.choice((1, 2, each, each, 3 * each)), 0, specs)
         try:
             return requests.RequestedFlavor(flavor,
-                                            guests.compile_flavor(flavor))
+                                            compiled_flavor.make(flavor))
         except exception.InvalidInput:
             continue
 

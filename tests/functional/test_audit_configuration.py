@@ -10,6 +10,7 @@ import unittest
 from nova import conf as nova_conf
 from oslo_config import cfg
 
+from hpcvirt import config_file
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import nova
 from hpcvirt.audit.rules import nova as rules
@@ -65,19 +66,20 @@ class ConfigurationTest(unittest.TestCase):
                          default_config_dirs=[])
                 except cfg.ConfigFileParseError:
                     refused += 1
-                    with self.assertRaises(nova.Malformed):
+                    with self.assertRaises(config_file.Malformed):
                         for text in texts:
-                            nova.parse(text)
+                            config_file.parse(text)
                     continue
-                self.same(conf, [nova.parse(text) for text in texts], texts)
+                self.same(conf, list(map(config_file.parse, texts)), texts)
         self.assertIn(refused, range(10, 300))
 
     def same(self, conf, found, texts):
         for group in ('DEFAULT', 'compute', 'pci'):
             place = conf if group == 'DEFAULT' else conf[group]
-            one = nova.merge(found, [(group, 'one')])
+            one = config_file.merge(found, [(group, 'one')])
             self.assertEqual(place.one, one[-1] if one else None, texts)
-            many = nova.merge(found, [(group, 'many'), ('DEFAULT', 'before')])
+            many = config_file.merge(found, [(group, 'many'),
+                                             ('DEFAULT', 'before')])
             self.assertEqual(sorted(place.many or []), sorted(many), texts)
 
     def test_options_are_those_of_nova(self):
@@ -126,7 +128,7 @@ class ConfigurationTest(unittest.TestCase):
                                      'proc/9/cmdline': line}, folder)
                 names, _ = nova._names(
                     files_module.Files(pathlib.Path(folder)))
-                found = nova.merge([
-                    nova.parse(pathlib.Path(folder, name).read_text())
+                found = config_file.merge([
+                    config_file.parse(pathlib.Path(folder, name).read_text())
                     for name in names], [('compute', 'one')])
                 self.assertEqual(conf.compute.one, found[-1], words)

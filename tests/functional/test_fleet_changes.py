@@ -9,8 +9,8 @@ import re
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import changes
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import verdict
 from hpcvirt.specs import codec
 from tests.builders import fleets
@@ -48,7 +48,7 @@ class FleetChangesTest(unittest.TestCase):
             fleet, nova, flavors = a_fleet(dice)
             for flavor in flavors:
                 try:
-                    guest = guests.compile_flavor(flavor)
+                    guest = compiled_flavor.make(flavor)
                 except exception.InvalidInput:
                     continue
                 if any(item.fits for item in verdict.judge(guest, fleet)):

@@ -20,9 +20,9 @@ from hpcvirt.cmd.fleet import arguments
 from hpcvirt.controller import masking
 from hpcvirt.controller import read_only
 from hpcvirt.controller import view
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -280,7 +280,7 @@ class FleetOfACloudTest(base.HPCNova):
              {'node1': 1, 'node2': 1}],
             [item.per_host for item in count.count(seen.fleet, wanted)])
         self.assertIsNone(make_room.search(
-            guests.compile_flavor(wanted[0]), seen.fleet.hosts[:1], 2))
+            compiled_flavor.make(wanted[0]), seen.fleet.hosts[:1], 2))
         service = self.api.get_services(host='node1')[0]
         self.api.put_service(service['id'], {
             'status': 'disabled', 'disabled_reason': 'new memory'})
@@ -292,7 +292,7 @@ class FleetOfACloudTest(base.HPCNova):
         (closed,) = (host for host in document['hosts'] if not host['fits'])
         self.assertIn('is disabled (new memory)', closed['reason'])
         fleet = view.read().fleet
-        guest = guests.compile_flavor(next(
+        guest = compiled_flavor.make(next(
             instance.flavor for host in fleet.hosts
             for instance in host.instances))
         self.assertEqual([False, True], [
@@ -401,7 +401,8 @@ class ArgumentsTest(unittest.TestCase):
         path.write_text(json.dumps({
             'name': 'mine', 'vcpus': 4, 'ram': 1024, 'disk': 0,
             'properties': {'hw:cpu_policy': 'dedicated'}}))
-        self.assertEqual('mine', arguments.find_flavor(str(path), []).name)
+        self.assertEqual('mine', arguments.find_flavor(
+            str(path), [], state.Fleet((), {})).name)
         self.assertRaisesRegex(
             exception.InvalidInput, 'not a flavor of the cloud',
             arguments.find_flavor, 'unknown', [])

@@ -5,9 +5,9 @@
 import random
 
 from hpcvirt.controller import view
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import count
 from hpcvirt.fleet import free_resources
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import verdict
@@ -80,7 +80,7 @@ class FleetOfSetsTest(test_device_sets.DeviceSetsNova):
         self.get(4, host='two')
         fleet, (octets,) = self.count(8)
         self.assertEqual({'one': 0, 'two': 0}, octets)
-        wanted = guests.compile_flavor(next(
+        wanted = compiled_flavor.make(next(
             flavor for flavor in view.read().flavors
             if flavor.extra_specs.get('hpcvirt:device_set') == 'gpu8'))
         plan = make_room.search(wanted, fleet.hosts, 1, cold=True)

@@ -18,7 +18,7 @@ from hpcvirt.controller.replay import cloud
 from hpcvirt.controller.replay import replay
 from hpcvirt.fit import claim
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import replay as replay_model
@@ -162,7 +162,7 @@ class ClaimTest(ReplayTestCase):
         flavor = flavor_model.Flavor('six', 6, 1024, 0, {
             'hw:cpu_policy': 'dedicated'})
         return cloud.ReplayCloud(fleet, [requests.RequestedFlavor(
-            flavor, guests.compile_flavor(flavor))])
+            flavor, compiled_flavor.make(flavor))])
 
     def attempts(self, most):
         nova.conf.CONF.set_override('max_attempts', most, 'scheduler')

@@ -15,7 +15,7 @@ from nova.scheduler import weights as nova_weights
 
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.nova import adapter
 from hpcvirt.nova import host_record

@@ -5,11 +5,7 @@
 Only the options of :data:`OPTIONS` are kept: a configuration also has
 passwords, which no report must show.
 
-Files are read as oslo.config reads them, without oslo.config. A line that
-begins with white space continues the value before it. Quotes around a value
-are removed. If an option occurs several times, the last value counts; a later
-file overrides an earlier one. All values of all files count if the option may
-be repeated.
+Files are read as oslo.config reads them (:mod:`hpcvirt.config_file`).
 """
 
 import dataclasses
@@ -18,11 +14,11 @@ import os
 import pathlib
 import re
 from collections.abc import Collection
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import config_file
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading.files import Files
 
@@ -112,16 +108,16 @@ def read(files: Files) -> NovaFacts | None:
     sections = []
     for name in names:
         try:
-            sections.append(parse(files.need(
+            sections.append(config_file.parse(files.need(
                 name, owners if is_named else None)))
-        except Malformed as exc:
+        except config_file.Malformed as exc:
             raise files_module.make_unknown(
                 name, f'is refused by nova-compute: {exc}') from exc
     if not names:
         return None
     found = {}
     for (group, option), before in OPTIONS.items():
-        values = merge(sections, [(group, option), *before])
+        values = config_file.merge(sections, [(group, option), *before])
         if option != 'device_spec' and any(map(_REFERENCE.search, values)):
             raise files_module.make_unknown(
                 names[-1], f'[{group}]{option} refers to another option')
@@ -254,74 +250,3 @@ def _directory(files: Files, directory: str) -> Iterator[str]:
     for name in files.names(directory, _ALWAYS):
         if name.endswith('.conf') and not name.startswith('.'):
             yield f'{directory}/{name}'
-
-
-Sections = Mapping[tuple[str, str], tuple[str, ...]]
-
-
-class Malformed(Exception):
-    """A file that oslo.config refuses."""
-
-
-def parse(text: str) -> Sections:
-    """Read the content of a file.
-
-    :returns: (group, option) -> its values in order; the names of groups are
-        in lower case, but for DEFAULT
-    :raises Malformed: naming the line
-    """
-    found: dict[tuple[str, str], list[str]] = {}
-    group: str | None = None
-    key: str | None = None
-    for number, raw in enumerate(text.split('\n'), 1):
-        line = raw.rstrip()
-        if not line:
-            key = None
-        elif line[0] in ' \t':
-            if key is None or group is None:
-                raise Malformed(f'line {number} continues no value')
-            found[group, key][-1] += '\n' + line.lstrip()
-        elif line[0] == '[':
-            match = re.fullmatch(r'\[(.+)\]', line)
-            if match is None:
-                raise Malformed(f'line {number} is no group')
-            group, key = normalize(match[1]), None
-        elif line[0] in '#;':
-            key = None
-        else:
-            match = re.fullmatch(r'([^=:]+?)\s*[=:](.*)', line)
-            if match is None:
-                raise Malformed(f'line {number} is no option')
-            if group is None:
-                raise Malformed(f'line {number} is in no group')
-            key = match[1]
-            found.setdefault((group, key), []).append(_unquoted(match[2]))
-    return {name: tuple(values) for name, values in found.items()}
-
-
-def normalize(group: str) -> str:
-    """Write the name of a group as oslo.config compares it."""
-    return group if group == 'DEFAULT' else group.lower()
-
-
-def merge(files: Iterable[Sections], names: Sequence[tuple[str, str]],
-          ) -> tuple[str, ...]:
-    """Collect the values of one option.
-
-    :param files: a later file overrides an earlier one
-    :param names: the present group and name of the option, and those that it
-        had before
-    """
-    values: list[str] = []
-    for sections in files:
-        # In one file, the present name has the last word.
-        for group, name in reversed(names):
-            values += sections.get((normalize(group), name), ())
-    return tuple(values)
-
-
-def _unquoted(text: str) -> str:
-    value = text.strip()
-    if value and value[0] == value[-1] and value[0] in '"\'':
-        return value[1:-1]
-    return value

@@ -2,7 +2,6 @@
 
 """Rules about the other options of nova-compute."""
 
-import re
 from collections.abc import Iterator
 
 from hpcvirt import words
@@ -10,6 +9,7 @@ from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import host_settings
 
 _PACK = 'packing_host_numa_cells_allocation_strategy'
 
@@ -77,31 +77,19 @@ def _memory_lines(mib: int) -> tuple[str, ...]:
     return '# nova.conf', '[DEFAULT]', f'reserved_host_memory_mb = {mib}'
 
 
-def _page(text: str) -> tuple[int, int, int] | None:
-    """Read an item of reserved_huge_pages: (node, size in KiB, count)."""
-    parts = dict(part.split(':', 1) for part in text.split(',')
-                 if ':' in part)
-    parts = {key.strip(): value.strip() for key, value in parts.items()}
-    size = words.read_size(parts.get('size', ''))
-    if size is None or not all(re.fullmatch('[0-9]{1,12}', parts.get(key, ''))
-                               for key in ('node', 'count')):
-        return None
-    return int(parts['node']), size, int(parts['count'])
-
-
 def _reserved_pages(subject: AuditSubject) -> Iterator[Violation]:
     nova, plan = subject.nova, subject.plan
     if nova is None:
         return
     given: dict[tuple[int, int], int] = {}
     for text in nova.all('DEFAULT', 'reserved_huge_pages'):
-        item = _page(text)
+        item = host_settings.read_reserved_pages(text)
         if item is None:
             yield Violation(
                 f'reserved_huge_pages has {text!r}',
                 'node:N,size:KIB,count:N', ('# correct nova.conf',))
             return
-        given[item[:2]] = item[2]
+        given[item.node, item.size] = item.count
     totals = {(cell.id, pool.size_kib): pool.total
               for cell in subject.host.cells for pool in cell.pages}
     for place, count in given.items():

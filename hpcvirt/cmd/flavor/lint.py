@@ -5,7 +5,6 @@
 import argparse
 import os
 import textwrap
-from collections.abc import Iterable
 
 from hpcvirt import exception
 from hpcvirt import input_file
@@ -16,9 +15,14 @@ from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import terminal
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import lint_hosts
+from hpcvirt.flavors import warning
+from hpcvirt.fleet import assemble
+from hpcvirt.fleet import document as documents
+from hpcvirt.fleet import moving
 from hpcvirt.model import flavor as flavor_model
 
 _EPILOG = """\
@@ -61,21 +65,14 @@ class LintFlavors(command.Report):
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Check the flavors."""
         part = host_part.build(args.cpus, args.pages)
-        classes = [] if args.fleet is None and not args.path else [
-            (own.list_topologies(), own.read_profile(name))
-            for name, own in hosts.read(args).classes.items()]
         flavors = _flavors(args)
+        on_hosts: dict[str, tuple[lint.LintFinding, ...]] = {}
+        if args.fleet is not None or args.path:
+            on_hosts = _check_hosts(flavors, hosts.read(args), part)
         findings: list[lint.LintFinding] = []
         for flavor in flavors:
             findings += lint.lint(flavor)
-            found = [lint_hosts.check_hosts(flavor, machines, profile, part)
-                     for machines, profile in classes]
-            # A flavor for one class of a fleet need not fit on the others.
-            own = [each for each, (machines, _) in zip(
-                found, classes, strict=True) if not _fits_nowhere(
-                    each, len(machines))]
-            for each in own or found:
-                findings += each
+            findings += on_hosts.get(flavor.name, ())
         return command.CommandResult(
             {'schema_version': 1, 'flavors': [item.name for item in flavors],
              'findings': [_plain(item) for item in findings],
@@ -85,10 +82,28 @@ class LintFlavors(command.Report):
                            for item in findings)))
 
 
-def _fits_nowhere(findings: Iterable[lint.LintFinding], hosts: int) -> bool:
-    """Whether the flavor fits on no host of a class."""
-    return hosts == sum(len(item.hosts) for item in findings
-                        if item.code == 'does-not-fit')
+def _check_hosts(flavors: list[flavor_model.Flavor],
+                 document: documents.FleetDocument,
+                 part: host_part.HostPart,
+                 ) -> dict[str, tuple[lint.LintFinding, ...]]:
+    """Check flavors against the hosts of a fleet, without its instances.
+
+    :raises InvalidInput: for a host whose record is broken
+    """
+    fleet, planned = assemble.make_fleet(document, part)
+    for name, why in fleet.broken.items():
+        raise exception.InvalidInput(name, why)
+    hosts.warn(item for item in fleet.warnings
+               if item.code is warning.WarningCode.PLANNED_ANEW)
+    states = {}
+    for host in fleet.hosts:
+        # Nova sends no instance to a closed host, whatever its flavor.
+        if host.state.closed is None:
+            states[host.name] = moving.leave_all(host.instances, host).state
+    complete = [compiled_flavor.complete(flavor, fleet.alias_policies)
+                for flavor in flavors]
+    return lint_hosts.check_hosts(complete, states,
+                                  () if document.flavors else planned)
 
 
 def _plain(item: lint.LintFinding) -> dict[str, object]:

@@ -8,8 +8,8 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.cmd import terminal
+from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import plan_document
-from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import table
 
 
@@ -35,7 +35,7 @@ class PlanFlavors(command.Report):
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Plan the hosts."""
         classes = planning.plan_classes(args)
-        plan = plans.merge_plans(classes)
+        plan = fleet_plan.merge_plans(classes)
         others = planning.plan_others(classes, args)
         if args.columns or args.sort_columns or args.formatter in (
                 'csv', 'value'):

@@ -18,8 +18,8 @@ from hpcvirt import words
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import assemble
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 
@@ -57,11 +57,11 @@ def add_flavor(parser: argparse._ActionsContainer) -> None:
 
 
 def find_flavor(name: str, flavors: Sequence[flavor_model.Flavor],
-                fleet: str | None = None,
+                fleet: state.Fleet, path: str | None = None,
                 option: str = '--flavor') -> flavor_model.Flavor:
     """Return the flavor that an option names.
 
-    :param fleet: the file of the fleet, for errors; None for the cloud
+    :param path: the file of the fleet, for errors; None for the cloud
     :raises InvalidInput: if it is neither a flavor nor a file with one
     """
     for flavor in flavors:
@@ -73,9 +73,9 @@ def find_flavor(name: str, flavors: Sequence[flavor_model.Flavor],
             raise exception.InvalidInput(
                 name, f'has {len(found)} flavors; {option} needs a file with '
                 'a single flavor, or a name')
-        return found[0]
+        return compiled_flavor.complete(found[0], fleet.alias_policies)
     names = [flavor.name for flavor in flavors]
-    where = 'the cloud' if fleet is None else input_file.name(fleet)
+    where = 'the cloud' if path is None else input_file.name(path)
     raise exception.InvalidInput(
         option, f'{name[:64]!r} is not a flavor of {where}, nor a '
         'file; there are ' + (', '.join(names[:20]) or 'no flavors')
@@ -101,7 +101,7 @@ def read(args: argparse.Namespace,
 def _is_accepted(flavor: flavor_model.Flavor) -> bool:
     """Whether Nova accepts instances of a flavor."""
     try:
-        guests.compile_flavor(flavor)
+        compiled_flavor.make(flavor)
     except exception.InvalidInput as exc:
         output.warn(f'hpcvirt: {exc}; it is left out')
         return False

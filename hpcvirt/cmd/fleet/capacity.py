@@ -75,7 +75,7 @@ class CountCapacity(command.Report):
                 from hpcvirt.cmd.fleet import capacity_page
         fleet, flavors = arguments.read(parsed_args)
         found = count.count(fleet, flavors if not parsed_args.flavor else [
-            arguments.find_flavor(name, flavors, parsed_args.fleet)
+            arguments.find_flavor(name, flavors, fleet, parsed_args.fleet)
             for name in dict.fromkeys(parsed_args.flavor)])
         if parsed_args.html is not None:
             now = datetime.datetime.now(datetime.UTC)

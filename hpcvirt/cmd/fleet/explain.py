@@ -14,9 +14,9 @@ from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.cmd.fleet import history_file
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import verdict
 
@@ -125,8 +125,8 @@ def _read_file(args: argparse.Namespace) -> verdict.Explanation:
                 f'--{option}', 'needs a cloud, and cannot be used with '
                 '--fleet')
     fleet, flavors = arguments.read(args)
-    flavor = arguments.find_flavor(args.flavor, flavors, args.fleet)
-    guest = guests.compile_flavor(flavor)
+    flavor = arguments.find_flavor(args.flavor, flavors, fleet, args.fleet)
+    guest = compiled_flavor.make(flavor)
     return verdict.Explanation(flavor.name, verdict.judge(guest, fleet),
                                guest, fleet.hosts)
 
@@ -140,7 +140,8 @@ def _ask_cloud(args: argparse.Namespace) -> verdict.Explanation:
         found: verdict.Explanation = (
             explanation.explain_move(view, args.server) if args.server
             else explanation.explain_boot(
-                view, arguments.find_flavor(args.flavor, view.flavors),
+                view, arguments.find_flavor(args.flavor, view.flavors,
+                                            view.fleet),
                 args.image, args.port))
     return found
 

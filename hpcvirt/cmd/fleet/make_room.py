@@ -169,11 +169,11 @@ def _search(args: argparse.Namespace,
     """
     fleet, flavors = arguments.read(args)
     wanted = [make_room.Wanted(arguments.find_flavor(
-        one[0], flavors, args.fleet, '--standing'), one[1])
+        one[0], flavors, fleet, args.fleet, '--standing'), one[1])
         for one in args.standing if one]
     if args.flavor:
         wanted = [make_room.Wanted(arguments.find_flavor(
-            args.flavor, flavors, args.fleet), args.count)]
+            args.flavor, flavors, fleet, args.fleet), args.count)]
     elif not all(args.standing):
         requested = _count_requests(args)
         wanted += [make_room.Wanted(flavors[index], 1)

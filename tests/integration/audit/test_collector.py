@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import unittest
 
+from hpcvirt import config_file
 from hpcvirt import topology
 from hpcvirt.audit import audit
 from hpcvirt.audit import collector
@@ -398,8 +399,8 @@ def add_uevents(files):
 def parse(text):
     """Read the options that an audit reads; None if Nova refuses the file."""
     try:
-        found = nova.parse(text)
-    except nova.Malformed:
+        found = config_file.parse(text)
+    except config_file.Malformed:
         return None
     names = {name for name, before in nova.OPTIONS.items()
              for name in (name, *before)}

@@ -6,8 +6,9 @@ import itertools
 import random
 
 from hpcvirt.cmd.simulate import page as pages
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
@@ -37,7 +38,7 @@ def page() -> str:
     cell = supplies.CellSupply(
         0, 0, frozenset(), frozenset(), frozenset(range(_CPUS)),
         (), 0, 1024, 0, ())
-    empty = state.FleetHostState(supplies.Supply((cell,)),
+    empty = host_states.HostState(supplies.Supply((cell,)),
                                  guests.Resources(0, _CPUS, 1024))
     described = scenario.Scenario(
         'log<1>.swf', ('3 jobs that never ran are left out.',),

@@ -60,8 +60,9 @@ class WarningsTest(unittest.TestCase):
                 ('flavor', 'lint', plan)):
             with self.subTest(words[0]):
                 found = self.warned(*words, '--fleet', self.fleet)
-                self.assertEqual(['no-housekeeping', 'no-parts'],
-                                 sorted(found))
+                self.assertEqual(
+                    ['no-housekeeping', 'no-parts', 'planned-anew'],
+                    sorted(found))
                 self.assertEqual([1, 1], [*map(len, found.values())])
                 self.assertRegex(
                     found['no-parts'][0],

@@ -2,6 +2,7 @@
 
 """One guest cell against one host cell."""
 
+import dataclasses
 import random
 import time
 import unittest
@@ -11,16 +12,17 @@ from hpcvirt.fit import allocation
 from hpcvirt.fit import capacity
 from hpcvirt.fit import cell
 from hpcvirt.fit import cell as cells
-from hpcvirt.fit import cell_filling
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape
 from hpcvirt.model import shape as shapes
 from tests.builders import tiny
+from tests.builders import used_hosts
 
 REQUIRE = shape.ThreadPolicy.REQUIRE
 ISOLATE = shape.ThreadPolicy.ISOLATE
@@ -300,14 +302,15 @@ def a_shape(dice):
             None, None, shapes.EmulatorThreads.ISOLATE)))
 
 
-class CellFillingTest(unittest.TestCase):
+class GuestCounterTest(unittest.TestCase):
     def test_it_counts_as_the_claims_one_after_the_other(self):
         dice = random.Random(SEED)
-        kinds = cell_filling.CellKinds()
+        kinds = capacity.CellKinds()
         total = reused = 0
         for _ in range(120):
             shape = a_shape(dice)
-            fillings = cell_filling.CellFillings(shape)
+            guest = used_hosts.guest(shape)
+            counter = capacity.GuestCounter(guest)
             for _ in range(4):
                 threads, cores = dice.choice((1, 2)), dice.choice((3, 8))
                 supply = supplies.Supply(
@@ -317,19 +320,21 @@ class CellFillingTest(unittest.TestCase):
                     spares_devices=dice.random() < 0.5,
                     packing=dice.random() < 0.3)
                 limit = dice.choice((0, 1, 3, 100))
-                expected = capacity.fill(shape, supply, limit).count
+                host = dataclasses.replace(
+                    used_hosts.state(supply), free=guests.Resources(
+                        *[limit * amount for amount in guest.sums]))
+                expected = capacity.fill(guest, host).count
                 with mock.patch.object(
                         capacity, 'fill', wraps=capacity.fill) as left:
-                    self.assertEqual(expected, fillings.count(
-                        supply, kinds.find(supply), limit),
-                        (shape, supply, limit))
+                    self.assertEqual(expected, counter.count(
+                        host, kinds.find(supply)), (shape, host))
                 reused += not left.called
                 total += expected
         self.assertGreater(total, 200)
         self.assertGreater(reused, 150)
 
     def test_cells_that_differ_in_their_numbers_are_of_one_kind(self):
-        kinds = cell_filling.CellKinds()
+        kinds = capacity.CellKinds()
         cell = supplies.CellSupply(
             0, 0, frozenset(range(4)), frozenset({0, 3}), frozenset(),
             (frozenset({0, 2}), frozenset({1, 3})), 0, 4096, 0, ())

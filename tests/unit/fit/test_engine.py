@@ -12,14 +12,14 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import host
 from hpcvirt.model import shape
-from hpcvirt.model import usage
 from tests.builders import tiny
+from tests.builders import used_hosts
 
 
-def fit(guest, machine, used, pools=()):
+def fit(guest, cells, pools=()):
     """Place a shape on a host in its current state."""
     return engine.place(demands.compile_shape(guest),
-                        supplies.make_supply(machine, used, pools))
+                        supplies.Supply(tuple(cells), pools))
 
 
 class PlaceTest(unittest.TestCase):
@@ -217,13 +217,10 @@ class FitTest(unittest.TestCase):
         for number in range(2)))
 
     def usage(self, pinned=0):
-        return usage.Usage(tuple(
-            usage.CellUsage(
-                cell=cell.id, dedicated_cpus=frozenset(sorted(cell.cpus)[2:]),
-                shared_cpus=frozenset(sorted(cell.cpus)[:2]),
-                pinned_cpus=frozenset(sorted(cell.cpus)[2:2 + pinned]),
-                pages=(usage.PageUsage(2048, used=pinned * 128, reserved=64),))
-            for cell in self.HOST.cells))
+        return [used_hosts.cell(
+            cell, sorted(cell.cpus)[2:], sorted(cell.cpus)[:2],
+            sorted(cell.cpus)[2:2 + pinned], {2048: (pinned * 128, 64)})
+            for cell in self.HOST.cells]
 
     def shape(self, pcpus, **fields):
         return shape.Shape(
@@ -233,10 +230,10 @@ class FitTest(unittest.TestCase):
     def test_a_shape_fits_on_an_empty_host(self):
         self.assertEqual(
             cell_assignment.CellAssignment((0, 1), (2048, 2048)),
-            fit(self.shape(6), self.HOST, self.usage()))
+            fit(self.shape(6), self.usage()))
 
     def test_shared_and_pinned_cpus_are_not_free(self):
-        misfit = fit(self.shape(5), self.HOST, self.usage(2))
+        misfit = fit(self.shape(5), self.usage(2))
         self.assertEqual('no cell has room: '
                          'cell 0 has 4 of the 5 free PCPUs needed; '
                          'cell 1 has 4 of the 5 free PCPUs needed',
@@ -247,12 +244,12 @@ class FitTest(unittest.TestCase):
                             shape.CPUPolicy.DEDICATED)
         self.assertEqual(
             'cell 0 has 1984 of the 2000 free pages of 2048 KiB needed',
-            fit(large, self.HOST, self.usage()).causes[0].message)
+            fit(large, self.usage()).causes[0].message)
 
     def test_isolated_emulator_threads_need_a_pcpu_for_guest_cell_0(self):
         isolated = self.shape(6, emulator_threads=(
             shape.EmulatorThreads.ISOLATE))
-        misfit = fit(isolated, self.HOST, self.usage())
+        misfit = fit(isolated, self.usage())
         self.assertIn('cell 0 has 6 of the 7 PCPUs needed', misfit.message)
 
     def test_devices_are_matched_by_alias_and_physical_network(self):
@@ -261,18 +258,17 @@ class FitTest(unittest.TestCase):
             shape.GuestDevices(None, physnet='HPC')))
         pools = (*tiny.gpus(1), tiny.devices.pool(1, 1, physnet='hpc'))
         self.assertIsInstance(
-            fit(wanted, self.HOST, self.usage(), pools),
+            fit(wanted, self.usage(), pools),
             cell_assignment.CellAssignment)
         self.assertEqual(
             reasons.Code.DEVICES,
-            fit(wanted, self.HOST, self.usage(), pools[:1]).code)
+            fit(wanted, self.usage(), pools[:1]).code)
 
     def test_packing_changes_the_cell_that_is_chosen(self):
-        uneven = usage.Usage((self.usage().cells[0], self.usage(2).cells[1]))
+        uneven = (self.usage()[0], self.usage(2)[1])
         small = shape.Shape((shape.GuestCell(2, 0, 512, 2048),),
                             shape.CPUPolicy.DEDICATED)
         self.assertEqual(
             [(0,), (1,)],
-            [engine.place(demands.compile_shape(small), supplies.make_supply(
-                self.HOST, uneven, packing=packing)).cells
-             for packing in (False, True)])
+            [engine.place(demands.compile_shape(small), supplies.Supply(
+                uneven, packing=packing)).cells for packing in (False, True)])

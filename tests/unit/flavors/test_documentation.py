@@ -101,7 +101,8 @@ class DocumentationTest(unittest.TestCase):
         for name in ('lint.py', 'lint_hosts.py'):
             source = (ROOT / 'hpcvirt/flavors' / name).read_text()
             codes = re.findall(r"'([a-z]+(?:-[a-z]+)*)',\s+"
-                               r'(?:_ERROR|_WARNING|_NOTE|lint\.LintSeverity)',
+                               r'(?:_ERROR|_WARNING|_NOTE|lint\.LintSeverity'
+                               r"|vocabulary|'vcpus')",
                                source)
             self.assertGreater(len(codes), 3)
             for code in codes:

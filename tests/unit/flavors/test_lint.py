@@ -5,6 +5,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.flavors import catalogue
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import lint
 from hpcvirt.flavors import lint_hosts
@@ -169,6 +170,17 @@ class LintTest(unittest.TestCase):
                                 or vocabulary.find(item.key), item.key)
 
 
+def check(flavor, machines, choices, part=host_part.WHOLE, others=()):
+    """Check a flavor against the empty hosts of a plan."""
+    plan = planner.plan_hosts(machines, choices, part)
+    states = {host.name: host.state for host in plan.hosts}
+    planned = [row.flavor for row in plan.flavors]
+    policies = compiled_flavor.read_policies(plan.hosts[0].settings.pci_alias)
+    complete = compiled_flavor.complete(flavor, policies)
+    return lint_hosts.check_hosts([complete, *others], states,
+                                  planned).get(flavor.name, ())
+
+
 class LintSetsTest(unittest.TestCase):
     def setUp(self):
         self.machines = [wired.tree(nics=2, name=f'n{number}')
@@ -178,21 +190,23 @@ class LintSetsTest(unittest.TestCase):
         self.plan = planner.plan(self.machines, self.profile)
 
     def found(self, flavor, *machines):
-        return {item.code: item for item in lint_hosts.check_hosts(
+        return {item.code: item for item in check(
             flavor, machines or self.machines, self.profile)}
 
-    def test_flavors_of_a_plan_fit_and_need_more_candidates(self):
+    def test_flavors_of_a_plan_have_no_findings(self):
         for row in self.plan.flavors:
-            found = self.found(row.flavor)
-            many = found.pop('many-candidates', None)
-            self.assertEqual({}, found)
+            self.assertEqual({}, self.found(row.flavor))
+            self.assertEqual((), lint.lint(row.flavor))
+
+    def test_others_may_need_more_candidates(self):
+        for row in self.plan.flavors:
+            foreign = dataclasses.replace(row.flavor, name='foreign')
+            many = self.found(foreign).get('many-candidates')
             self.assertEqual(row.guest.device_set in ('gpu2', 'gpu4'),
                              many is not None)
             if many:
                 self.assertIn('on 4 hosts, a request has 1024 allocation',
                               many.message)
-            self.assertEqual(['affinity-in-moves'], [
-                item.code for item in lint.lint(row.flavor)])
 
     def test_hosts_without_such_a_set_do_not_fit(self):
         row = next(row for row in self.plan.flavors
@@ -207,10 +221,8 @@ class LintSetsTest(unittest.TestCase):
 
 class LintHostsTest(unittest.TestCase):
     def found(self, host, specs=None, devices=(), **sizes):
-        return {(item.code, item.severity.value)
-                for item in lint_hosts.check_hosts(
-                    flavor(specs, **sizes), [host],
-                    profile.Profile(devices=devices))}
+        return {(item.code, item.severity.value) for item in check(
+            flavor(specs, **sizes), [host], profile.Profile(devices=devices))}
 
     def test_what_a_host_makes_of_a_flavor(self):
         for specs, sizes, expected in (
@@ -218,6 +230,7 @@ class LintHostsTest(unittest.TestCase):
                 ({}, {'vcpus': 6}, {('strands-cpus', 'warning')}),
                 ({}, {'ram': 40960}, {('strands-cpus', 'warning')}),
                 ({}, {'vcpus': 24}, {('does-not-fit', 'error')}),
+                ({}, {'ram': 1 << 20}, {('does-not-fit', 'error')}),
                 # Nova refuses it: nothing to say of hosts.
                 ({'hw:numa_nodes': '3'}, {}, set())):
             self.assertEqual(expected, self.found(
@@ -229,20 +242,29 @@ class LintHostsTest(unittest.TestCase):
             self.assertIn((expected, 'error'),
                           self.found(hosts.build(**host), specs))
 
+    def test_cpus_that_another_flavor_can_use_are_not_stranded(self):
+        machine, small = hosts.build(), flavor(vcpus=2, ram=1024)
+        small = dataclasses.replace(small, name='small')
+        alone = check(flavor(vcpus=6), [machine], profile.Profile())
+        self.assertEqual(['strands-cpus'], [item.code for item in alone])
+        self.assertEqual((), check(flavor(vcpus=6), [machine],
+                                   profile.Profile(), others=[small]))
+
     def on_gpus(self, wanted, specs=None):
         return self.found(hosts.build(gpus={0: 4, 1: 4}), specs, (wanted,))
 
-    def test_devices_of_the_profile_are_counted(self):
+    def test_devices_of_the_hosts_are_counted(self):
         for count, expected in (
                 (1, {('strands-devices', 'warning')}), (2, set()),
                 (8, {('strands-cpus', 'warning')}),
                 (9, {('does-not-fit', 'error')})):
             self.assertEqual(expected, self.on_gpus(
                 hosts.GPU, {ALIAS: f'gpu:{count}'}))
-        self.assertEqual(set(), self.on_gpus(hosts.GPU, {ALIAS: 'other:9'}))
+        self.assertEqual({('does-not-fit', 'error')},
+                         self.on_gpus(hosts.GPU, {ALIAS: 'other:9'}))
         self.assertEqual(set(), self.on_gpus(hosts.GPU))
 
-    def test_vgpus_of_the_profile_are_counted(self):
+    def test_vgpus_are_counted(self):
         vgpu = dataclasses.replace(hosts.VGPU, vgpus_per_device=2)
         for count, expected in (
                 (1, {('strands-devices', 'warning')}),
@@ -250,41 +272,34 @@ class LintHostsTest(unittest.TestCase):
                 (3, {('does-not-fit', 'error')})):
             self.assertEqual(expected, self.on_gpus(
                 vgpu, {'resources:VGPU': str(count)}))
-        self.assertEqual(set(), self.on_gpus(
+        self.assertEqual({('does-not-fit', 'error')}, self.on_gpus(
             vgpu, {'resources:CUSTOM_VGPU': '9'}))
 
-    def test_planned_flavors_with_devices_have_no_findings(self):
-        host = hosts.build(gpus={0: 4, 1: 4})
-        choices = profile.Profile(devices=(dataclasses.replace(
-            hosts.GPU, per_instance=None),), all_host_steps=False)
-        rows = planner.plan([host], choices).flavors
-        self.assertGreater(len(rows), 2)
-        for row in rows:
-            self.assertEqual((), lint_hosts.check_hosts(
-                row.flavor, [host], choices))
-
-    def test_planned_flavors_fit_their_hosts(self):
-        for packing in (False, True):
-            choices = profile.Profile(pack_cells=packing)
-            for host in hosts.shipped():
-                for row in planner.plan([host], choices).flavors:
-                    codes = {item.code for item in lint_hosts.check_hosts(
-                        row.flavor, [host], choices)}
-                    self.assertLessEqual(codes, {'strands-cpus'}, row.flavor)
+    def test_planned_flavors_have_no_findings(self):
+        gpus = dataclasses.replace(hosts.GPU, per_instance=None)
+        for host, choices in (
+                (hosts.build(gpus={0: 4, 1: 4}), {'devices': (gpus,)}),
+                *((host, {'pack_cells': packing}) for host in hosts.shipped()
+                  for packing in (False, True))):
+            own = profile.Profile(**choices)
+            rows = planner.plan([host], own).flavors
+            self.assertGreater(len(rows), 2)
+            for row in rows:
+                self.assertEqual((), check(row.flavor, [host], own))
+                self.assertEqual((), lint.lint(row.flavor))
 
     def test_hosts_with_one_problem_share_a_finding(self):
         fleet = [hosts.build(name=f'node-{number:03}',
                              mib=65536 + number % 2)
                  for number in range(1, 301)]
-        found = lint_hosts.check_hosts(flavor(vcpus=6), fleet,
-                                       profile.Profile())
+        found = check(flavor(vcpus=6), fleet, profile.Profile())
         self.assertEqual(1, len(found))
         self.assertEqual(
             '300 hosts (node-001, node-003, ...): the 4 instances that fit '
             'leave 8 of 32 dedicated CPUs unused', found[0].message)
         self.assertEqual({host.name for host in fleet}, set(found[0].hosts))
-        (found,) = lint_hosts.check_hosts(
-            flavor(vcpus=12), [hosts.build(cells=1)], profile.Profile())
+        (found,) = check(flavor(vcpus=12), [hosts.build(cells=1)],
+                         profile.Profile())
         self.assertIn('the one instance that fits leaves 4 of 16 dedicated',
                       found.message)
 
@@ -294,13 +309,10 @@ class LintHostsTest(unittest.TestCase):
         flavors = {(8, 2048): set(), (8, 4096): {'strands-cpus'},
                    (16, 8192): {'does-not-fit'}}
         for (vcpus, ram), expected in flavors.items():
-            self.assertEqual(expected, {
-                item.code for item in lint_hosts.check_hosts(
-                    flavor({}, vcpus, ram), [host], profile.Profile(),
-                    part)})
+            self.assertEqual(expected, {item.code for item in check(
+                flavor({}, vcpus, ram), [host], profile.Profile(), part)})
 
     def test_a_part_that_the_host_lacks_is_an_error(self):
         with self.assertRaisesRegex(exception.InvalidInput, 'no CPU 99'):
-            lint_hosts.check_hosts(flavor(), [hosts.build()],
-                                   profile.Profile(),
-                                   host_part.build('99', ()))
+            check(flavor(), [hosts.build()], profile.Profile(),
+                  host_part.build('99', ()))

@@ -18,9 +18,9 @@ PLAIN = dataclasses.replace(planned_sets.GPUS, sizes=(1, 2, 4, 8, 16))
 
 def count(plan):
     """Count the candidates of each kind by listing them."""
-    pools = plan.hosts[0].supply.pools
+    pools = plan.hosts[0].state.supply.pools
     return {row.guest.device_set: len(list(itertools.product(*(
-        [pool for pool in pools if devices.serves(pool, request)]
+        [pool for pool in pools if devices.is_offered(pool, request)]
         for request in demands.compile_shape(row.guest).requests))))
         for row in plan.flavors}
 

@@ -9,9 +9,9 @@ from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import plan_document
+from hpcvirt.flavors import planned_settings
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from tests.builders import hosts
@@ -76,7 +76,7 @@ class HostConfigTest(unittest.TestCase):
 
     def test_the_product_is_that_of_the_functions_that_the_card_creates(self):
         card = dataclasses.replace(CARD, vf_product_id='101e')
-        spec = settings.make_device_spec(
+        spec = planned_settings.make_device_spec(
             offered_devices.OfferedDevice(card, 8),
             dataclasses.replace(NEUTRON, product_id=None))
         self.assertEqual({'address': '0000:41:00.0', 'vendor_id': '15b3',

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import dataclasses
 import unittest
 
 from hpcvirt import bibliography
-from hpcvirt import exception
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.flavors import planned
-from hpcvirt.flavors import planner
-from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
-from tests.builders import hosts
 from tests.builders import plans
 
 #: Words that say nothing about the loss.
@@ -68,41 +63,3 @@ class SourcesTest(unittest.TestCase):
                 study_.source).citation)
             self.assertEqual({loss.place}, {
                 row.place for row in rows if row.case == case.id})
-
-
-def plan_class(name, **choices):
-    return planner.plan([hosts.build(name=name, vfs={0: 8})],
-                        profiles.Profile(**choices))
-
-
-class MergeTest(unittest.TestCase):
-
-    def test_classes_keep_their_settings_and_flavors(self):
-        cpu, card = plan_class('a'), plan_class('b', name_prefix='io',
-                                                devices=(hosts.VFS,))
-        both = planned.merge_plans({'cpu': cpu, 'io': card})
-        self.assertEqual(['a', 'b'], [host.name for host in both.hosts])
-        self.assertEqual(
-            [row.flavor for row in (*cpu.flavors, *card.flavors)],
-            [row.flavor for row in both.flavors])
-
-    def test_equal_flavors_are_one(self):
-        both = planned.merge_plans({'x': plan_class('a'),
-                                    'y': plan_class('b')})
-        self.assertEqual([{'a', 'b'}] * len(both.flavors),
-                         [set(row.per_host) for row in both.flavors])
-
-    def test_what_two_classes_cannot_have_both_is_refused(self):
-        for one, other, fault in (
-                (plan_class('a'), plan_class('b', disk_gib=1),
-                 'class y: plans a flavor'),
-                (plan_class('a'),
-                 plan_class('b', name_prefix='b', pack_cells=True),
-                 'class y: has pack_cells: true, unlike class x'),
-                (plan_class('a', devices=(hosts.VFS,)),
-                 plan_class('b', name_prefix='b', devices=(
-                     dataclasses.replace(
-                         hosts.VFS, affinity=shape.PCIAffinity.REQUIRED),)),
-                 'class y: has a PCI alias hpc-vf')):
-            with self.assertRaisesRegex(exception.InvalidInput, fault):
-                planned.merge_plans({'x': one, 'y': other})

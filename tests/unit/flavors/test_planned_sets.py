@@ -10,16 +10,17 @@ import yaml
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import diff
+from hpcvirt.flavors import empty_host
+from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import plan_document
-from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import settings
 from hpcvirt.flavors import table
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
-from hpcvirt.specs import codec
 from tests.builders import hosts
 from tests.builders import planned_sets
 from tests.builders import wired
@@ -118,14 +119,15 @@ class ShippedTest(unittest.TestCase):
         (planned,) = self.plan.hosts
         config = document.host_config[planned.name]
         self.assertEqual(planned.settings, config)
-        supply = settings.make_supply(planned.host, config)
+        empty = empty_host.make_empty_host(planned.host, config)
         for flavor in document.flavors:
-            guest = codec.decode(flavor.vcpus, flavor.ram_mib,
-                                 flavor.extra_specs)
-            self.assertEqual(len(guest.devices) > 1,
-                             guest.device_set is not None)
+            guest = compiled_flavor.make(flavor_model.Flavor(
+                flavor.name, flavor.vcpus, flavor.ram_mib, 0,
+                flavor.extra_specs))
+            self.assertEqual(len(guest.shape.devices) > 1,
+                             guest.demand.device_set is not None)
             self.assertEqual(flavor.per_host[planned.name],
-                             capacity.fill(guest, supply).count)
+                             capacity.fill(guest, empty).count)
         self.assertEqual([8, 4], [each.count for each in
                                   document.hosts[0].guest_devices])
 
@@ -242,10 +244,10 @@ class SetsOfAPlanTest(unittest.TestCase):
         with self.assertRaisesRegex(
                 exception.InvalidInput, 'has a PCI alias gpu of type-PCI '
                 'and required and 10de and 2331, and class a one of'):
-            plans.merge_plans({'a': one, 'b': two})
+            fleet_plan.merge_plans({'a': one, 'b': two})
         other = plan(host, entries=(dataclasses.replace(
             GPUS, product_id='2331', alias='h200'),), name_prefix='b')
-        self.assertEqual(8, len(plans.merge_plans(
+        self.assertEqual(8, len(fleet_plan.merge_plans(
             {'a': one, 'b': other}).flavors))
 
 

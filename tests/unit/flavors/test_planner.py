@@ -373,7 +373,7 @@ class TwinsTest(unittest.TestCase):
         return ([(row.flavor, row.shares, row.per_host, row.stranded)
                  for row in plan.flavors],
                 [(each.name, each.partition.host.name, each.settings,
-                  each.supply, each.rest_mib) for each in plan.hosts])
+                  each.state, each.rest_mib) for each in plan.hosts])
 
     def test_a_difference_that_matters_to_nobody_changes_nothing(self):
         self.assert_difference_changes_nothing(15)

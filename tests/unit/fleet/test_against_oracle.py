@@ -6,10 +6,10 @@ import dataclasses
 import random
 import unittest
 
+from hpcvirt.fit import admission
 from hpcvirt.fit import capacity
 from hpcvirt.fit import reasons
 from hpcvirt.fit import room
-from hpcvirt.fleet import admission
 from hpcvirt.fleet import drain
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
@@ -54,12 +54,12 @@ class CountTest(unittest.TestCase):
                     flavors, kinds, counter.count(host.state.supply),
                     strict=True):
                 why = flavor.name, left
-                placed = admission.admit(guest, host.state)
+                placed = admission.predict(guest, host.state)
                 fits = not isinstance(placed, reasons.Misfit)
                 self.assertEqual(
                     set_hosts.fits(flavor, left, aliases), fits, why)
                 found.add((flavor.name, fits))
-                count = capacity.fill(guest.shape, host.state.supply, 9).count
+                count = capacity.fill(guest, host.state, 9).count
                 most = set_hosts.most(flavor, left, aliases)
                 self.assertGreaterEqual(bound, most, why)
                 if flavor.name in OVERLAP:

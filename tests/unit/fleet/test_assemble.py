@@ -3,9 +3,9 @@
 import dataclasses
 import unittest
 
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import device_choice
 from hpcvirt.fleet import count
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
@@ -37,7 +37,7 @@ def fleet_of(host, document, *instances):
 
 
 def an_instance(flavor, *devices):
-    guest = guests.compile_flavor(flavor)
+    guest = compiled_flavor.make(flavor)
     return state.Instance(
         'a', 'here', 'host', flavor, guest,
         fleets.hold((0,), range(guest.sums.pcpus)), devices)
@@ -63,7 +63,7 @@ class GivenToGuestsTest(unittest.TestCase):
             flavor = min(flavors, key=lambda flavor: flavor.vcpus)
             (before,) = fleet_of(host, document).hosts
             wanted = sum(request.count for request
-                         in guests.compile_flavor(flavor).demand.requests)
+                         in compiled_flavor.make(flavor).demand.requests)
             for devices in ((), (address,) * wanted):
                 if None in devices:
                     continue
@@ -91,7 +91,7 @@ class GivenToGuestsTest(unittest.TestCase):
         for wanted, total in ((three, 2), (six, 0)):
             (item,) = count.count(fleet, [wanted])
             self.assertEqual((total, total), (item.total, item.by_sums))
-        (refused,) = verdict.judge(guests.compile_flavor(six), fleet)
+        (refused,) = verdict.judge(compiled_flavor.make(six), fleet)
         self.assertEqual(
             ('placement', 'the host has 5 CUSTOM_VGPU_10C free, 6 needed'),
             (refused.step, refused.reason))

@@ -5,10 +5,11 @@ import random
 import re
 import unittest
 
+from hpcvirt.fit import admission
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import changes
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import make_room
 from hpcvirt.model import shape
 from hpcvirt.specs import codec
@@ -19,7 +20,7 @@ from tests.builders import set_hosts
 
 def fits(guest, host_list):
     return any(not isinstance(
-        admission.admit(guest, host.state), reasons.Misfit)
+        admission.predict(guest, host.state), reasons.Misfit)
         for host in host_list)
 
 
@@ -50,13 +51,13 @@ class ChangesTest(unittest.TestCase):
             for flavor in (*flavors, *(dataclasses.replace(
                     flavor, ram_mib=flavor.vcpus * 16)
                     for flavor in flavors)):
-                if not fits(guests.compile_flavor(flavor), fleet.hosts):
+                if not fits(compiled_flavor.make(flavor), fleet.hosts):
                     yield fleet.hosts, flavor
 
     def test_every_change_is_the_smallest_with_which_the_flavor_fits(self):
         kinds = set()
         for host_list, flavor in self.refused(31, 30):
-            guest = guests.compile_flavor(flavor)
+            guest = compiled_flavor.make(flavor)
             found = [change.what for change
                      in changes.nearest(guest, host_list)]
             cells, per_cell = len(guest.shape.cells), guest.shape.cells[0]
@@ -106,7 +107,7 @@ class ChangesTest(unittest.TestCase):
         self.assertIn(
             '10 more pages of 2048 KiB on cell 0 of host (then it fits on '
             'host, cell 0)', [*map(str, changes.nearest(
-                guests.compile_flavor(flavor), (found,)))])
+                compiled_flavor.make(flavor), (found,)))])
 
     def test_cells_in_another_order_avoid_a_defect(self):
         host = hosts.build(cells=3, cores=4, mib=8192)
@@ -123,8 +124,8 @@ class ChangesTest(unittest.TestCase):
             'hw:numa_nodes': '2', 'hw:numa_cpus.0': '0-1',
             'hw:numa_mem.0': '2048', 'hw:numa_cpus.1': '2-5',
             'hw:numa_mem.1': '4096'})
-        guest = guests.compile_flavor(flavor)
-        misfit = admission.admit(guest, found.state)
+        guest = compiled_flavor.make(flavor)
+        misfit = admission.predict(guest, found.state)
         self.assertIs(reasons.Code.CLAIM_REFUSES, misfit.code)
         by_words = {change.what: change for change
                     in changes.nearest(guest, (found,))}
@@ -138,7 +139,7 @@ class ChangesTest(unittest.TestCase):
         document, _ = fleets.plan_of([host])
         (found,) = fleets.fleet_of([host], document).hosts
         flavor = fleets.flavor(6, 6)
-        for change in changes.nearest(guests.compile_flavor(flavor), (found,)):
+        for change in changes.nearest(compiled_flavor.make(flavor), (found,)):
             self.assertTrue(all(
                 cell.memory_mib for cell in change.guest.shape.cells),
                 change)
@@ -165,7 +166,7 @@ class ChangesTest(unittest.TestCase):
                  'emulator threads that are not isolated')):
             flavor = fleets.flavor(8, 1024, specs)
             self.assertIn(what, [change.what for change in changes.nearest(
-                guests.compile_flavor(flavor), (found,))])
+                compiled_flavor.make(flavor), (found,))])
         busy = fleets.changed(found, (
             cell if cell.id == 0 else cell._replace(free=frozenset())
             for cell in found.state.supply.cells))
@@ -175,4 +176,4 @@ class ChangesTest(unittest.TestCase):
                 shape.PCIAffinity.REQUIRED.value})
         self.assertIn('the affinity policy preferred for its devices',
                       [change.what for change in changes.nearest(
-                          guests.compile_flavor(flavor), (busy,))])
+                          compiled_flavor.make(flavor), (busy,))])

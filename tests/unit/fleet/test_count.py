@@ -4,12 +4,13 @@ import dataclasses
 import random
 import unittest
 
+from hpcvirt.fit import admission
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
 from hpcvirt.fleet import document
-from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.topology import snapshot
 from tests.builders import fleets
@@ -42,7 +43,7 @@ class CountTest(unittest.TestCase):
         for _ in range(25):
             fleet, flavors = fleets.a_fleet(dice, 3)
             for item in count.count(fleet, flavors):
-                guest = guests.compile_flavor(item.flavor)
+                guest = compiled_flavor.make(item.flavor)
                 self.assertEqual(
                     {host.name: len(admission.place_guests(
                         guest, host.state, 999)) for host in fleet.hosts},
@@ -61,7 +62,8 @@ class CountTest(unittest.TestCase):
             fleet, host = self.fleet_with_shared_cpus(shared)
             (item,) = count.count(fleet, [flavor])
             self.assertEqual((expected, expected), (item.total, item.by_sums))
-            placed = admission.admit(guests.compile_flavor(flavor), host.state)
+            placed = admission.predict(compiled_flavor.make(flavor),
+                                       host.state)
             self.assertEqual(not expected,
                              isinstance(placed, reasons.Misfit))
             if not expected:
@@ -87,8 +89,8 @@ class CountTest(unittest.TestCase):
                               [flavor])
         self.assertEqual(0, item.total)
         self.assertEqual(
-            reasons.Code.RESOURCES, admission.admit(
-                guests.compile_flavor(flavor), full.state).code)
+            reasons.Code.RESOURCES, admission.predict(
+                compiled_flavor.make(flavor), full.state).code)
 
     def test_equal_hosts_are_counted_each(self):
         fleet, flavors = fleets.a_fleet(random.Random(5), 1)

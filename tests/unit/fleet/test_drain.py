@@ -4,10 +4,10 @@ import dataclasses
 import random
 import unittest
 
-from hpcvirt.fleet import admission
+from hpcvirt.fit import admission
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import drain
 from hpcvirt.fleet import drain_search
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -27,7 +27,7 @@ class PlanTestCase(unittest.TestCase):
             self.assertTrue(drains.may_move(instance, target, cold))
             self.assertEqual(bool(instance.only_cold or instance.devices),
                              move.cold)
-            placed = admission.admit(instance.guest, target.state)
+            placed = admission.predict(instance.guest, target.state)
             self.assertEqual(placed.cells, move.cells)
             landed = dataclasses.replace(
                 instance, host=target.name, holding=fleets.an_instance(
@@ -199,11 +199,11 @@ class WavesTest(PlanTestCase):
 
     def test_each_instance_moves_once_if_a_host_is_spare(self):
         fleet, flavors = fleets.a_fleet(random.Random(2), 4)
-        guest = guests.compile_flavor(flavors[0])
+        guest = compiled_flavor.make(flavors[0])
         empty = [fleets.rebuilt(host, ()) for host in fleet.hosts]
         hosts = [empty[0]]
         for host in empty[1:]:
-            placed = admission.admit(guest, host.state)
+            placed = admission.predict(guest, host.state)
             hosts.append(fleets.rebuilt(host, (fleets.an_instance(
                 f'on {host.name}', flavors[0], host, placed, guest=guest),)))
         plan = drain.plan_waves(hosts, ['h1', 'h2', 'h3'], 1)

@@ -7,10 +7,11 @@ import random
 import unittest
 
 from hpcvirt.fit import capacity
+from hpcvirt.fit import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count
 from hpcvirt.fleet import free_resources
-from hpcvirt.fleet import guest as guests
 from tests.builders import fleets
 from tests.builders import pool_sets
 
@@ -37,8 +38,8 @@ class CountSetsTest(unittest.TestCase):
 
 def filled(host, flavor):
     """Fill a host claim by claim; return the PCPUs and pages left."""
-    guest = guests.compile_flavor(flavor)
-    left = capacity.fill(guest.shape, host.state.supply,
+    guest = compiled_flavor.make(flavor)
+    left = capacity.fill(guest, host.state,
                          host.state.free.times(guest.sums))
     return left.free_pcpus, {
         size: sum(pool.free for cell in left.supply.cells

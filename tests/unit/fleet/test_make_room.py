@@ -4,9 +4,10 @@ import dataclasses
 import random
 import unittest
 
+from hpcvirt.fit import admission
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
@@ -44,7 +45,7 @@ def after_any_move(hosts, cold=True):
                 if not allowed(instance, target) or (
                         instance.only_cold and not cold):
                     continue
-                placed = admission.admit(instance.guest, target.state)
+                placed = admission.predict(instance.guest, target.state)
                 if not isinstance(placed, reasons.Misfit):
                     by_name = {host.name: host for host in hosts}
                     by_name[target.name] = moving.arrive(instance, target,
@@ -89,7 +90,7 @@ class PlanTestCase(unittest.TestCase):
                 f'new{len(host.instances)}', *flavor, host, cells)))
 
     def claim(self, name, flavor, guest, host, cells):
-        placed = admission.admit(guest, host.state)
+        placed = admission.predict(guest, host.state)
         self.assertEqual(cells, placed.cells)
         return fleets.an_instance(name, flavor, host, placed, guest=guest)
 
@@ -118,7 +119,7 @@ class MakeRoomTest(PlanTestCase):
             if constrained:
                 fleet = fleets.constrained(dice, fleet, cold)
             for flavor in flavors:
-                guest = guests.compile_flavor(flavor)
+                guest = compiled_flavor.make(flavor)
                 found += [self.assert_fewest(flavor, guests.compile_shape(
                     dataclasses.replace(guest.shape, **change),
                     flavor.vcpus, flavor.ram_mib), fleet, most, count,
@@ -190,7 +191,7 @@ class MakeRoomTest(PlanTestCase):
         for host in fleet.hosts:
             for flavor in flavors:
                 instance = state.Instance('new', '', host.name, flavor,
-                                          guests.compile_flavor(flavor),
+                                          compiled_flavor.make(flavor),
                                           fleets.hold((0,), ()))
                 placed = moving.land(instance, host)
                 if placed is not None:
@@ -216,7 +217,7 @@ class StandingTest(PlanTestCase):
                 sorted((one.flavor.vcpus for one in wanted), reverse=True),
                 [kept.wanted.flavor.vcpus for kept in found])
             self.assertEqual(found[0].plan, make_room.search(
-                guests.compile_flavor(found[0].wanted.flavor), fleet.hosts, 1,
+                compiled_flavor.make(found[0].wanted.flavor), fleet.hosts, 1,
                 found[0].wanted.count))
             hosts = {host.name: host for host in fleet.hosts}
             fits = [kept for kept in found if kept.plan]
@@ -226,7 +227,7 @@ class StandingTest(PlanTestCase):
                 self.assertEqual(kept.wanted.count, len(kept.plan.places))
                 flavor = kept.wanted.flavor
                 self.carry_out(kept.plan, (
-                    flavor, guests.compile_flavor(flavor)), hosts)
+                    flavor, compiled_flavor.make(flavor)), hosts)
         self.assertGreater(moves, 2)
         self.assertGreater(several, 5)
 

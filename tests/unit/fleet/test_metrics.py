@@ -7,9 +7,9 @@ import itertools
 import random
 import unittest
 
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import count
 from hpcvirt.fleet import free_resources
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import metrics
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
@@ -125,7 +125,7 @@ class MetricsTest(unittest.TestCase):
         total = 0
         for flavor in self.flavors:
             expected = {}
-            for each in verdict.judge(guests.compile_flavor(flavor),
+            for each in verdict.judge(compiled_flavor.make(flavor),
                                       self.fleet):
                 if each.step is not None and each.name != 'h9':
                     key = flavor.name, each.step.value, each.root or each.code

@@ -5,11 +5,11 @@ import random
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.fit import admission
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.fleet import admission
-from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
 from tests.builders import fleets
@@ -34,7 +34,7 @@ class OccupancyTest(unittest.TestCase):
                  devices=()):
         return state.Instance(
             name, f'instances[{name}]', 'host', self.flavor,
-            guests.compile_flavor(self.flavor),
+            compiled_flavor.make(self.flavor),
             fleets.hold(cells, cpus, pages_kib), devices)
 
     def broken(self, *instances):
@@ -53,8 +53,8 @@ class OccupancyTest(unittest.TestCase):
             instances = []
             for number in range(6):
                 flavor = dice.choice(flavors)
-                guest = guests.compile_flavor(flavor)
-                placed = admission.admit(guest, left)
+                guest = compiled_flavor.make(flavor)
+                placed = admission.predict(guest, left)
                 if isinstance(placed, reasons.Misfit):
                     continue
                 instances.append(fleets.an_instance(
@@ -142,7 +142,7 @@ class EmptyHostTest(unittest.TestCase):
             fleet = fleets.fleet_of([host], document)
             (planned,) = planner.plan([host], profile).hosts
             self.assertEqual({}, fleet.broken)
-            self.assertEqual(planned.supply, fleet.hosts[0].state.supply)
+            self.assertEqual(planned.state, fleet.hosts[0].state)
 
     def test_a_host_that_is_not_that_of_the_plan_is_broken(self):
         document, _ = fleets.plan_of([hosts.build(cells=4, name='h')])

@@ -5,8 +5,9 @@ import random
 import unittest
 
 from hpcvirt.fit import claim
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
-from hpcvirt.fleet import guest as guests
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import verdict
 from tests.builders import fleets
 
@@ -18,7 +19,7 @@ class VerdictTest(unittest.TestCase):
         for _ in range(25):
             fleet, flavors = fleets.a_fleet(dice, 4)
             for flavor in flavors:
-                guest = guests.compile_flavor(flavor)
+                guest = compiled_flavor.make(flavor)
                 for host, found in zip(
                         fleet.hosts, verdict.judge(guest, fleet), strict=True):
                     self.assertEqual(host.name, found.name)
@@ -58,7 +59,7 @@ class VerdictTest(unittest.TestCase):
             odd = fleets.changed(
                 host, cells, free=guests.Resources(8, 8, 1 << 20))
             (found,) = verdict.judge(
-                guests.compile_flavor(flavor),
+                compiled_flavor.make(flavor),
                 dataclasses.replace(fleet, hosts=(odd,)))
             steps.add(found.step)
             if found.step is verdict.SchedulingStep.CLAIM:
@@ -68,7 +69,7 @@ class VerdictTest(unittest.TestCase):
     def test_a_broken_record_has_the_reason(self):
         fleet, flavors = fleets.a_fleet(random.Random(1), 1)
         fleet = dataclasses.replace(fleet, broken={'h7': 'f: bad'})
-        found = verdict.judge(guests.compile_flavor(flavors[0]), fleet)
+        found = verdict.judge(compiled_flavor.make(flavors[0]), fleet)
         self.assertEqual(('h7', False, 'record', 'f: bad'), (
             found[-1].name, found[-1].fits, found[-1].step,
             found[-1].reason))

@@ -2,7 +2,7 @@
 
 """Requests and what came of them, for tests of what is made of both."""
 
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from hpcvirt.simulate import outcome

@@ -3,8 +3,8 @@
 """Hosts and flavors of replays, made by hand."""
 
 from hpcvirt.fit import devices
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fleet import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.simulate import replay

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvirt import exception
-from hpcvirt.fleet import guest as guests
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.fleet import state
 from hpcvirt.simulate import outcome
 from hpcvirt.simulate import scenario
@@ -22,7 +23,7 @@ ASKED = replayed.requested((4,), (0, 1, 0, 1), (1, 1, 0, 1), (2, 1, 0, 1))
 
 
 def choices(cpus=8, asked=ASKED):
-    fleet = state.Fleet((state.FleetHost('n', state.FleetHostState(
+    fleet = state.Fleet((state.FleetHost('n', host_states.HostState(
         small.host(small.cell(0, cpus)),
         guests.Resources(cpus, 0, 8192))),), {})
     return {'': scenario.Scenario('log', (), fleet, None, (asked,))}
@@ -134,7 +135,7 @@ class SearchTest(unittest.TestCase):
 
     def scenario(self, *jobs, hosts=3):
         """A fleet whose hosts have room for one guest each."""
-        empty = state.FleetHostState(small.host(small.cell(0)),
+        empty = host_states.HostState(small.host(small.cell(0)),
                                      guests.Resources(8, 0, 8192))
         fleet = state.Fleet(tuple(
             state.FleetHost(f'n-{number}', empty)

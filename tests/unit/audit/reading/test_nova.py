@@ -3,6 +3,7 @@
 import pathlib
 import unittest
 
+from hpcvirt import config_file
 from hpcvirt.audit import fact
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading import nova
@@ -18,19 +19,21 @@ class IniTest(unittest.TestCase):
             ('DEFAULT', 'a'): ('1', '2'), ('group', 'b'): ('x y',),
             ('group', 'c'): ('1\n2',), ('group', 'd'): ('',),
             ('group', 'e'): ('{"k": "v"}',), ('group', 'f'): ('p=q',),
-        }, nova.parse('# comment\n[DEFAULT]\na = 1\n; other\na: 2\n\n[Group]\n'
-                     'b = "x y"\nc = 1\n  2\nd =\ne = {"k": "v"}\nf = p=q\n'))
+        }, config_file.parse(
+            '# comment\n[DEFAULT]\na = 1\n; other\na: 2\n\n[Group]\n'
+            'b = "x y"\nc = 1\n  2\nd =\ne = {"k": "v"}\nf = p=q\n'))
 
     def test_what_oslo_config_refuses(self):
         for text in ('a = 1', '[g]\nword', '[g\na = 1', '[]\na = 1',
                      '[g]\n= 1', '[g]\n\n  continued', ' [g]'):
-            self.assertRaises(nova.Malformed, nova.parse, text)
+            self.assertRaises(config_file.Malformed, config_file.parse, text)
 
     def test_later_files_and_present_names_win(self):
         names = [('pci', 'device_spec'), ('DEFAULT', 'before')]
-        files = [nova.parse('[pci]\ndevice_spec = 2\n[DEFAULT]\nbefore = 1'),
-                 nova.parse('[pci]\ndevice_spec = 3')]
-        self.assertEqual(('1', '2', '3'), nova.merge(files, names))
+        files = [config_file.parse('[pci]\ndevice_spec = 2\n'
+                                   '[DEFAULT]\nbefore = 1'),
+                 config_file.parse('[pci]\ndevice_spec = 3')]
+        self.assertEqual(('1', '2', '3'), config_file.merge(files, names))
 
 
 TEXT = '[compute]\ncpu_dedicated_set = {}\n'

@@ -82,7 +82,9 @@ class PlanTest(CommandTest):
                           'stranded_devices', 'share', 'guest_cells', 'loss'],
                          list(document['flavors'][0]))
         self.assertEqual(['cpu_dedicated_set', 'cpu_shared_set',
-                          'reserved_host_memory_mb', 'reserved_huge_pages',
+                          'reserved_host_memory_mb', 'reserved_host_cpus',
+                          'cpu_allocation_ratio', 'ram_allocation_ratio',
+                          'reserved_huge_pages',
                           'packing_host_numa_cells_allocation_strategy',
                           'pages', 'pci_device_spec', 'mdev_types',
                           'device_counts', 'pci_alias'],
@@ -316,7 +318,9 @@ class LintTest(CommandTest):
             'schema_version': 1, 'classes': {
                 'small': {'hosts': [small]}, 'large': {'hosts': [large]}}}))
         path = self.write('f.json', self.GOOD)
-        self.assertEqual(1, self.run_command('lint', path, '--host', small,
+        self.assertEqual(1, self.run_command('lint', path, '--host',
+                                             small)[0])
+        self.assertEqual(0, self.run_command('lint', path, '--host', small,
                                              '--host', large)[0])
         self.assertEqual(0, commands.run('flavor', 'lint', path, '--fleet',
                                          fleet)[0])

@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The demand of a flavor: in total for Placement, and cell by cell.
+"""A flavor compiled for all questions about its instances.
 
-Placement compares the totals of a host; the filter and the claim compare its
-cells.
+Placement compares the totals and the traits of a host; the filter and the
+claim compare its cells. :func:`hpcvirt.flavors.compiled_flavor.make`
+compiles a flavor.
 """
 
+import collections
 import dataclasses
 import typing
+from collections.abc import Mapping
 
-from hpcvirt import exception
 from hpcvirt.fit import demand as demands
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
-from hpcvirt.specs import codec
-from hpcvirt.specs import resources
-from hpcvirt.specs import vocabulary
 
 #: The local disk of a host if it is not known.
 UNKNOWN_DISK_GIB = 2 ** 53
@@ -47,11 +46,16 @@ class Resources(typing.NamedTuple):
 class Guest:
     """An instance of a flavor.
 
+    For example, a flavor of 8 vCPUs and 16 GiB in two cells with dedicated
+    CPUs has a shape and a demand of two cells with 4 PCPUs and 8,192 MiB each,
+    and the sums ``Resources(8, 0, 16384, 20)`` if it has 20 GiB of disk.
+
     :ivar shape: its CPUs, memory and devices as the extra specs request them
     :ivar demand: the resources for which the claim searches, cell by cell
     :ivar sums: the resources that Placement allocates
     :ivar required: the traits that a host must have
     :ivar forbidden: the traits that a host must not have
+    :ivar flavor: the flavor; None for a guest that is only tried
     """
 
     shape: shape_model.Shape
@@ -59,28 +63,16 @@ class Guest:
     sums: Resources
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
+    flavor: flavor_model.Flavor | None = None
 
-
-def compile_flavor(flavor: flavor_model.Flavor) -> Guest:
-    """Compile a flavor.
-
-    :raises InvalidInput: naming the flavor and the key, if Nova would refuse
-        the flavor
-    """
-    try:
-        shape = codec.decode(flavor.vcpus, flavor.ram_mib,
-                             flavor.extra_specs)
-    except exception.InvalidInput as exc:
-        raise exception.InvalidInput(f'flavor {flavor.name[:64]}',
-                                     str(exc)) from exc
-    shape = dataclasses.replace(shape, devices=(*shape.devices, *(
-        shape_model.GuestDevices(None, number, resource_class=name)
-        for name, number in resources.devices(flavor.extra_specs).items())))
-    guest = compile_shape(shape, flavor.vcpus, flavor.ram_mib)
-    return dataclasses.replace(
-        guest, sums=guest.sums._replace(disk_gib=flavor.disk_gib),
-        required=resources.traits(flavor.extra_specs, vocabulary.REQUIRED),
-        forbidden=resources.traits(flavor.extra_specs, vocabulary.FORBIDDEN))
+    @property
+    def pages_mib(self) -> Mapping[int, int]:
+        """Its memory in pages of each size that it names, by size in KiB."""
+        needed: collections.Counter[int] = collections.Counter()
+        for cell in self.demand.cells:
+            if cell.page_kib is not None and cell.page_kib > 0:
+                needed[int(cell.page_kib)] += cell.memory_mib
+        return needed
 
 
 def compile_shape(shape: shape_model.Shape, vcpus: int, ram_mib: int) -> Guest:

@@ -3,8 +3,8 @@
 import unittest
 
 from hpcvirt.flavors import device_choice
+from hpcvirt.flavors import host_settings as settings
 from hpcvirt.flavors import plan_document
-from hpcvirt.flavors import settings
 from tests.builders import hosts
 from tests.builders import plans
 from tests.builders.plans import plan

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""Merge the plans of the classes of a fleet.
+
+Nova knows no classes: a flavor that no trait keeps off a host fits there as
+well. The merged plan therefore counts each flavor on the hosts of all classes.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from collections.abc import Sequence
+
+from hpcvirt import exception
+from hpcvirt.fit import capacity
+from hpcvirt.fit import guest as guests
+from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import planned as plans
+from hpcvirt.flavors import warning
+
+
+def set_traits(planned: Mapping[str, plans.Plan],
+               traits: Mapping[str, frozenset[str]],
+               ) -> dict[str, plans.Plan]:
+    """Give the hosts of each class their traits.
+
+    They are known if a class names traits, or plans flavors that require
+    some: ``hpcvirt host config`` gives these to the hosts of the class.
+
+    :param traits: class -> the traits that its hosts have
+    """
+    own = {}
+    for name, plan in planned.items():
+        required = frozenset[str]()
+        for row in plan.flavors:
+            required |= compiled_flavor.make(row.flavor).required
+        own[name] = traits.get(name, frozenset()) | required
+    if not any(own.values()):
+        return dict(planned)
+    return {name: _replace_states(plan, own[name])
+            for name, plan in planned.items()}
+
+
+def _replace_states(plan: plans.Plan, traits: frozenset[str]) -> plans.Plan:
+    # Hosts of one kind share their state.
+    states = {id(host.state): dataclasses.replace(host.state, traits=traits)
+              for host in plan.hosts}
+    hosts = tuple(dataclasses.replace(host, state=states[id(host.state)])
+                  for host in plan.hosts)
+    return dataclasses.replace(plan, hosts=hosts)
+
+
+def merge_plans(planned: Mapping[str, plans.Plan]) -> plans.Plan:
+    """Merge the plans of the classes of a fleet.
+
+    :param planned: class -> its plan
+    :raises InvalidInput: if the plans of two classes contradict each other
+    """
+    hosts: list[plans.PlannedHost] = []
+    warnings: list[warning.PlanWarning] = []
+    for plan in planned.values():
+        hosts += plan.hosts
+        warnings += plan.warnings
+    flavors = tuple(_count_on_others(row, hosts)
+                    for row in join_flavors(planned))
+    return plans.Plan(tuple(hosts), flavors, warning.gather(warnings))
+
+
+def join_flavors(planned: Mapping[str, plans.Plan],
+                 ) -> list[plans.PlannedFlavor]:
+    """Join the flavors of classes; equal flavors of two classes are one.
+
+    :raises InvalidInput: if the plans of two classes contradict each other
+    """
+    rows: dict[str, tuple[str, plans.PlannedFlavor]] = {}
+    aliases: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for name, plan in planned.items():
+        _check_packing(planned, name)
+        for host in plan.hosts:
+            for item in host.settings.pci_alias:
+                _check_alias(aliases, name, item)
+        for row in plan.flavors:
+            _add_flavor(rows, name, row)
+    return [row for _, row in rows.values()]
+
+
+def _check_packing(planned: Mapping[str, plans.Plan], name: str) -> None:
+    first = next(iter(planned))
+    packing = planned[name].packing
+    if packing != planned[first].packing:
+        raise exception.InvalidInput(
+            f'class {name[:64]}', f'has pack_cells: {str(packing).lower()}, '
+            f'unlike class {first[:64]}; '
+            'packing_host_numa_cells_allocation_strategy must be the same on '
+            'nova-scheduler and on all compute hosts, so give pack_cells the '
+            'same value in all profiles')
+
+
+def _check_alias(known: dict[str, tuple[str, tuple[str, ...]]], name: str,
+                 item: Mapping[str, str]) -> None:
+    """Check that an alias means the same in all classes.
+
+    :param known: alias -> the first class that has it, and what it means
+    """
+    kind = [item['device_type'], item['numa_policy']]
+    if 'traits' in item:
+        # Placement takes an alias of a set for devices of one product.
+        kind += [item['vendor_id'], item['product_id']]
+    other, first = known.setdefault(item['name'], (name, tuple(kind)))
+    if tuple(kind) != first:
+        raise exception.InvalidInput(
+            f'class {name[:64]}', f'has a PCI alias {item["name"]} of '
+            f'{" and ".join(kind)}, and class {other[:64]} one of '
+            f'{" and ".join(first)}; Nova refuses that, so give each class an '
+            'alias of its own')
+
+
+def _add_flavor(rows: dict[str, tuple[str, plans.PlannedFlavor]], name: str,
+                row: plans.PlannedFlavor) -> None:
+    """Add a flavor to those of other classes.
+
+    :param rows: flavor -> the first class that plans it, and its row
+    """
+    other, same = rows.setdefault(row.flavor.name, (name, row))
+    if same.flavor != row.flavor:
+        raise exception.InvalidInput(
+            f'class {name[:64]}', f'plans a flavor {row.flavor.name}, and '
+            f'class {other[:64]} one of this name with other content; give '
+            'each class a name_prefix')
+    rows[row.flavor.name] = other, dataclasses.replace(
+        row, shares={**same.shares, **row.shares},
+        per_host={**same.per_host, **row.per_host},
+        stranded={**same.stranded, **row.stranded})
+
+
+def _count_on_others(row: plans.PlannedFlavor,
+                     hosts: Sequence[plans.PlannedHost],
+                     ) -> plans.PlannedFlavor:
+    """Count a flavor on the hosts of classes that have not planned it."""
+    per_host, stranded = dict(row.per_host), dict(row.stranded)
+    guest = compiled_flavor.make(row.flavor)
+    # Hosts of one kind share their state.
+    counts: dict[int, tuple[int, plans.Stranded]] = {}
+    for host in hosts:
+        if host.name in per_host:
+            continue
+        if id(host.state) not in counts:
+            counts[id(host.state)] = _count(row, guest, host)
+        per_host[host.name], stranded[host.name] = counts[id(host.state)]
+    return dataclasses.replace(row, per_host=per_host, stranded=stranded)
+
+
+def recount(plan: plans.Plan) -> plans.Plan:
+    """Count all flavors of a plan again, because the hosts have changed."""
+    return dataclasses.replace(plan, flavors=tuple(
+        _count_on_others(dataclasses.replace(row, per_host={}, stranded={}),
+                         plan.hosts) for row in plan.flavors))
+
+
+def _count(row: plans.PlannedFlavor, guest: guests.Guest,
+           host: plans.PlannedHost) -> tuple[int, plans.Stranded]:
+    filling = capacity.fill(guest, host.state)
+    return filling.count, plans.measure_left(host, row.guest, filling)

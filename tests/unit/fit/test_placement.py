@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import unittest
+
+from hpcvirt.fit import devices
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import placement
+from hpcvirt.fit import reasons
+from hpcvirt.fit import supply as supplies
+from hpcvirt.model import shape as shapes
+from tests.builders import tiny
+from tests.builders import used_hosts
+
+EMPTY = used_hosts.state(supplies.Supply((tiny.host_cell(),)))
+
+
+def guest(*devices, **fields):
+    """A guest of two PCPUs and 64 MiB."""
+    cells = (shapes.GuestCell(2, 0, 64, 2048),)
+    compiled = used_hosts.guest(shapes.Shape(
+        cells, shapes.CPUPolicy.DEDICATED, devices=devices))
+    return dataclasses.replace(compiled, **fields)
+
+
+class CheckTest(unittest.TestCase):
+    def check(self, wanted, **fields):
+        found = placement.check(wanted, dataclasses.replace(EMPTY, **fields))
+        return found and (found.code, found.message)
+
+    def test_totals(self):
+        self.assertIsNone(self.check(guest()))
+        self.assertEqual(
+            (reasons.Code.RESOURCES, 'the host has 1 PCPU free, 2 needed'),
+            self.check(guest(), free=guests.Resources(1, 9, 99, 9)))
+        most = len(EMPTY.supply.cells[0].dedicated)
+        self.assertEqual(
+            (reasons.Code.RESOURCES, (
+                f'the host has {most} PCPU per instance free, {most + 1} '
+                'needed')),
+            self.check(guest(sums=guests.Resources(most + 1, 0, 64))))
+
+    def test_traits(self):
+        wanted = guest(required=frozenset({'A'}), forbidden=frozenset({'B'}))
+        self.assertIsNone(self.check(wanted))
+        self.assertIsNone(self.check(wanted, traits=frozenset({'A', 'C'})))
+        for traits, said in ((set(), 'it lacks the trait A'),
+                             ({'A', 'B'}, 'it has the trait B')):
+            code, message = self.check(wanted, traits=frozenset(traits))
+            self.assertIs(reasons.Code.CLOSED, code)
+            self.assertIn(said, message)
+
+    def test_closed_hosts(self):
+        self.assertIs(reasons.Code.CLOSED,
+                      self.check(guest(), closed='disabled')[0])
+        self.assertIs(reasons.Code.QUARANTINED, self.check(
+            guest(), closed='slow', quarantined=True)[0])
+
+    def test_resources_of_a_class_come_from_one_provider(self):
+        wanted = guest(shapes.GuestDevices(None, 3, resource_class='VGPU'))
+        cards = [devices.pool(None, free, resource_class='vgpu')
+                 for free in (2, 2)]
+        few = dataclasses.replace(EMPTY, supply=dataclasses.replace(
+            EMPTY.supply, pools=tuple(cards)))
+        self.assertEqual('the host has 2 VGPU free, 3 needed',
+                         placement.check(wanted, few).message)
+        self.assertEqual(0, placement.count(wanted, few))
+
+
+class CountTest(unittest.TestCase):
+    def test_the_scarcest_total_counts(self):
+        for free, expected in (
+                ((7, 0, 640, 0), 3), ((99, 0, 640, 0), 10),
+                ((1, 0, 640, 0), 0)):
+            self.assertEqual(expected, placement.count(
+                guest(), dataclasses.replace(
+                    EMPTY, free=guests.Resources(*free))))
+
+    def test_a_closed_host_takes_none(self):
+        self.assertEqual(0, placement.count(guest(), dataclasses.replace(
+            EMPTY, closed='disabled')))
+
+    def test_requests_for_equal_devices_share_them(self):
+        wanted = guest(shapes.GuestDevices('gpu', 1),
+                       shapes.GuestDevices('gpu', 2))
+        host = dataclasses.replace(EMPTY, supply=dataclasses.replace(
+            EMPTY.supply, pools=(devices.pool(0, 4, 'gpu'),
+                                 devices.pool(1, 3, 'gpu'))))
+        self.assertEqual(2, placement.count(wanted, host))

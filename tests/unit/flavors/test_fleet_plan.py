@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import dataclasses
+import unittest
+
+from hpcvirt import exception
+from hpcvirt.fit import capacity
+from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import fleet_plan
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import shape
+from tests.builders import hosts
+
+
+def plan_class(name, **choices):
+    return planner.plan([hosts.build(name=name, vfs={0: 8})],
+                        profiles.Profile(**choices))
+
+
+class MergeTest(unittest.TestCase):
+    def test_classes_keep_their_settings_and_flavors(self):
+        cpu, card = plan_class('a'), plan_class('b', name_prefix='io',
+                                                devices=(hosts.VFS,))
+        both = fleet_plan.merge_plans({'cpu': cpu, 'io': card})
+        self.assertEqual(['a', 'b'], [host.name for host in both.hosts])
+        self.assertEqual(
+            [row.flavor for row in (*cpu.flavors, *card.flavors)],
+            [row.flavor for row in both.flavors])
+
+    def test_equal_flavors_are_one(self):
+        both = fleet_plan.merge_plans({'x': plan_class('a'),
+                                    'y': plan_class('b')})
+        self.assertEqual([{'a', 'b'}] * len(both.flavors),
+                         [set(row.per_host) for row in both.flavors])
+
+    def test_what_two_classes_cannot_have_both_is_refused(self):
+        for one, other, fault in (
+                (plan_class('a'), plan_class('b', disk_gib=1),
+                 'class y: plans a flavor'),
+                (plan_class('a'),
+                 plan_class('b', name_prefix='b', pack_cells=True),
+                 'class y: has pack_cells: true, unlike class x'),
+                (plan_class('a', devices=(hosts.VFS,)),
+                 plan_class('b', name_prefix='b', devices=(
+                     dataclasses.replace(
+                         hosts.VFS, affinity=shape.PCIAffinity.REQUIRED),)),
+                 'class y: has a PCI alias hpc-vf')):
+            with self.assertRaisesRegex(exception.InvalidInput, fault):
+                fleet_plan.merge_plans({'x': one, 'y': other})
+
+    def test_a_flavor_is_counted_on_the_hosts_of_all_classes(self):
+        small = planner.plan([hosts.build(name='a', cores=8)],
+                             profiles.DENSE)
+        large = planner.plan(
+            [hosts.build(name='b'), hosts.build(name='c')],
+            dataclasses.replace(profiles.DENSE, name_prefix='b'))
+        both = fleet_plan.merge_plans({'small': small, 'large': large})
+        states = {host.name: host.state for host in both.hosts}
+        shared = 0
+        for row in both.flavors:
+            guest = compiled_flavor.make(row.flavor)
+            self.assertEqual(
+                {name: capacity.fill(guest, state).count
+                 for name, state in states.items()}, row.per_host)
+            self.assertEqual(set(row.per_host), set(row.stranded))
+            shared += bool(row.per_host['a'] and row.per_host['b'])
+        self.assertGreater(shared, 2)
+
+    def test_traits_keep_a_flavor_on_its_class(self):
+        plain = plan_class('a')
+        special = plan_class('b', name_prefix='b', extra_specs=(
+            ('trait:CUSTOM_IB', 'required'),))
+        planned = fleet_plan.set_traits({'x': plain, 'y': special}, {})
+        both = fleet_plan.merge_plans(planned)
+        for row in both.flavors:
+            counts = row.per_host['a'], row.per_host['b']
+            if row.flavor.name.startswith('b.'):
+                self.assertEqual((0, True), (counts[0], counts[1] > 0))
+            else:
+                self.assertGreater(min(counts), 0)
+        self.assertEqual([frozenset(), {'CUSTOM_IB'}],
+                         [host.state.traits for host in both.hosts])
+
+    def test_without_traits_those_of_hosts_are_unknown(self):
+        planned = fleet_plan.set_traits({'x': plan_class('a')}, {})
+        self.assertIsNone(planned['x'].hosts[0].state.traits)
