@@ -31,11 +31,14 @@ class Provider:
     :ivar traits: the traits of the whole tree
     :ivar devices: (resource class, the amount that is not used, UUID) of each
         provider of the tree that has vGPUs or resources of a custom class
+    :ivar traits_of: UUID -> the traits of each provider of the tree
     """
 
     free: Mapping[str, int]
     traits: frozenset[str]
     devices: tuple[tuple[str, int, str], ...] = ()
+    traits_of: Mapping[str, frozenset[str]] = dataclasses.field(
+        default_factory=dict)
 
 
 def client() -> typing.Any:
@@ -114,9 +117,9 @@ def read(placement: typing.Any,
     found = get(placement, '/allocation_candidates?resources=MEMORY_MB:1')
     summaries = found['provider_summaries']
     devices: dict[str, list[tuple[str, int, str]]] = {}
-    traits: dict[str, set[str]] = {}
+    traits: dict[str, dict[str, frozenset[str]]] = {}
     for own, summary in summaries.items():
-        traits.setdefault(summary['root_provider_uuid'], set()).update(
+        traits.setdefault(summary['root_provider_uuid'], {})[own] = frozenset(
             summary['traits'])
         devices.setdefault(summary['root_provider_uuid'], []).extend(
             (name, amount['capacity'] - amount['used'], own)
@@ -128,9 +131,10 @@ def read(placement: typing.Any,
         provider = (_of_summary(summary) if summary
                     else _ask(placement, uuid))
         if provider is not None:
+            tree = traits.get(uuid, {})
             providers[uuid] = dataclasses.replace(
                 provider, devices=tuple(devices.get(uuid, ())),
-                traits=provider.traits.union(traits.get(uuid, ())))
+                traits=provider.traits.union(*tree.values()), traits_of=tree)
     return providers
 
 

@@ -74,7 +74,7 @@ def read() -> View:
     try:
         groups = residents.groups(context)
         flavors = cloud_flavors.read(context)
-        aliases = supplies.pci_aliases()
+        aliases = supplies.read_aliases()
     except cell_hosts.UNREADABLE as exc:
         raise exception.Unreachable(
             f'Nova cannot be read: {masking.mask(exc)}') from None
@@ -86,7 +86,7 @@ def read() -> View:
 def _fleet(found: cell_hosts.CellHosts,
            own: Mapping[str, providers.Provider],
            groups: Mapping[str, state.ServerGroup],
-           aliases: Mapping[str, devices.DeviceRequest],
+           aliases: Mapping[str, supplies.Alias],
            peers: Mapping[str, frozenset[str]]) -> state.Fleet:
     broken = dict(found.broken)
     translate = residents.Residents(groups)
@@ -115,7 +115,7 @@ def _fleet(found: cell_hosts.CellHosts,
 
 
 def _state(host_state: typing.Any, provider: providers.Provider,
-           aliases: Mapping[str, devices.DeviceRequest],
+           aliases: Mapping[str, supplies.Alias],
            closed: str | None, quarantined: str) -> host_states.HostState:
     free = guests.Resources(*(provider.free.get(name, 0)
                               for name in _CLASSES))
@@ -124,7 +124,7 @@ def _state(host_state: typing.Any, provider: providers.Provider,
     in_quarantine = closed is None and bool(quarantined)
     if in_quarantine:
         closed = quarantined
-    supply = supplies.make_supply(host_state, aliases)
+    supply = supplies.make_supply(host_state, aliases, provider.traits_of)
     if provider.devices:
         # nova-compute reports PCI devices that are in Placement, too.
         own = {pool.provider for pool in supply.pools or ()}

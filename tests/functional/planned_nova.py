@@ -25,8 +25,6 @@ from tests.builders import fleets
 
 objects.register_all()
 
-LIMITS = objects.NUMATopologyLimits(cpu_allocation_ratio=1.0,
-                                    ram_allocation_ratio=1.0)
 NO_DEVICE_FILTER = whitelist.Whitelist([])
 
 #: Arrangements of cells that Nova may try before it says no. Beyond, it is
@@ -98,12 +96,22 @@ class ComputeHost:
              'parent': device.address} for device, count in self.devices])
         self.pci = stats.PciDeviceStats(self.topology, stats=pools,
                                         dev_filter=NO_DEVICE_FILTER)
+        self.limits = objects.NUMATopologyLimits(
+            cpu_allocation_ratio=config['cpu_allocation_ratio'],
+            ram_allocation_ratio=config['ram_allocation_ratio'])
+        self.free = self._capacity(config)
+
+    def _capacity(self, config):
+        """Return the capacity of each resource class in Placement."""
         cells = self.topology.cells
-        self.free = {
+        shared = sum(len(cell.cpuset) for cell in cells)
+        memory_mib = sum(cell.memory for cell in cells)
+        return {
             'PCPU': sum(len(cell.pcpuset) for cell in cells),
-            'VCPU': sum(len(cell.cpuset) for cell in cells),
-            'MEMORY_MB': (sum(cell.memory for cell in cells)
-                          - config['reserved_host_memory_mb'])}
+            'VCPU': int((shared - config['reserved_host_cpus'])
+                        * self.limits.cpu_allocation_ratio),
+            'MEMORY_MB': int((memory_mib - config['reserved_host_memory_mb'])
+                             * self.limits.ram_allocation_ratio)}
 
     def _spec(self):
         """Return what the alias requests."""
@@ -207,7 +215,7 @@ class ComputeHost:
             if not self._worth_asking(guest, flavor):
                 return None
             placed = hardware.numa_fit_instance_to_host(
-                self.topology, guest, None, LIMITS, pci_requests=requests,
+                self.topology, guest, None, self.limits, pci_requests=requests,
                 pci_stats=self.pci if requests or spares else None)
             if placed is None or not self._is_sound(flavor, placed):
                 return None
@@ -301,7 +309,7 @@ class ComputeHost:
             reserved = int(not number and guest.emulator_threads_isolated)
             try:
                 if hardware._numa_fit_instance_cell(
-                        host_cell, cell, LIMITS, reserved) is None:
+                        host_cell, cell, self.limits, reserved) is None:
                     return False
             except exception.MemoryPageSizeNotSupported:
                 return False

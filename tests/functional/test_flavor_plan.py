@@ -11,6 +11,7 @@ from nova.api.validation.extra_specs import validators
 
 from hpcvirt import exception
 from hpcvirt.fit import capacity
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import memory
@@ -53,13 +54,14 @@ class FlavorPlanTest(unittest.TestCase):
         flavors = as_read(plan)['flavors']
         for planned in plan.hosts:
             nova = compute_hosts(plan)[planned.host.name]
-            supply = planned.supply
+            left = planned.state
             for row, flavor in zip(reversed(plan.flavors), reversed(flavors),
                                    strict=True):
                 # The largest flavor would fill the host: leave room.
                 limit = max(1, row.per_host[planned.host.name] // 3)
-                filling = capacity.fill(row.guest, supply, limit=limit)
-                supply = filling.supply
+                filling = capacity.fill(compiled_flavor.make(row.flavor), left,
+                                        limit=limit)
+                left = filling.host
                 self.assertEqual(filling.count, nova.fill(flavor, limit),
                                  flavor['name'])
 

@@ -192,7 +192,7 @@ class PlannedSetsTest(PlacementCase):
             found = [{address for address, _ in offer} for offer in offers]
             self.assertEqual(counts[kind], placement_limits.count_on_host(
                 demands.compile_shape(row.guest).requests,
-                planned.supply.pools))
+                planned.state.supply.pools))
             for members in own:
                 # Each set is one candidate.
                 self.assertEqual(1, found.count(members))
