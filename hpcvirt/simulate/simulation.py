@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run the replays of scenarios: in processes, in shards, with more hosts.
+"""Run the replays of scenarios: in processes, and with more hosts.
 
-The results do not depend on the number of processes or shards. A digest of the
-input tells shards of other requests, hosts or flavors.
+The results do not depend on the number of processes.
 """
 
-import dataclasses
 import functools
-import hashlib
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent import futures
@@ -23,8 +19,6 @@ from concurrent.futures import process
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt import input_file
-from hpcvirt import serialization
 from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import outcome as outcomes
 from hpcvirt.simulate import replay
@@ -145,67 +139,6 @@ def gather(choices: Mapping[str, scenarios.Scenario], windows: int,
         else ': '.join(filter(None, (choice, strategy))), choice, strategy,
         choices[choice], windows, tuple(own))
         for (choice, strategy), own in replays.items()]
-
-
-#: The outcomes of two million requests with ten strategies are smaller.
-_MAX_BYTES = 1 << 30
-
-
-@dataclasses.dataclass(frozen=True)
-class _ShardFile:
-    input: str
-    replays: Mapping[str, outcomes.ReplayOutcome]
-
-
-def dump_shard(found: Mapping[Key, outcomes.ReplayOutcome],
-               choices: Mapping[str, scenarios.Scenario],
-               settings: str) -> Any:
-    """Write the outcomes of a shard as plain data.
-
-    :param settings: what else the outcomes depend on
-    """
-    return serialization.dump(_ShardFile(_digest(choices, settings), {
-        str(key): each for key, each in found.items()}))
-
-
-def merge_shards(paths: Sequence[str], keys: Collection[Key],
-                 choices: Mapping[str, scenarios.Scenario],
-                 settings: str) -> dict[Key, outcomes.ReplayOutcome]:
-    """Read the outcomes of all shards, in the order of the keys.
-
-    :param settings: see :func:`dump_shard`
-    :raises InvalidInput: if a file is no shard of this input, or a replay is
-        in none of them
-    """
-    known: dict[str, outcomes.ReplayOutcome] = {}
-    own = _digest(choices, settings)
-    for path in paths:
-        where = input_file.name(path)
-        file = serialization.load(_ShardFile, serialization.json_value(
-            input_file.content(path, _MAX_BYTES), where), where)
-        if file.input != own:
-            raise exception.InvalidInput(
-                where, 'is a shard of other requests, hosts, flavors '
-                'or settings')
-        known |= file.replays
-    for key in keys:
-        outcome = known.get(str(key))
-        if outcome is None or len(outcome.fates) != len(
-                choices[key[0]].requests[key[2]].arrivals):
-            raise exception.InvalidInput(
-                '--merge', 'no file has all of the replay of '
-                + ' '.join(filter(None, key[:2])))
-    return {key: known[str(key)] for key in keys}
-
-
-def _digest(choices: Mapping[str, scenarios.Scenario], settings: str) -> str:
-    return hashlib.sha256(repr([settings, *((
-        [(kind, len(group), group[0].state.free)
-         for kind, group in scenarios.group_hosts(scenario.fleet)], [
-             ([each.flavor for each in requests.flavors], requests.arrivals,
-              requests.warm_up, [each.end for each in requests.residents])
-             for requests in scenario.requests])
-        for scenario in choices.values())]).encode()).hexdigest()
 
 
 #: The most hosts that are tried, in multiples of those of the fleet.

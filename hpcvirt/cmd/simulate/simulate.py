@@ -5,9 +5,7 @@
 import argparse
 import contextlib
 import functools
-import json
 import math
-import re
 import sys
 import typing
 import warnings
@@ -15,7 +13,6 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 from hpcvirt import exception
-from hpcvirt import input_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
@@ -125,19 +122,11 @@ The same files and arguments always print the same document.
             help='number of replays of a model with different seeds, from '
             'which intervals are computed (default: %(default)s)')
         parser.add_argument(
-            '--shard', metavar='I/N', type=_read_shard, help='only compute '
-            'the I-th of N parts of the replays, and print it in JSON; the '
-            'same command with --merge instead prints the result of all')
-        parser.add_argument(
-            '--merge', metavar='FILE', nargs='+',
-            help='read the replays from what --shard has printed')
-        parser.add_argument(
             '--html', metavar='FILE', help='also write a self-contained page '
             'with drawings; an existing file is replaced only if it is such a '
             'page')
 
-    def answer(self, args: argparse.Namespace,
-               ) -> command.CommandResult | None:
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Replay the workload."""
         # NumPy and SciPy take half a second to load.
         with extras.require('simulate'):
@@ -155,10 +144,8 @@ The same files and arguments always print the same document.
             'hpcvirt' if args.what_if else _STRATEGIES), args.moves,
             args.copy_rate))
         choices = choice_arguments.read_choices(args, _add_fleet)
-        settings = f'{args.moves} {args.copy_rate}'
         if args.nova_conf is not None:
             engines[strategies.NOVA_CONF] = _load_nova(args.nova_conf)
-            settings += f' {input_file.content(args.nova_conf, 1 << 20)!r}'
         tasks = simulation.list_tasks(choices, engines)
         searches = [] if args.lost_below is None else [
             functools.partial(
@@ -168,20 +155,10 @@ The same files and arguments always print the same document.
                 args.lost_below, args.windows)
             for choice, scenario in choices.items()
             for name, engine in engines.items()]
-        if args.shard is not None:
-            number, shards = args.shard
-            tasks = dict([*tasks.items()][number - 1::shards])
         with _show_percent() as show:
-            found = (simulation.merge_shards(args.merge, tasks, choices,
-                                             settings)
-                     if args.merge else dict(zip(tasks, simulation.run(
-                         [*tasks.values()], show), strict=True)))
-            # The command that merges all shards searches.
-            needed = simulation.run([] if args.shard else searches, show)
-        if args.shard is not None:
-            print(json.dumps(simulation.dump_shard(found, choices,
-                                                   settings)))
-            return None
+            outcomes = simulation.run([*tasks.values()], show)
+            needed = simulation.run(searches, show)
+        found = dict(zip(tasks, outcomes, strict=True))
         document = report.document(
             simulation.gather(choices, args.windows, found), needed)
         for warning in document['warnings']:
@@ -221,15 +198,6 @@ def _number(most: float, *,
                 + f'{most:g}, not {word[:20]!r}')
         return value
     return read
-
-
-def _read_shard(word: str) -> tuple[int, int]:
-    match = re.fullmatch('([0-9]{1,4})/([0-9]{1,4})', word)
-    number, shards = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= number <= shards:
-        raise argparse.ArgumentTypeError(
-            f'must be I/N, as in 2/8, not {word[:20]!r}')
-    return number, shards
 
 
 def _load_nova(path: str) -> 'simulations.Engine':

@@ -186,23 +186,6 @@ class WhatIfTest(unittest.TestCase):
                 lost[each['strategy']] - lost[each['reference']],
                 each['difference_percent'], 3)
 
-    def test_shards_print_what_a_single_run_prints(self):
-        words = (*self.given(), '--what-if', 'more: --add n*2', '--compare',
-                 'nova,best-fit')
-        whole = self.run_command(*words)
-        paths = []
-        for number in (1, 2, 3, 4):
-            paths.append(self.folder / f'{number}.json')
-            done = self.run_command(*words, '--shard', f'{number}/4')
-            self.assertEqual(0, done.status, done.err)
-            paths[-1].write_text(done.out)
-        merged = self.run_command(*words, '--merge', *paths)
-        self.assertEqual(whole[:2], merged[:2])
-        commands.check_refused(self, 'no file has', self.run_command(
-            *words, '--merge', *paths[:3]))
-        commands.check_refused(self, 'is a shard of other', self.run_command(
-            *words, '--load', 1, '--merge', *paths))
-
     def test_a_fleet_in_use_takes_less_at_first(self):
         flavor = {'name': 'a', 'vcpus': 64, 'ram_mib': 1024, 'disk_gib': 0,
                   'extra_specs': {'hw:cpu_policy': 'dedicated',
@@ -265,9 +248,7 @@ class WhatIfTest(unittest.TestCase):
                 (('--what-if', 'a: --add n*99999'), 'from 1 to 10000'),
                 (('--lost-below', '5', '--grow', 'm'),
                  'm: must be a kind of hosts'),
-                (('--in-use',), '--in-use: needs --fleet'),
-                *((('--shard', word), 'must be I/N') for word in (
-                    '0/4', '5/4', '1', 'a/b', '1/2/3'))):
+                (('--in-use',), '--in-use: needs --fleet')):
             with self.subTest(words):
                 commands.check_refused(self, said, self.run_command(
                     *self.given(), *words))
