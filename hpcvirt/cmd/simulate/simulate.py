@@ -7,8 +7,6 @@ import contextlib
 import functools
 import math
 import sys
-import typing
-import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 
@@ -20,9 +18,6 @@ from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.simulate import strategy as strategies
-
-if typing.TYPE_CHECKING:
-    from hpcvirt.simulate import simulation as simulations
 
 _STRATEGIES = 'nova,packing,hpcvirt'
 
@@ -73,10 +68,6 @@ The same files and arguments always print the same document.
             'refused request, and +standing or +standing:N to make room after '
             f'every request or every Nth (default: {_STRATEGIES}; with '
             '--what-if, hpcvirt)')
-        parser.add_argument(
-            '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
-            'with the filters, weighers and multipliers of this nova.conf, as '
-            'the strategy nova.conf')
         parser.add_argument(
             '--load', metavar='X', type=_number(1000, above_zero=True),
             help='scale the times of the requests so that they request X '
@@ -135,17 +126,14 @@ The same files and arguments always print the same document.
             from hpcvirt.simulate import report
             from hpcvirt.simulate import scenario as scenarios
             from hpcvirt.simulate import simulation
-        if args.in_use and (args.fleet is None or args.nova_conf is not None):
-            raise exception.InvalidInput(
-                '--in-use', 'needs --fleet, and no --nova-conf')
+        if args.in_use and args.fleet is None:
+            raise exception.InvalidInput('--in-use', 'needs --fleet')
         if args.html is not None:
             html_file.check(args.html, page.TITLE)
         engines = simulation.list_engines(strategies.parse(args.compare or (
             'hpcvirt' if args.what_if else _STRATEGIES), args.moves,
             args.copy_rate))
         choices = choice_arguments.read_choices(args, _add_fleet)
-        if args.nova_conf is not None:
-            engines[strategies.NOVA_CONF] = _load_nova(args.nova_conf)
         tasks = simulation.list_tasks(choices, engines)
         searches = [] if args.lost_below is None else [
             functools.partial(
@@ -198,17 +186,6 @@ def _number(most: float, *,
                 + f'{most:g}, not {word[:20]!r}')
         return value
     return read
-
-
-def _load_nova(path: str) -> 'simulations.Engine':
-    """Return the replay engine that uses a nova.conf."""
-    # Nova is optional, and takes seconds to load.
-    with extras.require('nova'), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        from hpcvirt.controller.replay import replay as nova_replay
-        from hpcvirt.controller.replay import settings
-    settings.load(path)
-    return nova_replay.replay
 
 
 @contextlib.contextmanager
