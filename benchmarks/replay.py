@@ -2,14 +2,14 @@
 
 r"""Make the tables of the study of weighers: which requests find no host.
 
-Logs and models are replayed over the fleets of benchmarks/study_fleets.py at
-several loads, with strategies of "hpcvirt simulate"; reference/weigher-benefit
-has the tables. From the root of the repository::
+The model of a cloud, or logs, are replayed over the fleets of
+benchmarks/study_fleets.py at several loads, with strategies of
+"hpcvirt simulate"; reference/weigher-benefit has the tables. From the root of
+the repository::
 
-    python -m benchmarks.replay --results FOLDER --csv \
-        cloud:2000 lublin:1000
+    python -m benchmarks.replay --results FOLDER --csv cloud:2000
 
-A model is replayed with several seeds, and a log is divided into windows:
+The model is replayed with several seeds, and a log is divided into windows:
 differences have intervals over both. Every result is a file in the folder, and
 is not computed again; remove the files of a strategy to repeat it.
 """
@@ -165,8 +165,9 @@ def table(rows: Sequence[Row]) -> Iterator[list[str]]:
             mine = [row for row in rows if (row.log, row.fleet)
                     == (log, fleet)]
             yield [log, fleet, *_line(mine, names, references, local)]
-        mine = [row for row in rows if row.fleet == fleet]
-        yield ['all', fleet, *_line(mine, names, references, local)]
+        if len(logs) > 1:
+            mine = [row for row in rows if row.fleet == fleet]
+            yield ['all', fleet, *_line(mine, names, references, local)]
     yield ['all', 'all', *_line(rows, names, references, local)]
 
 
@@ -205,7 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compute what is missing, and print the table."""
     parser = argparse.ArgumentParser(prog='python -m benchmarks.replay',
                                      description=__doc__.splitlines()[0])
-    parser.add_argument('log', nargs='+', help='a log, a trace or a model')
+    parser.add_argument('log', nargs='+', help='a log, a trace or cloud:N')
     parser.add_argument('--results', metavar='FOLDER', type=pathlib.Path,
                         required=True, help='where the results are')
     parser.add_argument('--fleet', nargs='+', metavar='FLEET',
@@ -214,7 +215,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                         help='; '.join(study_fleets.FLEETS))
     parser.add_argument('--load', nargs='+', type=float, default=LOADS)
     parser.add_argument('--seed', nargs='+', type=int, default=SEEDS,
-                        help='the seeds of the models')
+                        help='the seeds of the model')
     parser.add_argument('--compare', default=','.join(STRATEGIES))
     parser.add_argument('--csv', action='store_true',
                         help='print the table for the documentation')

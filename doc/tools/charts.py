@@ -144,8 +144,8 @@ def draw_weigher_benefit() -> str:
          ('\nhpcvirt', 60), ('near\nfirst', 60), ('\none bin', 60)],
         [(hosts.replace('all', 'all of these'), nova, packing, without, ours,
           near, one)
-         for requests, hosts, nova, packing, without, _, ours, near, one, *_
-         in _rows('weigher_benefit') if requests == 'all'])
+         for _, hosts, nova, packing, without, _, ours, near, one, *_
+         in _rows('weigher_benefit')])
 
 
 def draw_refusal_times() -> str:

@@ -92,7 +92,7 @@ class Scenario:
     :ivar fleet: empty hosts; equal hosts share their state
     :ivar load: requested CPUs / CPUs of the fleet; None if all requests have
         the same time
-    :ivar requests: the requests of a log, or of each seed of a model
+    :ivar requests: the requests of a log, or of each seed of the model
     """
 
     workload: str
@@ -149,7 +149,7 @@ def make_scenario(name: str, found: Sequence[workloads.Workload],
                   warm_up: float = 0.0) -> Scenario:
     """Map workloads to the flavors of a fleet.
 
-    :param found: the log, or the workload of each seed of a model
+    :param found: the log, or the workload of each seed of the model
     :param load: requested CPUs / CPUs of the fleet; None to keep the times
     :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`, as for
         ``vf_share`` and ``others``

@@ -55,8 +55,8 @@ def read_choices(args: argparse.Namespace,
     model = synthetic.parse(args.workload)
     if model is None and args.seeds > 1:
         raise exception.InvalidInput(
-            '--seeds', 'is for models, which are '
-            f'{" and ".join(synthetic.MODELS)}; use --windows for a log')
+            '--seeds', f'is for the model {synthetic.MODEL}; use --windows '
+            'for a log')
     others = [flavor for fleet, *_ in fleets.values()
               for flavor in fleet.flavors]
     flavors = next(iter(fleets.values()))[0].flavors
@@ -64,7 +64,7 @@ def read_choices(args: argparse.Namespace,
         model.workload(seed, flavors) for seed in range(args.seeds)])
     choices: dict[str, scenarios.Scenario] = {}
     for name, (fleet, are_given, in_use) in fleets.items():
-        # A model describes the flavors of the first fleet.
+        # The model describes the flavors of the first fleet.
         choices[name] = scenarios.make_scenario(
             input_file.name(args.workload), found if model is None else [
                 dataclasses.replace(each, flavors={

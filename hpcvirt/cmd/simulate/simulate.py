@@ -46,9 +46,9 @@ The same files and arguments always print the same document.
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            '--workload', metavar='FILE|MODEL', required=True,
+            '--workload', metavar='FILE|cloud:N', required=True,
             help='the requests with their times: a log, whose format is '
-            'detected, or a model, lublin or cloud, with its number of jobs, '
+            'detected, or the model of a cloud with a number of requests, '
             'as in cloud:20000')
         _add_fleet(parser)
         parser.add_argument(
@@ -110,7 +110,7 @@ The same files and arguments always print the same document.
         parser.add_argument(
             '--seeds', metavar='N', default=1,
             type=command.whole_number(1, 1000),
-            help='number of replays of a model with different seeds, from '
+            help='number of replays of the model with different seeds, from '
             'which intervals are computed (default: %(default)s)')
         parser.add_argument(
             '--html', metavar='FILE', help='also write a self-contained page '

@@ -35,7 +35,7 @@ class Scene:
         flavors = [item.flavor for plan in plans for item in plan.flavors
                    if len(item.guest.cells) == 1 or not item.guest.devices]
         requests = mapping.map_jobs(
-            synthetic.Model('cloud', jobs).workload(5, flavors), flavors)
+            synthetic.Model(jobs).workload(5, flavors), flavors)
         cpus = sum(len(cell.dedicated) for supply in self.fleet
                    for cell in supply.cells)
         self.requests = requestss.scale_to_load(requests, cpus, load)

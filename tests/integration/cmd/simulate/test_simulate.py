@@ -191,9 +191,9 @@ class SimulateTest(unittest.TestCase):
             commands.check_refused(
                 self, '', self.run_command('--workload', self.log, SMALL))
 
-    def test_a_model_has_a_replay_for_each_seed(self):
+    def test_the_model_has_a_replay_for_each_seed(self):
         found = commands.read_document(self, self.run_command(
-            '--workload', 'lublin:100', f'n={SMALL}*8', '--seeds',
+            '--workload', 'cloud:100', f'n={SMALL}*8', '--seeds',
             3, '--load', 1, '--format', 'json'))
         self.assertEqual((3, 300), (found['workload']['replays'],
                                     found['workload']['requests']))
