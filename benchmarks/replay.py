@@ -55,8 +55,6 @@ LOCAL = ('packing', 'hpcvirt', 'hpcvirt+far=inf')
 LOADS = (0.8, 0.95)
 SEEDS = (0, 1, 2)
 WINDOWS = 10
-#: The name of the bound among the strategies of a row.
-BOUND = 'one bin'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +74,7 @@ def replay(log: str, name: str, load: float, seeds: Sequence[int],
            compared: str) -> dict[str, Any]:
     """Replay a log over a fleet at a load.
 
-    :returns: the results of each strategy, and of the bound
+    :returns: the results of each strategy
     """
     fleet, flavors = study_fleets.build(name)
     model = synthetic.parse(log)
@@ -99,7 +97,7 @@ def replay(log: str, name: str, load: float, seeds: Sequence[int],
             found[result.name]['parts'] = [
                 (share.offered, share.lost) for share in result.shares()]
             del found[result.name]['over_time']
-    return {**found, BOUND: document['bound']}
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +153,6 @@ def table(rows: Sequence[Row]) -> Iterator[list[str]]:
     references = [name for name in REFERENCES if name in names]
     local = [name for name in LOCAL if name in names]
     yield ['Requests', 'Fleet', *[STRATEGIES[name] for name in names],
-           'One bin',
            *[f'hpcvirt - {STRATEGIES[name]}' for name in references],
            *[f'Local: {STRATEGIES[name]}' for name in local]]
     logs = list(dict.fromkeys(row.log for row in rows))
@@ -175,7 +172,7 @@ def _line(rows: Sequence[Row], names: Sequence[str],
           references: Sequence[str], local: Sequence[str]) -> list[str]:
     """Return the cells of a line, without those that name it."""
     cells = []
-    for name in (*names, BOUND):
+    for name in names:
         lost = statistics.fmean([row.lost[name]['lost_percent']
                                  for row in rows])
         cells.append(f'{lost:.1f}')
@@ -246,9 +243,8 @@ def kept(folder: pathlib.Path, log: str, name: str, load: float,
     if synthetic.parse(log) is not None:
         words += f' seeds {"-".join(map(str, seeds))}'
     paths = {part: folder / f'{words} {part}.json'.replace(' ', '-')
-             for part in (*compared.split(','), BOUND)}
-    missing = [part for part, path in paths.items()
-               if part != BOUND and not path.exists()]
+             for part in compared.split(',')}
+    missing = [part for part, path in paths.items() if not path.exists()]
     if missing:
         print(f'{words}: {", ".join(missing)}', file=sys.stderr, flush=True)
         found = replay(log, name, load, seeds, ','.join(missing))

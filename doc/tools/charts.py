@@ -141,10 +141,10 @@ def draw_weigher_benefit() -> str:
     return draw_cells(
         'Core-hours lost, in percent of those requested',
         [('\nNova', 60), ('\npacking', 60), ('no PCI-\nWeigher', 60),
-         ('\nhpcvirt', 60), ('near\nfirst', 60), ('\none bin', 60)],
+         ('\nhpcvirt', 60), ('near\nfirst', 60)],
         [(hosts.replace('all', 'all of these'), nova, packing, without, ours,
-          near, one)
-         for _, hosts, nova, packing, without, _, ours, near, one, *_
+          near)
+         for _, hosts, nova, packing, without, _, ours, near, *_
          in _rows('weigher_benefit')])
 
 

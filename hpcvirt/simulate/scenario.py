@@ -19,9 +19,6 @@ from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import totals
 from hpcvirt.simulate import workload as workloads
 
-#: The strategy of the bound, a fleet that is one bin without fragmentation.
-BOUND = 'one bin'
-
 
 def group_hosts(fleet: state.Fleet,
                 ) -> list[tuple[str, list[state.FleetHost]]]:
@@ -118,7 +115,7 @@ class Scenario:
 
 @dataclasses.dataclass(frozen=True)
 class ScenarioResult:
-    """The result of a choice with a strategy, or with :data:`BOUND`.
+    """The result of a choice with a strategy.
 
     :ivar name: the name of its row in tables
     :ivar choice: the name of the choice; the only one has the name ''

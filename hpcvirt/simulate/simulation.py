@@ -113,14 +113,13 @@ def list_engines(compared: Sequence[strategies.Strategy],
 
 def list_tasks(choices: Mapping[str, scenarios.Scenario],
                engines: Mapping[str, Engine]) -> dict[Key, Task]:
-    """List the replays of all choices with all strategies, and the bounds."""
+    """List the replays of all choices with all strategies."""
     return {
         (choice, name, number): functools.partial(
             engine, tuple(host.state.supply for host in scenario.fleet.hosts),
             requests)
         for choice, scenario in choices.items()
-        for name, engine in {
-            **engines, scenarios.BOUND: replay.replay_as_one_host}.items()
+        for name, engine in engines.items()
         for number, requests in enumerate(scenario.requests)}
 
 
@@ -133,9 +132,9 @@ def gather(choices: Mapping[str, scenarios.Scenario], windows: int,
         replays.setdefault((choice, strategy), []).append(totals.Replay(
             choices[choice].requests[number], outcome))
     # The only strategy of a what-if is not named.
-    alone = len(replays) == 2 * len(choices)
+    alone = len(replays) == len(choices)
     return [scenarios.ScenarioResult(
-        choice if choice and alone and strategy != scenarios.BOUND
+        choice if choice and alone
         else ': '.join(filter(None, (choice, strategy))), choice, strategy,
         choices[choice], windows, tuple(own))
         for (choice, strategy), own in replays.items()]

@@ -11,7 +11,6 @@ from hpcvirt.fit import claim
 from hpcvirt.fleet import guest as guests
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
-from hpcvirt.simulate import replay
 from hpcvirt.simulate import scenario
 from hpcvirt.simulate import workload as workloads
 from tests.unit.simulate import small
@@ -147,8 +146,7 @@ class ResidentsTest(unittest.TestCase):
             wanted = count_fates(12, [each.end for each
                                       in requests.residents], jobs)
             for fates in (small.play_requests(empty, requests, 'nova').fates,
-                          small.play_requests(empty, requests).fates,
-                          replay.replay_as_one_host(empty, requests).fates):
+                          small.play_requests(empty, requests).fates):
                 self.assertEqual(wanted, [fate is None for fate in fates])
 
     def test_they_hold_what_they_have_on_their_cells(self):
