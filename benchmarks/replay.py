@@ -85,8 +85,7 @@ def replay(log: str, name: str, load: float, seeds: Sequence[int],
     choices = {'': scenarios.make_scenario(
         pathlib.Path(log).name, workloads, fleet, load, own=model is not None,
         vf_share=study_fleets.FLEETS[name].share)}
-    tasks = simulation.list_tasks(choices, simulation.list_engines(
-        strategies.parse(compared, 2)))
+    tasks = simulation.list_tasks(choices, strategies.parse(compared, 2))
     results = simulation.gather(choices, WINDOWS, dict(zip(
         tasks, simulation.run([*tasks.values()], lambda _part: None),
         strict=True)))

@@ -2,7 +2,7 @@
 
 """Write the result of a simulation as a document and as tables.
 
-There is a row for each choice of a what-if and each strategy.
+There is a row for each choice, which is a fleet, and each strategy.
 """
 
 import collections
@@ -49,14 +49,12 @@ _LOCAL = ('Local: guests whose devices are all on their host cells, of all '
           'guests with devices.')
 
 
-def document(rows: Sequence[scenarios.ScenarioResult],
-             needed: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def document(rows: Sequence[scenarios.ScenarioResult]) -> dict[str, Any]:
     """Return the result for JSON.
 
     It has no computing times, so that equal inputs give equal documents.
 
     :param rows: the results of all choices and strategies
-    :param needed: what was found out about the numbers of hosts
     """
     firsts: dict[str, scenarios.ScenarioResult] = {}
     for row in rows:
@@ -66,8 +64,7 @@ def document(rows: Sequence[scenarios.ScenarioResult],
     first = totals.count_totals(rows[0].replays)
     found: dict[str, Any] = _round({
         'schema_version': SCHEMA_VERSION,
-        'summary': [summary.describe(rows), *(
-            each['summary'] for each in needed)],
+        'summary': summary.describe(rows),
         'warnings': [
             ': '.join(filter(None, (choice, said)))
             for choice, row in firsts.items()
@@ -88,7 +85,7 @@ def document(rows: Sequence[scenarios.ScenarioResult],
             **_used(row.replays, row.scenario.cpus)} for row in rows],
         'paired': [*_compare(rows)],
     })
-    return {**found, 'needed': [*needed]}
+    return found
 
 
 def _describe_choice(row: scenarios.ScenarioResult) -> dict[str, Any]:
@@ -175,7 +172,7 @@ def text(found: Mapping[str, Any], width: int | None = None) -> str:
     room = width or text_table.WIDTH
     rows = [*_rows(found)]
     blocks = [
-        _paragraphs(found['summary'], room),
+        _paragraphs([found['summary']], room),
         _paragraphs(describe_input(found), room),
         _paragraphs(list_notes(found), room),
         *(_table(found, headings, rows, room)
