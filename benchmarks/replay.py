@@ -2,14 +2,14 @@
 
 r"""Make the tables of the study of weighers: which requests find no host.
 
-Logs and models are replayed over the fleets of benchmarks/study_fleets.py at
-several loads, with strategies of "hpcvirt simulate"; reference/weigher-benefit
-has the tables. From the root of the repository::
+The model of a cloud, or logs, are replayed over the fleets of
+benchmarks/study_fleets.py at several loads, with strategies of
+"hpcvirt simulate"; reference/weigher-benefit has the tables. From the root of
+the repository::
 
-    python -m benchmarks.replay --results FOLDER --csv \
-        cloud:2000 lublin:1000
+    python -m benchmarks.replay --results FOLDER --csv cloud:2000
 
-A model is replayed with several seeds, and a log is divided into windows:
+The model is replayed with several seeds, and a log is divided into windows:
 differences have intervals over both. Every result is a file in the folder, and
 is not computed again; remove the files of a strategy to repeat it.
 """
@@ -55,8 +55,6 @@ LOCAL = ('packing', 'hpcvirt', 'hpcvirt+far=inf')
 LOADS = (0.8, 0.95)
 SEEDS = (0, 1, 2)
 WINDOWS = 10
-#: The name of the bound among the strategies of a row.
-BOUND = 'one bin'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +74,7 @@ def replay(log: str, name: str, load: float, seeds: Sequence[int],
            compared: str) -> dict[str, Any]:
     """Replay a log over a fleet at a load.
 
-    :returns: the results of each strategy, and of the bound
+    :returns: the results of each strategy
     """
     fleet, flavors = study_fleets.build(name)
     model = synthetic.parse(log)
@@ -87,8 +85,7 @@ def replay(log: str, name: str, load: float, seeds: Sequence[int],
     choices = {'': scenarios.make_scenario(
         pathlib.Path(log).name, workloads, fleet, load, own=model is not None,
         vf_share=study_fleets.FLEETS[name].share)}
-    tasks = simulation.list_tasks(choices, simulation.list_engines(
-        strategies.parse(compared, 2)))
+    tasks = simulation.list_tasks(choices, strategies.parse(compared, 2))
     results = simulation.gather(choices, WINDOWS, dict(zip(
         tasks, simulation.run([*tasks.values()], lambda _part: None),
         strict=True)))
@@ -99,7 +96,7 @@ def replay(log: str, name: str, load: float, seeds: Sequence[int],
             found[result.name]['parts'] = [
                 (share.offered, share.lost) for share in result.shares()]
             del found[result.name]['over_time']
-    return {**found, BOUND: document['bound']}
+    return found
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +152,6 @@ def table(rows: Sequence[Row]) -> Iterator[list[str]]:
     references = [name for name in REFERENCES if name in names]
     local = [name for name in LOCAL if name in names]
     yield ['Requests', 'Fleet', *[STRATEGIES[name] for name in names],
-           'One bin',
            *[f'hpcvirt - {STRATEGIES[name]}' for name in references],
            *[f'Local: {STRATEGIES[name]}' for name in local]]
     logs = list(dict.fromkeys(row.log for row in rows))
@@ -165,8 +161,9 @@ def table(rows: Sequence[Row]) -> Iterator[list[str]]:
             mine = [row for row in rows if (row.log, row.fleet)
                     == (log, fleet)]
             yield [log, fleet, *_line(mine, names, references, local)]
-        mine = [row for row in rows if row.fleet == fleet]
-        yield ['all', fleet, *_line(mine, names, references, local)]
+        if len(logs) > 1:
+            mine = [row for row in rows if row.fleet == fleet]
+            yield ['all', fleet, *_line(mine, names, references, local)]
     yield ['all', 'all', *_line(rows, names, references, local)]
 
 
@@ -174,7 +171,7 @@ def _line(rows: Sequence[Row], names: Sequence[str],
           references: Sequence[str], local: Sequence[str]) -> list[str]:
     """Return the cells of a line, without those that name it."""
     cells = []
-    for name in (*names, BOUND):
+    for name in names:
         lost = statistics.fmean([row.lost[name]['lost_percent']
                                  for row in rows])
         cells.append(f'{lost:.1f}')
@@ -205,7 +202,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compute what is missing, and print the table."""
     parser = argparse.ArgumentParser(prog='python -m benchmarks.replay',
                                      description=__doc__.splitlines()[0])
-    parser.add_argument('log', nargs='+', help='a log, a trace or a model')
+    parser.add_argument('log', nargs='+', help='a log, a trace or cloud:N')
     parser.add_argument('--results', metavar='FOLDER', type=pathlib.Path,
                         required=True, help='where the results are')
     parser.add_argument('--fleet', nargs='+', metavar='FLEET',
@@ -214,7 +211,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                         help='; '.join(study_fleets.FLEETS))
     parser.add_argument('--load', nargs='+', type=float, default=LOADS)
     parser.add_argument('--seed', nargs='+', type=int, default=SEEDS,
-                        help='the seeds of the models')
+                        help='the seeds of the model')
     parser.add_argument('--compare', default=','.join(STRATEGIES))
     parser.add_argument('--csv', action='store_true',
                         help='print the table for the documentation')
@@ -245,9 +242,8 @@ def kept(folder: pathlib.Path, log: str, name: str, load: float,
     if synthetic.parse(log) is not None:
         words += f' seeds {"-".join(map(str, seeds))}'
     paths = {part: folder / f'{words} {part}.json'.replace(' ', '-')
-             for part in (*compared.split(','), BOUND)}
-    missing = [part for part, path in paths.items()
-               if part != BOUND and not path.exists()]
+             for part in compared.split(',')}
+    missing = [part for part, path in paths.items() if not path.exists()]
     if missing:
         print(f'{words}: {", ".join(missing)}', file=sys.stderr, flush=True)
         found = replay(log, name, load, seeds, ','.join(missing))

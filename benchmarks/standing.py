@@ -56,7 +56,7 @@ def _line(log: str, fleet: str, rows: Sequence[replay.Row]) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Compute what is missing, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument('log', nargs='+', help='a log, a trace or a model')
+    parser.add_argument('log', nargs='+', help='a log, a trace or cloud:N')
     parser.add_argument('--results', metavar='FOLDER', type=pathlib.Path,
                         required=True, help='where the results are')
     parser.add_argument('--fleet', nargs='+',

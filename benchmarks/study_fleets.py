@@ -86,7 +86,7 @@ FLEETS: Mapping[str, StudyFleet] = {
 def build(name: str) -> tuple[state.Fleet, Sequence[flavor_model.Flavor]]:
     """Plan flavors for the hosts of a fleet.
 
-    :returns: the fleet, and the flavors that a model requests; those with
+    :returns: the fleet, and the flavors that the model requests; those with
         virtual functions come from the share of the requests
     """
     study = FLEETS[name]

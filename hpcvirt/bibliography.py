@@ -250,12 +250,6 @@ DOCUMENTS = (
         'Implementation (OSDI)', '2020',
         'www.usenix.org/conference/osdi20/presentation/hadary; the trace is '
         'AzureTracesForPacking2020 of github.com/Azure/AzurePublicDataset'),
-    Publication(
-        'Lublin-Feitelson-2003', 'Uri Lublin and Dror G. Feitelson',
-        'The Workload on Parallel Supercomputers: Modeling the '
-        'Characteristics of Rigid Jobs',
-        'Journal of Parallel and Distributed Computing 63(11)', '2003',
-        'doi.org/10.1016/S0743-7315(03)00108-4'),
     _linux('Linux-Sriov', 'PCI Express I/O Virtualization Howto',
            'PCI/pci-iov-howto.html'),
     _linux('Linux-Thp', 'Transparent Hugepage Support',

@@ -141,11 +141,11 @@ def draw_weigher_benefit() -> str:
     return draw_cells(
         'Core-hours lost, in percent of those requested',
         [('\nNova', 60), ('\npacking', 60), ('no PCI-\nWeigher', 60),
-         ('\nhpcvirt', 60), ('near\nfirst', 60), ('\none bin', 60)],
+         ('\nhpcvirt', 60), ('near\nfirst', 60)],
         [(hosts.replace('all', 'all of these'), nova, packing, without, ours,
-          near, one)
-         for requests, hosts, nova, packing, without, _, ours, near, one, *_
-         in _rows('weigher_benefit') if requests == 'all'])
+          near)
+         for _, hosts, nova, packing, without, _, ours, near, *_
+         in _rows('weigher_benefit')])
 
 
 def draw_refusal_times() -> str:

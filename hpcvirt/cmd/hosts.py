@@ -72,16 +72,18 @@ _Topologies = dict[str, list[tuple[str, collection.Topology]]]
 _COUNT = re.compile(r'(.*)\*([0-9]+)', re.DOTALL)
 
 
-def add_fleet(parser: argparse._ActionsContainer,
-              help_text: str = '') -> None:
+def add_fleet(parser: argparse._ActionsContainer, help_text: str = '',
+              action: str = 'store') -> None:
     """Add --fleet.
 
     :param help_text: end of the help, such as the default
+    :param action: ``append`` if it may be given several times
     """
     parser.add_argument(
-        '--fleet', metavar='FILE', help='the fleet, as YAML or JSON: classes '
-        'of hosts with their profiles, and optionally their instances and '
-        'flavors; "hpcvirt fleet dump" writes the file for a cloud'
+        '--fleet', metavar='FILE', action=action,
+        help='the fleet, as YAML or JSON: classes of hosts with their '
+        'profiles, and optionally their instances and flavors; "hpcvirt fleet '
+        'dump" writes the file for a cloud'
         + help_text)
 
 

@@ -39,14 +39,8 @@ def convert_errors() -> Iterator[None]:
             'nova.conf', masking.mask(exc)) from None
 
 
-def parse(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
-    """Read the options of Nova, and those of hpcvirt in nova.conf.
-
-    :param files: ``--config-file``; if empty, oslo.config searches nova.conf
-        in its default places, such as /etc/nova
-    :param folders: ``--config-dir``
-    :raises InvalidInput: if it cannot be used
-    """
+def _parse(files: Sequence[str], folders: Sequence[str]) -> None:
+    """Read the options of Nova, and those of hpcvirt in nova.conf."""
     # Nova's warnings do not concern the user of this command, and libraries
     # may log secrets.
     logging.getLogger().addHandler(logging.NullHandler())
@@ -71,11 +65,12 @@ def parse(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
 def load(files: Sequence[str] = (), folders: Sequence[str] = ()) -> None:
     """Read nova.conf, and prepare to read the databases that it names.
 
-    :param files: see :func:`parse`
-    :param folders: see :func:`parse`
+    :param files: ``--config-file``; if empty, oslo.config searches nova.conf
+        in its default places, such as /etc/nova
+    :param folders: ``--config-dir``
     :raises InvalidInput: if it cannot be used
     """
-    parse(files, folders)
+    _parse(files, folders)
     conf = nova.conf.CONF
     if not conf.config_file and not files:
         raise exception.InvalidInput(

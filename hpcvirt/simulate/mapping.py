@@ -159,9 +159,9 @@ def map_jobs(workload: workloads.Workload,
     :param vf_share: share of the jobs that get a virtual function in addition,
         among those that request none and whose own flavor has no devices;
         the seed decides which
-    :param others: in a what-if, the flavors of all choices. There is then a
+    :param others: if fleets are compared, the flavors of all. There is then a
         request for each job; it is lost if no flavor has room for the job, or
-        the devices that some choice has
+        the devices that some fleet has
     :raises InvalidInput: if a flavor is malformed, none has virtual
         functions to add, or no job has a flavor
     """

@@ -2,7 +2,7 @@
 
 """Write the result of a simulation as a document and as tables.
 
-There is a row for each choice of a what-if and each strategy.
+There is a row for each choice, which is a fleet, and each strategy.
 """
 
 import collections
@@ -49,29 +49,26 @@ _LOCAL = ('Local: guests whose devices are all on their host cells, of all '
           'guests with devices.')
 
 
-def document(results: Sequence[scenarios.ScenarioResult],
-             needed: Iterable[Mapping[str, Any]] = ()) -> dict[str, Any]:
+def document(rows: Sequence[scenarios.ScenarioResult]) -> dict[str, Any]:
     """Return the result for JSON.
 
     It has no computing times, so that equal inputs give equal documents.
 
-    :param results: the results of all choices and strategies, and those of
-        one bin
-    :param needed: what was found out about the numbers of hosts
+    :param rows: the results of all choices and strategies
     """
-    rows = [each for each in results if each.strategy != scenarios.BOUND]
-    choices = [_describe_choice(each) for each in results
-               if each.strategy == scenarios.BOUND]
+    firsts: dict[str, scenarios.ScenarioResult] = {}
+    for row in rows:
+        firsts.setdefault(row.choice, row)
+    choices = [_describe_choice(row) for row in firsts.values()]
     scenario = rows[0].scenario
     first = totals.count_totals(rows[0].replays)
     found: dict[str, Any] = _round({
         'schema_version': SCHEMA_VERSION,
-        'summary': [summary.describe(rows), *(
-            each['summary'] for each in needed)],
+        'summary': summary.describe(rows),
         'warnings': [
-            ': '.join(filter(None, (each.choice, said)))
-            for each in results if each.strategy == scenarios.BOUND
-            for said in each.scenario.requests[0].warnings],
+            ': '.join(filter(None, (choice, said)))
+            for choice, row in firsts.items()
+            for said in row.scenario.requests[0].warnings],
         'workload': {
             'name': scenario.workload, 'notes': list(scenario.notes),
             'span': summary.describe_span(scenario),
@@ -80,7 +77,7 @@ def document(results: Sequence[scenarios.ScenarioResult],
             'core_hours': first['core_hours']['offered'],
             **{key: choices[0][key] for key in ('rule', 'load')},
         },
-        **{key: choices[0][key] for key in ('fleet', 'flavors', 'bound')},
+        **{key: choices[0][key] for key in ('fleet', 'flavors')},
         'choices': choices,
         'strategies': [{
             'name': row.name, 'choice': row.choice,
@@ -88,16 +85,16 @@ def document(results: Sequence[scenarios.ScenarioResult],
             **_used(row.replays, row.scenario.cpus)} for row in rows],
         'paired': [*_compare(rows)],
     })
-    return {**found, 'needed': [*needed]}
+    return found
 
 
-def _describe_choice(bound: scenarios.ScenarioResult) -> dict[str, Any]:
-    scenario = bound.scenario
+def _describe_choice(row: scenarios.ScenarioResult) -> dict[str, Any]:
+    scenario = row.scenario
     requested = collections.Counter(
         arrival.flavor for requests in scenario.requests
         for arrival in requests.arrivals[requests.warm_up:])
     return {
-        'name': bound.choice, 'rule': list(scenario.requests[0].rule),
+        'name': row.choice, 'rule': list(scenario.requests[0].rule),
         'load': scenario.load,
         'fleet': {
             'cpus': scenario.cpus,
@@ -113,9 +110,6 @@ def _describe_choice(bound: scenarios.ScenarioResult) -> dict[str, Any]:
             'ram_mib': each.flavor.ram_mib,
             'requests': requested[number]}
             for number, each in enumerate(scenario.flavors)],
-        'bound': {
-            'name': bound.name, 'lost_percent': totals.count_totals(
-                bound.replays)['lost_percent']},
     }
 
 
@@ -178,7 +172,7 @@ def text(found: Mapping[str, Any], width: int | None = None) -> str:
     room = width or text_table.WIDTH
     rows = [*_rows(found)]
     blocks = [
-        _paragraphs(found['summary'], room),
+        _paragraphs([found['summary']], room),
         _paragraphs(describe_input(found), room),
         _paragraphs(list_notes(found), room),
         *(_table(found, headings, rows, room)
@@ -259,11 +253,11 @@ def _table(found: Mapping[str, Any], headings: Sequence[str],
            rows: Sequence[Mapping[str, str]], room: int) -> str:
     """Draw columns, without rare ones in which there is nothing."""
     shown = [heading for heading in headings
-             if heading not in _RARE or any(row.get(heading, '0') != '0'
+             if heading not in _RARE or any(row[heading] != '0'
                                             for row in rows)]
     return text_table.draw((first_heading(found), *shown), [
-        [row['name'], *(row.get(heading, '') for heading in shown)]
-        for row in rows if headings[0] in row], shown, room)
+        [row['name'], *(row[heading] for heading in shown)]
+        for row in rows], shown, room)
 
 
 def _rows(found: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
@@ -278,9 +272,6 @@ def _rows(found: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
                'Local': ('0' if each['local_percent'] is None
                          else f'{each["local_percent"]:.0f} %'),
                'Moves': str(each['moves'])}
-    for choice in found['choices']:
-        yield {'name': choice['bound']['name'],
-               'Lost': f'{choice["bound"]["lost_percent"]:.1f} %'}
 
 
 def _paired(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:

@@ -11,16 +11,12 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt import words
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import totals
 from hpcvirt.simulate import workload as workloads
-
-#: The strategy of the bound, a fleet that is one bin without fragmentation.
-BOUND = 'one bin'
 
 
 def group_hosts(fleet: state.Fleet,
@@ -34,35 +30,6 @@ def group_hosts(fleet: state.Fleet,
         groups.setdefault(id(host.state), []).append(host)
     return [(re.sub('-[0-9]+$', '', group[0].name) if len(group) > 1
              else group[0].name, group) for group in groups.values()]
-
-
-def find_kind(fleet: state.Fleet, kind: str | None,
-              ) -> tuple[str, list[state.FleetHost]]:
-    """Find a group of hosts by its name; the only one needs none.
-
-    :raises InvalidInput: if there is no such group, or several without a name
-    """
-    groups = group_hosts(fleet)
-    for name, group in groups:
-        if name == kind or (kind is None and len(groups) == 1):
-            return name, group
-    raise exception.InvalidInput(
-        kind or '--grow', 'must be a kind of hosts' + words.suggest(
-            kind or '', (name for name, _ in groups)))
-
-
-def grow(fleet: state.Fleet, kind: str, more: int) -> state.Fleet:
-    """Add hosts of a kind after all others, or remove the last of a kind.
-
-    :param more: the number of hosts to add; negative to remove
-    :raises InvalidInput: if there is no such kind
-    """
-    name, own = find_kind(fleet, kind)
-    gone = {id(host) for host in own[min(0, more) + len(own):]}
-    return dataclasses.replace(fleet, hosts=(
-        *(host for host in fleet.hosts if id(host) not in gone),
-        *(state.FleetHost(f'{name}-{len(own) + number}', own[0].state)
-          for number in range(1, more + 1))))
 
 
 def count_cpus(host: state.FleetHost,
@@ -92,7 +59,7 @@ class Scenario:
     :ivar fleet: empty hosts; equal hosts share their state
     :ivar load: requested CPUs / CPUs of the fleet; None if all requests have
         the same time
-    :ivar requests: the requests of a log, or of each seed of a model
+    :ivar requests: the requests of a log, or of each seed of the model
     """
 
     workload: str
@@ -118,7 +85,7 @@ class Scenario:
 
 @dataclasses.dataclass(frozen=True)
 class ScenarioResult:
-    """The result of a choice with a strategy, or with :data:`BOUND`.
+    """The result of a choice with a strategy.
 
     :ivar name: the name of its row in tables
     :ivar choice: the name of the choice; the only one has the name ''
@@ -149,7 +116,7 @@ def make_scenario(name: str, found: Sequence[workloads.Workload],
                   warm_up: float = 0.0) -> Scenario:
     """Map workloads to the flavors of a fleet.
 
-    :param found: the log, or the workload of each seed of a model
+    :param found: the log, or the workload of each seed of the model
     :param load: requested CPUs / CPUs of the fleet; None to keep the times
     :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`, as for
         ``vf_share`` and ``others``

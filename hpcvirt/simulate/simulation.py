@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Run the replays of scenarios: in processes, in shards, with more hosts.
+"""Run the replays of scenarios in processes.
 
-The results do not depend on the number of processes or shards. A digest of the
-input tells shards of other requests, hosts or flavors.
+The results do not depend on the number of processes.
 """
 
-import dataclasses
 import functools
-import hashlib
 import multiprocessing
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable
-from collections.abc import Collection
 from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent import futures
@@ -23,12 +19,8 @@ from concurrent.futures import process
 from typing import Any
 
 from hpcvirt import exception
-from hpcvirt import input_file
-from hpcvirt import serialization
-from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import outcome as outcomes
 from hpcvirt.simulate import replay
-from hpcvirt.simulate import requests as request_model
 from hpcvirt.simulate import scenario as scenarios
 from hpcvirt.simulate import strategy as strategies
 from hpcvirt.simulate import totals
@@ -102,32 +94,21 @@ def _work(place: int) -> Any:
     return result
 
 
-#: A function that replays requests over a fleet.
-Engine = Callable[
-    [Sequence[supplies.Supply], request_model.Requests, Report],
-    outcomes.ReplayOutcome]
 #: The choice, the strategy, and the number of the requests of a replay.
 Key = tuple[str, str, int]
 
 
-def list_engines(compared: Sequence[strategies.Strategy],
-                 ) -> dict[str, Engine]:
-    """Return the engine of each strategy by its name."""
-    return {each.name: functools.partial(replay.replay, each)
-            for each in compared}
-
-
 def list_tasks(choices: Mapping[str, scenarios.Scenario],
-               engines: Mapping[str, Engine]) -> dict[Key, Task]:
-    """List the replays of all choices with all strategies, and the bounds."""
-    return {
-        (choice, name, number): functools.partial(
-            engine, tuple(host.state.supply for host in scenario.fleet.hosts),
-            requests)
-        for choice, scenario in choices.items()
-        for name, engine in {
-            **engines, scenarios.BOUND: replay.replay_as_one_host}.items()
-        for number, requests in enumerate(scenario.requests)}
+               compared: Sequence[strategies.Strategy]) -> dict[Key, Task]:
+    """List the replays of all choices with all strategies."""
+    tasks: dict[Key, Task] = {}
+    for choice, scenario in choices.items():
+        fleet = tuple(host.state.supply for host in scenario.fleet.hosts)
+        for strategy in compared:
+            for number, requests in enumerate(scenario.requests):
+                tasks[choice, strategy.name, number] = functools.partial(
+                    replay.replay, strategy, fleet, requests)
+    return tasks
 
 
 def gather(choices: Mapping[str, scenarios.Scenario], windows: int,
@@ -138,136 +119,12 @@ def gather(choices: Mapping[str, scenarios.Scenario], windows: int,
     for (choice, strategy, number), outcome in found.items():
         replays.setdefault((choice, strategy), []).append(totals.Replay(
             choices[choice].requests[number], outcome))
-    # The only strategy of a what-if is not named.
-    alone = len(replays) == 2 * len(choices)
-    return [scenarios.ScenarioResult(
-        choice if choice and alone and strategy != scenarios.BOUND
-        else ': '.join(filter(None, (choice, strategy))), choice, strategy,
-        choices[choice], windows, tuple(own))
-        for (choice, strategy), own in replays.items()]
-
-
-#: The outcomes of two million requests with ten strategies are smaller.
-_MAX_BYTES = 1 << 30
-
-
-@dataclasses.dataclass(frozen=True)
-class _ShardFile:
-    input: str
-    replays: Mapping[str, outcomes.ReplayOutcome]
-
-
-def dump_shard(found: Mapping[Key, outcomes.ReplayOutcome],
-               choices: Mapping[str, scenarios.Scenario],
-               settings: str) -> Any:
-    """Write the outcomes of a shard as plain data.
-
-    :param settings: what else the outcomes depend on
-    """
-    return serialization.dump(_ShardFile(_digest(choices, settings), {
-        str(key): each for key, each in found.items()}))
-
-
-def merge_shards(paths: Sequence[str], keys: Collection[Key],
-                 choices: Mapping[str, scenarios.Scenario],
-                 settings: str) -> dict[Key, outcomes.ReplayOutcome]:
-    """Read the outcomes of all shards, in the order of the keys.
-
-    :param settings: see :func:`dump_shard`
-    :raises InvalidInput: if a file is no shard of this input, or a replay is
-        in none of them
-    """
-    known: dict[str, outcomes.ReplayOutcome] = {}
-    own = _digest(choices, settings)
-    for path in paths:
-        where = input_file.name(path)
-        file = serialization.load(_ShardFile, serialization.json_value(
-            input_file.content(path, _MAX_BYTES), where), where)
-        if file.input != own:
-            raise exception.InvalidInput(
-                where, 'is a shard of other requests, hosts, flavors '
-                'or settings')
-        known |= file.replays
-    for key in keys:
-        outcome = known.get(str(key))
-        if outcome is None or len(outcome.fates) != len(
-                choices[key[0]].requests[key[2]].arrivals):
-            raise exception.InvalidInput(
-                '--merge', 'no file has all of the replay of '
-                + ' '.join(filter(None, key[:2])))
-    return {key: known[str(key)] for key in keys}
-
-
-def _digest(choices: Mapping[str, scenarios.Scenario], settings: str) -> str:
-    return hashlib.sha256(repr([settings, *((
-        [(kind, len(group), group[0].state.free)
-         for kind, group in scenarios.group_hosts(scenario.fleet)], [
-             ([each.flavor for each in requests.flavors], requests.arrivals,
-              requests.warm_up, [each.end for each in requests.residents])
-             for requests in scenario.requests])
-        for scenario in choices.values())]).encode()).hexdigest()
-
-
-#: The most hosts that are tried, in multiples of those of the fleet.
-_MAX_GROWTH = 32
-
-
-def search_hosts(scenario: scenarios.Scenario, engine: Engine, name: str,
-                 kind: str, percent: float, windows: int,
-                 on_progress: Report) -> dict[str, Any]:
-    """Search how many hosts of a kind lose less than a part of the work.
-
-    The requests stay the same. Another host changes all placements, so that
-    the loss is not strictly monotonic: the number that is found is enough, and
-    one less is not.
-
-    :param name: the choice and the strategy
-    :returns: ``hosts``, and ``least`` and ``most`` for the ends of the
-        interval of the loss, or None; the loss with these hosts; ``summary``
-    """
-    _, own = scenarios.find_kind(scenario.fleet, kind)
-
-    @functools.cache
-    def lose(hosts: int) -> tuple[float, ...]:
-        """Return the loss, and the ends of its interval."""
-        fleet = scenarios.grow(scenario.fleet, kind, hosts - len(own))
-        left = [host.state.supply for host in fleet.hosts]
-        loss = totals.difference(totals.shares([
-            totals.Replay(each, engine(left, each, on_progress))
-            for each in scenario.requests], windows))
-        return loss.percent, *(loss.ends or (loss.percent,) * 2)
-
-    def suffices(end: int, hosts: int) -> bool:
-        return lose(hosts)[end] < percent
-
-    fewest = (len(own) if scenario.requests[0].residents
-              else 0 if len(scenario.fleet.hosts) > len(own) else 1)
-    limit = _MAX_GROWTH * len(scenario.fleet.hosts)
-    least, hosts, most = (find_fewest(
-        functools.partial(suffices, end), fewest, len(own), limit)
-        for end in (1, 0, 2))
-    lost = lose(limit if hosts is None else hosts)[0]
-    text = (f'{hosts} ({least} to {most or "more"}) hosts of the kind {kind} '
-            f'lose less than {percent:g} %' if hosts is not None
-            else f'even {limit} hosts of the kind {kind} lose {lost:.1f} %')
-    return {'name': name, 'kind': kind, 'hosts': hosts, 'least': least,
-            'most': most, 'lost_percent': lost,
-            'summary': f'{name}: {text} of the core-hours.'}
-
-
-def find_fewest(suffices: Callable[[int], bool], fewest: int, now: int,
-                most: int) -> int | None:
-    """Find a number that suffices, where one less does not.
-
-    :param now: the number with which the search begins
-    :returns: None if the largest number does not suffice
-    """
-    low, high = fewest - 1, now
-    while not suffices(high):
-        if high == most:
-            return None
-        low, high = high, min(2 * high, most)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if suffices(middle) else (middle, high)
-    return high
+    results = []
+    for (choice, strategy), own in replays.items():
+        name = ': '.join(filter(None, (choice, strategy)))
+        # If there is only one strategy for all fleets, it is not named.
+        if choice and len(replays) == len(choices):
+            name = choice
+        results.append(scenarios.ScenarioResult(
+            name, choice, strategy, choices[choice], windows, tuple(own)))
+    return results

@@ -21,9 +21,6 @@ HPCVIRT = {**UPSTREAM, 'topology': 20.0, 'far': 0.0}
 #: Takes the host with the fewest free CPUs.
 BEST_FIT = {'cpus-left': -1.0}
 
-#: The name of the strategy that an operator's nova.conf configures.
-NOVA_CONF = 'nova.conf'
-
 #: The memory that a move copies in a second, by default about what a network
 #: of 10 Gbit/s carries.
 COPY_MIB_PER_S = 1000

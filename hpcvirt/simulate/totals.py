@@ -3,9 +3,9 @@
 """Compute the losses of replays, and the differences between strategies.
 
 A request counts with its core-hours: the CPUs of its flavor, times its
-instances, times their life. In a what-if, the CPUs are those of the job. All
-requests count, from the empty fleet on, except those of a warm-up; a request
-that would outlive the log counts with its whole life.
+instances, times their life. If fleets are compared, the CPUs are those of the
+job. All requests count, from the empty fleet on, except those of a warm-up; a
+request that would outlive the log counts with its whole life.
 
 All strategies get the same requests, so that their losses are compared in
 pairs, and common losses cancel out. The difference of two strategies is that

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A workload: the jobs of a log or a model, before flavors are chosen."""
+"""A workload: the jobs of a log or the model, before flavors are chosen."""
 
 import dataclasses
 from collections.abc import Mapping

@@ -1,48 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Replays decided by Nova, and that fast mode decides the same."""
+"""The simulator decides as Nova itself does, request by request."""
 
 import heapq
-import json
 import logging
-import pathlib
 import random
-import subprocess
-import sys
 import unittest
 
 import nova.conf
 from nova.pci import request as pci_request
 
-from hpcvirt.controller.replay import cloud
-from hpcvirt.controller.replay import replay
 from hpcvirt.fit import claim
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import host_table
-from hpcvirt.simulate import replay as replay_model
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
-from tests.builders import commands
-from tests.builders import folders
 from tests.functional import replays
+from tests.functional.replay_cloud import cloud
 
 STRATEGIES = 'nova', 'packing', 'hpcvirt'
-TOPOLOGY = (pathlib.Path(__file__).parents[2] / 'etc' / 'hpcvirt'
-            / 'topologies' / 'intel-2s-16c-smt.json')
-
-NOVA_CONF = """
-[filter_scheduler]
-available_filters = nova.scheduler.filters.all_filters
-available_filters = hpcvirt.nova.filters.all_filters
-enabled_filters = ComputeFilter, ComputeCapabilitiesFilter, {filter}
-weight_classes = nova.scheduler.weights.all_weighers,
-    hpcvirt.nova.weights.all_weighers
-"""
 
 
-def decisions(guests):
+def of_nova(servers):
+    """Say on which host and which of its cells each instance is."""
+    return [(server.host, server.claimed.cells) for server in servers]
+
+
+def of_simulator(guests):
     """Say on which host and which of its cells each guest is."""
     return [(guest.host, guest.holding.placement.cells) for guest in guests]
 
@@ -56,7 +42,7 @@ class ReplayTestCase(unittest.TestCase):
 
 
 class SameDecisionsTest(ReplayTestCase):
-    """Nova and fast mode choose the same host and cells, one by one."""
+    """Nova and the simulator choose the same hosts and cells."""
 
     def assert_same(self, seed, name, fullest, filters=replays.OURS,
                     wanted=lambda _: True, count=50):
@@ -69,33 +55,33 @@ class SameDecisionsTest(ReplayTestCase):
         strategy = replays.configure(self, name, filters, fullest)
         fleet = replays.a_fleet(dice)
         asked = replays.some_requests(dice, fleet, count, wanted)
-        flavors = replay_model.relax_flavors(asked.flavors)
-        slow = replay.NovaScheduler(fleet, asked.flavors)
-        fast = schedulers.Scheduler(host_table.HostTable(fleet, flavors),
-                                    flavors, strategy)
-        empty = self.states(slow)
+        real = cloud.ReplayCloud(fleet, asked.flavors)
+        simulator = schedulers.Scheduler(
+            host_table.HostTable(fleet, asked.flavors), asked.flavors,
+            strategy)
+        empty = self.states(real)
         leaving = []
         placed = 0
         for order, arrival in enumerate(asked.arrivals):
             while leaving and leaving[0][0] <= arrival.time:
                 _, _, one, other = heapq.heappop(leaving)
-                slow.remove(one)
-                fast.remove(other)
-            one = slow.place(arrival.flavor, arrival.count)
-            other = fast.place(arrival.flavor, arrival.count)
+                real.delete(one)
+                simulator.remove(other)
+            one = real.create(arrival.flavor, arrival.count)
+            other = simulator.place(arrival.flavor, arrival.count)
             self.assertEqual(
-                decisions(one), decisions(other),
+                of_nova(one), of_simulator(other),
                 f'{name}, seed {seed}, request {order} for {arrival.count}: '
                 f'{asked.flavors[arrival.flavor].flavor}')
             placed += bool(one)
             heapq.heappush(leaving, (arrival.time + arrival.duration, order,
                                      one, other))
         for _, _, one, _ in leaving:
-            slow.remove(one)
-        self.assertEqual(empty, self.states(slow))
+            real.delete(one)
+        self.assertEqual(empty, self.states(real))
         return placed
 
-    def states(self, scheduler):
+    def states(self, real):
         """Say what nova-scheduler sees of each host."""
         return [
             (state.free_ram_mb, state.vcpus_used, state.num_instances,
@@ -103,7 +89,7 @@ class SameDecisionsTest(ReplayTestCase):
                [pages.used for pages in cell.mempages])
               for cell in state.numa_topology.cells],
              [dict(pool) for pool in state.pci_stats.pools])
-            for state in (host.state() for host in scheduler._cloud._hosts)]
+            for state in real.states]
 
     def test_of_small_fleets(self):
         placed = sum(self.assert_same(seed, STRATEGIES[seed % 3], seed > 2,
@@ -185,72 +171,3 @@ class ClaimTest(ReplayTestCase):
         found = self.cloud(self.host(8), self.host(8))
         self.assertEqual([], found.create(0, 3))
         self.assertEqual({0, 1}, {one.host for one in found.create(0, 2)})
-
-
-class DiceTest(ReplayTestCase):
-    def test_periodic_a_subset_of_hosts_gives_the_same_each_time(self):
-        replays.configure(self, 'nova')
-        nova.conf.CONF.set_override('host_subset_size', 3, 'filter_scheduler')
-        self.addCleanup(nova.conf.CONF.clear_override, 'host_subset_size',
-                        'filter_scheduler')
-        dice = random.Random(10)
-        fleet = replays.a_fleet(dice)
-        asked = replays.some_requests(dice, fleet, 25, lambda _: True)
-        found = []
-        for seed in range(2):
-            random.seed(seed)
-            found.append(replay.replay(fleet, asked))
-        one, other = found
-        self.assertIn(None, one.fates)
-        self.assertEqual((one.fates, one.samples),
-                         (other.fates, other.samples))
-
-
-class CommandTest(unittest.TestCase):
-    """The command with a nova.conf, as an operator runs it."""
-
-    def run_command(self, *more, conf):
-        folder = folders.make(self)
-        (folder / 'nova.conf').write_text(conf)
-        dice = random.Random(4)
-        lines, now = [], 0
-        for number in range(40):
-            now += int(dice.expovariate(1 / 60))
-            lines.append(f'{number} {now} 0 {dice.randrange(60, 1200)}'
-                         f' {dice.choice((2, 8, 16, 30, 90))}' + ' -1' * 13)
-        (folder / 'log.swf').write_text('\n'.join(lines) + '\n')
-        return subprocess.run(
-            [sys.executable, '-m', 'hpcvirt.cmd.main', 'simulate',
-             '--workload', str(folder / 'log.swf'),
-             f'{TOPOLOGY}*3', '--nova-conf',
-             str(folder / 'nova.conf'), *more],
-            capture_output=True, text=True, check=False)
-
-    def check_refused(self, done, said):
-        return commands.check_refused(
-            self, said, (done.returncode, done.stdout, done.stderr))
-
-    def test_it_says_the_same_of_the_same_weighers(self):
-        done = self.run_command(
-            '--compare', 'hpcvirt', '--format', 'json',
-            conf=NOVA_CONF.format(filter='HPCTopologyFilter'))
-        self.assertEqual(0, done.returncode, done.stderr)
-        ours, novas = json.loads(done.stdout)['strategies']
-        self.assertEqual('nova.conf', novas['name'])
-        self.assertGreater(ours['lost_percent'], 0)
-        self.assertEqual({**ours, 'name': ''}, {**novas, 'name': ''})
-
-    def test_periodic_a_filter_that_is_not_installed_is_one_line(self):
-        done = self.run_command(conf=NOVA_CONF.format(filter='NoFilter'))
-        self.assertRegex(self.check_refused(done, 'NoFilter'),
-                         r'^hpcvirt: \S+nova\.conf: ')
-
-    def test_periodic_a_wrong_option_is_one_line(self):
-        done = self.run_command(conf=NOVA_CONF.format(
-            filter='HPCTopologyFilter') + 'cpu_weight_multiplier = much\n')
-        self.assertRegex(self.check_refused(done, 'multiplier'),
-                         '^hpcvirt: nova.conf: ')
-
-    def test_periodic_a_file_that_is_no_configuration_is_one_line(self):
-        done = self.run_command(conf='weight_classes\n')
-        self.check_refused(done, 'cannot be understood at line 1')

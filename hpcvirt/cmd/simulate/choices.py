@@ -2,21 +2,17 @@
 
 """Make the scenarios of a replay from the arguments.
 
-The first choice of a what-if has the arguments of the command. Each other one,
-``NAME: ARGUMENTS``, has those after its name instead.
+Each ``--fleet`` is a choice. The hosts of the command line are the only one.
 """
 
 import argparse
 import dataclasses
-import re
-import shlex
-from collections.abc import Callable
+import os
 from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import input_file
-from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import planner
@@ -28,91 +24,87 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import read
 from hpcvirt.simulate import scenario as scenarios
 from hpcvirt.simulate import synthetic
+from hpcvirt.simulate import workload as workloads
 
 
-class _ChoiceParser(command.CommandParser):
-    def error(self, message: str) -> NoReturn:
-        raise exception.InvalidInput(self.prog, message)
+@dataclasses.dataclass(frozen=True)
+class _GivenFleet:
+    """The fleet of a choice.
+
+    :ivar empty: the hosts without instances, and the flavors
+    :ivar has_flavors: whether the flavors are given, not planned
+    :ivar in_use: the hosts with their instances
+    """
+
+    empty: state.Fleet
+    has_flavors: bool
+    in_use: state.Fleet
 
 
-def read_choices(args: argparse.Namespace,
-                 add_arguments: Callable[[argparse.ArgumentParser], None],
-                 ) -> dict[str, scenarios.Scenario]:
-    """Read the fleets of all choices, and map the workload to their flavors.
+def read_choices(args: argparse.Namespace) -> dict[str, scenarios.Scenario]:
+    """Read the fleets, and map the workload to their flavors.
 
-    :param add_arguments: adds the arguments that a choice can replace
-    :returns: choice to scenario; the only one has the name ''
+    :returns: the name of each fleet to its scenario; a single one has the
+        name ''
     :raises InvalidInput: for an invalid file or argument
     """
-    given = {'as given' if args.what_if else '': args}
-    for text in args.what_if:
-        name, own = _parse_choice(text, args, add_arguments)
-        if name in given:
-            raise exception.InvalidInput('--what-if',
-                                         f'{name} is the name of two choices')
-        given[name] = own
-    fleets = {name: _read_fleet(own) for name, own in given.items()}
+    paths = args.fleet or [None]
+    fleets: dict[str, _GivenFleet] = {}
+    for path in paths:
+        name = _name_choice(path) if len(paths) > 1 else ''
+        if name in fleets:
+            raise exception.InvalidInput(
+                input_file.name(path), f'is another fleet of the name {name}')
+        fleets[name] = _read_fleet(argparse.Namespace(
+            **{**vars(args), 'fleet': path}))
     model = synthetic.parse(args.workload)
     if model is None and args.seeds > 1:
         raise exception.InvalidInput(
-            '--seeds', 'is for models, which are '
-            f'{" and ".join(synthetic.MODELS)}; use --windows for a log')
-    others = [flavor for fleet, *_ in fleets.values()
-              for flavor in fleet.flavors]
-    flavors = next(iter(fleets.values()))[0].flavors
-    found = ([read.workload(args.workload)] if model is None else [
-        model.workload(seed, flavors) for seed in range(args.seeds)])
+            '--seeds', f'is for the model {synthetic.MODEL}; use --windows '
+            'for a log')
+    first = next(iter(fleets.values()))
+    if model is None:
+        found = [read.workload(args.workload)]
+    else:
+        # The model describes the flavors of the first fleet.
+        found = [model.workload(seed, first.empty.flavors)
+                 for seed in range(args.seeds)]
+    others = None
+    if len(fleets) > 1:
+        others = [flavor for each in fleets.values()
+                  for flavor in each.empty.flavors]
     choices: dict[str, scenarios.Scenario] = {}
-    for name, (fleet, are_given, in_use) in fleets.items():
-        # A model describes the flavors of the first fleet.
+    for name, given in fleets.items():
+        own = found
+        if model is not None:
+            own = [_keep_flavors(each, given.empty.flavors) for each in found]
         choices[name] = scenarios.make_scenario(
-            input_file.name(args.workload), found if model is None else [
-                dataclasses.replace(each, flavors={
-                    flavor.name: flavor for flavor in fleet.flavors
-                    if each.flavors.get(flavor.name) == flavor})
-                for each in found],
-            fleet, args.load, own=model is not None or not are_given,
-            vf_share=args.vf_share, others=others if args.what_if else None,
+            input_file.name(args.workload), own, given.empty, args.load,
+            own=model is not None or not given.has_flavors,
+            vf_share=args.vf_share, others=others,
             like=next(iter(choices.values()), None),
-            in_use=in_use if args.in_use else None, warm_up=args.warm_up)
+            in_use=given.in_use if args.in_use else None,
+            warm_up=args.warm_up)
     return choices
 
 
-def _parse_choice(text: str, args: argparse.Namespace,
-                  add_arguments: Callable[[argparse.ArgumentParser], None],
-                  ) -> tuple[str, argparse.Namespace]:
-    match = re.fullmatch(r'\s*(\w[\w .+-]{0,21}):(.*)', text, re.DOTALL)
-    if not match:
-        raise exception.InvalidInput(
-            '--what-if', f'{text[:40]!r} must begin with a name of at most 22 '
-            'letters and digits, and a colon')
-    parser = _ChoiceParser(prog=f'--what-if {match[1]}', add_help=False)
-    add_arguments(parser)
-    parser.add_argument('--add', action='append', type=_parse_growth)
-    try:
-        own = vars(parser.parse_args(shlex.split(match[2])))
-    except ValueError as exc:
-        parser.error(str(exc))
-    keys = {key for key, value in own.items() if value and key != 'source'}
-    if 'fleet' in keys:
-        keys |= {'path', 'profile', 'cpus', 'pages'}
-    elif 'path' in keys:
-        keys |= {'fleet', 'source'}
-    return match[1], argparse.Namespace(**{**vars(args), **{
-        key: own[key] for key in keys}})
+def _name_choice(path: str) -> str:
+    """Name a fleet by its file, without folder and suffix."""
+    return os.path.splitext(os.path.basename(input_file.name(path)))[0]
 
 
-def _parse_growth(word: str) -> tuple[str, int]:
-    kind, _, count = word.rpartition('*')
-    return kind, command.whole_number(1, 10_000)(count)
+def _keep_flavors(workload: workloads.Workload,
+                  flavors: Sequence[flavor_model.Flavor],
+                  ) -> workloads.Workload:
+    """Leave out the flavors of a workload that a fleet does not have."""
+    kept = {flavor.name: flavor for flavor in flavors
+            if workload.flavors.get(flavor.name) == flavor}
+    return dataclasses.replace(workload, flavors=kept)
 
 
-def _read_fleet(args: argparse.Namespace,
-                ) -> tuple[state.Fleet, bool, state.Fleet]:
+def _read_fleet(args: argparse.Namespace) -> _GivenFleet:
     """Read the hosts, and read or plan the flavors.
 
-    :returns: the empty fleet; whether its flavors are given, not planned; and
-        the fleet with its instances
     :raises InvalidInput: for an invalid file or argument
     """
     document = hosts.read(args)
@@ -146,9 +138,7 @@ def _read_fleet(args: argparse.Namespace,
             item.flavor for item in plan.flavors)
     empty = state.Fleet(tuple(_list_empty(document, fleet)), {},
                         flavors=flavors)
-    for kind, count in getattr(args, 'add', ()):
-        empty = scenarios.grow(empty, kind, count)
-    return empty, bool(document.flavors), fleet
+    return _GivenFleet(empty, bool(document.flavors), fleet)
 
 
 def _list_empty(document: documents.FleetDocument,

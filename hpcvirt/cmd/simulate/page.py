@@ -44,9 +44,7 @@ def page(found: Mapping[str, Any]) -> str:
 
 def _draw_lost(found: Mapping[str, Any],
                ) -> Iterator[tuple[str, markupsafe.Markup]]:
-    bounds = {each['name']: each['bound'] for each in found['choices']}
-    most = max(each['lost_percent']
-               for each in (*bounds.values(), *found['strategies']))
+    most = max(each['lost_percent'] for each in found['strategies'])
     for each in found['strategies']:
         hours = each['core_hours']
         # The core-hours of a few milliseconds are rounded to 0.
@@ -55,12 +53,7 @@ def _draw_lost(found: Mapping[str, Any],
         yield each['name'], _draw_stack(
             parts, most, f'{each["name"]} loses {each["lost_percent"]:.2f} % '
             'of the core-hours: ' + ', '.join(
-                f'{size:.2f} to {cause}' for cause, size in parts.items()),
-            bounds[each['choice']]['lost_percent'])
-    for each in bounds.values():
-        yield each['name'], _draw_stack(
-            {'busy': each['lost_percent']}, most, f'{each["name"]} loses '
-            f'{each["lost_percent"]:.2f} % of the core-hours')
+                f'{size:.2f} to {cause}' for cause, size in parts.items()))
 
 
 def _draw_refused(found: Mapping[str, Any],
@@ -124,12 +117,11 @@ def _across(point: Mapping[str, Any]) -> float:
 _Points = Sequence[Mapping[str, Any]]
 
 
-def _draw_stack(parts: Mapping[str, float], whole: float, label: str,
-                bound: float | None = None) -> markupsafe.Markup:
-    """Draw the parts of a whole in a bar, and a bound across it.
+def _draw_stack(parts: Mapping[str, float], whole: float,
+                label: str) -> markupsafe.Markup:
+    """Draw the parts of a whole in a bar.
 
     :param parts: kind to size
-    :param bound: position of the bound, None for no line
     """
     drawn = [svg.rectangle('outline', 0.5, 0.5, _BAR - 1, _BAR_HEIGHT - 1)]
     at = 0.0
@@ -139,9 +131,6 @@ def _draw_stack(parts: Mapping[str, float], whole: float, label: str,
             drawn.append(svg.rectangle(kind, round(at, 1), 1,
                                        round(width, 1), _BAR_HEIGHT - 2))
         at += width
-    if bound is not None:
-        place = round(_BAR * bound / whole, 1) if whole else 0
-        drawn.append(svg.line('bound', place, 0, place, _BAR_HEIGHT))
     return svg.drawing(_BAR, _BAR_HEIGHT, drawn, label)
 
 

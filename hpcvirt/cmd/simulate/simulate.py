@@ -4,18 +4,12 @@
 
 import argparse
 import contextlib
-import functools
-import json
 import math
-import re
 import sys
-import typing
-import warnings
 from collections.abc import Callable
 from collections.abc import Iterator
 
 from hpcvirt import exception
-from hpcvirt import input_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
@@ -23,9 +17,6 @@ from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
 from hpcvirt.simulate import strategy as strategies
-
-if typing.TYPE_CHECKING:
-    from hpcvirt.simulate import simulation as simulations
 
 _STRATEGIES = 'nova,packing,hpcvirt'
 
@@ -35,14 +26,14 @@ class SimulateWorkload(command.Report):
 
     Replay the requests of a workload over a fleet, which is empty at first,
     once for each strategy of choosing hosts. Print what each strategy loses:
-    the core-hours of the requests that it refuses, and the causes. --what-if
-    compares other hosts, profiles or flavors with the same requests.
+    the core-hours of the requests that it refuses, and the causes. Several
+    --fleet are compared with the same requests.
     """
 
     epilog = hosts.EPILOG + """
-In a --what-if, all choices get the requests at the same times: --load is
-relative to the CPUs of the first fleet. Jobs that are too large for every
-flavor of a choice are lost in it, and core-hours are those of the jobs.
+Several fleets get the requests at the same times: --load is relative to the
+CPUs of the first one. Jobs that are too large for every flavor of a fleet are
+lost in it, and core-hours are those of the jobs.
 
 The same files and arguments always print the same document.
 """
@@ -54,18 +45,22 @@ The same files and arguments always print the same document.
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
-            '--workload', metavar='FILE|MODEL', required=True,
+            '--workload', metavar='FILE|cloud:N', required=True,
             help='the requests with their times: a log, whose format is '
-            'detected, or a model, lublin or cloud, with its number of jobs, '
+            'detected, or the model of a cloud with a number of requests, '
             'as in cloud:20000')
-        _add_fleet(parser)
+        hosts.add_hosts(parser)
+        hosts.add_fleet(parser, '; several are compared with the same '
+                        'requests, each by the name of its file without '
+                        'suffix', 'append')
+        hosts.add_division(parser)
         parser.add_argument(
-            '--what-if', metavar='CHOICE', action='append', default=[],
-            help='also replay the requests with other hosts, --fleet, '
-            '--profile, --cpus, --pages or --flavors, or with --add '
-            'KIND*COUNT for more hosts of a kind; CHOICE is a name, a colon '
-            'and these arguments, as in "10 more: --add node*10"; may be '
-            'given several times')
+            '--flavors', metavar='FILE', action='append', default=[],
+            help='the flavors that can be requested, as "openstack flavor '
+            'list --long -f json" or "hpcvirt flavor plan -f json" prints '
+            'them; may be given several times (default: the flavors that the '
+            'workload describes, and those of the fleet; if the fleet has '
+            'none, they are planned as by "hpcvirt flavor plan")')
         parser.add_argument(
             '--compare', metavar='LIST',
             help='the strategies, separated by commas: nova, packing, '
@@ -75,11 +70,7 @@ The same files and arguments always print the same document.
             'guests move for a '
             'refused request, and +standing or +standing:N to make room after '
             f'every request or every Nth (default: {_STRATEGIES}; with '
-            '--what-if, hpcvirt)')
-        parser.add_argument(
-            '--nova-conf', metavar='FILE', help='also let Nova itself decide, '
-            'with the filters, weighers and multipliers of this nova.conf, as '
-            'the strategy nova.conf')
+            'several fleets, hpcvirt)')
         parser.add_argument(
             '--load', metavar='X', type=_number(1000, above_zero=True),
             help='scale the times of the requests so that they request X '
@@ -97,15 +88,6 @@ The same files and arguments always print the same document.
             help='do not count this share, from 0 to 0.9, of the requests, '
             'from the first one on, which fill the fleet (default: 0)')
         parser.add_argument(
-            '--lost-below', metavar='PERCENT',
-            type=_number(1000, above_zero=True), help='also search how many '
-            'hosts it takes until less than this part of the core-hours is '
-            'lost')
-        parser.add_argument(
-            '--grow', metavar='KIND', help='the hosts whose number '
-            '--lost-below changes: NAME of NAME=PATH*COUNT, or the name of a '
-            'single host (default: the only kind)')
-        parser.add_argument(
             '--moves', metavar='K', type=int, default=2, choices=(1, 2),
             help='how many other guests may move for a request in a strategy '
             'with +moves or +standing, 1 or 2 (default: %(default)s)')
@@ -122,88 +104,41 @@ The same files and arguments always print the same document.
         parser.add_argument(
             '--seeds', metavar='N', default=1,
             type=command.whole_number(1, 1000),
-            help='number of replays of a model with different seeds, from '
+            help='number of replays of the model with different seeds, from '
             'which intervals are computed (default: %(default)s)')
-        parser.add_argument(
-            '--shard', metavar='I/N', type=_read_shard, help='only compute '
-            'the I-th of N parts of the replays, and print it in JSON; the '
-            'same command with --merge instead prints the result of all')
-        parser.add_argument(
-            '--merge', metavar='FILE', nargs='+',
-            help='read the replays from what --shard has printed')
         parser.add_argument(
             '--html', metavar='FILE', help='also write a self-contained page '
             'with drawings; an existing file is replaced only if it is such a '
             'page')
 
-    def answer(self, args: argparse.Namespace,
-               ) -> command.CommandResult | None:
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Replay the workload."""
         # NumPy and SciPy take half a second to load.
         with extras.require('simulate'):
-            from hpcvirt.cmd.simulate import choices as choice_arguments
+            from hpcvirt.cmd.simulate import choices as fleet_choices
             from hpcvirt.cmd.simulate import page
             from hpcvirt.simulate import report
-            from hpcvirt.simulate import scenario as scenarios
             from hpcvirt.simulate import simulation
-        if args.in_use and (args.fleet is None or args.nova_conf is not None):
-            raise exception.InvalidInput(
-                '--in-use', 'needs --fleet, and no --nova-conf')
+        if args.in_use and args.fleet is None:
+            raise exception.InvalidInput('--in-use', 'needs --fleet')
         if args.html is not None:
             html_file.check(args.html, page.TITLE)
-        engines = simulation.list_engines(strategies.parse(args.compare or (
-            'hpcvirt' if args.what_if else _STRATEGIES), args.moves,
-            args.copy_rate))
-        choices = choice_arguments.read_choices(args, _add_fleet)
-        settings = f'{args.moves} {args.copy_rate}'
-        if args.nova_conf is not None:
-            engines[strategies.NOVA_CONF] = _load_nova(args.nova_conf)
-            settings += f' {input_file.content(args.nova_conf, 1 << 20)!r}'
-        tasks = simulation.list_tasks(choices, engines)
-        searches = [] if args.lost_below is None else [
-            functools.partial(
-                simulation.search_hosts, scenario, engine,
-                ': '.join(filter(None, (choice, name))),
-                scenarios.find_kind(scenario.fleet, args.grow)[0],
-                args.lost_below, args.windows)
-            for choice, scenario in choices.items()
-            for name, engine in engines.items()]
-        if args.shard is not None:
-            number, shards = args.shard
-            tasks = dict([*tasks.items()][number - 1::shards])
+        several = args.fleet is not None and len(args.fleet) > 1
+        compared = strategies.parse(
+            args.compare or ('hpcvirt' if several else _STRATEGIES),
+            args.moves, args.copy_rate)
+        choices = fleet_choices.read_choices(args)
+        tasks = simulation.list_tasks(choices, compared)
         with _show_percent() as show:
-            found = (simulation.merge_shards(args.merge, tasks, choices,
-                                             settings)
-                     if args.merge else dict(zip(tasks, simulation.run(
-                         [*tasks.values()], show), strict=True)))
-            # The command that merges all shards searches.
-            needed = simulation.run([] if args.shard else searches, show)
-        if args.shard is not None:
-            print(json.dumps(simulation.dump_shard(found, choices,
-                                                   settings)))
-            return None
-        document = report.document(
-            simulation.gather(choices, args.windows, found), needed)
+            outcomes = simulation.run([*tasks.values()], show)
+        document = report.document(simulation.gather(
+            choices, args.windows, dict(zip(tasks, outcomes, strict=True))))
         for warning in document['warnings']:
             output.warn(f'Warning: {warning}')
         if args.html is not None:
             html_file.write(args.html, page.page(document), page.TITLE)
         return command.CommandResult(
             document, lambda: report.text(document, terminal.width()))
-
-
-def _add_fleet(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that a choice of a what-if can replace."""
-    hosts.add_hosts(parser)
-    hosts.add_fleet(parser)
-    hosts.add_division(parser)
-    parser.add_argument(
-        '--flavors', metavar='FILE', action='append', default=[],
-        help='the flavors that can be requested, as "openstack flavor '
-        'list --long -f json" or "hpcvirt flavor plan -f json" prints '
-        'them; may be given several times (default: the flavors that the '
-        'workload describes, and those of the fleet; if the fleet has '
-        'none, they are planned as by "hpcvirt flavor plan")')
 
 
 def _number(most: float, *,
@@ -221,26 +156,6 @@ def _number(most: float, *,
                 + f'{most:g}, not {word[:20]!r}')
         return value
     return read
-
-
-def _read_shard(word: str) -> tuple[int, int]:
-    match = re.fullmatch('([0-9]{1,4})/([0-9]{1,4})', word)
-    number, shards = map(int, match.groups()) if match else (0, 0)
-    if not 1 <= number <= shards:
-        raise argparse.ArgumentTypeError(
-            f'must be I/N, as in 2/8, not {word[:20]!r}')
-    return number, shards
-
-
-def _load_nova(path: str) -> 'simulations.Engine':
-    """Return the replay engine that uses a nova.conf."""
-    # Nova is optional, and takes seconds to load.
-    with extras.require('nova'), warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        from hpcvirt.controller.replay import replay as nova_replay
-        from hpcvirt.controller.replay import settings
-    settings.load(path)
-    return nova_replay.replay
 
 
 @contextlib.contextmanager

@@ -74,7 +74,7 @@ class MissingLibraryTest(unittest.TestCase):
         for library in ('numpy', 'jinja2'):
             done = subprocess.run(
                 [sys.executable, '-c', WITHOUT, library, 'simulate',
-                 '--workload', 'lublin', '/'], check=False,
+                 '--workload', 'cloud', '/'], check=False,
                 capture_output=True, text=True)
             self.assertEqual((2, ''), (done.returncode, done.stdout))
             self.assertEqual(

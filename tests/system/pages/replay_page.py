@@ -51,7 +51,7 @@ def page() -> str:
     return pages.page(report.document([
         scenario.ScenarioResult(name, '', name, described, 10,
                         (_replay(asked, dice),))
-        for name in (*names, scenario.BOUND)]))
+        for name in names]))
 
 
 def _replay(asked: requests.Requests, dice: random.Random) -> totals.Replay:

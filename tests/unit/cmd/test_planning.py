@@ -56,7 +56,7 @@ class WarningsTest(unittest.TestCase):
         for words in (
                 ('capacity',), ('explain', '--flavor', flavor['name']),
                 ('make-room', '--flavor', flavor['name']),
-                ('simulate', '--workload', 'lublin:9'),
+                ('simulate', '--workload', 'cloud:9'),
                 ('flavor', 'lint', plan)):
             with self.subTest(words[0]):
                 found = self.warned(*words, '--fleet', self.fleet)
@@ -71,7 +71,7 @@ class WarningsTest(unittest.TestCase):
     def test_hosts_of_the_command_line_are_warned_of_too(self):
         found = self.warned(
             'simulate', f'n={self.topology}*3', '--profile', 'dense',
-            '--workload', 'lublin:9')
+            '--workload', 'cloud:9')
         self.assertRegex(found['no-parts'][0], '^n-1, n-2, n-3: no flavor')
 
     def test_rows_of_a_plan_are_warned_of_too(self):

@@ -99,7 +99,7 @@ class MappingTest(unittest.TestCase):
         self.assertIn('1 of 2 jobs (80.0 % of the CPU-hours) were larger '
                       'than every flavor, and left out.', requests.rule)
 
-    def test_in_a_what_if_what_no_flavor_holds_is_requested_and_lost(self):
+    def test_among_fleets_what_no_flavor_holds_is_requested_and_lost(self):
         requests = mapping.map_jobs(
             work(job(40, duration=2, count=2), job(3, duration=5)),
             [SMALL, LARGE], others=[SMALL, LARGE])
@@ -112,7 +112,7 @@ class MappingTest(unittest.TestCase):
             'large enough, and are lost.', requests.rule)
         self.assertEqual((), requests.warnings)
 
-    def test_in_a_what_if_devices_of_another_choice_are_needed(self):
+    def test_among_fleets_devices_of_another_are_needed(self):
         wanted = work(job(2, 512, gpus=1), job(2, 512, vfs=1))
         self.assertEqual([-1, 0], [each.flavor for each in mapping.map_jobs(
             wanted, [SMALL], others=[GPU]).arrivals])

@@ -5,14 +5,12 @@ import random
 import statistics
 import unittest
 
-from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import host_state as host_states
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
-from hpcvirt.simulate import replay
 from hpcvirt.simulate import scenario
 from hpcvirt.simulate import workload as workloads
 from tests.unit.simulate import small
@@ -31,39 +29,8 @@ def a_fleet(*kinds, flavors=()):
     return state.Fleet(tuple(found), {}, flavors=flavors)
 
 
-def names(fleet):
-    return [host.name for host in fleet.hosts]
-
-
-class GrowTest(unittest.TestCase):
-    FLEET = a_fleet(('a', 3, 8), ('b', 1, 4))
-
-    def test_more_hosts_follow_and_are_alike(self):
-        found = scenario.grow(self.FLEET, 'a', 2)
-        self.assertEqual(['a-1', 'a-2', 'a-3', 'b', 'a-4', 'a-5'],
-                         names(found))
-        self.assertEqual([('a', 5), ('b', 1)], [
-            (kind, len(group)) for kind, group
-            in scenario.group_hosts(found)])
-
-    def test_the_last_of_a_kind_go(self):
-        self.assertEqual(['a-1', 'b'], names(
-            scenario.grow(self.FLEET, 'a', -2)))
-        self.assertEqual(['b'], names(scenario.grow(self.FLEET, 'a', -3)))
-        self.assertEqual(self.FLEET, scenario.grow(self.FLEET, 'a', 0))
-
-    def test_a_kind_is_found_by_its_name(self):
-        self.assertEqual('b', scenario.find_kind(self.FLEET, 'b')[0])
-        self.assertEqual('a', scenario.find_kind(
-            a_fleet(('a', 2, 8)), None)[0])
-        for name in (None, 'c', 'a-1', ''):
-            with self.assertRaisesRegex(exception.InvalidInput,
-                                        'must be a kind of hosts: .* a, b'):
-                scenario.find_kind(self.FLEET, name)
-
-
 class ChoicesTest(unittest.TestCase):
-    """The choices of a what-if get the same requests."""
+    """All choices get the same requests."""
 
     WORK = workloads.Workload('log', tuple(
         test_mapping.job(cpus, 512, time=float(number), duration=3600.0)
@@ -148,8 +115,7 @@ class ResidentsTest(unittest.TestCase):
             wanted = count_fates(12, [each.end for each
                                       in requests.residents], jobs)
             for fates in (small.play_requests(empty, requests, 'nova').fates,
-                          small.play_requests(empty, requests).fates,
-                          replay.replay_as_one_host(empty, requests).fates):
+                          small.play_requests(empty, requests).fates):
                 self.assertEqual(wanted, [fate is None for fate in fates])
 
     def test_they_hold_what_they_have_on_their_cells(self):

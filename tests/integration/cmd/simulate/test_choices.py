@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""What-ifs, against a count of what hosts of a few slots take."""
+"""Fleets that are compared, against a count of what their hosts take."""
 
 import json
 import math
@@ -49,7 +49,7 @@ def count_lost(jobs, hosts, slots, needs, warm_up=0):
     return 100 * lost / total, refused
 
 
-class WhatIfTest(unittest.TestCase):
+class ChoicesTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.folder = folders.make(self)
@@ -63,6 +63,17 @@ class WhatIfTest(unittest.TestCase):
             for time, duration, cpus in self.jobs))
         self.off = self.folder / 'off.yaml'
         self.off.write_text('base: dense\nsmt: leave\n')
+
+    def fleet(self, name, *hosts, profile='dense', **more):
+        """Write a fleet document.
+
+        :returns: the arguments that name it
+        """
+        path = self.folder / f'{name}.json'
+        path.write_text(json.dumps({
+            'schema_version': 1, **more,
+            'classes': {'n': {'profile': profile, 'hosts': hosts}}}))
+        return '--fleet', path
 
     def run_command(self, *words):
         return commands.run('simulate', '--workload', self.log,
@@ -84,17 +95,18 @@ class WhatIfTest(unittest.TestCase):
         return row
 
     def test_smt_off_loses_the_jobs_that_become_too_large(self):
-        found = self.document(*self.given(), '--what-if',
-                              f'SMT off: --profile {self.off}')
+        found = self.document(
+            *self.fleet('SMT on', f'n={SMT}*8'),
+            *self.fleet('SMT off', f'n={SMT}*8', profile=str(self.off)))
         on = count_lost(self.jobs, 8, 2, {HALF: 1, 2 * HALF: 2})
         off = count_lost(self.jobs, 8, 1, {HALF: 1, 2 * HALF: math.inf})
-        self.check_lost(found, 'as given', on)
+        self.check_lost(found, 'SMT on', on)
         row = self.check_lost(found, 'SMT off', off)
         self.assertEqual(off[1][2 * HALF], row['refused']['size'])
         self.assertEqual(off[1][HALF], row['refused']['capacity'])
         (paired,) = found['paired']
-        self.assertEqual(('SMT off', 'as given'), (paired['strategy'],
-                                                   paired['reference']))
+        self.assertEqual(('SMT off', 'SMT on'), (paired['strategy'],
+                                                 paired['reference']))
         self.assertAlmostEqual(off[0] - on[0], paired['difference_percent'],
                                3)
         low, high = paired['interval_percent']
@@ -106,39 +118,33 @@ class WhatIfTest(unittest.TestCase):
         needs = {HALF: 1, 2 * HALF: 2}
         plain = self.document(*self.given())
         self.check_lost(plain, 'best-fit', count_lost(self.jobs, 8, 2, needs))
-        for more in ('--add n*10', f'n={SMT}*18'):
-            found = self.document(*self.given(), '--load', 1.5, '--what-if',
-                                  f'10 more: {more}')
-            work = sum(duration * cpus for _, duration, cpus in self.jobs)
-            factor = work / (self.jobs[-1][0] * 8 * 64) / 1.5
-            jobs = [(time * factor, duration, cpus)
-                    for time, duration, cpus in self.jobs]
-            self.check_lost(found, 'as given', count_lost(jobs, 8, 2, needs))
-            self.check_lost(found, '10 more', count_lost(jobs, 18, 2, needs))
-            self.assertEqual([1.5, round(1.5 * 8 / 18, 4)],
-                             [each['load'] for each in found['choices']])
-
-    def test_hosts_of_several_kinds_are_added(self):
         found = self.document(
-            f'n={SMT}*2', f'm={SMT}', '--profile', 'dense', '--what-if',
-            'more: --add n*3 --add m*1')
-        self.assertEqual([[('n', 2), ('m', 1)], [('n', 5), ('m', 2)]], [
+            '--load', 1.5, *self.fleet('8', f'n={SMT}*8'),
+            *self.fleet('18', f'n={SMT}*12', f'm={SMT}*6'))
+        work = sum(duration * cpus for _, duration, cpus in self.jobs)
+        factor = work / (self.jobs[-1][0] * 8 * 64) / 1.5
+        jobs = [(time * factor, duration, cpus)
+                for time, duration, cpus in self.jobs]
+        self.check_lost(found, '8', count_lost(jobs, 8, 2, needs))
+        self.check_lost(found, '18', count_lost(jobs, 18, 2, needs))
+        self.assertEqual([1.5, round(1.5 * 8 / 18, 4)],
+                         [each['load'] for each in found['choices']])
+        self.assertEqual([[('n', 8)], [('n', 12), ('m', 6)]], [
             [(kind['name'], kind['count'])
              for kind in choice['fleet']['hosts']]
             for choice in found['choices']])
-        self.check_lost(found, 'more', count_lost(
-            self.jobs, 7, 2, {HALF: 1, 2 * HALF: 2}))
 
     def test_other_flavors_have_the_same_work(self):
         """A job of half a host gets a whole one, and counts as half."""
-        flavors = self.folder / 'flavors.json'
         plan = json.loads(commands.run(
             'flavor', 'plan', SMT, '--profile', 'dense', '-f', 'json').out)
-        flavors.write_text(json.dumps([
+        (self.folder / 'flavors.json').write_text(json.dumps([
             each for each in plan['flavors'] if each['vcpus'] == 64]))
-        found = self.document(*self.given(), '--what-if',
-                              f'whole: --flavors {flavors}')
-        self.check_lost(found, 'as given', count_lost(
+        found = self.document(
+            *self.fleet('all', f'n={SMT}*8'),
+            *self.fleet('whole', f'n={SMT}*8',
+                        flavor_files=['flavors.json']))
+        self.check_lost(found, 'all', count_lost(
             self.jobs, 8, 2, {HALF: 1, 2 * HALF: 2}))
         self.check_lost(found, 'whole', count_lost(
             self.jobs, 8, 1, {HALF: 1, 2 * HALF: 1}))
@@ -153,32 +159,17 @@ class WhatIfTest(unittest.TestCase):
             self.assertEqual(400 - warm_up, row['requests'])
             self.assertEqual(400 - warm_up, found['workload']['requests'])
 
-    def test_the_hosts_for_a_loss_are_those_of_the_count(self):
-        found = self.document(
-            *self.given(), '--lost-below', 5, '--what-if',
-            f'SMT off: --profile {self.off}')
-        losses = {hosts: count_lost(self.jobs, hosts, 2, {
-            HALF: 1, 2 * HALF: 2})[0] for hosts in range(1, 40)}
-        given, off = found['needed']
-        self.assertEqual(min(hosts for hosts, lost in losses.items()
-                             if lost < 5), given['hosts'])
-        self.assertAlmostEqual(losses[given['hosts']], given['lost_percent'])
-        self.assertLessEqual(given['least'], given['hosts'])
-        self.assertLessEqual(given['hosts'], given['most'])
-        self.assertIsNone(off['hosts'])
-        self.assertIn('as given: best-fit: {hosts} ('.format(**given),
-                      ' '.join(found['summary']))
-
     def test_choices_and_strategies_are_compared_in_pairs(self):
-        found = self.document(*self.given(), '--compare', 'nova,best-fit',
-                              '--what-if', 'more: --add n*2')
+        found = self.document(
+            '--compare', 'nova,best-fit', *self.fleet('a', f'n={SMT}*8'),
+            *self.fleet('b', f'n={SMT}*10'))
         lost = {row['name']: row['lost_percent']
                 for row in found['strategies']}
         self.assertEqual(
-            {('as given: best-fit', 'as given: nova'),
-             ('more: nova', 'as given: nova'),
-             ('more: best-fit', 'as given: best-fit'),
-             ('more: best-fit', 'more: nova')},
+            {('a: best-fit', 'a: nova'),
+             ('b: nova', 'a: nova'),
+             ('b: best-fit', 'a: best-fit'),
+             ('b: best-fit', 'b: nova')},
             {(each['strategy'], each['reference'])
              for each in found['paired']})
         for each in found['paired']:
@@ -186,37 +177,17 @@ class WhatIfTest(unittest.TestCase):
                 lost[each['strategy']] - lost[each['reference']],
                 each['difference_percent'], 3)
 
-    def test_shards_print_what_a_single_run_prints(self):
-        words = (*self.given(), '--what-if', 'more: --add n*2', '--compare',
-                 'nova,best-fit')
-        whole = self.run_command(*words)
-        paths = []
-        for number in (1, 2, 3, 4):
-            paths.append(self.folder / f'{number}.json')
-            done = self.run_command(*words, '--shard', f'{number}/4')
-            self.assertEqual(0, done.status, done.err)
-            paths[-1].write_text(done.out)
-        merged = self.run_command(*words, '--merge', *paths)
-        self.assertEqual(whole[:2], merged[:2])
-        commands.check_refused(self, 'no file has', self.run_command(
-            *words, '--merge', *paths[:3]))
-        commands.check_refused(self, 'is a shard of other', self.run_command(
-            *words, '--load', 1, '--merge', *paths))
-
     def test_a_fleet_in_use_takes_less_at_first(self):
         flavor = {'name': 'a', 'vcpus': 64, 'ram_mib': 1024, 'disk_gib': 0,
                   'extra_specs': {'hw:cpu_policy': 'dedicated',
                                   'hw:numa_nodes': '2',
                                   'hw:mem_page_size': '2MB'}}
-        fleet = self.folder / 'fleet.json'
-        plain = {'schema_version': 1, 'classes': {'n': {
-            'profile': 'dense', 'hosts': [f'n={SMT}*8']}}}
-        fleet.write_text(json.dumps({**plain, 'instances': [{
+        fleet = self.fleet('fleet', f'n={SMT}*8', instances=[{
             'id': f'i{number}', 'host': f'n-{number}', 'flavor': flavor,
             'cells': [{'id': 0, 'pages': {'2048': 256}},
                       {'id': 1, 'pages': {'2048': 256}}],
-            'cpus': [*range(64)]} for number in range(1, 9)]}))
-        empty, in_use = (self.document('--fleet', fleet, *more)
+            'cpus': [*range(64)]} for number in range(1, 9)])
+        empty, in_use = (self.document(*fleet, *more)
                          for more in ((), ('--in-use',)))
         self.assertEqual([0, 8], [found['fleet']['instances']
                                   for found in (empty, in_use)])
@@ -228,10 +199,14 @@ class WhatIfTest(unittest.TestCase):
             for found in (empty, in_use)])
 
     def test_tables_fit_79_columns(self):
-        for words in (('--compare', 'best-fit+fullest+moves,nova+moves'), (
-                '--what-if', f'{"x" * 22}: --profile {self.off}')):
+        for words in (
+                (*self.given(),
+                 '--compare', 'best-fit+fullest+moves,nova+moves'),
+                (*self.fleet('y', f'n={SMT}*8'),
+                 *self.fleet('x' * 22, f'n={SMT}*8',
+                             profile=str(self.off)))):
             with mock.patch.dict(os.environ, COLUMNS='79'):
-                done = self.run_command(*self.given(), *words)
+                done = self.run_command(*words)
             self.assertEqual(0, done.status, done.err)
             lines = done.out.splitlines()
             self.assertTrue(any('----' in line for line in lines))
@@ -251,25 +226,15 @@ class WhatIfTest(unittest.TestCase):
         self.assertIn('Warning: The flavors have', page.read_text())
 
     def test_errors_are_one_line_and_status_2(self):
+        fleet = self.fleet('a', f'n={SMT}*8')
         for words, said in (
-                (('--what-if', 'off'), "'off' must begin with a name"),
-                (('--what-if', f'{"x" * 23}: --cpus 1'), 'at most 22'),
-                (('--what-if', 'a: --cpus 1', '--what-if', 'a: --cpus 2'),
-                 'a is the name of two choices'),
-                (('--what-if', 'as given: --cpus 1'), 'of two choices'),
-                (('--what-if', 'a: --load 3'), '--what-if a: unrecognized'),
-                (('--what-if', 'a: "'), '--what-if a: No closing'),
-                (('--what-if', 'a: --profile nowhere'), 'nowhere'),
-                (('--what-if', 'a: --add n'), '--what-if a: argument --add'),
-                (('--what-if', 'a: --add m*2'), 'm: must be a kind of hosts'),
-                (('--what-if', 'a: --add n*99999'), 'from 1 to 10000'),
-                (('--lost-below', '5', '--grow', 'm'),
-                 'm: must be a kind of hosts'),
-                (('--in-use',), '--in-use: needs --fleet'),
-                *((('--shard', word), 'must be I/N') for word in (
-                    '0/4', '5/4', '1', 'a/b', '1/2/3'))):
+                ((*fleet, *fleet), 'a.json: is another fleet of the name a'),
+                ((*fleet, '--fleet', self.folder / 'b.json'), 'b.json'),
+                ((*fleet, *self.fleet('b', 'nowhere.json')), 'nowhere.json'),
+                ((*fleet, *fleet, '--cpus', '1'), '--cpus: cannot be used'),
+                ((*fleet, *self.given()), 'cannot be used with --fleet'),
+                ((*self.given(), '--in-use'), '--in-use: needs --fleet')):
             with self.subTest(words):
-                commands.check_refused(self, said, self.run_command(
-                    *self.given(), *words))
-        for words in (('--lost-below', '0'), ('--warm-up', '1')):
-            self.assertEqual(2, self.run_command(*self.given(), *words)[0])
+                commands.check_refused(self, said, self.run_command(*words))
+        self.assertEqual(2, self.run_command(*self.given(), '--warm-up',
+                                             '1').status)

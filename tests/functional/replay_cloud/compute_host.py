@@ -9,9 +9,7 @@ ResourceTracker counts, and PciDeviceStats allocates devices.
 import collections
 import dataclasses
 import types
-import typing
 import uuid
-from collections.abc import Sequence
 
 from nova import exception as nova_exception
 from nova import objects
@@ -23,8 +21,7 @@ from nova.pci import stats as pci_stats
 from nova.pci import whitelist
 from nova.scheduler import host_manager
 
-from hpcvirt.controller.replay import devices
-from hpcvirt.fit import supply as supplies
+from tests.functional.replay_cloud import devices
 
 #: More than enough: instances boot from volumes.
 _DISK_GIB = 1 << 20
@@ -38,17 +35,17 @@ class Claimed:
     """
 
     host: 'ComputeHost'
-    flavor: typing.Any
-    topology: typing.Any
-    devices: Sequence[devices.ReplayDevice]
+    flavor: objects.Flavor
+    topology: objects.InstanceNUMATopology | None
+    devices: list
 
     @property
-    def cells(self) -> tuple[int, ...]:
+    def cells(self):
         """The host cell of each guest cell."""
         return tuple(cell.id for cell in self.topology.cells
                      ) if self.topology else ()
 
-    def free(self) -> None:
+    def free(self):
         """Free the resources of the instance."""
         self.host.free(self)
 
@@ -56,18 +53,16 @@ class Claimed:
 class _Tracker(resource_tracker.ResourceTracker):
     """Nova's ResourceTracker without a driver, a database and Placement."""
 
-    def __init__(self, node: typing.Any, pools: typing.Any) -> None:
+    def __init__(self, node, pools):
         self.compute_nodes = {node.hypervisor_hostname: node}
-        self.stats: dict[str, typing.Any] = collections.defaultdict(
-            compute_stats.Stats)
+        self.stats = collections.defaultdict(compute_stats.Stats)
         self.pci_tracker = types.SimpleNamespace(stats=pools)
 
 
 class ComputeHost:
     """A compute host with the resources and the usage of its Supply."""
 
-    def __init__(self, name: str, supply: supplies.Supply,
-                 products: devices.Products) -> None:
+    def __init__(self, name, supply, products):
         self.name = name
         topology = _topology(supply)
         self._node = _node(name, supply, topology)
@@ -80,13 +75,13 @@ class ComputeHost:
         self._tracker = _Tracker(self._node, self._pci)
         self._instances = 0
         self._stats = compute_stats.Stats()
-        self._state: typing.Any = None
+        self._state = None
 
     @property
-    def uuid(self) -> str:
+    def uuid(self):
         return str(self._node.uuid)
 
-    def state(self) -> typing.Any:
+    def state(self):
         """Return the HostState that nova-scheduler makes for each request.
 
         It is made again only after a change, because that takes a millisecond.
@@ -101,8 +96,7 @@ class ComputeHost:
             self._state.update(compute=self._node, aggregates=[])
         return self._state
 
-    def claim(self, instance: typing.Any, limits: typing.Any,
-              ) -> Claimed | None:
+    def claim(self, instance, limits):
         """Claim resources for an instance as nova-compute does.
 
         :param instance: an Instance, which is not changed
@@ -126,19 +120,18 @@ class ComputeHost:
         self._stats.build_succeeded()
         return Claimed(self, instance.flavor, topology, given)
 
-    def free(self, claimed: Claimed) -> None:
+    def free(self, claimed):
         """Free the resources of an instance."""
         self._charge(claimed.flavor, claimed.topology, -1)
         devices.give_back(self._pci.pools, claimed.devices)
 
-    def forget(self, state: typing.Any) -> None:
+    def forget(self, state):
         """Drop the HostState if the scheduler counted an instance on it."""
         if (self._state is not None
                 and state.num_instances != self._state.num_instances):
             self._state = None
 
-    def _charge(self, flavor: typing.Any, topology: typing.Any,
-                sign: int) -> None:
+    def _charge(self, flavor, topology, sign):
         self._tracker._update_usage(
             {'memory_mb': flavor.memory_mb, 'vcpus': flavor.vcpus,
              'numa_topology': topology}, self.name, sign)
@@ -146,8 +139,7 @@ class ComputeHost:
         self._state = None
 
 
-def _node(name: str, supply: supplies.Supply,
-          topology: typing.Any) -> typing.Any:
+def _node(name, supply, topology):
     memory_mib = sum(cell.memory_mib for cell in supply.cells)
     used_mib = sum(cell.memory_used_mib for cell in supply.cells)
     vcpus_used = sum(cell.cpu_usage + len(cell.dedicated) - len(cell.free)
@@ -166,7 +158,7 @@ def _node(name: str, supply: supplies.Supply,
         numa_topology=topology._to_json())
 
 
-def _topology(supply: supplies.Supply) -> typing.Any:
+def _topology(supply):
     return objects.NUMATopology(cells=[
         objects.NUMACell(
             id=cell.id, socket=cell.socket, cpuset=set(cell.shared),

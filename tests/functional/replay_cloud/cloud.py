@@ -9,20 +9,16 @@ refused, the instance is sent to the alternates, as in nova-conductor.
 
 import dataclasses
 import json
-import typing
 import uuid
-from collections.abc import Sequence
 
 from nova import context as nova_context
 from nova import objects
 
 from hpcvirt.controller import boot_request as boot_requests
-from hpcvirt.controller.replay import allocations
-from hpcvirt.controller.replay import compute_host
-from hpcvirt.controller.replay import devices
-from hpcvirt.controller.replay import in_process_scheduler
-from hpcvirt.fit import supply as supplies
-from hpcvirt.simulate import requests
+from tests.functional.replay_cloud import allocations
+from tests.functional.replay_cloud import compute_host
+from tests.functional.replay_cloud import devices
+from tests.functional.replay_cloud import in_process_scheduler
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -40,12 +36,10 @@ class ReplayServer:
 class ReplayCloud:
     """The compute hosts, Placement and the scheduler of a fleet."""
 
-    def __init__(self, fleet: Sequence[supplies.Supply],
-                 flavors: Sequence[requests.RequestedFlavor]) -> None:
+    def __init__(self, fleet, flavors):
         """Create all hosts as nova-compute reports them.
 
         :param flavors: the flavors of the requests
-        :raises InvalidInput: if Nova refuses a flavor
         """
         self._context = nova_context.get_admin_context()
         products = devices.Products(fleet, flavors)
@@ -65,7 +59,7 @@ class ReplayCloud:
         self._scheduler = in_process_scheduler.InProcessScheduler(
             {host.uuid: host for host in self._hosts}, self._placement)
 
-    def create(self, number: int, count: int) -> list[ReplayServer]:
+    def create(self, number, count):
         """Create instances of a flavor.
 
         :param number: the number of the flavor
@@ -74,7 +68,7 @@ class ReplayCloud:
         spec = self._spec(self._flavors[number])
         spec.num_instances = count
         wanted = [str(uuid.uuid4()) for _ in range(count)]
-        created: list[ReplayServer] = []
+        created = []
         for name, selections in zip(
                 wanted, self._scheduler.select(spec, wanted), strict=False):
             server = self._build(name, number, selections)
@@ -88,14 +82,18 @@ class ReplayCloud:
             self._placement.delete_allocation_for_instance(None, name)
         return []
 
-    def delete(self, servers: Sequence[ReplayServer]) -> None:
-        """Delete instances."""
-        for server in servers:
+    @property
+    def states(self):
+        """What nova-scheduler sees of each host."""
+        return [host.state() for host in self._hosts]
+
+    def delete(self, servers):
+        """Delete instances, the last one first."""
+        for server in reversed(servers):
             server.claimed.free()
             self._placement.delete_allocation_for_instance(None, server.uuid)
 
-    def _build(self, name: str, number: int,
-               selections: Sequence[typing.Any]) -> ReplayServer | None:
+    def _build(self, name, number, selections):
         for selection in selections:
             # The first candidate is allocated to the instance already.
             if selection is not selections[0] and (
@@ -111,13 +109,13 @@ class ReplayCloud:
             self._placement.delete_allocation_for_instance(None, name)
         return None
 
-    def _spec(self, flavor: typing.Any) -> typing.Any:
+    def _spec(self, flavor):
         spec = boot_requests.new(self._context, flavor).spec
         spec.is_bfv = True
         return spec
 
 
-def _instance(spec: typing.Any) -> typing.Any:
+def _instance(spec):
     """Make the Instance of a request, as nova-api stores it."""
     return objects.Instance(
         uuid=spec.instance_uuid, flavor=spec.flavor,

@@ -9,14 +9,10 @@ trait is that of SMT. Pinned instances get PCPUs, as with
 
 import dataclasses
 import math
-import typing
-from collections.abc import Mapping
-from collections.abc import Sequence
 
 from nova.scheduler import utils
 
-from hpcvirt.controller.replay import devices
-from hpcvirt.fit import supply as supplies
+from tests.functional.replay_cloud import devices
 
 #: The trait of hosts with SMT.
 _SMT = 'HW_CPU_HYPERTHREADING'
@@ -30,7 +26,7 @@ class _Inventory:
     used: int = 0
     ratio: float = 1.0
 
-    def has(self, amount: int) -> bool:
+    def has(self, amount):
         # max_unit is the total, regardless of the allocation ratio.
         return (amount <= self.total
                 and self.used + amount <= math.floor(self.total * self.ratio))
@@ -39,14 +35,14 @@ class _Inventory:
 class ReplayReportClient:
     """Nova's client of Placement, as far as nova-scheduler uses it."""
 
-    def __init__(self, fleet: Mapping[str, supplies.Supply]) -> None:
+    def __init__(self, fleet):
         """Record the inventories of hosts, by their UUIDs."""
-        self._inventories: dict[str, dict[str, _Inventory]] = {}
-        self._devices: dict[str, list[str]] = {}
+        self._inventories = {}
+        self._devices = {}
         self._smt = {root: any(len(core) > 1 for cell in supply.cells
                                for core in cell.siblings)
                      for root, supply in fleet.items()}
-        self._allocated: dict[str, Mapping[str, typing.Any]] = {}
+        self._allocated = {}
         for root, supply in fleet.items():
             self._inventories[root] = _of_host(supply)
             self._devices[root] = []
@@ -58,8 +54,7 @@ class ReplayReportClient:
                         pool.tags['resource_class'].upper():
                             _Inventory(pool.free)}
 
-    def candidates(self, spec: typing.Any,
-                   ) -> dict[str, list[dict[str, typing.Any]]]:
+    def candidates(self, spec):
         """Find the hosts that have enough for an instance.
 
         :returns: UUID of each such host -> its allocation candidates
@@ -78,9 +73,8 @@ class ReplayReportClient:
                                 'mappings': {'': list(allocations)}}]
         return found
 
-    def _allocations(self, root: str, resources: Mapping[str, int],
-                     ) -> dict[str, dict[str, dict[str, int]]] | None:
-        allocations: dict[str, dict[str, dict[str, int]]] = {}
+    def _allocations(self, root, resources):
+        allocations = {}
         for name, amount in resources.items():
             for provider in (root, *self._devices[root]):
                 inventory = self._inventories[provider].get(name)
@@ -93,9 +87,7 @@ class ReplayReportClient:
                 return None
         return allocations
 
-    def claim_resources(self, _context: typing.Any, consumer: str,
-                        alloc_request: Mapping[str, typing.Any],
-                        *_: typing.Any, **__: typing.Any) -> bool:
+    def claim_resources(self, _context, consumer, alloc_request, *_, **__):
         """Allocate a candidate; return whether it is still free."""
         allocations = alloc_request['allocations']
         if not all(self._inventories[provider][name].has(amount)
@@ -107,16 +99,14 @@ class ReplayReportClient:
             self._inventories[provider][name].used += amount
         return True
 
-    def delete_allocation_for_instance(self, _context: typing.Any,
-                                       consumer: str, *_: typing.Any,
-                                       **__: typing.Any) -> None:
+    def delete_allocation_for_instance(self, _context, consumer, *_, **__):
         """Free the allocation of an instance, if it has one."""
         for provider, name, amount in _amounts(
                 self._allocated.pop(consumer, {})):
             self._inventories[provider][name].used -= amount
 
 
-def _of_host(supply: supplies.Supply) -> dict[str, _Inventory]:
+def _of_host(supply):
     cells = supply.cells
     return {
         'PCPU': _Inventory(
@@ -130,8 +120,7 @@ def _of_host(supply: supplies.Supply) -> dict[str, _Inventory]:
             sum(cell.memory_used_mib for cell in cells), supply.ram_ratio)}
 
 
-def _amounts(allocations: Mapping[str, typing.Any],
-             ) -> Sequence[tuple[str, str, int]]:
+def _amounts(allocations):
     return [(provider, name, amount)
             for provider, own in allocations.items()
             for name, amount in own['resources'].items()]

@@ -9,20 +9,11 @@ requests any of the products that serve it.
 
 import collections
 import json
-import typing
-from collections.abc import Iterable
-from collections.abc import Mapping
-from collections.abc import Sequence
 
 import nova.conf
-from nova import exception as nova_exception
 from nova.pci import request as pci_request
 
-from hpcvirt import exception
-from hpcvirt.controller import masking
 from hpcvirt.fit import devices
-from hpcvirt.fit import supply as supplies
-from hpcvirt.simulate import requests
 
 _VENDOR = 'ffff'
 _KIND = 'type-PCI'
@@ -34,45 +25,33 @@ _ALIAS = devices.alias_tag('')
 class Products:
     """The products of the devices of a fleet.
 
-    They replace ``[pci]alias`` of nova.conf, except the affinity policies.
+    An alias has no affinity policy: that is an extra spec of the flavors.
     """
 
-    def __init__(self, fleet: Iterable[supplies.Supply],
-                 flavors: Iterable[requests.RequestedFlavor]) -> None:
-        """Define the aliases of the flavors.
-
-        :raises InvalidInput: if Nova does not accept ``[pci]alias``
-        """
-        self._products: dict[frozenset[str], str] = {}
+    def __init__(self, fleet, flavors):
+        """Define the aliases of the flavors."""
+        self._products = {}
         for host in fleet:
             for pool in host.pools or ():
                 self._products.setdefault(
                     _aliases(pool), f'{len(self._products):04x}')
-        try:
-            pci_request.get_alias_from_config.cache_clear()
-            policies = {name: alias[0] for name, alias in
-                        pci_request.get_alias_from_config().items()}
-        except nova_exception.NovaException as exc:
-            raise exception.InvalidInput(
-                'nova.conf', masking.mask(exc)) from None
         names = {device.alias for flavor in flavors
                  for device in flavor.guest.shape.devices if device.alias}
-        nova.conf.CONF.set_override('alias', [
-            json.dumps(alias) for name in sorted(names)
-            for alias in self._alias(name, policies)], 'pci')
+        aliases = []
+        for name in sorted(names):
+            aliases += map(json.dumps, self._alias(name))
+        nova.conf.CONF.set_override('alias', aliases, 'pci')
         pci_request.get_alias_from_config.cache_clear()
 
-    def _alias(self, name: str, policies: Mapping[str, str],
-               ) -> list[dict[str, str]]:
+    def _alias(self, name):
         tag = devices.alias_tag(name)
         products = [product for tags, product in self._products.items()
                     if tag in tags]
-        policy = {'numa_policy': policies[name]} if name in policies else {}
         return [{'name': name, 'vendor_id': _VENDOR, 'product_id': product,
-                 'device_type': _KIND, **policy}
+                 'device_type': _KIND}
                 for product in products or [_MISSING]]
 
-    def pools(self, supply: supplies.Supply) -> list[dict[str, typing.Any]]:
+    def pools(self, supply):
         """Describe the PCI devices of a host as nova-compute does.
 
         Devices that only Placement knows, such as vGPUs, are left out.
@@ -81,14 +60,11 @@ class Products:
                 for number, pool in enumerate(supply.pools or ())
                 if not is_in_placement(pool)]
 
-    def _pool(self, number: int, pool: devices.Pool,
-              ) -> dict[str, typing.Any]:
-        physnet = pool.tags.get('physical_network')
+    def _pool(self, number, pool):
         return {'vendor_id': _VENDOR,
                 'product_id': self._products[_aliases(pool)],
                 'dev_type': _KIND, 'numa_node': pool.cell,
-                'address': f'{number:04x}:00:00.0', 'count': pool.free,
-                **({'physical_network': physnet} if physnet else {})}
+                'address': f'{number:04x}:00:00.0', 'count': pool.free}
 
 
 class ReplayDevice:
@@ -99,22 +75,21 @@ class ReplayDevice:
 
     __slots__ = ('address', 'dev_type', 'request_id')
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address):
         self.address = address
         self.dev_type = _KIND
-        self.request_id: str | None = None
+        self.request_id = None
 
-    def __deepcopy__(self, _: typing.Any) -> 'ReplayDevice':
+    def __deepcopy__(self, _):
         return self
 
 
-def is_in_placement(pool: devices.Pool) -> bool:
+def is_in_placement(pool):
     """Whether Placement, not nova-compute, counts the devices."""
     return 'resource_class' in pool.tags
 
 
-def give_back(pools: Sequence[dict[str, typing.Any]],
-              taken: Iterable[ReplayDevice]) -> None:
+def give_back(pools, taken):
     """Return devices to their pools, as PciDeviceStats.add_device does."""
     by_address = collections.defaultdict(list)
     for device in taken:
@@ -124,5 +99,5 @@ def give_back(pools: Sequence[dict[str, typing.Any]],
         pool['devices'] += by_address[pool['address']]
 
 
-def _aliases(pool: devices.Pool) -> frozenset[str]:
+def _aliases(pool):
     return frozenset(tag for tag in pool.tags if tag.startswith(_ALIAS))

@@ -3,10 +3,6 @@
 """Run Nova's scheduler without its databases and services."""
 
 import copy
-import typing
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
 
 import nova.conf
 from nova import context as nova_context
@@ -15,9 +11,6 @@ from nova.objects import service
 from nova.scheduler import host_manager
 from nova.scheduler import manager
 from oslo_utils import timeutils
-
-from hpcvirt.controller.replay import allocations
-from hpcvirt.controller.replay import compute_host
 
 #: The microversion of Placement in which candidates are written.
 _VERSION = '1.36'
@@ -29,28 +22,25 @@ class ReplayHostManager(host_manager.HostManager):
     :ivar hosts: the hosts, by UUID
     """
 
-    def __init__(self, hosts: Mapping[str, compute_host.ComputeHost] = {},
-                 ) -> None:
+    def __init__(self, hosts):
         super().__init__()
         self.hosts = hosts
-        self._given: list[typing.Any] = []
-        self._service: dict[str, typing.Any] = {
+        self._given = []
+        self._service = {
             'binary': 'nova-compute', 'disabled': False,
             'version': service.SERVICE_VERSION}
 
-    def refresh_cells_caches(self) -> None:
-        self.cells: dict[str, typing.Any] = {}
-        self.enabled_cells: list[typing.Any] = []
+    def refresh_cells_caches(self):
+        self.cells = {}
+        self.enabled_cells = []
 
-    def _init_aggregates(self) -> None:
+    def _init_aggregates(self):
         pass
 
-    def _init_instance_info(self, *_: typing.Any) -> None:
+    def _init_instance_info(self, *_):
         pass
 
-    def get_host_states_by_uuids(self, _context: typing.Any,
-                                 compute_uuids: Sequence[str],
-                                 _spec: typing.Any) -> Iterator[typing.Any]:
+    def get_host_states_by_uuids(self, _context, compute_uuids, _spec):
         """Yield a HostState of each host, as for a new request."""
         self._service['last_seen_up'] = timeutils.utcnow()
         self._given = []
@@ -61,7 +51,7 @@ class ReplayHostManager(host_manager.HostManager):
             self._given.append(state)
             yield state
 
-    def forget(self) -> None:
+    def forget(self):
         """Forget the instances that the scheduler has counted itself."""
         for state in self._given:
             self.hosts[state.uuid].forget(state)
@@ -70,17 +60,16 @@ class ReplayHostManager(host_manager.HostManager):
 class InProcessScheduler(manager.SchedulerManager):
     """Nova's SchedulerManager."""
 
-    placement_client: typing.Any = None
+    # That of SchedulerManager is a property, which connects to Placement.
+    placement_client = None
 
-    def __init__(self, hosts: Mapping[str, compute_host.ComputeHost],
-                 placement: allocations.ReplayReportClient) -> None:
+    def __init__(self, hosts, placement):
         # The constructor of SchedulerManager starts a service.
         self.host_manager = ReplayHostManager(hosts)
         self.placement_client = placement
         self._context = nova_context.get_admin_context()
 
-    def select(self, spec: typing.Any, instances: Sequence[str],
-               ) -> list[list[typing.Any]]:
+    def select(self, spec, instances):
         """Select a host and its alternates for each instance.
 
         :param instances: their UUIDs
@@ -91,7 +80,7 @@ class InProcessScheduler(manager.SchedulerManager):
         most = nova.conf.CONF.scheduler.max_placement_results
         found = dict(list(found.items())[:most])
         try:
-            selections: list[list[typing.Any]] = self._schedule(
+            selections = self._schedule(
                 self._context, spec, list(instances), found, found, _VERSION,
                 return_alternates=True)
         except nova_exception.NoValidHost:
