@@ -45,6 +45,8 @@ from hpcvirt import exception
 from hpcvirt import text_table
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
@@ -157,7 +159,7 @@ class Scheduler(schedulers.Scheduler):
     """A scheduler that notes whether guests got legal sets."""
 
     def __init__(self, table: host_table.HostTable,
-                 flavors: Sequence[request_model.RequestedFlavor],
+                 flavors: Sequence[guests.Guest],
                  strategy: strategies.Strategy) -> None:
         super().__init__(table, flavors, strategy)
         self.legal: list[bool] = []
@@ -190,17 +192,17 @@ def run(pods: Sequence[Pod], hosts: int, load: float, how: str, name: str,
     :returns: the number of GPUs -> what became of the requests
     """
     legal = how == 'sets'
-    flavors = tuple(request_model.RequestedFlavor(
-        own, compiled_flavor.make(own)) for own in (
-            flavor(size, legal, pinned) for size in SIZES))
+    flavors = tuple(compiled_flavor.make(flavor(size, legal, pinned))
+                    for size in SIZES)
     asked = request_model.scale_to_load(request_model.Requests(flavors, tuple(
         request_model.Arrival(pod.time or 0.0, pod.life or 0.0,
                               SIZES.index(pod.gpus)) for pod in sorted(
             pods, key=lambda pod: pod.time or 0.0))),
         hosts * CELLS * CPUS, load)
     (strategy,) = strategies.parse(name, 0)
-    table = host_table.HostTable([make_host(legal, pinned)] * hosts,
-                                 replay.relax_flavors(flavors))
+    table = host_table.HostTable(
+        [host_state.add_up(make_host(legal, pinned))] * hosts,
+        replay.relax_flavors(flavors))
     scheduler = Scheduler(table, flavors, strategy)
     fates = replay.run_events(asked, scheduler).fates
     found = {size: Tally() for size in SIZES}

@@ -27,11 +27,11 @@ from demo import fleet
 from demo import workload
 from hpcvirt.cmd import hosts as host_arguments
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import host_state
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import planner
 from hpcvirt.model import shape
 from hpcvirt.simulate import host_table
-from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler
 from hpcvirt.simulate import strategy as strategies
 
@@ -46,17 +46,16 @@ STRATEGIES: Mapping[str, strategies.Strategy] = {
 class Scene:
     """The hosts and flavors of the demonstration.
 
-    :ivar hosts: the resources of each host, and the memory that it reserves
+    :ivar hosts: the empty hosts
     """
 
-    hosts: tuple[tuple[supplies.Supply, int], ...]
-    flavors: Mapping[str, requests.RequestedFlavor]
+    hosts: tuple[host_state.HostState, ...]
+    flavors: Mapping[str, guests.Guest]
     demands: tuple[workload.Demand, ...]
 
     @property
     def capacity(self) -> int:
-        return sum(len(cell.dedicated) for host, _ in self.hosts
-                   for cell in host.cells)
+        return sum(host.free.pcpus for host in self.hosts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Outcome:
 
 def scene() -> Scene:
     """Plan the flavors of the demonstration."""
-    hosts: dict[str, tuple[supplies.Supply, int]] = {}
+    hosts: dict[str, host_state.HostState] = {}
     flavors = {}
     requested = []
     for one in fleet.PLANS:
@@ -84,15 +83,12 @@ def scene() -> Scene:
         for host in plan.hosts:
             devices = bool(host.offered)
             if devices or host.name not in hosts:
-                hosts[host.name] = (
-                    host.state.supply if devices
-                    else dataclasses.replace(host.state.supply, pools=()),
-                    host.settings.reserved_host_memory_mb)
+                hosts[host.name] = host.state if devices else (
+                    dataclasses.replace(host.state, supply=dataclasses.replace(
+                        host.state.supply, pools=())))
         for flavor in plan.flavors:
             name = flavor.flavor.name
-            flavors[name] = requests.RequestedFlavor(
-                flavor.flavor, guests.compile_shape(
-                    flavor.guest, flavor.flavor.vcpus, flavor.flavor.ram_mib))
+            flavors[name] = compiled_flavor.make(flavor.flavor)
             requested.append(workload.Demand(
                 name, flavor.flavor.vcpus, max(flavor.per_host.values())))
     return Scene(tuple(hosts.values()), flavors, tuple(requested))
@@ -103,9 +99,7 @@ def play(stage: Scene, events: Sequence[workload.Event],
     """Place the requests of a sequence, as the demonstration does."""
     flavors = [flavor if strategy == 'hpcvirt' else _without_scope(flavor)
                for flavor in stage.flavors.values()]
-    table = host_table.HostTable([supply for supply, _ in stage.hosts],
-                                 flavors)
-    table.free_ram -= [reserved_mib for _, reserved_mib in stage.hosts]
+    table = host_table.HostTable(stage.hosts, flavors)
     chooser = scheduler.Scheduler(table, flavors, STRATEGIES[strategy])
     numbers = {name: number for number, name in enumerate(stage.flavors)}
     there: dict[str, list[host_table.Running]] = {}
@@ -123,13 +117,10 @@ def play(stage: Scene, events: Sequence[workload.Event],
     return Outcome(started[False], started[True])
 
 
-def _without_scope(
-        flavor: requests.RequestedFlavor) -> requests.RequestedFlavor:
+def _without_scope(guest: guests.Guest) -> guests.Guest:
     """Remove the scope of a demand, which Nova's own filter ignores."""
-    guest = flavor.guest
-    return dataclasses.replace(flavor, guest=dataclasses.replace(
-        guest, demand=dataclasses.replace(
-            guest.demand, numa_scope=shape.NUMAScope.HOST)))
+    return dataclasses.replace(guest, demand=dataclasses.replace(
+        guest.demand, numa_scope=shape.NUMAScope.HOST))
 
 
 def compare(stage: Scene, seeds: Sequence[int],

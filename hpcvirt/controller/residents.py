@@ -16,7 +16,6 @@ from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import guest as guests
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import state
-from hpcvirt.model import flavor as flavor_model
 from hpcvirt.nova import config
 
 #: Metadata by which the owner of an instance forbids its moves.
@@ -32,8 +31,7 @@ class Residents:
     def __init__(self, groups: Mapping[str, state.ServerGroup]) -> None:
         self._groups = groups
         self._follows = config.register().hpcvirt.moves_follow_placement
-        self._known: dict[object,
-                          tuple[flavor_model.Flavor, guests.Guest]] = {}
+        self._known: dict[object, guests.Guest] = {}
 
     def translate(self, instance: typing.Any, host: str,
                   hosts: frozenset[str]) -> state.Instance:
@@ -44,19 +42,19 @@ class Residents:
         :raises InvalidInput: if its record contradicts itself
         """
         where = f'instance {instance.uuid}'
-        flavor, guest = self._guest(instance)
+        guest = self._guest(instance)
         topology = instance.numa_topology
         cells = topology.cells if topology else ()
         if len(cells) != len(guest.demand.cells):
             raise exception.InvalidInput(
                 where, f'has {len(cells)} guest cells, but its flavor '
-                f'{flavor.name} has {len(guest.demand.cells)}')
+                f'{guest.name} has {len(guest.demand.cells)}')
         cpus: set[int] = set()
         for cell in cells:
             cpus.update((cell.cpu_pinning or {}).values(),
                         cell.cpuset_reserved or ())
         return state.Instance(
-            instance.uuid, where, host, flavor, guest,
+            instance.uuid, where, host, guest,
             allocation.Holding(cell_assignments.CellAssignment(
                 tuple(cell.id for cell in cells),
                 tuple(cell.pagesize or None for cell in cells)),
@@ -65,8 +63,7 @@ class Residents:
             _stays(instance), hosts, self._groups.get(instance.uuid),
             _only_cold(instance), instance.project_id, self._follows)
 
-    def _guest(self, instance: typing.Any,
-               ) -> tuple[flavor_model.Flavor, guests.Guest]:
+    def _guest(self, instance: typing.Any) -> guests.Guest:
         image = cloud_flavors.image_properties(instance.system_metadata)
         flavor = instance.flavor
         key = (flavor.name, flavor.vcpus, flavor.memory_mb, flavor.root_gb,
@@ -76,7 +73,7 @@ class Residents:
         if key not in self._known:
             own = cloud_flavors.translate(flavor, image,
                                           from_volume=not instance.image_ref)
-            self._known[key] = own, compiled_flavor.make(own)
+            self._known[key] = compiled_flavor.make(own)
         return self._known[key]
 
 

@@ -19,6 +19,9 @@ from hpcvirt.model import shape as shape_model
 #: The local disk of a host if it is not known.
 UNKNOWN_DISK_GIB = 2 ** 53
 
+#: The flavor of a guest without one.
+UNNAMED = flavor_model.Flavor('', 0, 0, 0, {})
+
 
 class Resources(typing.NamedTuple):
     """Amounts of Placement's resource classes."""
@@ -55,7 +58,7 @@ class Guest:
     :ivar sums: the resources that Placement allocates
     :ivar required: the traits that a host must have
     :ivar forbidden: the traits that a host must not have
-    :ivar flavor: the flavor; None for a guest that is only tried
+    :ivar flavor: the flavor; :data:`UNNAMED` for a guest that is only tried
     """
 
     shape: shape_model.Shape
@@ -63,7 +66,17 @@ class Guest:
     sums: Resources
     required: frozenset[str] = frozenset()
     forbidden: frozenset[str] = frozenset()
-    flavor: flavor_model.Flavor | None = None
+    flavor: flavor_model.Flavor = UNNAMED
+
+    @property
+    def name(self) -> str:
+        """The name of the flavor."""
+        return self.flavor.name
+
+    @property
+    def cpus(self) -> int:
+        """The vCPUs, without a CPU of isolated emulator threads."""
+        return self.shape.cpus or self.sums.pcpus + self.sums.vcpus
 
     @property
     def pages_mib(self) -> Mapping[int, int]:

@@ -49,6 +49,18 @@ class HostState:
             sum(cell.memory_mib for cell in cells), sys.maxsize)
 
 
+def add_up(supply: supplies.Supply) -> HostState:
+    """Add up the totals of a host that reserves nothing in Placement."""
+    pcpus = vcpus = memory_mib = 0
+    for cell in supply.cells:
+        pcpus += len(cell.free)
+        vcpus += int(len(cell.shared) * supply.cpu_ratio) - cell.cpu_usage
+        memory_mib += (int(cell.memory_mib * supply.ram_ratio)
+                       - cell.memory_used_mib)
+    return HostState(supply, guests.Resources(pcpus, vcpus, memory_mib,
+                                              guests.UNKNOWN_DISK_GIB))
+
+
 def describe(host: HostState) -> object:
     """Return a key that only equal states share."""
     pools = host.supply.pools or ()

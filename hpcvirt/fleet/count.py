@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.fit import capacity
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import placement
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import state
@@ -29,9 +30,14 @@ class InstanceCount:
         devices of each host are enough
     """
 
-    flavor: flavor_model.Flavor
+    guest: guests.Guest
     per_host: Mapping[str, int]
     by_sums: int
+
+    @property
+    def flavor(self) -> flavor_model.Flavor:
+        """The flavor."""
+        return self.guest.flavor
 
     @property
     def total(self) -> int:
@@ -40,8 +46,7 @@ class InstanceCount:
     @property
     def pcpus(self) -> int:
         """The PCPUs of all these instances."""
-        guest = compiled_flavor.make(self.flavor)
-        return self.total * guest.sums.pcpus
+        return self.total * self.guest.sums.pcpus
 
 
 #: Hosts that are alike, and the kinds of their cells.
@@ -57,12 +62,12 @@ def count(fleet: state.Fleet,
     kinds = capacity.CellKinds()
     groups = [(group, kinds.find(group[0].state.supply))
               for group in state.group_alike(fleet.hosts)]
-    return tuple(_count(flavor, fleet, groups) for flavor in flavors)
+    return tuple(_count(compiled_flavor.make(flavor), fleet, groups)
+                 for flavor in flavors)
 
 
-def _count(flavor: flavor_model.Flavor, fleet: state.Fleet,
+def _count(guest: guests.Guest, fleet: state.Fleet,
            groups: Iterable[_Group]) -> InstanceCount:
-    guest = compiled_flavor.make(flavor)
     per_host = {host.name: 0 for host in fleet.hosts}
     by_sums = 0
     counter = capacity.GuestCounter(guest)
@@ -72,4 +77,4 @@ def _count(flavor: flavor_model.Flavor, fleet: state.Fleet,
         taken = counter.count(first, kinds)
         if taken:
             per_host |= dict.fromkeys((host.name for host in group), taken)
-    return InstanceCount(flavor, per_host, by_sums)
+    return InstanceCount(guest, per_host, by_sums)

@@ -21,7 +21,6 @@ from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import supply as supplies
-from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import state
 
@@ -104,12 +103,15 @@ def describe_hosts(fleet: state.Fleet,
 
     :param found: the counts of all flavors that the hosts may take
     """
-    compiled = [(item, compiled_flavor.make(item.flavor)) for item in found]
-    wanted = {cell.page_kib for _, guest in compiled
-              for cell in guest.demand.cells}
-    return {host.name: _describe(host, wanted, [
-        (guest, item.per_host[host.name]) for item, guest in compiled
-        if item.per_host[host.name]]) for host in fleet.hosts}
+    wanted: set[int | None] = set()
+    for item in found:
+        wanted.update(cell.page_kib for cell in item.guest.demand.cells)
+    described = {}
+    for host in fleet.hosts:
+        fillings = [(item.guest, item.per_host[host.name]) for item in found
+                    if item.per_host[host.name]]
+        described[host.name] = _describe(host, wanted, fillings)
+    return described
 
 
 def total(rooms: Iterable[FreeResources]) -> FreeResources:

@@ -144,7 +144,7 @@ def read_instance(item: InstanceEntry, where: str,
             f'{where}.cells', 'has a host cell twice; each guest cell is on '
             'a host cell of its own')
     return state.Instance(
-        item.id, where, item.host, flavor, guest, allocation.Holding(
+        item.id, where, item.host, guest, allocation.Holding(
             cell_assignments.CellAssignment(numbers, tuple(
                 _read_pages(own, demand.memory_mib,
                             f'{where}.cells[{number}].pages')

@@ -22,11 +22,9 @@ from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import guest as guests
-from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import move_search
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
-from hpcvirt.model import flavor as flavor_model
 
 #: A kind is usual if its requests have at least this share of the CPUs of all
 #: requests.
@@ -59,42 +57,37 @@ def search(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
-    """The number of instances of a flavor for which room is kept.
+class RoomTarget:
+    """The number of instances of a flavor for which room is kept."""
 
-    :ivar guest: the compiled flavor, if it is at hand
-    """
-
-    flavor: flavor_model.Flavor
+    guest: guests.Guest
     count: int
-    guest: guests.Guest | None = None
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class RoomPlan:
     """The moves for one kind of guests; ``plan`` is None if there are none."""
 
-    wanted: Wanted
+    target: RoomTarget
     plan: moving.MovePlan | None
 
 
-def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
-              most: int, cold: bool = False,
-              together: bool = True) -> list[Kept]:
+def keep_room(targets: Sequence[RoomTarget],
+              hosts: tuple[state.FleetHost, ...], most: int,
+              cold: bool = False, together: bool = True) -> list[RoomPlan]:
     """Find the moves for each kind, in the order in which to make them.
 
     :param most: the most moves for one kind
     :param together: whether the guests of all kinds must fit at the same time
-    :raises InvalidInput: for a flavor that Nova would refuse
     """
     found = []
     by_name = {host.name: host for host in hosts}
-    for one in sorted(wanted, key=lambda one: (
-            one.flavor.vcpus, one.flavor.ram_mib), reverse=True):
-        guest = one.guest or compiled_flavor.make(one.flavor)
+    for target in sorted(targets, reverse=True, key=lambda target: (
+            target.guest.cpus, target.guest.sums.memory_mib)):
+        guest = target.guest
         plan = search(guest, tuple(by_name.values()), most,
-                      one.count, cold)
-        found.append(Kept(one, plan))
+                      target.count, cold)
+        found.append(RoomPlan(target, plan))
         if plan is not None:
             for move in plan.moves:
                 (instance,) = (
@@ -102,35 +95,34 @@ def keep_room(wanted: Sequence[Wanted], hosts: tuple[state.FleetHost, ...],
                     if instance.id == move.id)
                 moving.try_move(by_name, instance, move.target)
             for name, _ in plan.places if together else ():
-                by_name[name] = _held(guest, one.flavor, by_name[name])
+                by_name[name] = _held(guest, by_name[name])
     return found
 
 
-def _held(guest: guests.Guest, flavor: flavor_model.Flavor,
-          host: state.FleetHost) -> state.FleetHost:
+def _held(guest: guests.Guest, host: state.FleetHost) -> state.FleetHost:
     """Put a guest on a host, so that no other guest gets its room."""
     placed = admission.predict(guest, host.state)
     if not isinstance(placed, cell_assignments.CellAssignment):
-        raise ValueError(f'{flavor.name} does not fit as planned')
+        raise ValueError(f'{guest.name} does not fit as planned')
     return moving.arrive(state.Instance(
-        f'room for {flavor.name} {len(host.instances)}', '', host.name,
-        flavor, guest, allocation.Holding(placed),
+        f'room for {guest.name} {len(host.instances)}', '', host.name,
+        guest, allocation.Holding(placed),
         stays='holds room'), host, placed)
 
 
-def find_usual(flavors: Sequence[flavor_model.Flavor],
+def find_usual(flavors: Sequence[guests.Guest],
                requested: Sequence[float]) -> list[int]:
     """Find the largest kinds that are usually requested, the largest first.
 
     :param requested: how many instances of each flavor were requested
     :returns: the indexes of at most three flavors
     """
-    cpus = [flavor.vcpus * count
+    cpus = [flavor.cpus * count
             for flavor, count in zip(flavors, requested, strict=True)]
     usual = [index for index, own in enumerate(cpus)
              if own and own >= USUAL_SHARE * sum(cpus)]
     return sorted(usual, key=lambda index: (
-        flavors[index].vcpus, flavors[index].ram_mib),
+        flavors[index].cpus, flavors[index].sums.memory_mib),
         reverse=True)[:MAX_KINDS]
 
 
@@ -144,7 +136,7 @@ def exclude_projects(hosts: Sequence[state.FleetHost],
 
 
 @dataclasses.dataclass(frozen=True)
-class StandingPlan:
+class ReservePlan:
     """The plans for several kinds.
 
     :ivar found: the plan of each kind
@@ -153,13 +145,14 @@ class StandingPlan:
     :ivar why: why they must wait; None if there are none
     """
 
-    found: Sequence[Kept]
+    found: Sequence[RoomPlan]
     moves: tuple[moving.Move, ...]
     waiting: int
     why: str | None
 
 
-def limit(found: Sequence[Kept], most: int | None, why: str) -> StandingPlan:
+def limit(found: Sequence[RoomPlan], most: int | None,
+          why: str) -> ReservePlan:
     """Find the moves that may be made now; no plan is made in part.
 
     :param most: the most moves; None for any number
@@ -173,4 +166,4 @@ def limit(found: Sequence[Kept], most: int | None, why: str) -> StandingPlan:
             break
         allowed += moves
     waiting = total - len(allowed)
-    return StandingPlan(found, allowed, waiting, why if waiting else None)
+    return ReservePlan(found, allowed, waiting, why if waiting else None)

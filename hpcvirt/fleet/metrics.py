@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import log_reading
@@ -73,7 +72,7 @@ def families(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
          for host, number in item.per_host.items() if number})
     refusing = collections.Counter[tuple[str, ...]]()
     for item in found:
-        guest = compiled_flavor.make(item.flavor)
+        guest = item.guest
         for group in groups:
             if item.per_host[group[0].name]:
                 continue
@@ -125,7 +124,7 @@ def _count_if_empty(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     return counts.count(dataclasses.replace(fleet, hosts=tuple(
         moving.leave_all(host.instances, host) for host in fleet.hosts)), [
             item.flavor for item in found if not unknown
-            or not compiled_flavor.make(item.flavor).demand.requests])
+            or not item.guest.demand.requests])
 
 
 def _room(rooms: Mapping[tuple[str, ...],

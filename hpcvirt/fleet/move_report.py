@@ -38,11 +38,11 @@ class MoveRequest:
     single: bool = False
 
 
-def document(fleet: state.Fleet, plan: make_room.StandingPlan,
+def document(fleet: state.Fleet, plan: make_room.ReservePlan,
              asked: MoveRequest) -> dict[str, Any]:
     """Write a plan as dicts, lists, numbers and strings."""
     kinds: list[dict[str, Any]] = [{
-        'flavor': kept.wanted.flavor.name, 'count': kept.wanted.count,
+        'flavor': kept.target.guest.name, 'count': kept.target.count,
         'fits': kept.plan is not None, 'places': [
             {'host': host, 'cells': list(cells)} for host, cells
             in (kept.plan.places if kept.plan else ())]}
@@ -91,7 +91,7 @@ def list_made(made: Iterable[moving.MoveAttempt]) -> list[dict[str, Any]]:
             for attempt in made for row in list_moves([attempt.move])]
 
 
-def text(fleet: state.Fleet, plan: make_room.StandingPlan,
+def text(fleet: state.Fleet, plan: make_room.ReservePlan,
          asked: MoveRequest, width: int | None = None) -> str:
     """Describe a plan.
 
@@ -150,10 +150,10 @@ def _format(fleet: state.Fleet, lines: Sequence[str],
     return '\n'.join(lines) + '\n'
 
 
-def _lines(fleet: state.Fleet, kept: make_room.Kept,
+def _lines(fleet: state.Fleet, kept: make_room.RoomPlan,
            asked: MoveRequest) -> list[str]:
-    plan, count = kept.plan, kept.wanted.count
-    name = kept.wanted.flavor.name
+    plan, count = kept.plan, kept.target.count
+    name = kept.target.guest.name
     subject, fits, does = ((name, 'fits', 'does') if count == 1 else
                            (f'{count} instances of {name}', 'fit', 'do'))
     if plan is None:

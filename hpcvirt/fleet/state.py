@@ -56,7 +56,6 @@ class Instance:
     id: str
     where: str
     host: str
-    flavor: flavor_model.Flavor
     guest: guests.Guest
     holding: allocation.Holding
     devices: tuple[str, ...] = ()
@@ -66,6 +65,11 @@ class Instance:
     only_cold: str | None = None
     project: str | None = None
     follows_placement: bool = False
+
+    @property
+    def flavor(self) -> flavor_model.Flavor:
+        """Its flavor."""
+        return self.guest.flavor
 
     @property
     def cells(self) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import requests
 
@@ -60,7 +61,7 @@ class HostTable:
     :ivar states: the number of the state
     :ivar cells: for each host the numbers of the states of its cells
     :ivar numbering: how many times the states were renumbered
-    :ivar free_ram: ``HostState.free_ram_mb``; no memory is reserved for hosts
+    :ivar free_ram: ``HostState.free_ram_mb``
     :ivar free_vcpus: shared CPUs x allocation ratio, less the vCPUs of all
         guests, as CPUWeigher computes it
     :ivar free_pcpus: free dedicated CPUs
@@ -73,15 +74,18 @@ class HostTable:
     :ivar free_pages: page size in KiB to the free pages of all hosts
     """
 
-    def __init__(self, fleet: Sequence[supplies.Supply],
-                 flavors: Sequence[requests.RequestedFlavor],
+    def __init__(self, fleet: Sequence[host_states.HostState],
+                 flavors: Sequence[guests.Guest],
                  residents: Sequence[requests.Resident] = ()) -> None:
-        # Residents have devices of the pools of their hosts.
-        self.supplies = [*fleet] if residents else _merge_pools(fleet)
+        self._fleet = tuple(fleet)
+        self.supplies = [host.supply for host in fleet]
+        if not residents:
+            # Residents have devices of the pools of their hosts.
+            self.supplies = _merge_pools(self.supplies)
         self._flavors = flavors
         self._cores_in_order = any(
             cell.emulator_pcpus for flavor in flavors
-            for cell in flavor.guest.demand.cells)
+            for cell in flavor.demand.cells)
         kinds: dict[Hashable, int] = {}
         by_identity: dict[int, int] = {}
         self._kinds = [
@@ -95,13 +99,11 @@ class HostTable:
         self.states: Integers = np.zeros(len(self.supplies), dtype=np.int64)
         self.forget_states()
         self.free_ram = self._array(lambda cell, _: cell.memory_free_mib)
-        self.memory_left = self._array(lambda cell, supply: (
-            cell.memory_mib * supply.ram_ratio - cell.memory_used_mib))
-        self.shared_left = self._array(lambda cell, supply: (
-            len(cell.shared) * supply.cpu_ratio - cell.cpu_usage))
-        self.memory = self._array(lambda cell, _: cell.memory_mib)
-        self.shared = self._array(lambda cell, _: len(cell.shared))
-        self.free_pcpus = self._array(lambda cell, _: len(cell.free))
+        self.free_ram -= [_count_reserved_mib(host) for host in fleet]
+        free = np.array([host.free for host in fleet], dtype=np.float64)
+        most = np.array([host.max_unit for host in fleet], dtype=np.float64)
+        self.free_pcpus, self.shared_left, self.memory_left, _ = free.T.copy()
+        _, self.shared, self.memory, _ = most.T.copy()
         self.free_vcpus = self._array(lambda cell, supply: (
             len(cell.shared) * supply.cpu_ratio - cell.cpu_usage
             - len(cell.dedicated) + len(cell.free)))
@@ -125,10 +127,24 @@ class HostTable:
                             for supply in self.supplies]
 
     def describe_host(self, host: int) -> host_states.HostState:
-        """Return the state of a host in the types of :mod:`hpcvirt.fleet`."""
-        return host_states.HostState(self.supplies[host], guests.Resources(
+        """Return the state of a host."""
+        free = guests.Resources(
             int(self.free_pcpus[host]), int(self.shared_left[host]),
-            int(self.memory_left[host]), guests.UNKNOWN_DISK_GIB))
+            int(self.memory_left[host]), guests.UNKNOWN_DISK_GIB)
+        return dataclasses.replace(self._fleet[host], free=free,
+                                   supply=self.supplies[host])
+
+    def find_open(self, guest: guests.Guest) -> Booleans:
+        """Return for each host whether its traits admit a guest."""
+        # Hosts of one kind share their traits, and all else that matters.
+        known: dict[object, bool] = {}
+        found = []
+        for host in self._fleet:
+            key = host.closed, host.traits
+            if key not in known:
+                known[key] = placement.explain_closed(guest, host) is None
+            found.append(known[key])
+        return np.array(found, dtype=np.bool_)
 
     @property
     def number_of_states(self) -> int:
@@ -149,7 +165,7 @@ class HostTable:
         """Place a guest as the claim of its host does."""
         before = self.supplies[host]
         after, holding = allocation.charge(
-            self._flavors[flavor].guest.demand, before, placement)
+            self._flavors[flavor].demand, before, placement)
         running = _run(host, flavor, holding, after)
         self._set(running, after, 1)
         return running
@@ -166,7 +182,7 @@ class HostTable:
     def remove(self, running: Running) -> None:
         """Free the resources of a guest."""
         self._set(running, allocation.release(
-            self._flavors[running.flavor].guest.demand,
+            self._flavors[running.flavor].demand,
             self.supplies[running.host], running.holding), -1)
 
     def _set(self, running: Running, supply: supplies.Supply,
@@ -174,11 +190,11 @@ class HostTable:
         """Update the arrays after a guest was placed (1) or removed (-1)."""
         host, flavor = running.host, self._flavors[running.flavor]
         before, self.supplies[host] = self.supplies[host], supply
-        sums = flavor.guest.sums
-        self.free_ram[host] -= sign * flavor.flavor.ram_mib
+        sums = flavor.sums
+        self.free_ram[host] -= sign * sums.memory_mib
         self.memory_left[host] -= sign * sums.memory_mib
         self.shared_left[host] -= sign * sums.vcpus
-        self.free_vcpus[host] -= sign * flavor.flavor.vcpus
+        self.free_vcpus[host] -= sign * flavor.cpus
         self.free_pcpus[host] -= sign * len(running.holding.cpus)
         self.guests[host] += sign
         for index, (old, new) in enumerate(zip(
@@ -252,6 +268,17 @@ def _cell_kind(cell: supplies.CellSupply) -> Hashable:
         physnets=frozenset(cell.physnets))
 
 
+def _count_reserved_mib(host: host_states.HostState) -> float:
+    """Count the memory that a host keeps for itself."""
+    cells = host.supply.cells
+    total = sum(cell.memory_mib for cell in cells)
+    used = sum(cell.memory_used_mib for cell in cells)
+    ratio = host.supply.ram_ratio
+    if not ratio or host.closed is not None:
+        return 0
+    return total - (host.free.memory_mib + used) / ratio
+
+
 def _merge_pools(fleet: Sequence[supplies.Supply]) -> list[supplies.Supply]:
     """Merge equal neighboring pools, which does not affect any decision."""
     merged: dict[int, supplies.Supply] = {}
@@ -288,7 +315,7 @@ class Population:
     :ivar local: number of these that have their devices on their host cells
     """
 
-    def __init__(self, flavors: Sequence[requests.RequestedFlavor]) -> None:
+    def __init__(self, flavors: Sequence[guests.Guest]) -> None:
         self._flavors = flavors
         self._leaving: list[tuple[float, int, list[Running]]] = []
         self._started = 0

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.fit import guest as guests
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import requests
@@ -65,9 +66,9 @@ class FlavorChooser:
         its devices
     """
 
-    def __init__(self, flavors: Sequence[requests.RequestedFlavor],
+    def __init__(self, flavors: Sequence[guests.Guest],
                  wanted: str, splits: bool,
-                 others: Sequence[requests.RequestedFlavor] = ()) -> None:
+                 others: Sequence[guests.Guest] = ()) -> None:
         self.kinds = _kinds((*flavors, *others), wanted)
         self._splits = splits
         self._flavors = [_need(flavor, self.kinds) for flavor in flavors]
@@ -105,19 +106,19 @@ class FlavorChooser:
         return number, size.times(job)
 
 
-def _need(flavor: requests.RequestedFlavor, kinds: Mapping[str, str]) -> Need:
+def _need(flavor: guests.Guest, kinds: Mapping[str, str]) -> Need:
     counts = {'vfs': 0, 'gpus': 0}
     for name, count in _devices(flavor):
         counts[kinds[name]] += count
-    return Need(flavor.cpus, flavor.flavor.ram_mib, **counts)
+    return Need(flavor.cpus, flavor.sums.memory_mib, **counts)
 
 
-def _devices(flavor: requests.RequestedFlavor) -> Iterable[tuple[str, int]]:
-    for device in flavor.guest.shape.devices:
+def _devices(flavor: guests.Guest) -> Iterable[tuple[str, int]]:
+    for device in flavor.shape.devices:
         yield device.alias or device.resource_class or '', device.count
 
 
-def _kinds(flavors: Iterable[requests.RequestedFlavor],
+def _kinds(flavors: Iterable[guests.Guest],
            wanted: str) -> dict[str, str]:
     """Guess the kind of each alias and resource class from its name."""
     names = {name for flavor in flavors for name, _ in _devices(flavor)}
@@ -170,17 +171,17 @@ def map_jobs(workload: workloads.Workload,
         flavor for flavor in _compiled(
             flavor for name, flavor in workload.flavors.items()
             if own and name in names)
-        if flavor.guest.shape.cells or flavor.guest.shape.devices]
+        if flavor.shape.cells or flavor.shape.devices]
     compiled = [*_compiled(flavors)]
-    places = {each.flavor.name: number for number, each in enumerate(compiled)}
+    places = {each.name: number for number, each in enumerate(compiled)}
     for each in described:
-        place = places.get(each.flavor.name)
+        place = places.get(each.name)
         if place is None or compiled[place] != each:
-            places[each.flavor.name] = len(compiled)
+            places[each.name] = len(compiled)
             compiled.append(each)
     mapper = _Mapper(
         workload, tuple(compiled), len(flavors),
-        {each.flavor.name: places[each.flavor.name] for each in described},
+        {each.name: places[each.name] for each in described},
         vf_share, seed, None if others is None else _compiled(others))
     arrivals = tuple(mapper.arrivals())
     if not arrivals:
@@ -192,19 +193,17 @@ def map_jobs(workload: workloads.Workload,
 
 
 def _compiled(flavors: Iterable[flavor_model.Flavor],
-              ) -> tuple[requests.RequestedFlavor, ...]:
-    return tuple(requests.RequestedFlavor(flavor,
-                                          compiled_flavor.make(flavor))
-                 for flavor in flavors)
+              ) -> tuple[guests.Guest, ...]:
+    return tuple(map(compiled_flavor.make, flavors))
 
 
 class _Mapper:
     """Maps jobs to flavors, and counts what happens to them."""
 
     def __init__(self, workload: workloads.Workload,
-                 flavors: tuple[requests.RequestedFlavor, ...], given: int,
+                 flavors: tuple[guests.Guest, ...], given: int,
                  own: Mapping[str, int], vf_share: float, seed: int,
-                 others: Sequence[requests.RequestedFlavor] | None) -> None:
+                 others: Sequence[guests.Guest] | None) -> None:
         self._workload = workload
         self._flavors = flavors
         self._own = own
@@ -272,7 +271,7 @@ class _Mapper:
                  own: int | None) -> bool:
         """Whether a job gets a virtual function that it does not request."""
         if not self._vf_share or job.vfs or (
-                own is not None and self._flavors[own].guest.shape.devices):
+                own is not None and self._flavors[own].shape.devices):
             return False
         return draw(index, self._seed) < self._vf_share
 

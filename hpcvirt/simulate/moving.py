@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpcvirt.fit import admission
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
@@ -45,7 +46,7 @@ class Mover:
 
     def __init__(self, scheduler: schedulers.Scheduler,
                  running: host_table.Population,
-                 flavors: Sequence[requests.RequestedFlavor]) -> None:
+                 flavors: Sequence[guests.Guest]) -> None:
         self._strategy = scheduler.strategy
         self._known = scheduler.known
         self._table = scheduler.table
@@ -67,7 +68,7 @@ class Mover:
         if not self._strategy.moves or count > MAX_GUESTS:
             return []
         hosts, names = self._describe_hosts()
-        plan = make_room.search(self._flavors[number].guest, hosts,
+        plan = make_room.search(self._flavors[number], hosts,
                                 self._strategy.moves, count)
         if plan is None:
             return []
@@ -89,14 +90,13 @@ class Mover:
                 self._seen % self._strategy.standing):
             return
         usual = make_room.find_usual(
-            [each.flavor for each in self._flavors], self._requested)
+            self._flavors, self._requested)
         if all(fits(number, 1) for number in usual):
             return
         hosts, names = self._describe_hosts()
         self._steps = self._begin_moves([
             move for kept in make_room.keep_room(
-                [make_room.Wanted(self._flavors[number].flavor, 1,
-                                  self._flavors[number].guest)
+                [make_room.RoomTarget(self._flavors[number], 1)
                  for number in usual], hosts, self._strategy.most_moves,
                 together=False)
             if kept.plan for move in kept.plan.moves], names)
@@ -106,7 +106,7 @@ class Mover:
         """End the present move, if there is one, and begin the next."""
         self.moved = next(self._steps, None)
         self.next_end = math.inf if self.moved is None else now + (
-            self._flavors[self.moved.flavor].flavor.ram_mib
+            self._flavors[self.moved.flavor].sums.memory_mib
             / self._strategy.copy_mib_per_s)
 
     def _begin_moves(self, moves: Sequence[moving.Move],
@@ -117,7 +117,7 @@ class Mover:
             old, target = names[move.id], int(move.target)
             if old not in self._running.list_guests(
                     old.host) or isinstance(admission.predict(
-                        self._flavors[old.flavor].guest,
+                        self._flavors[old.flavor],
                         self._table.describe_host(target)), reasons.Misfit):
                 return
             names[move.id] = new = self._move(old, target)
@@ -155,7 +155,7 @@ class Mover:
             name = str(len(names))
             names[name] = guest
             flavor = self._flavors[guest.flavor]
-            own.append(state.Instance(name, '', str(host), flavor.flavor,
-                                      flavor.guest, guest.holding))
+            own.append(state.Instance(name, '', str(host), flavor,
+                                      guest.holding))
         return state.FleetHost(str(host), self._table.describe_host(host),
                                tuple(own))

@@ -152,7 +152,7 @@ class FleetSampler:
         stranded = pages = 0
         if self._smallest is not None:
             everywhere = np.arange(len(self._table))
-            guest = self._smallest.guest
+            guest = self._smallest
             stranded = int(self._known.figures(
                 'stranded CPUs', everywhere,
                 lambda host: self._stranded_cpus(guest, host)).sum())
@@ -201,9 +201,9 @@ class FleetSampler:
 
 
 def _smallest(flavors: Sequence[
-        requests.RequestedFlavor]) -> requests.RequestedFlavor | None:
+        guests.Guest]) -> guests.Guest | None:
     """Return the smallest flavor without devices, None if there is none."""
     return min((flavor for flavor in flavors
-                if not flavor.guest.demand.requests),
-               key=lambda flavor: (flavor.cpus, flavor.flavor.ram_mib),
+                if not flavor.demand.requests),
+               key=lambda flavor: (flavor.cpus, flavor.sums.memory_mib),
                default=None)

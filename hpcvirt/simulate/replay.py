@@ -23,7 +23,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpcvirt.fit import devices
-from hpcvirt.fit import supply as supplies
+from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state as host_states
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
 from hpcvirt.simulate import outcome
@@ -32,7 +33,8 @@ from hpcvirt.simulate import scheduler as schedulers
 from hpcvirt.simulate import strategy as strategies
 
 
-def replay(strategy: strategies.Strategy, fleet: Sequence[supplies.Supply],
+def replay(strategy: strategies.Strategy,
+           fleet: Sequence[host_states.HostState],
            requests: request_model.Requests,
            on_progress: Callable[[int, int], None] | None = None,
            ) -> outcome.ReplayOutcome:
@@ -109,7 +111,7 @@ class Causes:
     """
 
     def __init__(self, scheduler: schedulers.Scheduler,
-                 own: Sequence[request_model.RequestedFlavor]) -> None:
+                 own: Sequence[guests.Guest]) -> None:
         self._table = scheduler.table
         self._packer = schedulers.Scheduler(
             scheduler.table, relax_flavors(own), dataclasses.replace(
@@ -125,7 +127,7 @@ class Causes:
         flavor = self._own[number]
         if self._lacks_capacity(flavor, count):
             return outcome.Cause.CAPACITY
-        demand = flavor.guest.demand
+        demand = flavor.demand
         if any(self._free_devices(request) < request.count * count
                for request in demand.requests):
             return outcome.Cause.DEVICES
@@ -144,9 +146,9 @@ class Causes:
         self._packer.remove(placed)
         return bool(placed)
 
-    def _lacks_capacity(self, flavor: request_model.RequestedFlavor,
+    def _lacks_capacity(self, flavor: guests.Guest,
                         count: int) -> bool:
-        sums = flavor.guest.sums
+        sums = flavor.sums
         table = self._table
         return bool(
             table.free_pcpus.sum() < sums.pcpus * count
@@ -161,27 +163,20 @@ class Causes:
             if devices.serves(pool, request))
 
 
-def relax_flavors(own: Sequence[request_model.RequestedFlavor],
-                  ) -> tuple[request_model.RequestedFlavor, ...]:
+def relax_flavors(own: Sequence[guests.Guest],
+                  ) -> tuple[guests.Guest, ...]:
     """Return flavors, then the same without devices and without memory."""
     return (*own, *map(_without_devices, own), *map(_without_memory, own))
 
 
-def _without_devices(flavor: request_model.RequestedFlavor,
-                     ) -> request_model.RequestedFlavor:
-    demand = dataclasses.replace(flavor.guest.demand, requests=(),
-                                 device_set=None)
-    return dataclasses.replace(flavor, guest=dataclasses.replace(
-        flavor.guest, demand=demand))
+def _without_devices(flavor: guests.Guest) -> guests.Guest:
+    demand = dataclasses.replace(flavor.demand, requests=(), device_set=None)
+    return dataclasses.replace(flavor, demand=demand)
 
 
-def _without_memory(flavor: request_model.RequestedFlavor,
-                    ) -> request_model.RequestedFlavor:
-    guest = flavor.guest
-    demand = dataclasses.replace(guest.demand, cells=tuple(
-        dataclasses.replace(cell, memory_mib=0)
-        for cell in guest.demand.cells))
+def _without_memory(flavor: guests.Guest) -> guests.Guest:
+    cells = tuple(dataclasses.replace(cell, memory_mib=0)
+                  for cell in flavor.demand.cells)
     return dataclasses.replace(
-        flavor, flavor=dataclasses.replace(flavor.flavor, ram_mib=0),
-        guest=dataclasses.replace(
-            guest, demand=demand, sums=guest.sums._replace(memory_mib=0)))
+        flavor, demand=dataclasses.replace(flavor.demand, cells=cells),
+        sums=flavor.sums._replace(memory_mib=0))

@@ -106,8 +106,8 @@ def _describe_choice(row: scenarios.ScenarioResult) -> dict[str, Any]:
                           scenario.fleet)],
         },
         'flavors': [{
-            'name': each.flavor.name, 'vcpus': each.flavor.vcpus,
-            'ram_mib': each.flavor.ram_mib,
+            'name': each.name, 'vcpus': each.cpus,
+            'ram_mib': each.sums.memory_mib,
             'requests': requested[number]}
             for number, each in enumerate(scenario.flavors)],
     }

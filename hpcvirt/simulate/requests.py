@@ -2,15 +2,12 @@
 
 """The requests of a replay, which can be scaled to a load."""
 
-import collections
 import dataclasses
-from collections.abc import Mapping
 
 from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import supply as supplies
-from hpcvirt.model import flavor as flavor_model
 
 #: The number in place of a flavor's if no flavor is large enough.
 NO_FLAVOR = -1
@@ -34,32 +31,6 @@ class Arrival:
     flavor: int
     count: int = 1
     cpus: int = 0
-
-
-@dataclasses.dataclass(frozen=True)
-class RequestedFlavor:
-    """A flavor that a replay requests.
-
-    :ivar flavor: as Nova stores it
-    :ivar guest: its demand, compiled
-    """
-
-    flavor: flavor_model.Flavor
-    guest: guests.Guest
-
-    @property
-    def cpus(self) -> int:
-        """The CPUs that count as work, without those of emulator threads."""
-        return self.flavor.vcpus
-
-    @property
-    def pages_mib(self) -> Mapping[int, int]:
-        """The memory of a guest in pages of each requested size in KiB."""
-        needed: collections.Counter[int] = collections.Counter()
-        for cell in self.guest.demand.cells:
-            if cell.page_kib is not None and cell.page_kib > 0:
-                needed[int(cell.page_kib)] += cell.memory_mib
-        return needed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +60,7 @@ class Requests:
     :ivar residents: the guests before the first request
     """
 
-    flavors: tuple[RequestedFlavor, ...]
+    flavors: tuple[guests.Guest, ...]
     arrivals: tuple[Arrival, ...]
     rule: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

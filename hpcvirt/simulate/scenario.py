@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.fit import guest as guests
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import mapping
@@ -33,9 +34,9 @@ def group_hosts(fleet: state.Fleet,
 
 
 def count_cpus(host: state.FleetHost,
-               flavors: Iterable[request_model.RequestedFlavor]) -> int:
+               flavors: Iterable[guests.Guest]) -> int:
     """Count the CPUs of a host that guests of the flavors can use."""
-    used = [flavor.guest.sums for flavor in flavors]
+    used = [flavor.sums for flavor in flavors]
     return sum(
         len(cell.dedicated) * any(sums.pcpus for sums in used)
         + len(cell.shared) * any(sums.vcpus for sums in used)
@@ -43,7 +44,7 @@ def count_cpus(host: state.FleetHost,
 
 
 def count_all_cpus(fleet: state.Fleet,
-                   flavors: Iterable[request_model.RequestedFlavor]) -> int:
+                   flavors: Iterable[guests.Guest]) -> int:
     """Count the CPUs of all hosts that guests of the flavors can use."""
     used = tuple(flavors)
     return sum(len(group) * count_cpus(group[0], used)
@@ -69,7 +70,7 @@ class Scenario:
     requests: tuple[request_model.Requests, ...]
 
     @property
-    def flavors(self) -> tuple[request_model.RequestedFlavor, ...]:
+    def flavors(self) -> tuple[guests.Guest, ...]:
         return self.requests[0].flavors
 
     @property
@@ -164,11 +165,10 @@ def add_residents(requests: request_model.Requests, fleet: state.Fleet,
     residents: list[request_model.Resident] = []
     for host, its in enumerate(fleet.hosts):
         for instance in its.instances:
-            key, drawn = repr(instance.flavor), 2 * len(residents)
+            key, drawn = repr(instance.guest.flavor), 2 * len(residents)
             if key not in places:
                 places[key] = len(flavors)
-                flavors.append(request_model.RequestedFlavor(
-                    instance.flavor, instance.guest))
+                flavors.append(instance.guest)
             life = lives[bisect.bisect(
                 until, until[-1] * mapping.draw(drawn, seed))]
             residents.append(request_model.Resident(

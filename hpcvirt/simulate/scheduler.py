@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import move_check
 from hpcvirt.fit import placement
 from hpcvirt.simulate import choice
 from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
-from hpcvirt.simulate import requests
 from hpcvirt.simulate import strategy as strategies
 
 
@@ -26,11 +26,12 @@ class Scheduler:
     """
 
     def __init__(self, table: host_table.HostTable,
-                 flavors: Sequence[requests.RequestedFlavor],
+                 flavors: Sequence[guests.Guest],
                  strategy: strategies.Strategy) -> None:
         self.table = table
         self._flavors = flavors
-        self._demands = [_claimed(flavor.guest.demand) for flavor in flavors]
+        self._demands = [_claimed(flavor.demand) for flavor in flavors]
+        self._open = [table.find_open(flavor) for flavor in flavors]
         self.strategy = strategy
         if strategy.fullest is not None:
             table.set_packing(strategy.fullest)
@@ -99,9 +100,10 @@ class Scheduler:
     def _has_sums(self, number: int,
                   hosts: host_table.Integers) -> host_table.Booleans:
         """Return for each host whether Placement can allocate a guest."""
-        sums = self._flavors[number].guest.sums
+        sums = self._flavors[number].sums
         table = self.table
-        able = table.memory_left[hosts] >= sums.memory_mib
+        able = self._open[number][hosts]
+        able &= table.memory_left[hosts] >= sums.memory_mib
         # Overcommit does not let a single guest exceed the host (max_unit).
         able &= table.memory[hosts] >= sums.memory_mib
         if sums.pcpus:
@@ -110,7 +112,7 @@ class Scheduler:
             able &= table.shared_left[hosts] >= sums.vcpus
             able &= table.shared[hosts] >= sums.vcpus
         if any(request.one_pool for request in
-               self._flavors[number].guest.demand.requests):
+               self._flavors[number].demand.requests):
             able &= self.known.figures(
                 ('cards', number), hosts,
                 lambda host: self._has_cards(number, host)) > 0
@@ -122,7 +124,7 @@ class Scheduler:
         return all(
             placement.most_of_one_pool(request, supply)
             >= request.count for request
-            in self._flavors[number].guest.demand.requests
+            in self._flavors[number].demand.requests
             if request.one_pool)
 
 

@@ -103,7 +103,7 @@ def list_tasks(choices: Mapping[str, scenarios.Scenario],
     """List the replays of all choices with all strategies."""
     tasks: dict[Key, Task] = {}
     for choice, scenario in choices.items():
-        fleet = tuple(host.state.supply for host in scenario.fleet.hosts)
+        fleet = tuple(host.state for host in scenario.fleet.hosts)
         for strategy in compared:
             for number, requests in enumerate(scenario.requests):
                 tasks[choice, strategy.name, number] = functools.partial(

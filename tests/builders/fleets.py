@@ -129,7 +129,7 @@ def an_instance(name, flavor, host, placed, stays=None, guest=None):
         pins.choose(demand, cells[number]).taken for number, demand
         in zip(placed.cells, guest.demand.cells, strict=True)))
     return state.Instance(
-        name, name, host.name, flavor, guest,
+        name, name, host.name, guest,
         allocation.Holding(placed, cpus), stays=stays)
 
 
@@ -146,7 +146,7 @@ def with_devices():
     alias = document['host_config']['h0']['pci_alias'][0]['name']
     own = flavor(2, 256, {'pci_passthrough:alias': f'{alias}:1'}, name='vf')
     resident = state.Instance(
-        'a', 'a', 'h0', own, compiled_flavor.make(own),
+        'a', 'a', 'h0', compiled_flavor.make(own),
         hold((0,), (0, 1)), ('0000:41:00.1',))
     fleet = fleet_of(found, document, [resident])
     return fleet, compiled_flavor.make(dataclasses.replace(own, vcpus=4))

@@ -121,7 +121,7 @@ def a_host(dice, name='h', rounds=12, aliases=PLANNED, follows=True):
                 placed = dataclasses.replace(placed, providers=providers)
         if hasattr(placed, 'cells'):
             found = moving.arrive(state.Instance(
-                f'{name}-{number}', '', name, wanted, guest,
+                f'{name}-{number}', '', name, guest,
                 allocation.Holding(placed), follows_placement=follows),
                 found, placed)
     return found
@@ -139,7 +139,7 @@ def with_instances(name, *instances, cpus=8, follows=True):
         placed = dataclasses.replace(claim.predict(
             guest.demand, found.state.supply, providers), providers=providers)
         found = moving.arrive(state.Instance(
-            f'{name}-{number}', '', name, wanted, guest,
+            f'{name}-{number}', '', name, guest,
             allocation.Holding(placed), follows_placement=follows),
             found, placed)
     return found

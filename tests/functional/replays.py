@@ -133,8 +133,7 @@ def a_flavor(dice, number):
             f'flavor{number}', nodes * each,
             nodes * 1024 * dice.choice((1, 2, each, each, 3 * each)), 0, specs)
         try:
-            return requests.RequestedFlavor(flavor,
-                                            compiled_flavor.make(flavor))
+            return compiled_flavor.make(flavor)
         except exception.InvalidInput:
             continue
 
@@ -148,7 +147,7 @@ def some_requests(dice, fleet, count, wanted):
     while len(flavors) < 6:
         flavor = a_flavor(dice, len(flavors))
         if wanted(flavor) and (not flavors or any(
-                claim.check(flavor.guest.demand, host) is None
+                claim.check(flavor.demand, host) is None
                 for host in fleet)):
             flavors.append(flavor)
     now, arrivals = 0.0, []

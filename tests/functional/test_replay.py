@@ -11,11 +11,11 @@ import nova.conf
 from nova.pci import request as pci_request
 
 from hpcvirt.fit import claim
+from hpcvirt.fit import host_state
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import host_table
-from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
 from tests.functional import replays
 from tests.functional.replay_cloud import cloud
@@ -57,7 +57,8 @@ class SameDecisionsTest(ReplayTestCase):
         asked = replays.some_requests(dice, fleet, count, wanted)
         real = cloud.ReplayCloud(fleet, asked.flavors)
         simulator = schedulers.Scheduler(
-            host_table.HostTable(fleet, asked.flavors), asked.flavors,
+            host_table.HostTable(list(map(host_state.add_up, fleet)),
+                                 asked.flavors), asked.flavors,
             strategy)
         empty = self.states(real)
         leaving = []
@@ -118,7 +119,7 @@ class SameDecisionsTest(ReplayTestCase):
     def test_periodic_with_the_filters_of_nova(self):
         """Guests that Nova's defects cannot affect need no other filter."""
         def wanted(flavor):
-            demand = flavor.guest.demand
+            demand = flavor.demand
             return not demand.cells or claim.is_immune(demand)
 
         placed = sum(
@@ -147,8 +148,7 @@ class ClaimTest(ReplayTestCase):
         replays.configure(self, 'nova', replays.USUAL)
         flavor = flavor_model.Flavor('six', 6, 1024, 0, {
             'hw:cpu_policy': 'dedicated'})
-        return cloud.ReplayCloud(fleet, [requests.RequestedFlavor(
-            flavor, compiled_flavor.make(flavor))])
+        return cloud.ReplayCloud(fleet, [compiled_flavor.make(flavor)])
 
     def attempts(self, most):
         nova.conf.CONF.set_override('max_attempts', most, 'scheduler')

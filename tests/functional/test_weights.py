@@ -16,12 +16,12 @@ from nova.scheduler import weights as nova_weights
 from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import guest as guests
-from hpcvirt.model import flavor as flavor_model
+from hpcvirt.fit import host_state
+from hpcvirt.model import shape
 from hpcvirt.nova import adapter
 from hpcvirt.nova import host_record
 from hpcvirt.nova import weights
 from hpcvirt.simulate import host_table
-from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler
 from hpcvirt.simulate import strategy
 from tests.builders import cases
@@ -461,7 +461,7 @@ class SimulationTest(WeightsTestCase):
             for name, names in (('nova', (NOVAS,)),
                                 ('hpcvirt', (NOVAS, OURS))):
                 theirs = next(iter(self.weigh(able, spec, *names)))
-                ours = self.choose(name, able, spec, demand)
+                ours = self.choose(name, able, demand)
                 self.assertEqual(theirs, able[ours].host)
                 chosen += 1
         self.assertGreater(chosen, 200)
@@ -473,12 +473,12 @@ class SimulationTest(WeightsTestCase):
             cell(number, dice.choice((0, 0, 2, 4, 6, 8)), pcpus)
             for number in range(cells)))
 
-    def choose(self, name, states, spec, demand):
-        flavors = (requests.RequestedFlavor(
-            flavor_model.Flavor('', spec.vcpus, spec.memory_mb, 0, {}),
-            guests.Guest(None, demand, guests.Resources(0, 0, 0))),)
-        table = host_table.HostTable(list(map(adapter.supply, states)),
-                                     flavors)
+    def choose(self, name, states, demand):
+        flavors = (guests.Guest(shape.Shape(()), demand,
+                                guests.Resources(0, 0, 0)),)
+        table = host_table.HostTable(
+            [host_state.add_up(adapter.supply(state)) for state in states],
+            flavors)
         table.free_ram[:] = [state.free_ram_mb for state in states]
         table.free_vcpus[:] = [
             state.vcpus_total * state.cpu_allocation_ratio - state.vcpus_used

@@ -17,9 +17,11 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import move_report
 from hpcvirt.fleet import moving
+from hpcvirt.model import flavor as flavor_model
 
 #: Two moves cannot make room for more instances.
 MAX_INSTANCES = 1000
@@ -160,7 +162,7 @@ def is_quiet(args: argparse.Namespace) -> bool:
 
 
 def _search(args: argparse.Namespace,
-            ) -> tuple[make_room.StandingPlan, dict[str, Any], str]:
+            ) -> tuple[make_room.ReservePlan, dict[str, Any], str]:
     """Search for the moves.
 
     :returns: the plan, its document and its text
@@ -168,18 +170,19 @@ def _search(args: argparse.Namespace,
     :raises Unreachable: if the cloud cannot be read
     """
     fleet, flavors = arguments.read(args)
-    wanted = [make_room.Wanted(arguments.find_flavor(
+    targets = [_make_target(arguments.find_flavor(
         one[0], flavors, fleet, args.fleet, '--standing'), one[1])
         for one in args.standing if one]
     if args.flavor:
-        wanted = [make_room.Wanted(arguments.find_flavor(
+        targets = [_make_target(arguments.find_flavor(
             args.flavor, flavors, fleet, args.fleet), args.count)]
     elif not all(args.standing):
         requested = _count_requests(args)
-        wanted += [make_room.Wanted(flavors[index], 1)
-                   for index in make_room.find_usual(flavors, [
-                       requested.get(flavor.name, 0) for flavor in flavors])]
-        if not wanted:
+        counts = [requested.get(flavor.name, 0) for flavor in flavors]
+        guests = list(map(compiled_flavor.make, flavors))
+        targets += [make_room.RoomTarget(guests[index], 1)
+                    for index in make_room.find_usual(guests, counts)]
+        if not targets:
             raise exception.InvalidInput(
                 args.requests or 'the cloud', 'has no request for a flavor '
                 'that exists; name flavors with --standing NAME=N')
@@ -193,10 +196,15 @@ def _search(args: argparse.Namespace,
         args.moves, args.cold, not args.flavor and all(args.standing),
         bool(args.flavor))
     plan = make_room.limit(make_room.keep_room(
-        wanted, make_room.exclude_projects(fleet.hosts, args.exclude_project),
+        targets, make_room.exclude_projects(fleet.hosts, args.exclude_project),
         args.moves, args.cold, asked.together), most, why)
     return plan, move_report.document(fleet, plan, asked), move_report.text(
         fleet, plan, asked, terminal.width())
+
+
+def _make_target(flavor: flavor_model.Flavor,
+                 count: int) -> make_room.RoomTarget:
+    return make_room.RoomTarget(compiled_flavor.make(flavor), count)
 
 
 def _count_requests(args: argparse.Namespace) -> Mapping[str, int]:
@@ -215,7 +223,7 @@ def _count_requests(args: argparse.Namespace) -> Mapping[str, int]:
     return found
 
 
-def _write_metrics(path: str, plan: make_room.StandingPlan,
+def _write_metrics(path: str, plan: make_room.ReservePlan,
                    made: Sequence[moving.MoveAttempt]) -> None:
     """Write the metrics of a pass.
 
@@ -233,7 +241,7 @@ def _write_metrics(path: str, plan: make_room.StandingPlan,
             ('last_pass_timestamp_seconds', 'When the last pass ended', ())))
     done = {attempt.move for attempt in made if attempt.failure is None}
     for kept in plan.found:
-        room.labels(kept.wanted.flavor.name).set(
+        room.labels(kept.target.guest.name).set(
             kept.plan is not None and done.issuperset(kept.plan.moves))
     for state_of, number in (('made', len(done)),
                              ('failed', len(made) - len(done)),

@@ -15,7 +15,6 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt.cmd import hosts
 from hpcvirt.flavors import host_part
-from hpcvirt.flavors import planner
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import document as documents
 from hpcvirt.fleet import moving
@@ -117,25 +116,11 @@ def _read_fleet(args: argparse.Namespace) -> _GivenFleet:
                     'file has as well')
     document = dataclasses.replace(document, flavors=tuple(
         given.values()) or document.flavors)
-    if args.fleet is not None:
-        if args.cpus or args.pages:
-            raise exception.InvalidInput(
-                '--cpus' if args.cpus else '--pages', 'cannot be used with '
-                '--fleet, whose profiles divide the hosts')
-        fleet, flavors = assemble.make_fleet(document)
-        hosts.warn(fleet.warnings)
-        for name, why in fleet.broken.items():
-            raise exception.InvalidInput(name, why)
-    else:
-        (own,) = document.classes.values()
-        topologies = own.list_topologies()
-        plan = planner.plan(topologies, own.read_profile(document.where),
-                            host_part.build(args.cpus, args.pages))
-        hosts.warn(plan.warnings)
-        fleet = assemble.fleet(topologies, {
-            host.name: host.settings for host in plan.hosts}, ())
-        flavors = document.flavors or tuple(
-            item.flavor for item in plan.flavors)
+    part = host_part.build(args.cpus, args.pages)
+    fleet, flavors = assemble.make_fleet(document, part)
+    hosts.warn(fleet.warnings)
+    for name, why in fleet.broken.items():
+        raise exception.InvalidInput(name, why)
     empty = state.Fleet(tuple(_list_empty(document, fleet)), {},
                         flavors=flavors)
     return _GivenFleet(empty, bool(document.flavors), fleet)

@@ -36,7 +36,7 @@ class Products:
                 self._products.setdefault(
                     _aliases(pool), f'{len(self._products):04x}')
         names = {device.alias for flavor in flavors
-                 for device in flavor.guest.shape.devices if device.alias}
+                 for device in flavor.shape.devices if device.alias}
         aliases = []
         for name in sorted(names):
             aliases += map(json.dumps, self._alias(name))

@@ -29,15 +29,14 @@ class Scene:
         if 'devices' in profile:
             # Every second host has no devices; half of the guests need none.
             plans.append(planner.plan([host], profiles.Profile()))
-        supplies = [plan.hosts[0].supply for plan in plans]
-        self.fleet = [supplies[number % len(supplies)]
+        states = [plan.hosts[0].state for plan in plans]
+        self.fleet = [states[number % len(states)]
                       for number in range(count)]
         flavors = [item.flavor for plan in plans for item in plan.flavors
                    if len(item.guest.cells) == 1 or not item.guest.devices]
         requests = mapping.map_jobs(
             synthetic.Model(jobs).workload(5, flavors), flavors)
-        cpus = sum(len(cell.dedicated) for supply in self.fleet
-                   for cell in supply.cells)
+        cpus = sum(host.free.pcpus for host in self.fleet)
         self.requests = requestss.scale_to_load(requests, cpus, load)
 
     def lost(self, name):

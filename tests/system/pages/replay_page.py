@@ -2,6 +2,7 @@
 
 """Make the page of a random replay, with names of the largest length."""
 
+import dataclasses
 import itertools
 import random
 
@@ -26,10 +27,9 @@ _CPUS = 32
 def page() -> str:
     """Write the page of a replay with eight strategies."""
     dice = random.Random(5)
-    flavors = tuple(requests.RequestedFlavor(
-        flavor_model.Flavor(name, vcpus, 1024 * vcpus, 0, {}),
-        guests.compile_shape(
-            shape.Shape(()), vcpus, 1024 * vcpus))
+    flavors = tuple(dataclasses.replace(
+        guests.compile_shape(shape.Shape(()), vcpus, 1024 * vcpus),
+        flavor=flavor_model.Flavor(name, vcpus, 1024 * vcpus, 0, {}))
         for name, vcpus in ((shown_results.LONG_FLAVOR, 8), ('<b>', 16)))
     asked = requests.Requests(flavors, tuple(
         requests.Arrival(3600 * number, dice.expovariate(1 / 40000),

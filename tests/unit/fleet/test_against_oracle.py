@@ -16,7 +16,6 @@ from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import replay
-from hpcvirt.simulate import requests
 from hpcvirt.simulate import scheduler as schedulers
 from hpcvirt.simulate import strategy
 from tests.builders import set_hosts
@@ -238,17 +237,15 @@ class ReplayTest(unittest.TestCase):
     def replay(self, chosen):
         dice = random.Random(7)
         hosts = [set_hosts.host(f'h{number}') for number in range(3)]
-        flavors = tuple(map(requests.RequestedFlavor, set_hosts.FLAVORS,
-                            KINDS))
-        table = host_table.HostTable([host.state.supply for host in hosts],
-                                     replay.relax_flavors(flavors))
-        scheduler = schedulers.Scheduler(table, flavors, chosen)
+        table = host_table.HostTable([host.state for host in hosts],
+                                     replay.relax_flavors(KINDS))
+        scheduler = schedulers.Scheduler(table, KINDS, chosen)
         running = []
         answers = set()
         for number in range(150):
             if running and dice.random() < 0.4:
                 scheduler.remove([running.pop(dice.randrange(len(running)))])
-            place = dice.randrange(len(flavors))
+            place = dice.randrange(len(KINDS))
             fits = scheduler.known.fits(place, scheduler._everywhere)
             for host, answer in enumerate(fits.tolist()):
                 left = set_hosts.room(state.FleetHost(
@@ -260,8 +257,8 @@ class ReplayTest(unittest.TestCase):
             for host in range(len(hosts)):
                 self.assertEqual([], set_hosts.faults(state.FleetHost(
                     '', table.describe_host(host), tuple(state.Instance(
-                        str(number), '', '', flavors[one.flavor].flavor,
-                        flavors[one.flavor].guest, one.holding)
+                        str(number), '', '', KINDS[one.flavor],
+                        one.holding)
                         for number, one in enumerate(running)
                         if one.host == host))))
         self.assertEqual({True, False}, answers)

@@ -39,7 +39,7 @@ def fleet_of(host, document, *instances):
 def an_instance(flavor, *devices):
     guest = compiled_flavor.make(flavor)
     return state.Instance(
-        'a', 'here', 'host', flavor, guest,
+        'a', 'here', 'host', guest,
         fleets.hold((0,), range(guest.sums.pcpus)), devices)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import random
 import unittest
 
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import count
 from hpcvirt.model import flavor as flavor_model
@@ -21,7 +22,7 @@ class ReportTest(unittest.TestCase):
 
     def test_hosts_with_equal_room_are_in_natural_order(self):
         item = count.InstanceCount(
-            flavor_model.Flavor('x', 1, 64, 0, {}),
+            compiled_flavor.make(flavor_model.Flavor('x', 1, 64, 0, {})),
             {'c-1': 1, 'c-10': 1, 'c-2': 1, 'c-3': 2}, 5)
         self.assertEqual('c-3: 2, c-1: 1, c-2: 1, 1 more',
                          capacity_report.row(item)[-1])

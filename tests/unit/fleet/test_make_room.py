@@ -190,7 +190,7 @@ class MakeRoomTest(PlanTestCase):
         count = 0
         for host in fleet.hosts:
             for flavor in flavors:
-                instance = state.Instance('new', '', host.name, flavor,
+                instance = state.Instance('new', '', host.name,
                                           compiled_flavor.make(flavor),
                                           fleets.hold((0,), ()))
                 placed = moving.land(instance, host)
@@ -209,42 +209,43 @@ class StandingTest(PlanTestCase):
         moves = several = 0
         for _ in range(25):
             fleet, flavors = fleets.a_fleet(dice, 3)
-            wanted = [make_room.Wanted(flavor, dice.choice((1, 1, 2)))
+            wanted = [make_room.RoomTarget(compiled_flavor.make(flavor),
+                                           dice.choice((1, 1, 2)))
                       for flavor in dice.sample(flavors, min(
                           3, len(flavors)))]
             found = make_room.keep_room(wanted, fleet.hosts, 1)
             self.assertEqual(
-                sorted((one.flavor.vcpus for one in wanted), reverse=True),
-                [kept.wanted.flavor.vcpus for kept in found])
+                sorted((one.guest.cpus for one in wanted), reverse=True),
+                [kept.target.guest.cpus for kept in found])
             self.assertEqual(found[0].plan, make_room.search(
-                compiled_flavor.make(found[0].wanted.flavor), fleet.hosts, 1,
-                found[0].wanted.count))
+                found[0].target.guest, fleet.hosts, 1,
+                found[0].target.count))
             hosts = {host.name: host for host in fleet.hosts}
             fits = [kept for kept in found if kept.plan]
             several += len(fits) > 1
             for kept in fits:
                 moves += len(kept.plan.moves)
-                self.assertEqual(kept.wanted.count, len(kept.plan.places))
-                flavor = kept.wanted.flavor
-                self.carry_out(kept.plan, (
-                    flavor, compiled_flavor.make(flavor)), hosts)
+                self.assertEqual(kept.target.count, len(kept.plan.places))
+                guest = kept.target.guest
+                self.carry_out(kept.plan, (guest.flavor, guest), hosts)
         self.assertGreater(moves, 2)
         self.assertGreater(several, 5)
 
 
 def a_flavor(vcpus, ram_mib=1024):
-    return flavor_model.Flavor(f'f{vcpus}-{ram_mib}', vcpus, ram_mib, 0, {})
+    return compiled_flavor.make(flavor_model.Flavor(
+        f'f{vcpus}-{ram_mib}', vcpus, ram_mib, 0, {}))
 
 
 def kept(vcpus, *moved):
     """Make the plan of a kind, with moves of these instances."""
-    return make_room.Kept(
-        make_room.Wanted(a_flavor(vcpus), 1), moving.MovePlan(tuple(
+    return make_room.RoomPlan(
+        make_room.RoomTarget(a_flavor(vcpus), 1), moving.MovePlan(tuple(
             moving.Move(name, 'a', 'b', (0,)) for name in moved),
             (('a', (0,)),)))
 
 
-NO_PLAN = make_room.Kept(make_room.Wanted(a_flavor(64), 1), None)
+NO_PLAN = make_room.RoomPlan(make_room.RoomTarget(a_flavor(64), 1), None)
 
 
 class UsualTest(unittest.TestCase):

@@ -33,7 +33,7 @@ class OccupancyTest(unittest.TestCase):
     def instance(self, name='a', cells=(0,), cpus=(0, 1), pages_kib=2048,
                  devices=()):
         return state.Instance(
-            name, f'instances[{name}]', 'host', self.flavor,
+            name, f'instances[{name}]', 'host',
             compiled_flavor.make(self.flavor),
             fleets.hold(cells, cpus, pages_kib), devices)
 
@@ -103,9 +103,8 @@ class SetsTest(unittest.TestCase):
     def test_an_instance_whose_devices_are_unknown_has_a_set(self):
         host = set_hosts.with_instances('h', (
             set_hosts.FLAVORS[0], 'gpu1'))
-        flavor, name = set_hosts.FLAVORS[3], set_hosts.FLAVORS[3].name
         one = state.Instance(
-            'a', '', 'h', flavor, set_hosts.GUESTS[name],
+            'a', '', 'h', set_hosts.GUESTS[set_hosts.FLAVORS[3].name],
             fleets.hold((0,), (5, 6)))
         left, (found,) = occupancy.charge(host.state, [one], [
             pool.provider for pool in host.state.supply.pools])

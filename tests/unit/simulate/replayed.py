@@ -2,6 +2,8 @@
 
 """Requests and what came of them, for tests of what is made of both."""
 
+import dataclasses
+
 from hpcvirt.fit import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
@@ -18,10 +20,10 @@ SIZE = outcome.Cause.SIZE
 
 def flavors(*vcpus):
     """Make a flavor with each number of vCPUs."""
-    return tuple(requests.RequestedFlavor(
-        flavor_model.Flavor(f'f{number}', number, 1024, 0, {}),
-        guests.compile_shape(shape.Shape(()), number,
-                             1024)) for number in vcpus)
+    return tuple(dataclasses.replace(
+        guests.compile_shape(shape.Shape(()), number, 1024),
+        flavor=flavor_model.Flavor(f'f{number}', number, 1024, 0, {}))
+        for number in vcpus)
 
 
 def requested(vcpus, *arrivals):

@@ -2,8 +2,11 @@
 
 """Hosts and flavors of replays, made by hand."""
 
+import dataclasses
+
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
+from hpcvirt.fit import host_state
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
@@ -54,9 +57,10 @@ def flavor(*cells, memory_mib=1024, page_kib=None, vfs=0, affinity=None,
                     else shape_model.CPUPolicy.DEDICATED),
         devices=(shape_model.GuestDevices('vf', vfs, affinity=affinity),)
         if vfs else (), **more)
-    return requests.RequestedFlavor(
-        flavor_model.Flavor('x', sum(cells), memory_mib * len(cells), 0, {}),
-        guests.compile_shape(shape, sum(cells), memory_mib * len(cells)))
+    ram_mib = memory_mib * len(cells)
+    return dataclasses.replace(
+        guests.compile_shape(shape, sum(cells), ram_mib),
+        flavor=flavor_model.Flavor('x', sum(cells), ram_mib, 0, {}))
 
 
 def asked(flavors, *arrivals):
@@ -67,10 +71,15 @@ def asked(flavors, *arrivals):
 
 def play(fleet, flavors, *arrivals, name='hpcvirt', moves=1):
     """Replay requests with a strategy; see :func:`asked`."""
-    return replay.replay(strategy.parse(name, moves)[0], fleet,
-                         asked(flavors, *arrivals))
+    return play_requests(fleet, asked(flavors, *arrivals), name, moves)
 
 
-def play_requests(fleet, requests, name='hpcvirt'):
+def play_requests(fleet, requests, name='hpcvirt', moves=1):
     """Replay requests that are made already."""
-    return replay.replay(strategy.parse(name, 1)[0], fleet, requests)
+    return replay.replay(strategy.parse(name, moves)[0], states(fleet),
+                         requests)
+
+
+def states(fleet):
+    """Add up the totals of hosts."""
+    return list(map(host_state.add_up, fleet))

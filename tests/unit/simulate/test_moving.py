@@ -53,7 +53,7 @@ class MovingTest(unittest.TestCase):
             (2,), (3,), (8,), (4, 4), (8, 8)))
         own = replay.relax_flavors(flavors)
         plan = strategy.parse('nova+moves', 2)[0]
-        table = host_table.HostTable(fleet, own)
+        table = host_table.HostTable(small.states(fleet), own)
         chooser = scheduler.Scheduler(table, own, plan)
         running = host_table.Population(flavors)
         mover = moving.Mover(chooser, running, flavors)
@@ -88,7 +88,8 @@ class StandingRoomTest(unittest.TestCase):
 
     def play(self, *arrivals, name='nova+standing', copy_mib_per_s=1024):
         found = replay.replay(
-            strategy.parse(name, 1, copy_mib_per_s)[0], self.FLEET,
+            strategy.parse(name, 1, copy_mib_per_s)[0],
+            small.states(self.FLEET),
             small.asked(self.FLAVORS, *self.ARRIVALS, *arrivals))
         return [fate is None for fate in found.fates[3:]], found.moves
 
@@ -130,7 +131,7 @@ class StandingRoomTest(unittest.TestCase):
         arrivals = (0, 1, 1), (1, 1.5, 0), (2, 0.5, 0), (2.5, 9, 1), (
             2.5, 9, 1)
         found = replay.replay(
-            strategy.parse('nova+standing', 1, 1024)[0], fleet,
+            strategy.parse('nova+standing', 1, 1024)[0], small.states(fleet),
             small.asked(self.FLAVORS, *arrivals))
         self.assertEqual((None,) * 5, found.fates)
         self.assertEqual(1, found.moves)
@@ -142,7 +143,7 @@ class StandingRoomTest(unittest.TestCase):
             (2,), (3,), (8,), (4, 4), (8, 8)))
         own = replay.relax_flavors(flavors)
         plan = strategy.parse('nova+standing', 2, 300)[0]
-        table = host_table.HostTable(fleet, own)
+        table = host_table.HostTable(small.states(fleet), own)
         chooser = scheduler.Scheduler(table, own, plan)
         running = host_table.Population(flavors)
         room = moving.Mover(chooser, running, flavors)

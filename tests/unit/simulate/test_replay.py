@@ -57,11 +57,8 @@ class ReplayTest(unittest.TestCase):
     def test_memory_limits_guests_without_numa_topology(self):
         flavors = (small.flavor(memory_mib=0),)
         flavors = (dataclasses.replace(
-            flavors[0], flavor=dataclasses.replace(
-                flavors[0].flavor, vcpus=2, ram_mib=5000),
-            guest=dataclasses.replace(
-                flavors[0].guest, sums=flavors[0].guest.sums._replace(
-                    vcpus=2, memory_mib=5000))),)
+            flavors[0], sums=flavors[0].sums._replace(
+                vcpus=2, memory_mib=5000)),)
         fleet = [small.host(small.cell(0, shared=8))]
         found = small.play(fleet, flavors, (0, 9, 0), (1, 9, 0))
         self.assertEqual((None, CAPACITY), found.fates)
@@ -110,7 +107,8 @@ class ReplayTest(unittest.TestCase):
     def test_progress_is_told_for_each_request(self):
         told = []
         replay.replay(
-            parse('nova'), [small.host(small.cell(0))], requests.Requests(
+            parse('nova'), small.states([small.host(small.cell(0))]),
+            requests.Requests(
                 (small.flavor(2),), (requests.Arrival(0, 1, 0),) * 3),
             lambda *numbers: told.append(numbers))
         self.assertEqual([(1, 3), (2, 3), (3, 3)], told)
@@ -187,7 +185,7 @@ class CacheTest(unittest.TestCase):
         dice = random.Random(7)
         for name in NAMES:
             fleet, flavors = some_fleet(dice), some_flavors(dice)
-            table = host_table.HostTable(fleet, flavors)
+            table = host_table.HostTable(small.states(fleet), flavors)
             chooser = scheduler.Scheduler(table, flavors, parse(name))
             running, placed = [], 0
             for _ in range(60):
@@ -242,7 +240,7 @@ def a_flavor(dice):
 
 def cause(flavor, supplies):
     """Say why no host takes one guest, by what the words mean."""
-    demand, sums = flavor.guest.demand, flavor.guest.sums
+    demand, sums = flavor.demand, flavor.sums
     cells = [cell for supply in supplies for cell in supply.cells]
     pools = [pool for supply in supplies for pool in supply.pools]
     if (sum(len(cell.free) for cell in cells) < sums.pcpus
@@ -281,7 +279,8 @@ class CausesTest(unittest.TestCase):
             fleet = [a_host(dice) for _ in range(3)]
             flavors = tuple(a_flavor(dice) for _ in range(5))
             flavors = (*flavors, small.flavor(3, shared=True))
-            table = host_table.HostTable(fleet, replay.relax_flavors(flavors))
+            table = host_table.HostTable(small.states(fleet),
+                                         replay.relax_flavors(flavors))
             chooser = scheduler.Scheduler(
                 table, flavors, strategy.parse('nova', 0)[0])
             why = replay.Causes(chooser, flavors)

@@ -77,10 +77,10 @@ def empty_host(name, *vfs):
 def settle(host, *flavors):
     """Put instances on a host, as the claim places them."""
     for number, flavor in enumerate(flavors):
-        placed = claim.predict(flavor.guest.demand, host.state.supply)
+        placed = claim.predict(flavor.demand, host.state.supply)
         host = moving.arrive(state.Instance(
-            f'{host.name} {number}', '', host.name, flavor.flavor,
-            flavor.guest, allocation.Holding(placed)), host, placed)
+            f'{host.name} {number}', '', host.name, flavor,
+            allocation.Holding(placed)), host, placed)
     return host
 
 
