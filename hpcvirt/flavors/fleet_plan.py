@@ -11,11 +11,14 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.fit import admission
 from hpcvirt.fit import capacity
 from hpcvirt.fit import guest as guests
+from hpcvirt.fit import reasons
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
+from hpcvirt.model import flavor as flavor_model
 
 
 def set_traits(planned: Mapping[str, plans.Plan],
@@ -150,10 +153,30 @@ def _count_on_others(row: plans.PlannedFlavor,
 
 
 def recount(plan: plans.Plan) -> plans.Plan:
-    """Count all flavors of a plan again, because the hosts have changed."""
-    return dataclasses.replace(plan, flavors=tuple(
-        _count_on_others(dataclasses.replace(row, per_host={}, stranded={}),
-                         plan.hosts) for row in plan.flavors))
+    """Count all flavors of a plan again, because the hosts have changed.
+
+    Flavors that no host takes any more are left out.
+    """
+    kept = []
+    left_out = []
+    for row in plan.flavors:
+        bare = dataclasses.replace(row, per_host={}, stranded={})
+        counted = _count_on_others(bare, plan.hosts)
+        if any(counted.per_host.values()):
+            kept.append(counted)
+        else:
+            left_out.append(_warn_left_out(row.flavor, plan.hosts[0]))
+    return dataclasses.replace(plan, flavors=tuple(kept), warnings=(
+        *plan.warnings, *left_out))
+
+
+def _warn_left_out(flavor: flavor_model.Flavor,
+                   host: plans.PlannedHost) -> warning.PlanWarning:
+    placed = admission.predict(compiled_flavor.make(flavor), host.state)
+    reason = placed.message if isinstance(placed, reasons.Misfit) else ''
+    return warning.PlanWarning(
+        warning.WarningCode.SIZE_NOT_PLACED,
+        f'is left out, because no host takes it: {reason}', (flavor.name,))
 
 
 def _count(row: plans.PlannedFlavor, guest: guests.Guest,

@@ -6,7 +6,9 @@ Placement's amounts are those of nova-scheduler's request, the cells, CPUs and
 devices those of the claim.
 """
 
+import collections
 import dataclasses
+import itertools
 import math
 import typing
 import uuid
@@ -31,7 +33,9 @@ NO_DEVICE_FILTER = whitelist.Whitelist([])
 #: asked about single cells: what fits on none needs no arrangement.
 PATIENCE = 2_000
 
-REQUEST = str(uuid.UUID(int=1))
+#: An alias of a device that no host has.
+UNKNOWN = {'vendor_id': 'ffff', 'product_id': 'ffff',
+           'device_type': 'type-PCI'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,20 +90,27 @@ class ComputeHost:
         self.devices = [
             (by_address[address], count) for address, count
             in config.get('device_counts', {}).items()]
-        self.alias = next(iter(config.get('pci_alias', ())), None)
+        self.aliases = {alias['name']: alias
+                        for alias in config.get('pci_alias', ())}
+        self.specs = {spec['address']: spec
+                      for spec in config.get('pci_device_spec', ())}
         self.mdev_class = next((mdev['mdev_class'] for mdev
                                 in config.get('mdev_types', ())), 'VGPU')
         self.cards = [count for _, count in self.devices] if (
             config.get('mdev_types')) else []
         pools = pci_device_pool.from_pci_stats([] if self.cards else [
-            {**self._spec(), 'numa_node': device.cell, 'count': count,
-             'parent': device.address} for device, count in self.devices])
+            self._pool(device, count) for device, count in self.devices])
         self.pci = stats.PciDeviceStats(self.topology, stats=pools,
                                         dev_filter=NO_DEVICE_FILTER)
         self.limits = objects.NUMATopologyLimits(
             cpu_allocation_ratio=config['cpu_allocation_ratio'],
             ram_allocation_ratio=config['ram_allocation_ratio'])
         self.free = self._capacity(config)
+        cells = self.topology.cells
+        self.most = {
+            'PCPU': self.free['PCPU'],
+            'VCPU': sum(len(cell.cpuset) for cell in cells),
+            'MEMORY_MB': sum(cell.memory for cell in cells)}
 
     def _capacity(self, config):
         """Return the capacity of each resource class in Placement."""
@@ -113,13 +124,76 @@ class ComputeHost:
             'MEMORY_MB': int((memory_mib - config['reserved_host_memory_mb'])
                              * self.limits.ram_allocation_ratio)}
 
-    def _spec(self):
-        """Return what the alias requests."""
-        if self.alias is None:
-            return {}
-        return {'vendor_id': self.alias['vendor_id'],
-                'product_id': self.alias['product_id'],
-                'dev_type': self.alias['device_type']}
+    def _pool(self, device, count):
+        """Describe a device as nova-compute does."""
+        spec = self.specs[device.address]
+        pool = {'numa_node': device.cell, 'count': count,
+                'parent': device.address}
+        for alias in self.aliases.values():
+            if alias['product_id'] == spec.get('product_id',
+                                               alias['product_id']):
+                pool |= _request(alias)
+        if 'traits' in spec:
+            # nova-compute reports it in Placement.
+            pool['rp_uuid'] = device.address
+        return pool
+
+    def _candidates(self, flavor):
+        """Yield the PCI requests of each allocation that Placement offers.
+
+        HPCTopologyFilter drops those that mix sets of devices, and orders the
+        others, which this leaves to hpcvirt.
+        """
+        wanted = [term.split(':') for term in flavor['extra_specs'].get(
+            'pci_passthrough:alias', '').split(',') if term]
+        if not any('traits' in self.aliases.get(name, {})
+                   for name, _ in wanted):
+            yield self._requests(flavor)
+            return
+        offered = []
+        for name, _ in wanted:
+            trait = self.aliases[name]['traits']
+            offered.append([
+                pool['parent'] for pool in self.pci.pools if pool['count']
+                and trait in self.specs[pool['parent']]['traits'].split(',')])
+        free = {pool['parent']: pool['count'] for pool in self.pci.pools}
+        legal = []
+        for chosen in itertools.product(*offered):
+            counts = collections.Counter(chosen)
+            if any(counts[name] > free[name] for name in counts):
+                continue
+            if self._is_set(flavor, chosen):
+                legal.append(chosen)
+        for chosen in sorted(legal, key=self._break):
+            yield self._requests(flavor, chosen)
+
+    def _is_set(self, flavor, chosen):
+        """Whether the devices are those of one set of the requested kind."""
+        kind = flavor['extra_specs'].get('hpcvirt:device_set')
+        labels = [set(self.specs[name]['hpcvirt_device_sets'].split(','))
+                  for name in chosen]
+        common = set.intersection(*labels)
+        return kind is None or any(
+            label.split(':')[0] == kind for label in common)
+
+    def _break(self, chosen):
+        """Add up the squares of the sizes of the whole sets that end."""
+        sets = collections.defaultdict(list)
+        for pool in self.pci.pools:
+            text = self.specs[pool['parent']]['hpcvirt_device_sets']
+            for label in text.split(',') if pool['count'] else ():
+                sets[label].append(pool)
+        sets.pop('', None)
+        taken = collections.Counter(chosen)
+        cost = 0
+        for label, pools in sets.items():
+            size = int(label.split(':')[2])
+            is_whole = len(pools) >= size
+            ends = any(taken[pool['parent']] >= pool['count'] for pool in pools
+                       if taken[pool['parent']])
+            if is_whole and ends:
+                cost += size ** 2
+        return cost
 
     @staticmethod
     def _cell(cell, config):
@@ -203,22 +277,17 @@ class ComputeHost:
         vgpus = needs.pop(self.mdev_class, 0)
         card = next((number for number, left in enumerate(self.cards)
                      if left >= vgpus), None) if vgpus else -1
-        requests = self._requests(flavor)
         if card is None or any(
-                self.free.get(name, 0) < amount
-                for name, amount in needs.items()) or (
-                requests and not self.pci.support_requests(requests, {})):
+                self.free.get(name, 0) < amount or (
+                    amount > self.most.get(name, 0))
+                for name, amount in needs.items()):
             return None
-        guest, placed = read_topology(flavor), None
-        spares = cell_order_by_release._installed_claim_spares_devices()
-        if guest is not None:
-            if not self._worth_asking(guest, flavor):
-                return None
-            placed = hardware.numa_fit_instance_to_host(
-                self.topology, guest, None, self.limits, pci_requests=requests,
-                pci_stats=self.pci if requests or spares else None)
-            if placed is None or not self._is_sound(flavor, placed):
-                return None
+        for requests in self._candidates(flavor):
+            is_taken, placed = self._claim(flavor, requests)
+            if is_taken:
+                break
+        else:
+            return None
         before = {pool['parent']: pool['count'] for pool in self.pci.pools}
         if requests:
             self.pci.apply_requests(requests, {},
@@ -235,6 +304,26 @@ class ComputeHost:
             self.cards[card] -= vgpus
             devices += [self.devices[card][0].address] * vgpus
         return Claimed(flavor, placed, tuple(devices))
+
+    def _claim(self, flavor, requests):
+        """Ask Nova for one allocation.
+
+        :returns: whether it takes the instance, and its topology
+        """
+        if requests and not self.pci.support_requests(requests, {}):
+            return False, None
+        guest = read_topology(flavor)
+        if guest is None:
+            return True, None
+        if not self._worth_asking(guest, flavor):
+            return False, None
+        spares = cell_order_by_release._installed_claim_spares_devices()
+        placed = hardware.numa_fit_instance_to_host(
+            self.topology, guest, None, self.limits, pci_requests=requests,
+            pci_stats=self.pci if requests or spares else None)
+        if placed is None or not self._is_sound(flavor, placed):
+            return False, None
+        return True, placed
 
     def fill(self, flavor, limit=math.inf):
         """Claim instances until there is no room; return how many."""
@@ -266,17 +355,25 @@ class ComputeHost:
             self.topology, claimed.topology, free=True)
         return claimed.flavor
 
-    def _requests(self, flavor):
-        alias = flavor['extra_specs'].get('pci_passthrough:alias')
-        if not alias:
-            return []
-        name, _, count = alias.partition(':')
-        assert name == self.alias['name']
-        return [objects.InstancePCIRequest(
-            count=int(count), request_id=REQUEST, spec=[self._spec()],
-            alias_name=name,
-            numa_policy=flavor['extra_specs'].get(
-                'hw:pci_numa_affinity_policy', 'legacy'))]
+    def _requests(self, flavor, providers=()):
+        """Make the PCI requests of an instance.
+
+        :param providers: the device that Placement allocates to each of them
+        """
+        specs = flavor['extra_specs']
+        found = []
+        for number, term in enumerate(filter(None, specs.get(
+                'pci_passthrough:alias', '').split(','))):
+            name, _, count = term.partition(':')
+            spec = _request(self.aliases.get(name, UNKNOWN))
+            if providers:
+                spec['rp_uuids'] = providers[number]
+            found.append(objects.InstancePCIRequest(
+                count=int(count), spec=[spec], alias_name=name,
+                request_id=str(uuid.UUID(int=number + 1)),
+                numa_policy=specs.get('hw:pci_numa_affinity_policy',
+                                      'legacy')))
+        return found
 
     def _worth_asking(self, guest, flavor):
         """Whether Nova would finish in reasonable time (defect D)."""
@@ -314,6 +411,13 @@ class ComputeHost:
             except exception.MemoryPageSizeNotSupported:
                 return False
         return True
+
+
+def _request(alias):
+    """Return what an alias requests of a device."""
+    return {'vendor_id': alias['vendor_id'],
+            'product_id': alias['product_id'],
+            'dev_type': alias['device_type']}
 
 
 def compute_hosts(machines, document):
