@@ -25,8 +25,8 @@ from nova.pci import whitelist
 from nova.scheduler import host_manager
 from nova.virt import hardware
 
-from hpcvirt.nova import charged_supply
-from hpcvirt.nova import quick_verdict
+from hpcvirt.nova import claim_input
+from hpcvirt.nova import decision
 
 objects.register_all()
 
@@ -99,7 +99,7 @@ def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
     """Return hosts in the state in which a new request reaches the filters."""
     for state in fleet:
         state.limits = {}
-        vars(state).pop(charged_supply.ACCOUNT, None)
+        vars(state).pop(claim_input.ACCOUNT, None)
         state.allocation_candidates = [
             {'allocations': {state.uuid: {'resources': {'PCPU': 1}}},
              'mappings': {'': [state.uuid]}} for _ in range(candidates)]
@@ -108,7 +108,7 @@ def prepare(fleet: Sequence[Any], candidates: int = 1) -> None:
 def renew(fleet: Sequence[Any]) -> None:
     """Make the records of hosts new, as if nova-scheduler had read them."""
     for state in fleet:
-        for mark in (quick_verdict.EXAMINED, quick_verdict.COUNTS):
+        for mark in (decision.EXAMINED, decision.COUNTS):
             vars(state.numa_topology).pop(mark, None)
 
 

@@ -22,12 +22,10 @@ import sys
 from collections.abc import Sequence
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import rating
 from hpcvirt.fit import room
-from hpcvirt.fit import scarcity
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
@@ -56,7 +54,7 @@ def count_by_placing(kind: demands.Demand, supply: supplies.Supply) -> int:
     count = 0
     while True:
         placed = claim.predict(kind, supply)
-        if not isinstance(placed, cell_assignments.CellAssignment):
+        if not isinstance(placed, demands.CellAssignment):
             return count
         supply = allocation.allocate(kind, supply, placed)
         count += 1
@@ -105,7 +103,7 @@ def run(counter: room.RoomCounter | None, seed: int, hosts: int) -> int:
         placed = []
         for number, supply in enumerate(fleet):
             where = claim.predict(guest, supply)
-            if isinstance(where, cell_assignments.CellAssignment):
+            if isinstance(where, demands.CellAssignment):
                 placed.append((number, where))
         if not placed:
             continue
@@ -125,14 +123,14 @@ def count_pcpus(guest: demands.Demand) -> int:
 
 def choose(counter: room.RoomCounter, guest: demands.Demand,
            fleet: Sequence[supplies.Supply],
-           placed: Sequence[tuple[int, cell_assignments.CellAssignment]],
+           placed: Sequence[tuple[int, demands.CellAssignment]],
            ) -> int:
     """Choose a host as HPCTopologyWeigher does, with equal shares of kinds."""
     found = [rating.rate(counter, guest, fleet[number], where)
              for number, where in placed]
     totals = [sum(counts) for counts in zip(
         *[rated.before for rated in found], strict=True)]
-    losses = scarcity.losses([1 / len(KINDS)] * len(KINDS), totals,
+    losses = rating.losses([1 / len(KINDS)] * len(KINDS), totals,
                              [rated.fewer for rated in found])
     ranks = rating.rank([(loss, *rated.left) for loss, rated in zip(
         losses, found, strict=True)])

@@ -18,7 +18,6 @@ from docutils import statemachine
 from docutils.parsers import rst
 from sphinx import application
 
-from hpcvirt.specs import key
 from hpcvirt.specs import vocabulary
 
 
@@ -46,7 +45,7 @@ class ExtraSpecs(rst.Directive):
         return parent.children
 
 
-def table(rows: list[key.ExtraSpecKey]) -> Iterator[str]:
+def table(rows: list[vocabulary.ExtraSpecKey]) -> Iterator[str]:
     """Yield the lines of a table, one row for each key."""
     yield from ('.. list-table::', '   :header-rows: 1',
                 '   :widths: 32 28 40', '', '   * - Key', '     - Values',
@@ -57,11 +56,11 @@ def table(rows: list[key.ExtraSpecKey]) -> Iterator[str]:
     yield ''
 
 
-def values(row: key.ExtraSpecKey) -> str:
+def values(row: vocabulary.ExtraSpecKey) -> str:
     """Write the values of a key: words and patterns as they are typed."""
-    if row.kind is key.ValueType.CHOICE:
+    if row.kind is vocabulary.ValueType.CHOICE:
         return ', '.join(f'``{word}``' for word in row.choices)
-    if row.kind is key.ValueType.BOOLEAN:
+    if row.kind is vocabulary.ValueType.BOOLEAN:
         return '``true``, ``false``'
     if row.pattern:
         return f'text of the form ``{row.pattern}``'

@@ -24,7 +24,7 @@ from oslo_db import exception as db_exception
 
 from hpcvirt import exception
 from hpcvirt.controller import masking
-from hpcvirt.nova import lazy_sequence
+from hpcvirt.nova import host_record
 
 #: The exceptions of a database that cannot be reached or read.
 UNREADABLE = (db_exception.DBError, db_exception.CantStartEngineError,
@@ -32,7 +32,7 @@ UNREADABLE = (db_exception.DBError, db_exception.CantStartEngineError,
               ImportError, ValueError)
 
 #: The exceptions of Nova's objects for a broken record.
-BROKEN = (*lazy_sequence.BROKEN, *UNREADABLE)
+BROKEN = (*host_record.BROKEN, *UNREADABLE)
 
 _EXPECTED = ('flavor', 'metadata', 'numa_topology', 'pci_devices',
              'system_metadata')

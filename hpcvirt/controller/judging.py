@@ -21,10 +21,10 @@ from hpcvirt.controller import boot_request as boot_requests
 from hpcvirt.controller import candidates
 from hpcvirt.controller import masking
 from hpcvirt.controller import view as views
-from hpcvirt.fit import pins
+from hpcvirt.fit import allocation
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import verdict
-from hpcvirt.nova import charged_supply
+from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
 from hpcvirt.nova import decision
 from hpcvirt.nova import filters
@@ -200,14 +200,14 @@ class _Judging:
         if start is None or not start.demand.cells:
             return (), frozenset()
         try:
-            found = charged_supply.predict(state, self._spec, start,
+            found = claim_input.predict(state, self._spec, start,
                                            config.read_packing())
         except exception.InvalidInput:
             return (), frozenset()
         if found is None:
             return (), frozenset()
-        return found.placed.cells, pins.pin_guest(found.demand, found.supply,
-                                                  found.placed.cells)
+        return found.placed.cells, allocation.pin_guest(
+            found.demand, found.supply, found.placed.cells)
 
 
 def _scores(manager: typing.Any, states: Sequence[typing.Any],

@@ -12,7 +12,7 @@ from nova.compute import vm_states
 from hpcvirt import exception
 from hpcvirt.controller import cloud_flavors
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import state
@@ -55,7 +55,7 @@ class Residents:
                         cell.cpuset_reserved or ())
         return state.Instance(
             instance.uuid, where, host, guest,
-            allocation.Holding(cell_assignments.CellAssignment(
+            allocation.Holding(demands.CellAssignment(
                 tuple(cell.id for cell in cells),
                 tuple(cell.pagesize or None for cell in cells)),
                 frozenset(cpus)),

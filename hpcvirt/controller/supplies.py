@@ -13,9 +13,8 @@ from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.nova import adapter
-from hpcvirt.nova import cell_order_by_release
 from hpcvirt.nova import config
-from hpcvirt.nova import lazy_sequence
+from hpcvirt.nova import host_record
 
 #: Types of devices that ports with VFs do not use.
 _WHOLE = ('type-PF', 'vdpa')
@@ -49,9 +48,9 @@ def make_supply(host_state: typing.Any, aliases: Mapping[str, Alias],
             supply, cells=tuple(_frozen(cell) for cell in supply.cells),
             pools=None if supply.pools is None else tuple(
                 _named(pool, aliases, traits_of) for pool in supply.pools),
-            spares_devices=cell_order_by_release.spares_devices(host_state)[0])
-    except lazy_sequence.BROKEN as exc:
-        raise lazy_sequence.make_error('the record', exc) from exc
+            spares_devices=config.spares_devices(host_state)[0])
+    except host_record.BROKEN as exc:
+        raise host_record.make_error('the record', exc) from exc
 
 
 def read_aliases() -> Mapping[str, Alias]:

@@ -12,7 +12,6 @@ import dataclasses
 from collections.abc import Callable
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import host_state as host_states
@@ -22,12 +21,12 @@ from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 
 _Predict = Callable[[demands.Demand, supplies.Supply],
-                    cell_assignments.CellAssignment | reasons.Misfit]
+                    demands.CellAssignment | reasons.Misfit]
 
 
 def predict(guest: guests.Guest, host: host_states.HostState,
             predict_claim: _Predict = new_guest.predict,
-            ) -> cell_assignments.CellAssignment | reasons.Misfit:
+            ) -> demands.CellAssignment | reasons.Misfit:
     """Predict on which cells of a host an instance will be.
 
     :param predict_claim: predicts the claim, by default that of a new instance
@@ -40,7 +39,7 @@ def predict(guest: guests.Guest, host: host_states.HostState,
 
 
 def take(guest: guests.Guest, host: host_states.HostState,
-         placed: cell_assignments.CellAssignment) -> host_states.HostState:
+         placed: demands.CellAssignment) -> host_states.HostState:
     """Compute what a host has left with a guest on it."""
     return dataclasses.replace(
         host,
@@ -49,9 +48,9 @@ def take(guest: guests.Guest, host: host_states.HostState,
 
 
 def place_guests(guest: guests.Guest, host: host_states.HostState,
-                 most: int) -> list[cell_assignments.CellAssignment]:
+                 most: int) -> list[demands.CellAssignment]:
     """Place up to ``most`` guests on a host, one after another."""
-    found: list[cell_assignments.CellAssignment] = []
+    found: list[demands.CellAssignment] = []
     while len(found) < most:
         placed = predict(guest, host)
         if isinstance(placed, reasons.Misfit):

@@ -4,19 +4,110 @@
 
 :func:`release` is the inverse of :func:`charge`, even if other guests have
 come and gone in between.
+
+Nova pins a guest to CPUs of its host cells (:func:`choose_pins`). Pins do not
+decide whether a guest fits, but which resources the host has left. The rules
+are those of ``nova.virt.hardware._pack_instance_onto_cores``.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from collections.abc import Set
 
-from hpcvirt.fit import affinity_check
-from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import pins
 from hpcvirt.fit import supply as supplies
-from hpcvirt.fit import taken_devices
+from hpcvirt.model import shape as shape_model
+
+_ISOLATE = shape_model.ThreadPolicy.ISOLATE
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pins:
+    """The dedicated CPUs of one guest cell.
+
+    :ivar cpus: a host CPU for each dedicated vCPU, in vCPU order
+    :ivar emulator: host CPUs of the emulator threads
+    :ivar idle: SMT siblings kept idle for an isolated guest
+    """
+
+    cpus: tuple[int, ...]
+    emulator: frozenset[int] = frozenset()
+    idle: frozenset[int] = frozenset()
+
+    @property
+    def taken(self) -> frozenset[int]:
+        """All CPUs that other instances cannot use."""
+        return self.emulator | self.idle | frozenset(self.cpus)
+
+
+def pin_guest(demand: demands.Demand, supply: supplies.Supply,
+              numbers: Sequence[int]) -> frozenset[int]:
+    """Return the dedicated CPUs of a whole guest.
+
+    :param numbers: for each guest cell the id of its host cell
+    """
+    cells = {cell.id: cell for cell in supply.cells}
+    return frozenset[int]().union(*(
+        choose_pins(own, cells[number]).taken
+        for number, own in zip(numbers, demand.cells, strict=True)))
+
+
+def choose_pins(demand: demands.CellDemand, cell: supplies.CellSupply) -> Pins:
+    """Choose pins for a guest cell on a host cell where it fits."""
+    if demand.policy is shape_model.CPUPolicy.SHARED:
+        return Pins(())
+    isolated = demand.threads is _ISOLATE
+    if not isolated and not demand.emulator_pcpus:
+        cpus = _whole_cores(demand.pcpus, cell)
+        if len(cpus) == demand.pcpus:
+            return Pins(cpus)
+    cores = [free for core in cell.siblings
+             if (free := sorted(core & cell.free))]
+    cpus = _spread(demand, cell, cores)
+    if isolated:
+        rest = [core for core in cores if not set(core) & set(cpus)]
+    else:
+        rest = [[cpu for cpu in core if cpu not in cpus] for core in cores]
+    emulator = frozenset(itertools.islice(
+        itertools.chain(*rest), demand.emulator_pcpus))
+    own = emulator | frozenset(cpus)
+    idle = frozenset().union(*(
+        core for core in cell.siblings if isolated and core & own)) - own
+    return Pins(cpus, emulator, idle)
+
+
+def _whole_cores(needed: int, cell: supplies.CellSupply) -> tuple[int, ...]:
+    """Take the first free cores with the most threads, as _spread does.
+
+    Stop when there are enough: a cell may have thousands of cores.
+    """
+    width, free = cell.threads_per_core, cell.free
+    cpus: list[int] = []
+    for core in cell.siblings:
+        if len(cpus) >= needed:
+            break
+        if len(core) == width and core <= free:
+            cpus += sorted(core)
+    return tuple(cpus[:needed])
+
+
+def _spread(demand: demands.CellDemand, cell: supplies.CellSupply,
+            cores: list[list[int]]) -> tuple[int, ...]:
+    """Fill cores with vCPUs, using as many threads per core as possible."""
+    needed = demand.pcpus
+    if demand.threads is _ISOLATE:
+        width = cell.threads_per_core
+        whole = [core for core in cores if len(core) >= width]
+        return tuple(core[0] for core in whole[:needed])
+    widest = max(map(len, cores), default=0)
+    for threads in range(widest, 0, -1):
+        wide = [core[:threads] for core in cores if len(core) >= threads]
+        if threads * len(wide) >= needed:
+            return tuple(itertools.chain(*wide))[:needed]
+    return tuple(itertools.chain(*cores))[:needed]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,16 +117,16 @@ class Holding:
     :ivar placement: its host cells, and the page size on each of them
     :ivar cpus: its dedicated host CPUs
     :ivar devices: the number of devices that each PCI pool of the host loses
-        to it, see :mod:`hpcvirt.fit.taken_devices`; empty if it has none
+        to it, see :mod:`hpcvirt.fit.devices`; empty if it has none
     """
 
-    placement: cell_assignments.CellAssignment
+    placement: demands.CellAssignment
     cpus: frozenset[int] = frozenset()
     devices: tuple[int, ...] = ()
 
 
 def allocate(demand: demands.Demand, supply: supplies.Supply,
-             placement: cell_assignments.CellAssignment,
+             placement: demands.CellAssignment,
              providers: devices.Providers = ()) -> supplies.Supply:
     """Allocate CPUs, memory, pages and devices as nova-scheduler does.
 
@@ -55,7 +146,7 @@ def allocate(demand: demands.Demand, supply: supplies.Supply,
 
 
 def charge(demand: demands.Demand, supply: supplies.Supply,
-           placement: cell_assignments.CellAssignment,
+           placement: demands.CellAssignment,
            ) -> tuple[supplies.Supply, Holding]:
     """Allocate CPUs, memory, pages and devices as nova-compute does.
 
@@ -83,7 +174,7 @@ def release(demand: demands.Demand, supply: supplies.Supply,
         if cell.id in own else cell for cell in supply.cells)
     pools = supply.pools
     if pools is not None and holding.devices:
-        pools = tuple(map(taken_devices.give, pools, holding.devices))
+        pools = tuple(map(devices.return_devices, pools, holding.devices))
     return dataclasses.replace(supply, cells=cells, pools=pools)
 
 
@@ -91,7 +182,7 @@ def take(demand: demands.CellDemand, cell: supplies.CellSupply,
          page_kib: int | None) -> supplies.CellSupply:
     """Allocate CPUs, memory and pages of a host cell to a guest cell."""
     return charge_cell(demand, cell, page_kib,
-                       pins.choose(demand, cell).taken)
+                       choose_pins(demand, cell).taken)
 
 
 def charge_cell(demand: demands.CellDemand, cell: supplies.CellSupply,
@@ -129,7 +220,7 @@ def _changed(demand: demands.CellDemand, cell: supplies.CellSupply,
 
 
 def _charged_cells(demand: demands.Demand, supply: supplies.Supply,
-                   placement: cell_assignments.CellAssignment,
+                   placement: demands.CellAssignment,
                    ) -> tuple[supplies.CellSupply, ...]:
     own = dict(zip(placement.cells, zip(
         demand.cells, placement.pages_kib, strict=True), strict=True))
@@ -138,14 +229,14 @@ def _charged_cells(demand: demands.Demand, supply: supplies.Supply,
 
 
 def _charged_pools(demand: demands.Demand, supply: supplies.Supply,
-                   placement: cell_assignments.CellAssignment,
+                   placement: demands.CellAssignment,
                    providers: devices.Providers,
                    ) -> tuple[Sequence[devices.Pool] | None, tuple[int, ...]]:
     """Take devices from pools, and count what each pool loses."""
-    allocator = affinity_check.device_allocator(demand, supply, providers)
+    allocator = cell_search.device_allocator(demand, supply, providers)
     # A guest without NUMA topology has no cells, and ignores affinity.
     lost = allocator.take(placement.cells or None) if allocator else ()
     if supply.pools is None or not isinstance(lost, list):
         return supply.pools, ()
-    return tuple(taken_devices.give(pool, -count) for pool, count in zip(
+    return tuple(devices.return_devices(pool, -count) for pool, count in zip(
         supply.pools, lost, strict=True)), tuple(lost)

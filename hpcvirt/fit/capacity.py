@@ -22,7 +22,6 @@ from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import claim
-from hpcvirt.fit import claim_replay
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import engine
 from hpcvirt.fit import guest as guests
@@ -170,7 +169,7 @@ class GuestCounter:
         supply = host.supply
         wanted = len(self._demand.cells)
         if not self._regular or (math.perm(len(supply.cells), wanted)
-                                 > claim_replay.MAX_ARRANGEMENTS):
+                                 > claim.MAX_ARRANGEMENTS):
             return fill(self._guest, host, limit).count
         room = [self._count_cells(cell, kind) for cell, kind
                 in zip(supply.cells, kinds, strict=True)]

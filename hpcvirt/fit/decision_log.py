@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from hpcvirt import words
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
-from hpcvirt.fit import refusal_kinds
 from hpcvirt.model import shape as shape_model
 
 #: The most hosts that a line names.
@@ -89,7 +88,7 @@ class RefusedHosts(LoggedHosts):
     @property
     def sentence(self) -> str:
         return (f'No host of {self.of} can take the guest: '
-                f'{refusal_kinds.tally({self.root: self.hosts})}')
+                f'{reasons.tally({self.root: self.hosts})}')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,8 @@
 A :class:`~hpcvirt.model.shape.Shape` (or, in the scheduler, a RequestSpec)
 becomes a :class:`Demand`, which is then compared with the
 :class:`~hpcvirt.fit.supply.Supply` of each host.
+
+If the guest fits, its guest cells get host cells: a :class:`CellAssignment`.
 """
 
 import dataclasses
@@ -116,3 +118,19 @@ def compile_shape(shape: shape_model.Shape) -> Demand:
         requests=tuple(devices.request(r) for r in shape.devices),
         numa_scope=shape.numa_scope, exclusive_cells=shape.exclusive_cells,
         device_set=shape.device_set)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CellAssignment:
+    """The host cells on which a guest is placed.
+
+    :ivar cells: for each guest cell, in guest order, the id of its host cell
+    :ivar pages_kib: for each guest cell the page size that it gets; None
+        if the guest cell requests none
+    :ivar providers: the resource providers of each PCI request's devices, if
+        Placement has to allocate certain ones; empty if the claim chooses
+    """
+
+    cells: tuple[int, ...]
+    pages_kib: tuple[int | None, ...] = ()
+    providers: tuple[tuple[str, ...], ...] = ()

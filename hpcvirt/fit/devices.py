@@ -6,6 +6,21 @@ The rules are those of Nova's PciDeviceStats, because the claim on the
 compute host applies them: requests are served in order, each from the first
 pools that match it, and pools are filtered by affinity before physical
 functions, vDPA devices and remotely managed devices are filtered out.
+
+Whether a pool matches a request is a comparison of their tags
+(:func:`accepts_pool`). Placement offers a guest that requests 6 of the 16
+devices of a host up to 8,008 allocations. Most of them differ only in which of
+several equal devices they name, and Nova's claim treats them alike
+(:class:`AlikeDevices`).
+
+The claim only searches for devices; nova-compute takes them afterwards
+(:class:`ClaimAllocator`). The claim accepts an allocation of Placement even
+if a part of it is not near the guest (defect L), and a physical function
+together with a virtual function of the same card, although each makes the
+other unusable (defect M). The pools of a card have the same address. A
+physical function becomes free again when the last of its virtual functions
+does. Each virtual function therefore takes it once more, and the pool of the
+physical function counts what it owes.
 """
 
 import collections
@@ -21,8 +36,55 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import kept_text
-from hpcvirt.fit import pool_match
+from hpcvirt.fit import reasons
 from hpcvirt.model import shape as shape_model
+
+_Tags = Mapping[str, typing.Any]
+
+#: The tags that can forbid a request to use a pool that matches it.
+DECISIVE_TAGS = ('dev_type', 'remote_managed', 'live_migratable')
+_TRUE = frozenset(('1', 't', 'true', 'on', 'y', 'yes'))
+
+
+def accepts_pool(specs: Sequence[_Tags], pool: _Tags) -> tuple[bool, bool]:
+    """Tell whether a pool matches, and whether its kind may be used.
+
+    :param specs: alternatives in lower case; a pool matches one if it has all
+        of its tags
+    """
+    return _matches(specs, pool), _is_eligible(specs, pool)
+
+
+def _matches(specs: Sequence[_Tags], pool: _Tags) -> bool:
+    for spec in specs:
+        for key, wanted in spec.items():
+            value = pool.get(key)
+            if isinstance(value, str):
+                value = value.lower()
+            if value != wanted:
+                break
+        else:
+            return True
+    return False
+
+
+def _is_eligible(specs: Sequence[_Tags], pool: _Tags) -> bool:
+    kind = pool.get('dev_type')
+    if kind in ('type-PF', 'vdpa') and not any(
+            spec.get('dev_type') == kind.lower() for spec in specs):
+        return False
+    if _is_true(pool.get('remote_managed')) and not any(
+            _is_true(spec.get('remote_managed')) for spec in specs):
+        return False
+    for wanted in ('true', 'false'):
+        if all(spec.get('live_migratable') == wanted for spec in specs):
+            return bool(pool.get('live_migratable') == wanted)
+    return True
+
+
+def _is_true(value: object) -> bool:
+    return str(value).strip().lower() in _TRUE
+
 
 #: The most kinds of pools that a request remembers; then all are forgotten.
 MAX_KINDS = 64
@@ -52,14 +114,14 @@ class Pool(typing.NamedTuple):
     :ivar tags: the properties with which requests are matched, such as
         vendor_id, dev_type and physical_network
     :ivar provider: UUID of the resource provider in Placement, if any
-    :ivar owed: see :mod:`hpcvirt.fit.taken_devices`
+    :ivar blocked: see :class:`ClaimAllocator`
     """
 
     cell: int | None
     free: int
     tags: Mapping[str, typing.Any]
     provider: str | None = None
-    owed: int = 0
+    blocked: int = 0
 
     @property
     def is_pci(self) -> bool:
@@ -95,7 +157,7 @@ class DeviceRequest:
         try:
             return self._known[kind]
         except KeyError:
-            answer = pool_match.accepts(self.specs, pool.tags)
+            answer = accepts_pool(self.specs, pool.tags)
             # A weigher remembers requests for as long as it lives.
             if len(self._known) >= MAX_KINDS:
                 self._known.clear()
@@ -104,12 +166,12 @@ class DeviceRequest:
             return answer
         except TypeError:
             # A malformed pool has a value that cannot be hashed.
-            return pool_match.accepts(self.specs, pool.tags)
+            return accepts_pool(self.specs, pool.tags)
 
     @functools.cached_property
     def _examined(self) -> tuple[str, ...]:
         """The tags of a pool on which the answer depends."""
-        return (*dict.fromkeys((*pool_match.KINDS,
+        return (*dict.fromkeys((*DECISIVE_TAGS,
                                 *itertools.chain(*self.specs))),)
 
     @functools.cached_property
@@ -418,3 +480,151 @@ class Allocator:
             if not left[index]:
                 emptied.add(index)
         return True
+
+
+class AlikeDevices:
+    """Finds the kinds of the allocations to the requests of one guest.
+
+    Two pools are alike if they are on the same cell, have the same number of
+    free devices and are accepted by the same requests. If it also matters what
+    the allocation leaves for other guests, their tags must be equal.
+
+    A pool is like no other if a request without an allocation may use it,
+    because such a request takes the first pools; if another pool is of the
+    same card, which the devices of one pool make unusable; or if its resource
+    provider has several pools.
+    """
+
+    def __init__(self, requests: Sequence[DeviceRequest],
+                 pools: Sequence[Pool],
+                 by_tags: bool = False) -> None:
+        """Prepare to compare allocations.
+
+        :param requests: the requests of the guest
+        :param pools: the pools of the host
+        :param by_tags: whether the tags of alike pools must be equal
+        """
+        self._by_tags = by_tags
+        self._requests = requests
+        self._pools = pools
+        # Which requests have an allocation -> provider -> a key of its pool.
+        self._keys: dict[tuple[bool, ...], dict[str, str]] = {}
+
+    def kind(self, providers: Providers) -> Hashable:
+        """Return a key: allocations with equal keys get the same answer.
+
+        The key is made of texts and numbers in a fixed order.
+
+        :param providers: what Placement allocated to each request
+        """
+        if not any(providers):
+            return ()
+        allocated = tuple(map(bool, providers))
+        keys = self._keys.get(allocated)
+        if keys is None:
+            keys = self._keys[allocated] = self._find_keys(allocated)
+        # For each provider, which requests get how many of its devices.
+        taken: dict[str, list[int]] = {}
+        for number, own in enumerate(providers):
+            for provider in own:
+                taken.setdefault(provider, []).append(number)
+        return allocated, tuple(sorted(
+            (keys.get(provider, provider), tuple(numbers))
+            for provider, numbers in taken.items()))
+
+    def _find_keys(self, allocated: Sequence[bool]) -> dict[str, str]:
+        """Return the key of the pool of each provider that is like others."""
+        pools = [pool for pool in self._pools if pool.provider]
+        # What a compute host reports need not be hashable.
+        cards = collections.Counter(repr(pool.tags.get('address'))
+                                    for pool in self._pools
+                                    if 'address' in pool.tags)
+        names = collections.Counter(pool.provider for pool in pools)
+        keys: dict[str, str] = {}
+        for pool in pools:
+            accepted = [request.accepts(pool) for request in self._requests]
+            in_order = any(
+                matches and (request.one_pool or not own)
+                for (matches, _), request, own in zip(
+                    accepted, self._requests, allocated, strict=True))
+            if (pool.provider and not in_order and names[pool.provider] == 1
+                    and cards[repr(pool.tags.get('address'))] < 2):
+                keys[pool.provider] = repr((
+                    pool.cell, pool.free, accepted,
+                    _list_tags(pool) if self._by_tags else ''))
+        return keys
+
+
+def _list_tags(pool: Pool) -> str:
+    """Return the tags of a pool that other guests may name, as a text."""
+    return repr(sorted((tag, repr(value)) for tag, value in pool.tags.items()
+                       if tag not in PLACE_TAGS))
+
+
+_PF = 'type-PF'
+_DEPENDENTS = {_PF: ('type-VF', 'vdpa'), 'type-VF': (_PF,), 'vdpa': (_PF,)}
+
+
+class ClaimAllocator(Allocator):
+    """Allocates devices, and takes them."""
+
+    def take(self, cells: Collection[int] | None,
+             ) -> list[int] | reasons.Misfit:
+        """Take the devices of a guest that its claim accepts on these cells.
+
+        :param cells: None to ignore affinity
+        :returns: the number of devices that each pool loses, or why the guest
+            does not get all its devices
+        """
+        left = [pool.free for pool in self._pools]
+        lost = [0] * len(left)
+        emptied: set[int] = set()
+        for number, request in enumerate(self._requests):
+            before = tuple(left)
+            served = self._serve(number, cells, left, emptied)
+            taken = sum(before) - sum(left) if served else 0
+            if taken < request.count:
+                return reasons.Misfit(reasons.Code.CLAIM_TAKES_FEWER, {
+                    'request': request.name, 'free': taken,
+                    'needed': request.count,
+                    'defect': reasons.Defect.FEWER_DEVICES if served
+                    else reasons.Defect.DEPENDENT_DEVICES})
+            for index, count in enumerate(before):
+                if count == left[index]:
+                    continue
+                lost[index] += count - left[index]
+                for other in self._dependents(index):
+                    lost[other] += (left[other] if self._is_pf(index)
+                                    else count - left[index])
+                    left[other] = 0
+                    emptied.add(other)
+        return lost
+
+    def loss(self, cells: Collection[int]) -> reasons.Misfit | None:
+        """Say why a guest would not get all devices that its claim accepts.
+
+        :param cells: empty for a guest without NUMA topology
+        """
+        # The defects cannot occur for most guests.
+        if all(len(allocated) < 2 for allocated in self._providers) and (
+                len(self._requests) < 2 or not any(
+                    map(self._is_pf, set().union(*self._usable)))):
+            return None
+        taken = self.take(cells or None)
+        return taken if isinstance(taken, reasons.Misfit) else None
+
+    def _is_pf(self, index: int) -> bool:
+        return self._pools[index].tags.get('dev_type') == _PF
+
+    def _dependents(self, index: int) -> list[int]:
+        tags = self._pools[index].tags
+        kinds = _DEPENDENTS.get(tags.get('dev_type', ''), ())
+        return [other for other, pool in enumerate(self._pools)
+                if kinds and pool.tags.get('dev_type') in kinds
+                and pool.tags.get('address') == tags.get('address', index)]
+
+
+def return_devices(pool: Pool, count: int) -> Pool:
+    """Give devices back to a pool, or take them if the count is negative."""
+    left = pool.free - pool.blocked + count
+    return pool._replace(free=max(left, 0), blocked=max(-left, 0))

@@ -7,7 +7,7 @@ There are two entry points:
 * :func:`place` takes a Demand and a Supply, compiled once for many calls;
 * :func:`check` returns no placement, and stops as soon as it has an answer.
 
-The result is a :class:`~hpcvirt.fit.cell_assignment.CellAssignment` or a
+The result is a :class:`~hpcvirt.fit.demand.CellAssignment` or a
 :class:`~hpcvirt.fit.reasons.Misfit`. It is exact: of all arrangements that
 fit, it is the one that Nova's claim tries first.
 :mod:`hpcvirt.fit.claim` also considers the defects of the claim.
@@ -15,20 +15,20 @@ fit, it is the one that Nova's claim tries first.
 Only the claim on the compute host chooses cells. It accepts the first
 arrangement that fits, in lexicographic order of the sorted cells
 (``nova.virt.hardware.numa_fit_instance_to_host`` in Nova 32 to 34).
+
+Only the claim chooses cells. A placement that violates hpcvirt's own extra
+specs cannot be changed, so the host is refused instead
+(:func:`enforce_scope`).
 """
 
 from collections.abc import Iterable
 from collections.abc import Sequence
 
-from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell as cells
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import reasons
-from hpcvirt.fit import scope_check
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
 
@@ -52,27 +52,27 @@ def check(demand: demands.Demand, supply: supplies.Supply,
 
 def place(demand: demands.Demand, supply: supplies.Supply,
           providers: devices.Providers = (),
-          ) -> cell_assignments.CellAssignment | reasons.Misfit:
+          ) -> demands.CellAssignment | reasons.Misfit:
     """Place a guest on the first cells that fit, in the claim's order.
 
     :param providers: what Placement allocated to each PCI request
     """
     if not demand.cells:
-        return cell_assignments.CellAssignment(())
+        return demands.CellAssignment(())
     ordered = claim_order(demand, supply)
     ranks = arrange(demand, supply, ordered,
-                    affinity_check.AffinityCheck(demand, supply, providers))
+                    cell_search.AffinityCheck(demand, supply, providers))
     if isinstance(ranks, reasons.Misfit):
         return ranks
     chosen = [ordered[rank] for rank in ranks]
-    return scope_check.enforce(demand, supply, cell_assignments.CellAssignment(
+    return enforce_scope(demand, supply, demands.CellAssignment(
         cells=tuple(cell.id for cell in chosen),
         pages_kib=tuple(map(cells.page_size, demand.cells, chosen))))
 
 
 def arrange(demand: demands.Demand, supply: supplies.Supply,
             ordered: Sequence[supplies.CellSupply],
-            affinity: affinity_check.AffinityCheck,
+            affinity: cell_search.AffinityCheck,
             ) -> tuple[int, ...] | reasons.Misfit:
     """Find the first arrangement of a guest on host cells in an order.
 
@@ -95,7 +95,7 @@ def make_search(demand: demands.Demand, supply: supplies.Supply,
     misfit = _too_small(demand, supply)
     if misfit is not None:
         return misfit
-    matrix = fit_matrix.FitMatrix(demand, supply, ordered)
+    matrix = cell_search.FitMatrix(demand, supply, ordered)
     return matrix.shortage() or cell_search.CellSearch(matrix, effort)
 
 
@@ -172,3 +172,58 @@ def count_near(cells: Iterable[int], pools: Iterable[devices.Pool],
         if pool.cell in near and pool.is_pci:
             near[pool.cell] += -pool.free if wants else pool.free
     return near
+
+
+def enforce_scope(demand: demands.Demand, supply: supplies.Supply,
+            placement: demands.CellAssignment,
+            ) -> demands.CellAssignment | reasons.Misfit:
+    """Accept or refuse a placement.
+
+    Only the claim on the compute host chooses cells. A placement that violates
+    the extra specs cannot be changed, so the host is refused instead.
+
+    :returns: the same placement, or why the host is refused
+    """
+    one_socket = demand.numa_scope is shape_model.NUMAScope.SOCKET
+    if not one_socket and not demand.exclusive_cells:
+        return placement
+    used = [cell for cell in supply.cells if cell.id in placement.cells]
+    misfit = _several_sockets(used) if one_socket else None
+    if misfit is None and demand.exclusive_cells:
+        misfit = _occupied(used)
+    return misfit or placement
+
+
+def _several_sockets(
+        used: list[supplies.CellSupply]) -> reasons.Misfit | None:
+    if len(used) == 1:
+        return None
+    sockets = set()
+    for cell in used:
+        if cell.socket is None:
+            return reasons.Misfit(reasons.Code.SOCKET_UNKNOWN,
+                                  {'cell': cell.id})
+        sockets.add(cell.socket)
+    if len(sockets) == 1:
+        return None
+    return reasons.Misfit(reasons.Code.SCOPE_SOCKET, {
+        'cells': reasons.cells(sorted(cell.id for cell in used)),
+        'sockets': ', '.join(map(str, sorted(sockets)))})
+
+
+def _occupied(used: list[supplies.CellSupply]) -> reasons.Misfit | None:
+    for cell in used:
+        if cell.empty:
+            continue
+        pinned = len(cell.dedicated) - len(cell.free)
+        pages = sum(pool.used * pool.size_kib for pool in cell.pages) // 1024
+        amounts = (
+            (pinned, 'PCPU' if pinned == 1 else 'PCPUs'),
+            (cell.cpu_usage,
+             'shared vCPU' if cell.cpu_usage == 1 else 'shared vCPUs'),
+            (max(cell.memory_used_mib, pages), 'MiB'))
+        return reasons.Misfit(reasons.Code.CELL_OCCUPIED, {
+            'cell': cell.id,
+            'what': ', '.join(f'{amount} {unit}'
+                              for amount, unit in amounts if amount)})
+    return None

@@ -20,10 +20,7 @@ import math
 from collections.abc import Hashable
 from collections.abc import Iterable
 
-from hpcvirt.fit import affinity_check
-from hpcvirt.fit import alike_devices
 from hpcvirt.fit import cell as cells
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
@@ -118,7 +115,7 @@ class MoveCheck:
         effort = effort or cell_search.Effort()
         self._claimed = claim.Claim(*move.reach(supply), effort)
         self._wanted = claim.Claim(move.wanted, supply, effort)
-        self._alike = alike_devices.AlikeDevices(move.wanted.requests,
+        self._alike = devices.AlikeDevices(move.wanted.requests,
                                                  supply.pools or ())
         self._answers: dict[Hashable, reasons.Misfit | None] = {}
 
@@ -139,14 +136,14 @@ class MoveCheck:
             # Without cells there is no affinity to lose.
             return (placed if isinstance(placed, reasons.Misfit) else
                     self._wanted.check(kept_providers))
-        if isinstance(placed, cell_assignments.CellAssignment):
+        if isinstance(placed, demands.CellAssignment):
             return self._find_loss(placed, kept_providers)
         if (move.claimed == move.wanted or
                 self._wanted.check(kept_providers)):
             return placed
         return _misfit(move.defect, 'refuse it', placed)
 
-    def _find_loss(self, placed: cell_assignments.CellAssignment,
+    def _find_loss(self, placed: demands.CellAssignment,
                    providers: devices.Providers) -> reasons.Misfit | None:
         """Say which request the placement of the claim does not meet."""
         move, supply = self._move, self._supply
@@ -164,7 +161,7 @@ class MoveCheck:
             if misfit is not None:
                 return _misfit(reasons.Defect.LOST_LIMITS, 'exceed a limit',
                                misfit)
-        affinity = affinity_check.AffinityCheck(_kept(move), supply,
+        affinity = cell_search.AffinityCheck(_kept(move), supply,
                                                 providers or placed.providers)
         if affinity.met(placed.cells):
             return affinity.loss(placed.cells)

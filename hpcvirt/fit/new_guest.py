@@ -15,13 +15,11 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
-from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
 
@@ -33,7 +31,7 @@ Offer = tuple[tuple[str, ...], ...]
 
 
 def predict(demand: demands.Demand, supply: supplies.Supply,
-            ) -> cell_assignments.CellAssignment | reasons.Misfit:
+            ) -> demands.CellAssignment | reasons.Misfit:
     """Predict the placement of a new guest, whatever its devices.
 
     :returns: the placement, with the devices that Placement is expected to
@@ -42,7 +40,7 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     first_misfit: reasons.Misfit | None = None
     for providers in list_offers(demand, supply.pools):
         placed = claim.predict(demand, supply, providers)
-        if isinstance(placed, cell_assignments.CellAssignment):
+        if isinstance(placed, demands.CellAssignment):
             return (dataclasses.replace(placed, providers=providers)
                     if providers else placed)
         if first_misfit is None:
@@ -50,7 +48,7 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
             # There can be thousands of allocations.
             if engine.check(demands.Demand(demand.cells), supply):
                 break
-    return first_misfit or late_misfit.LateMisfit(
+    return first_misfit or reasons.LateMisfit(
         _explain, demand.device_set, supply.pools or ())
 
 

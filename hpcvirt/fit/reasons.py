@@ -4,13 +4,21 @@
 
 A refusal is a value, a :class:`Misfit`. Its message is formatted only when
 it is read, because the scheduler creates thousands that are never read.
+
+To refuse a host by counting takes less time than to determine what each of its
+cells lacks. The reason of a :class:`LateMisfit` is therefore determined only
+when it is read: nova-scheduler reads only those of requests that no host can
+take. Where refusals are counted, they are named by kind (:data:`KINDS`).
 """
 
+import collections
 import dataclasses
 import enum
 import typing
+from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from typing import Any
 
 from hpcvirt import printable
 
@@ -300,3 +308,115 @@ def cells(numbers: Iterable[int]) -> str:
     texts = [str(number) for number in numbers]
     named = f'cell{"s" * (len(texts) > 1)} {", ".join(texts)}'
     return named if texts else 'no cell'
+
+
+class LateMisfit(Misfit):
+    """A refusal that a function determines when it is read."""
+
+    __slots__ = ('_arguments', '_explain', '_misfit')
+    _arguments: tuple[Any, ...]
+    _explain: Callable[..., Misfit]
+    _misfit: Misfit
+    # A request makes one for each host, so it must be cheap.
+    __setattr__ = object.__setattr__
+
+    def __init__(self, explain: Callable[..., Misfit],
+                 *arguments: Any) -> None:
+        self._explain = explain
+        self._arguments = arguments
+
+    @property
+    def misfit(self) -> Misfit:
+        """The refusal with its reason."""
+        try:
+            return self._misfit
+        except AttributeError:
+            self._misfit = self._explain(*self._arguments)
+            return self._misfit
+
+    @property
+    def code(self) -> Code:
+        return self.misfit.code
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.misfit.details
+
+    @property
+    def causes(self) -> tuple[Misfit, ...]:
+        return self.misfit.causes
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LateMisfit):
+            other = other.misfit
+        return self.misfit == other
+
+    def __hash__(self) -> int:
+        return hash(self.misfit)
+
+
+#: The name of each kind where refusals are counted.
+KINDS: Mapping[Code, str] = {
+    Code.CELL_PCPUS: 'too few PCPUs in a cell',
+    Code.FREE_PCPUS: 'too few free PCPUs in a cell',
+    Code.SHARED_CPUS: 'too few shared CPUs in a cell',
+    Code.CPU_RATIO: 'CPU allocation ratio of a cell exceeded',
+    Code.RAM_RATIO: 'RAM allocation ratio of a cell exceeded',
+    Code.MEMORY: 'too little memory in a cell',
+    Code.FREE_MEMORY: 'too little free memory in a cell',
+    Code.PAGE_SIZE: 'no pages of the requested size',
+    Code.PAGE_CLASS:
+        'too few free pages of the requested class in a cell',
+    Code.PAGE_MULTIPLE: 'memory not a multiple of the page size',
+    Code.FREE_PAGES: 'too few free pages in a cell',
+    Code.NO_SIBLINGS: 'no SMT siblings',
+    Code.SIBLINGS: 'too few free SMT siblings in a cell',
+    Code.SIBLINGS_ON_ISOLATE:
+        'thread policy isolate with SMT siblings',
+    Code.FREE_CORES: 'too few whole free cores in a cell',
+    Code.NO_CORES: 'no cores in a cell',
+    Code.NOTHING_TO_ISOLATE: 'a guest cell without dedicated vCPUs',
+    Code.NO_VCPUS: 'a guest cell without vCPUs',
+    Code.EMULATOR_PCPU: 'no PCPU for the emulator threads',
+    Code.CLOSED: 'closed to new instances',
+    Code.QUARANTINED: 'in quarantine',
+    Code.RESOURCES: 'too little on the whole host',
+    Code.EXTRA_SPEC: 'malformed extra spec',
+    Code.MALFORMED_HOST: 'malformed data',
+    Code.NO_CANDIDATES: 'no allocation candidate',
+    Code.NO_TOPOLOGY: 'no NUMA topology',
+    Code.HOST_CELLS: 'too few cells',
+    Code.NO_CELL: 'no cell with room',
+    Code.NO_CELL_FOR: 'no cell with room',
+    Code.TOO_FEW_CELLS: 'too few cells with room',
+    Code.CELLS_CONTENDED: 'too few cells with room',
+    Code.DEVICES: 'too few PCI devices',
+    Code.DEVICES_TAKEN: 'too few PCI devices',
+    Code.DEVICE_AFFINITY: 'PCI devices on other cells',
+    Code.NETWORK_AFFINITY: 'networks with affinity to other cells',
+    Code.NO_DEVICE_SET: 'no free set of PCI devices',
+    Code.BROKEN_DEVICE_SET: 'no free set of PCI devices',
+    Code.DEVICE_SET_UNKNOWN: 'PCI devices not in Placement',
+    Code.SCOPE_SOCKET: 'cells of several sockets',
+    Code.SOCKET_UNKNOWN: 'unknown sockets',
+    Code.CELL_OCCUPIED: 'cells in use',
+    Code.UNDECIDED: 'too many sets of cells to try',
+    Code.CLAIM_REFUSES: "fits, but Nova's claim would refuse it",
+    Code.CLAIM_MISPLACES: "fits, but Nova's claim would misplace it",
+    Code.CLAIM_MISACCOUNTS: "fits, but Nova's claim would fail",
+    Code.CLAIM_RAISES: "fits, but Nova's claim would fail",
+    Code.CLAIM_TOO_LONG: "fits, but Nova's claim would take too long",
+    Code.CLAIM_TAKES_FEWER:
+        "fits, but Nova's claim would take fewer devices",
+    Code.CLAIM_OF_A_MOVE:
+        "fits, but Nova's claim of a move goes wrong",
+    Code.UNSAFE_ALTERNATE: 'unsafe if a build fails on another host',
+}
+
+
+def tally(refused: Mapping[Code, int]) -> str:
+    """Summarize refusals by kind, the most frequent first."""
+    kinds: collections.Counter[str] = collections.Counter()
+    for code, count in refused.items():
+        kinds[KINDS[code]] += count
+    return ', '.join(f'{kind} ({n})' for kind, n in kinds.most_common())

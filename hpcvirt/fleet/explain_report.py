@@ -16,7 +16,6 @@ from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.fit import decision_log
 from hpcvirt.fit import reasons as fit_reasons
-from hpcvirt.fit import refusal_kinds
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import verdict
@@ -196,7 +195,7 @@ def _most(found: log_reading.Found) -> list[tuple[
 
 
 def _why(item: log_reading.Refusal) -> str:
-    return (refusal_kinds.KINDS[item.root] if isinstance(
+    return (fit_reasons.KINDS[item.root] if isinstance(
         item, decision_log.RefusedHosts) else item.reason)
 
 
@@ -271,7 +270,7 @@ def _draw_shadow(found: log_reading.Found, room: int) -> list[str]:
     if kinds:
         blocks.append(text_table.draw(_DIFFERENCES, [
             (str(counts['requests']), str(counts['hosts']), first.flavor,
-             first.direction, refusal_kinds.KINDS[first.code] if first.code
+             first.direction, fit_reasons.KINDS[first.code] if first.code
              else 'fits by hpcvirt') for counts, first in kinds],
             _NUMBERS, room))
         blocks.append(''.join(

@@ -13,7 +13,7 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import classes
@@ -145,7 +145,7 @@ def read_instance(item: InstanceEntry, where: str,
             'a host cell of its own')
     return state.Instance(
         item.id, where, item.host, guest, allocation.Holding(
-            cell_assignments.CellAssignment(numbers, tuple(
+            demands.CellAssignment(numbers, tuple(
                 _read_pages(own, demand.memory_mib,
                             f'{where}.cells[{number}].pages')
                 for number, (own, demand)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.fleet import move_search
 from hpcvirt.fleet import moving
@@ -102,7 +102,7 @@ def keep_room(targets: Sequence[RoomTarget],
 def _held(guest: guests.Guest, host: state.FleetHost) -> state.FleetHost:
     """Put a guest on a host, so that no other guest gets its room."""
     placed = admission.predict(guest, host.state)
-    if not isinstance(placed, cell_assignments.CellAssignment):
+    if not isinstance(placed, demands.CellAssignment):
         raise ValueError(f'{guest.name} does not fit as planned')
     return moving.arrive(state.Instance(
         f'room for {guest.name} {len(host.instances)}', '', host.name,

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 
 from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import move_check
 from hpcvirt.fit import new_guest
 from hpcvirt.fit import reasons
@@ -105,13 +105,13 @@ def may_join(instance: state.Instance, host: state.FleetHost,
 
 
 def land(instance: state.Instance,
-         host: state.FleetHost) -> cell_assignments.CellAssignment | None:
+         host: state.FleetHost) -> demands.CellAssignment | None:
     """Place an instance on the target of a move; None if it cannot move."""
     return place(instance, host) if may_join(instance, host) else None
 
 
 def place(instance: state.Instance,
-          host: state.FleetHost) -> cell_assignments.CellAssignment | None:
+          host: state.FleetHost) -> demands.CellAssignment | None:
     """Place an instance, regardless of aggregates, image and server group."""
     guest = instance.guest
     if claim.depends_on_start(guest.demand):
@@ -129,7 +129,7 @@ def place(instance: state.Instance,
 
 
 def arrive(instance: state.Instance, host: state.FleetHost,
-           placement: cell_assignments.CellAssignment) -> state.FleetHost:
+           placement: demands.CellAssignment) -> state.FleetHost:
     """Add an instance to a host."""
     supply, holding = allocation.charge(
         instance.guest.demand, host.state.supply, placement)

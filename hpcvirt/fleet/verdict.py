@@ -13,8 +13,8 @@ import enum
 from collections.abc import Mapping
 
 from hpcvirt.fit import admission
+from hpcvirt.fit import allocation
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import state
 
@@ -116,9 +116,9 @@ def judge_host(guest: guests.Guest, host: state.FleetHost) -> HostVerdict:
     """Decide for one host."""
     placed = admission.predict(guest, host.state)
     if not isinstance(placed, reasons.Misfit):
-        return HostVerdict(host.name, None, cells=placed.cells,
-                           cpus=pins.pin_guest(guest.demand, host.state.supply,
-                                               placed.cells))
+        cpus = allocation.pin_guest(guest.demand, host.state.supply,
+                                    placed.cells)
+        return HostVerdict(host.name, None, cells=placed.cells, cpus=cpus)
     return refuse(host.name, placed)
 
 

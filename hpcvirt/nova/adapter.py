@@ -26,7 +26,7 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shape_model
-from hpcvirt.nova import lazy_sequence
+from hpcvirt.nova import host_record
 from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
@@ -113,7 +113,7 @@ def supply(host_state: typing.Any,
     check_record(host_state)
     topology, stats = host_state.numa_topology, host_state.pci_stats
     return supplies.Supply(
-        cells=lazy_sequence.LazySequence(
+        cells=host_record.LazySequence(
             topology._obj_cells if topology else (), _cell),
         pools=_pools(stats),
         cpu_ratio=float(host_state.cpu_allocation_ratio),
@@ -145,10 +145,10 @@ def check_record(host_state: typing.Any) -> None:
             raise ValueError(f'{cpu_ratio} and {ram_ratio}')
         where = 'the PCI devices'
         _check_pools(host_state, 'numa_node')
-    except lazy_sequence.BROKEN as exc:
+    except host_record.BROKEN as exc:
         if isinstance(where, int):
             where = f'NUMA cell {where}'
-        raise lazy_sequence.make_error(where, exc) from exc
+        raise host_record.make_error(where, exc) from exc
 
 
 def is_whole(cell: typing.Any) -> bool:
@@ -165,8 +165,8 @@ def device_supply(host_state: typing.Any) -> supplies.Supply:
     """
     try:
         _check_pools(host_state)
-    except lazy_sequence.BROKEN as exc:
-        raise lazy_sequence.make_error('the PCI devices', exc) from exc
+    except host_record.BROKEN as exc:
+        raise host_record.make_error('the PCI devices', exc) from exc
     return supplies.Supply(cells=(), pools=_pools(host_state.pci_stats))
 
 
@@ -282,7 +282,7 @@ def _check_pools(host_state: typing.Any, *needed: str) -> None:
 
 def _pools(stats: typing.Any) -> Sequence[devices.Pool] | None:
     return (None if stats is None
-            else lazy_sequence.LazySequence(stats.pools, read_pool))
+            else host_record.LazySequence(stats.pools, read_pool))
 
 
 def read_pool(pool: Mapping[str, typing.Any]) -> devices.Pool:

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from hpcvirt import kept_text
 from hpcvirt.fit import demand as demands
 from hpcvirt.nova import adapter
-from hpcvirt.nova import lazy_sequence
+from hpcvirt.nova import host_record
 
 #: ``resource_provider_uuid5_namespace`` of Neutron's mechanism driver
 #: sriovnicswitch, the same in all releases.
@@ -171,7 +171,7 @@ def learn_new(host_state: typing.Any) -> None:
         _learn_names(host_state)
         if kept_text.is_short(node):
             _known_nodes.add(node)
-    except lazy_sequence.BROKEN:
+    except host_record.BROKEN:
         # The host tracks no devices, or is malformed and refused later.
         pass
 

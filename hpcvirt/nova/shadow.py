@@ -23,7 +23,7 @@ from oslo_log import log as logging
 from hpcvirt.fit import decision_log
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
-from hpcvirt.nova import charged_supply
+from hpcvirt.nova import claim_input
 from hpcvirt.nova import decision
 from hpcvirt.nova import no_valid_host_log
 
@@ -112,9 +112,9 @@ def _compare(request: decision.FilterDecision, spec: typing.Any,
     end = time.monotonic() + MAX_SECONDS
     for host_state, twin in zip(hosts, twins, strict=True):
         # Keep what earlier picks of the request have taken from the host.
-        account = vars(twin).get(charged_supply.ACCOUNT)
+        account = vars(twin).get(claim_input.ACCOUNT)
         if account is not None:
-            setattr(host_state, charged_supply.ACCOUNT, account)
+            setattr(host_state, claim_input.ACCOUNT, account)
         misfit = verdicts[id(twin)]
         if time.monotonic() <= end and (misfit is None or not _takes_long(
                 request.demand, host_state)):

@@ -41,12 +41,10 @@ from hpcvirt.fit import demand as demands
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import rating
 from hpcvirt.fit import room
-from hpcvirt.fit import scarcity
 from hpcvirt.nova import adapter
-from hpcvirt.nova import charged_supply
 from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
-from hpcvirt.nova import malformed_host
+from hpcvirt.nova import host_record
 
 #: The most ratings that are remembered; then all are forgotten. One takes at
 #: most 2 KiB.
@@ -68,7 +66,7 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
         self._conf = config.register()
         # Threads of the scheduler share the weigher.
         self._lock = threading.Lock()
-        self._mix = scarcity.Mix()
+        self._mix = rating.Mix()
         self._counter = room.RoomCounter(())
         # Kind of request -> record of a host -> its rating, None if the
         # instance has no placement there. The records of most hosts have not
@@ -109,7 +107,7 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
             self._known.clear()
             self._number_known = 0
         start = claim_input.read(spec, demand)
-        known = self._known.setdefault(charged_supply.key(start), {})
+        known = self._known.setdefault(claim_input.key(start), {})
         packing = config.read_packing()
         before = len(known)
         ratings = [self._rate(known, start, spec, host, packing)
@@ -128,7 +126,7 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
         found = [each for each in ratings if each is not None]
         totals = [sum(counts) for counts in zip(
             *[each.before for each in found], strict=True)]
-        losses = scarcity.losses(self._mix.weights(), totals,
+        losses = rating.losses(self._mix.weights(), totals,
                                  [each.fewer for each in found])
         costs = rating.add_far_devices(losses, [each.far for each in found],
                                        self._conf.hpcvirt.far_device_cost)
@@ -159,7 +157,7 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
         try:
             rated = self._recall(known, start, spec, host_state, packing)
         except Exception as exc:  # noqa: BLE001
-            malformed_host.misfit(host_state, exc)
+            host_record.make_misfit(host_state, exc)
             rated = None
         setattr(host_state, _RATED, (state, rated))
         return rated
@@ -169,14 +167,14 @@ class HPCTopologyWeigher(weights.BaseHostWeigher):
                 host_state: typing.Any, packing: bool,
                 ) -> rating.Rating | None:
         """Recall the rating of an equal host, or rate the host."""
-        record = charged_supply.find_record(host_state, spec, start, packing)
+        record = claim_input.find_record(host_state, spec, start, packing)
         if record in known:
             return known[record]
-        prediction = charged_supply.predict(host_state, spec, start, packing)
+        prediction = claim_input.predict(host_state, spec, start, packing)
         rated = None
         if prediction is not None:
             rated = rating.rate(self._counter, *prediction)
-        charged_supply.forget_cells(host_state)
+        claim_input.forget_cells(host_state)
         if record is not None:
             known[record] = rated
         return rated

@@ -18,7 +18,6 @@ import numpy as np
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import rating
 from hpcvirt.fit import room
-from hpcvirt.fit import scarcity
 from hpcvirt.simulate import fit_cache
 from hpcvirt.simulate import host_table
 
@@ -86,7 +85,7 @@ class _Topology:
     """
 
     def __init__(self, far_device_cost: float) -> None:
-        self._mix = scarcity.Mix()
+        self._mix = rating.Mix()
         self._counter = room.RoomCounter(())
         self._far_device_cost = far_device_cost
 
@@ -110,7 +109,7 @@ class _Topology:
         totals = number @ before
         losses = (np.log(totals + 1) - np.log(totals - fewer + 1)) @ np.array(
             self._mix.weights())
-        losses = losses.round(scarcity.DECIMALS)
+        losses = losses.round(rating.DECIMALS)
         costs = rating.add_far_devices(losses.tolist(), far[:, 0].tolist(),
                                        self._far_device_cost)
         keys = np.column_stack((costs, losses, far, ties))

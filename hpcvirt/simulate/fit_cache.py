@@ -9,7 +9,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from hpcvirt.fit import cell as cells
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import new_guest
@@ -70,7 +69,7 @@ class FitCache:
     def _forget(self) -> None:
         self._numbering = self.table.numbering
         self._placements: dict[int,
-                               dict[int, cell_assignments.CellAssignment]] = {}
+                               dict[int, demands.CellAssignment]] = {}
         self._figures: dict[Hashable, Rows] = {}
         self._cell_figures: dict[Hashable, dict[int, int]] = {}
         self.forget_rows()
@@ -102,17 +101,17 @@ class FitCache:
                 own, cell, supply.cpu_ratio, supply.ram_ratio) is None)
 
     def _predict(self, number: int,
-                 host: int) -> cell_assignments.CellAssignment | None:
+                 host: int) -> demands.CellAssignment | None:
         placed = new_guest.predict(self._demands[number],
                                    self.table.supplies[host])
-        if not isinstance(placed, cell_assignments.CellAssignment):
+        if not isinstance(placed, demands.CellAssignment):
             return None
         self._placements.setdefault(number, {})[
             int(self.table.states[host])] = placed
         return placed
 
     def placement(self, number: int,
-                  host: int) -> cell_assignments.CellAssignment:
+                  host: int) -> demands.CellAssignment:
         """Return the host cells of a guest on a host on which it fits."""
         self._check()
         placed = (self._placements.get(number, {}).get(

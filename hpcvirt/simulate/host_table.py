@@ -20,7 +20,7 @@ import numpy as np
 from numpy import typing as npt
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import host_state as host_states
@@ -161,7 +161,7 @@ class HostTable:
             self.states[host] = self._state(host)
 
     def place(self, host: int, flavor: int,
-              placement: cell_assignments.CellAssignment) -> Running:
+              placement: demands.CellAssignment) -> Running:
         """Place a guest as the claim of its host does."""
         before = self.supplies[host]
         after, holding = allocation.charge(

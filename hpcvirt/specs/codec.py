@@ -6,10 +6,14 @@
 flavor can express. ``decode`` accepts and refuses the same flavors as Nova's
 ``numa_get_constraints`` (``nova/virt/hardware.py``) without image properties.
 The only exception is that Nova accepts negative sizes of memory or pages.
+
+The sockets, cores and threads that a guest sees are those of Nova's
+``get_best_cpu_topology`` without image properties.
 """
 
 import math
 import re
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NoReturn
@@ -17,11 +21,232 @@ from typing import NoReturn
 from hpcvirt import exception
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape
-from hpcvirt.specs import cells
-from hpcvirt.specs import guest_topology
-from hpcvirt.specs import key
 from hpcvirt.specs import policies
 from hpcvirt.specs import vocabulary
+
+#: ``ImageMetaProps.NUMA_NODES_MAX``: Nova reads no more cells.
+MAX_CELLS = 128
+
+
+def read_cells(vcpus: int, ram_mib: int, specs: Mapping[str, str],
+         policy: policies.Policies, page_kib: int | shape.PageClass | None,
+         has_page: bool) -> tuple[shape.GuestCell, ...]:
+    """Read the cells; empty if Nova gives the guest no NUMA topology.
+
+    :raises InvalidInput: if cells are incomplete or overlap, or do not add up
+        to the flavor
+    """
+    nodes = _nodes(specs)
+    pinned = policy.cpu is not shape.CPUPolicy.SHARED
+    if not (nodes or has_page or pinned or _has_pmem(specs)):
+        return ()
+    nodes = nodes or 1
+    cpu_lists = _cpu_lists(specs)
+    memory_mib = _memory(specs)
+    if not cpu_lists and not memory_mib:
+        cpu_lists, memory_mib = _split(vcpus, ram_mib, nodes)
+    elif len(cpu_lists) != nodes or len(memory_mib) != nodes:
+        raise exception.InvalidInput(
+            vocabulary.NUMA_NODES.name,
+            f'{nodes} guest cells, but the CPUs of {len(cpu_lists)} '
+            f'({vocabulary.NUMA_CPUS.name}) and the memory of '
+            f'{len(memory_mib)} ({vocabulary.NUMA_MEM.name}); give both for '
+            'each cell, or neither')
+    else:
+        _check_sums(vcpus, ram_mib, cpu_lists, memory_mib)
+    return tuple(
+        shape.GuestCell(
+            pcpus=len(cpus & policy.dedicated),
+            vcpus=len(cpus - policy.dedicated),
+            memory_mib=size, page_kib=page_kib)
+        for cpus, size in zip(cpu_lists, memory_mib, strict=True))
+
+
+def are_even(cells: Sequence[shape.GuestCell]) -> bool:
+    """Whether Nova's even split of the flavor gives these cells."""
+    return len({(cell.cpus, cell.memory_mib) for cell in cells}) == 1
+
+
+def write_cells(cells: Sequence[shape.GuestCell]) -> dict[str, str]:
+    """Write the CPUs and the memory of each cell."""
+    specs = {}
+    first = 0
+    for number, cell in enumerate(cells):
+        cpus = range(first, first + cell.cpus)
+        specs[vocabulary.NUMA_CPUS.at(num=number)] = cpuset.render(cpus)
+        specs[vocabulary.NUMA_MEM.at(num=number)] = str(cell.memory_mib)
+        first += cell.cpus
+    return specs
+
+
+def dedicated_cpus(cells: Sequence[shape.GuestCell]) -> frozenset[int]:
+    """Number the dedicated vCPUs, which follow the shared ones of a cell."""
+    dedicated: set[int] = set()
+    first = 0
+    for cell in cells:
+        dedicated.update(range(first + cell.vcpus, first + cell.cpus))
+        first += cell.cpus
+    return frozenset(dedicated)
+
+
+def _nodes(specs: Mapping[str, str]) -> int | None:
+    row = vocabulary.NUMA_NODES
+    text = specs.get(row.name, '')
+    if not text:
+        return None
+    # Nova accepts only the canonical form: no sign, blank or leading zero.
+    if not (text.isascii() and text.isdigit() and text[0] != '0'):
+        raise exception.InvalidInput(
+            row.name, f'{text[:64]!r} is not one of its values '
+            f'({row.values})')
+    # No flavor has that many cells. A shorter text keeps int() fast.
+    return int(text[:9])
+
+
+def _cpu_lists(specs: Mapping[str, str]) -> list[frozenset[int]]:
+    return [policies.read_list(text, name)
+            for name, text in _numbered(specs, vocabulary.NUMA_CPUS)]
+
+
+def _memory(specs: Mapping[str, str]) -> list[int]:
+    sizes = []
+    for name, text in _numbered(specs, vocabulary.NUMA_MEM):
+        size = vocabulary.integer(text)
+        if size is None or size < 0:
+            raise exception.InvalidInput(
+                name, f'{text[:64]!r} is not a size in MiB')
+        sizes.append(size)
+    return sizes
+
+
+def _numbered(specs: Mapping[str, str],
+              row: vocabulary.ExtraSpecKey) -> list[tuple[str, str]]:
+    """List the values of cell 0, 1 and so on, up to the first missing one."""
+    found = []
+    for number in range(MAX_CELLS):
+        name = row.at(num=number)
+        if name not in specs:
+            break
+        found.append((name, specs[name]))
+    return found
+
+
+def _split(vcpus: int, ram_mib: int,
+           nodes: int) -> tuple[list[frozenset[int]], list[int]]:
+    for what, amount in (('vCPUs', vcpus), ('MiB', ram_mib)):
+        if amount % nodes:
+            raise exception.InvalidInput(
+                vocabulary.NUMA_NODES.name,
+                f'{amount} {what} do not divide into {nodes} guest cells')
+    share = vcpus // nodes
+    return ([frozenset(range(node * share, (node + 1) * share))
+             for node in range(nodes)], [ram_mib // nodes] * nodes)
+
+
+def _check_sums(vcpus: int, ram_mib: int,
+                cpu_lists: Sequence[frozenset[int]],
+                memory_mib: Sequence[int]) -> None:
+    left = set(range(vcpus))
+    for number, cpus in enumerate(cpu_lists):
+        wrong = cpus - left
+        if wrong:
+            problem = ('is in two guest cells' if min(wrong) < vcpus
+                       else f'is not one of the {vcpus}')
+            raise exception.InvalidInput(
+                vocabulary.NUMA_CPUS.at(num=number),
+                f'vCPU {min(wrong)} {problem}')
+        left -= cpus
+    if left:
+        raise exception.InvalidInput(
+            vocabulary.NUMA_CPUS.name,
+            f'vCPUs {cpuset.render(left)} are in no guest cell')
+    if sum(memory_mib) != ram_mib:
+        raise exception.InvalidInput(
+            vocabulary.NUMA_MEM.name,
+            f'the cells have {sum(memory_mib)} MiB, the flavor {ram_mib}')
+
+
+def _has_pmem(specs: Mapping[str, str]) -> bool:
+    labels = specs.get(vocabulary.PMEM.name, '')
+    return any(label.strip() for label in labels.split(','))
+
+
+#: Nova's limit if the flavor sets none.
+_NO_LIMIT = 65536
+
+_WANTED = (vocabulary.CPU_SOCKETS, vocabulary.CPU_CORES,
+           vocabulary.CPU_THREADS)
+_LIMITS = (vocabulary.CPU_MAX_SOCKETS, vocabulary.CPU_MAX_CORES,
+           vocabulary.CPU_MAX_THREADS)
+
+
+def read_topology(vcpus: int,
+         specs: Mapping[str, str]) -> shape.GuestTopology | None:
+    """Return the CPU topology that the guest will see.
+
+    :returns: None if the flavor does not set any; Nova then gives each vCPU
+        its own socket
+    :raises InvalidInput: if a value is not an integer, or if the limits do
+        not allow any arrangement of the vCPUs
+    """
+    if not any(row.name in specs for row in _WANTED + _LIMITS):
+        return None
+    limits = [_integer(specs, row) or _NO_LIMIT for row in _LIMITS]
+    wanted = [_integer(specs, row) for row in _WANTED]
+    if any(want > limit for want, limit in zip(wanted, limits, strict=True)):
+        wanted = [0, 0, 0]
+    best = max(
+        _arrangements(vcpus, limits), default=None,
+        key=lambda parts: (
+            sum(part == want for part, want
+                in zip(parts, wanted, strict=True)),
+            parts[0] * parts[1], parts[0], parts[2]))
+    if best is None:
+        at_fault = next(row.name for row in _LIMITS if row.name in specs)
+        raise exception.InvalidInput(
+            at_fault, f'{vcpus} vCPUs cannot be arranged within the limits '
+            'on sockets, cores and threads')
+    return shape.GuestTopology(*best)
+
+
+def write_topology(topology: shape.GuestTopology,
+                   vcpus: int) -> dict[str, str]:
+    """Write a topology.
+
+    :raises InvalidInput: if it does not have exactly the guest's vCPUs
+    """
+    parts = (topology.sockets, topology.cores, topology.threads)
+    if min(parts) < 1 or parts[0] * parts[1] * parts[2] != vcpus:
+        raise exception.InvalidInput(
+            'shape', f'{parts[0]} x {parts[1]} x {parts[2]} sockets, cores '
+            f'and threads are not {vcpus} vCPUs')
+    return {row.name: str(part)
+            for row, part in zip(_WANTED, parts, strict=True)}
+
+
+def _arrangements(vcpus: int,
+                  limits: list[int]) -> Iterator[tuple[int, int, int]]:
+    for sockets in _divisors(vcpus, limits[0]):
+        for cores in _divisors(vcpus // sockets, limits[1]):
+            threads = vcpus // (sockets * cores)
+            if threads <= limits[2]:
+                yield sockets, cores, threads
+
+
+def _divisors(number: int, limit: int) -> list[int]:
+    return [part for part in range(1, min(number, limit) + 1)
+            if number % part == 0]
+
+
+def _integer(specs: Mapping[str, str], row: vocabulary.ExtraSpecKey) -> int:
+    text = specs.get(row.name, '0')
+    try:
+        return int(text)
+    except ValueError:
+        raise exception.InvalidInput(
+            row.name, f'{text[:64]!r} is not one of its values '
+            f'({row.values})') from None
+
 
 _THREAD_POLICY = vocabulary.CPU_THREAD_POLICY.name
 
@@ -42,7 +267,7 @@ def decode(vcpus: int, ram_mib: int,
         raise exception.InvalidInput('ram', f'{ram_mib} MiB is negative')
     policy = policies.read(vcpus, extra_specs)
     page_kib, has_page = read_page_size(extra_specs)
-    guest_cells = cells.read(vcpus, ram_mib, extra_specs, policy,
+    guest_cells = read_cells(vcpus, ram_mib, extra_specs, policy,
                              page_kib, has_page)
     if (guest_cells and policy.thread is None
             and extra_specs.get(_THREAD_POLICY) == ''):
@@ -54,7 +279,7 @@ def decode(vcpus: int, ram_mib: int,
         thread_policy=policy.thread,
         emulator_threads=policy.emulator,
         devices=read_devices(extra_specs),
-        topology=guest_topology.read(vcpus, extra_specs),
+        topology=read_topology(vcpus, extra_specs),
         numa_scope=numa_scope(extra_specs),
         exclusive_cells=exclusive_cells(extra_specs),
         device_set=device_set(extra_specs))
@@ -79,18 +304,18 @@ def encode(guest: shape.Shape) -> dict[str, str]:
         specs[_THREAD_POLICY] = guest.thread_policy.value
     if guest.cpu_policy is shape.CPUPolicy.MIXED:
         specs[vocabulary.CPU_DEDICATED_MASK.name] = cpuset.render(
-            cells.dedicated_cpus(guest.cells))
+            dedicated_cpus(guest.cells))
     if guest.emulator_threads is not None:
         specs[vocabulary.EMULATOR_THREADS_POLICY.name] = (
             guest.emulator_threads.value)
-    if not cells.are_even(guest.cells):
-        specs.update(cells.write(guest.cells))
+    if not are_even(guest.cells):
+        specs.update(write_cells(guest.cells))
     page_kib = guest.cells[0].page_kib
     if page_kib is not None:
         specs[vocabulary.MEM_PAGE_SIZE.name] = write_page_size(page_kib)
     specs.update(write_devices(guest.devices))
     if guest.topology is not None:
-        specs.update(guest_topology.write(guest.topology, guest.cpus))
+        specs.update(write_topology(guest.topology, guest.cpus))
     if guest.numa_scope is not shape.NUMAScope.HOST:
         specs[vocabulary.NUMA_SCOPE.name] = guest.numa_scope.value
     if guest.exclusive_cells:
@@ -122,7 +347,7 @@ def exclusive_cells(specs: Mapping[str, str]) -> bool:
     if row.name not in specs:
         return False
     row.check(specs[row.name])
-    return key.truth(specs[row.name]) is True
+    return vocabulary.truth(specs[row.name]) is True
 
 
 def device_set(specs: Mapping[str, str]) -> str | None:
@@ -193,7 +418,7 @@ def read_page_size(specs: Mapping[str, str]
     name = vocabulary.MEM_PAGE_SIZE.name
     text = specs.get(name, '')
     locked = vocabulary.LOCKED_MEMORY.name
-    if key.truth(specs.get(locked, '')) and not text:
+    if vocabulary.truth(specs.get(locked, '')) and not text:
         raise exception.InvalidInput(locked, f'needs {name}')
     if not text:
         return None, False
@@ -216,7 +441,7 @@ def write_page_size(page_kib: int | shape.PageClass) -> str:
 
 def _kib(text: str, where: str) -> float:
     if text.isdigit():
-        number = key.integer(text)
+        number = vocabulary.integer(text)
         if number is not None:
             return number
     match = _SIZE.match(text) if len(text) <= _MAX_LENGTH else None
@@ -295,7 +520,7 @@ def _term(text: str) -> tuple[str, int]:
 
 def _parse(text: str) -> tuple[str, int] | None:
     alias, colon, count = text.partition(':')
-    alias, number = alias.strip(), key.integer(count)
+    alias, number = alias.strip(), vocabulary.integer(count)
     if (not alias or ',' in alias or not colon or number is None
             or not 0 <= number <= _MAX_COUNT):
         return None

@@ -4,6 +4,9 @@
 
 The rules are those of ``numa_get_constraints`` and the ``get_*_constraint``
 functions in ``nova/virt/hardware.py``.
+
+Lists and masks of vCPUs are those of the realtime and dedicated masks
+(:func:`read_mask`).
 """
 
 import dataclasses
@@ -11,10 +14,52 @@ import re
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt.model import cpuset
 from hpcvirt.model import shape
-from hpcvirt.specs import cpu_mask
-from hpcvirt.specs import key
 from hpcvirt.specs import vocabulary
+
+
+def read_mask(text: str, vcpus: int, where: str) -> frozenset[int]:
+    """Read a mask; a mask that starts with ``^`` excludes vCPUs.
+
+    :param vcpus: the guest's number of vCPUs
+    :param where: the key, for the error
+    :raises InvalidInput: if it is not a mask, or names a vCPU that the guest
+        does not have
+    """
+    if text.strip().startswith('^'):
+        text = f'0-{vcpus - 1},{text}'
+    cpus = read_list(text, where)
+    if cpus and max(cpus) >= vcpus:
+        raise exception.InvalidInput(
+            where, f'names vCPU {max(cpus)} of a guest with {vcpus} vCPUs')
+    return cpus
+
+
+def read_list(text: str, where: str) -> frozenset[int]:
+    """Read a list of vCPUs.
+
+    As in Nova, empty terms are ignored, numbers are read_mask with int(), and
+    excluded vCPUs need not exist.
+
+    :raises InvalidInput: if it is not such a list
+    """
+    terms = [_plain(term.strip()) for term in text.split(',') if term.strip()]
+    return cpuset.parse(','.join(terms), where)
+
+
+def _plain(term: str) -> str:
+    """Write the numbers of a term as digits."""
+    caret = '^' if term.startswith('^') else ''
+    return caret + '-'.join(_digits(number, bool(caret)) for number
+                            in term.removeprefix('^').split('-', 1))
+
+
+def _digits(text: str, is_excluded: bool) -> str:
+    number = vocabulary.integer(text)
+    if number is None:
+        return text
+    return str(min(number, cpuset.MAX_CPU) if is_excluded else number)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,7 +162,7 @@ def _masked_cpus(vcpus: int, specs: Mapping[str, str]) -> frozenset[int]:
     mask = specs.get(name)
     if not mask:
         return frozenset()
-    cpus = cpu_mask.read(mask, vcpus, name)
+    cpus = read_mask(mask, vcpus, name)
     if not cpus or len(cpus) == vcpus:
         raise exception.InvalidInput(
             name, f'{mask!r} leaves no dedicated or no shared vCPU')
@@ -127,14 +172,14 @@ def _masked_cpus(vcpus: int, specs: Mapping[str, str]) -> frozenset[int]:
 def _realtime_cpus(vcpus: int, specs: Mapping[str, str],
                    emulator: shape.EmulatorThreads | None) -> frozenset[int]:
     """Read the real-time vCPUs; empty if the guest is not real-time."""
-    if not key.truth(specs.get(vocabulary.CPU_REALTIME.name, '')):
+    if not vocabulary.truth(specs.get(vocabulary.CPU_REALTIME.name, '')):
         return frozenset()
     name = vocabulary.CPU_REALTIME_MASK.name
     mask = specs.get(name)
     if not mask:
         cpus = frozenset(range(vcpus))
     else:
-        cpus = cpu_mask.read(mask, vcpus, name)
+        cpus = read_mask(mask, vcpus, name)
     if not cpus:
         raise exception.InvalidInput(name, f'{mask!r} leaves no vCPU')
     if len(cpus) == vcpus and emulator is None:
@@ -158,7 +203,7 @@ def _refuse_on_shared(thread: shape.ThreadPolicy | None,
                 f'({vocabulary.CPU_POLICY.name})')
 
 
-def _choice(specs: Mapping[str, str], row: key.ExtraSpecKey) -> str:
+def _choice(specs: Mapping[str, str], row: vocabulary.ExtraSpecKey) -> str:
     """Return the value of a key; empty if the key is absent or empty."""
     value = specs.get(row.name, '')
     if value:

@@ -5,7 +5,6 @@
 from collections.abc import Iterable
 from collections.abc import Mapping
 
-from hpcvirt.specs import key
 from hpcvirt.specs import vocabulary
 
 
@@ -61,4 +60,4 @@ def read(resource_class: str, specs: Mapping[str, str]) -> int:
     Numbered groups do not count, because each may use another provider.
     """
     name = vocabulary.RESOURCES.at(group='', resource=resource_class)
-    return key.integer(specs.get(name, '0')) or 0
+    return vocabulary.integer(specs.get(name, '0')) or 0

@@ -6,13 +6,135 @@ The parser, the generator, lint, the validators for Nova's API and the
 documentation are derived from this table; no other module contains the name of
 an extra spec. The extra specs in the namespace ``hw`` have the names and types
 of Nova 34 (``nova/api/validation/extra_specs``).
+
+A key has a name, perhaps with places for numbers or names, and the type of its
+values (:class:`ExtraSpecKey`).
 """
 
+import dataclasses
+import enum
 import functools
 import re
+from collections.abc import Mapping
 
+from hpcvirt import exception
 from hpcvirt.model import shape
-from hpcvirt.specs import key
+
+#: The words that Nova (oslo.utils) accepts as booleans, in any case.
+TRUE_WORDS = frozenset({'1', 't', 'true', 'on', 'y', 'yes'})
+FALSE_WORDS = frozenset({'0', 'f', 'false', 'off', 'n', 'no'})
+
+
+class ValueType(enum.StrEnum):
+    """The type of a value. The Compute API transfers every value as text."""
+
+    INTEGER = 'integer'
+    BOOLEAN = 'boolean'
+    CHOICE = 'choice'
+    TEXT = 'text'
+
+
+@dataclasses.dataclass(frozen=True)
+class ExtraSpecKey:
+    """A row of the vocabulary.
+
+    :ivar name: the key, with placeholders such as ``{num}``
+    :ivar kind: the type of the value
+    :ivar help: one sentence for an operator
+    :ivar choices: the values of a CHOICE
+    :ivar pattern: the regular expression that a TEXT value matches as a whole
+    :ivar minimum: the smallest INTEGER; None without a limit
+    :ivar maximum: the largest INTEGER; None without a limit
+    :ivar parts: the regular expression of each placeholder in the name
+    """
+
+    name: str
+    kind: ValueType
+    help: str
+    choices: tuple[str, ...] = ()
+    pattern: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    parts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def namespace(self) -> str:
+        """The part of the name before the colon, without placeholders."""
+        return self.name.partition(':')[0].partition('{')[0]
+
+    @functools.cached_property
+    def name_pattern(self) -> re.Pattern[str]:
+        text = re.escape(self.name)
+        for part, pattern in self.parts.items():
+            text = text.replace(re.escape(f'{{{part}}}'), f'(?:{pattern})')
+        return re.compile(text)
+
+    @property
+    def values(self) -> str:
+        """A description of the values, for messages and documentation."""
+        if self.kind is ValueType.CHOICE:
+            return ', '.join(self.choices)
+        if self.kind is ValueType.BOOLEAN:
+            return 'true, false'
+        if self.kind is ValueType.INTEGER:
+            low = '' if self.minimum is None else f' from {self.minimum}'
+            high = '' if self.maximum is None else f' to {self.maximum}'
+            return f'integer{low}{high}'
+        return 'text' if self.pattern is None else self.pattern
+
+    def matches(self, name: str) -> bool:
+        return self.name_pattern.fullmatch(name) is not None
+
+    def at(self, **parts: object) -> str:
+        """Fill in the placeholders: ``NUMA_CPUS.at(num=1)``."""
+        return self.name.format(**parts)
+
+    def check(self, value: str, name: str | None = None) -> None:
+        """Check the type of a value.
+
+        :param value: the text in the flavor
+        :param name: the concrete name, if the name has placeholders
+        :raises InvalidInput: naming the key and its values
+        """
+        if not self.accepts(value):
+            raise exception.InvalidInput(
+                name or self.name,
+                f'{value[:64]!r} is not one of its values ({self.values})')
+
+    def accepts(self, value: str) -> bool:
+        """Whether a value is of the type."""
+        if self.kind is ValueType.CHOICE:
+            return value in self.choices
+        if self.kind is ValueType.BOOLEAN:
+            return truth(value) is not None
+        if self.kind is ValueType.TEXT:
+            return self.pattern is None or bool(
+                re.fullmatch(self.pattern, value))
+        number = integer(value)
+        if number is None:
+            return False
+        return ((self.minimum is None or number >= self.minimum)
+                and (self.maximum is None or number <= self.maximum))
+
+
+def integer(value: str) -> int | None:
+    """Read an integer with int(), as Nova does; None if it is not one.
+
+    ``+2``, ``1_000``, surrounding blanks and digits of any script are valid.
+    """
+    try:
+        return int(value)
+    except ValueError:
+        return None
+
+
+def truth(value: str) -> bool | None:
+    """Read a boolean as Nova does; None if it is not one."""
+    word = value.strip().lower()
+    if word in TRUE_WORDS:
+        return True
+    return False if word in FALSE_WORDS else None
+
 
 _CPU_LIST = r'\^?\d+((-\d+)?(,\^?\d+(-\d+)?)?)*'
 _NUM = {'num': r'\d+'}
@@ -20,24 +142,24 @@ _GROUP = {'group': r'[a-zA-Z0-9_-]{0,64}'}
 
 
 def _choice(name: str, choices: tuple[str, ...],
-            help_line: str) -> key.ExtraSpecKey:
-    return key.ExtraSpecKey(name, key.ValueType.CHOICE, help_line,
+            help_line: str) -> ExtraSpecKey:
+    return ExtraSpecKey(name, ValueType.CHOICE, help_line,
                             choices=choices)
 
 
-def _flag(name: str, help_line: str) -> key.ExtraSpecKey:
-    return key.ExtraSpecKey(name, key.ValueType.BOOLEAN, help_line)
+def _flag(name: str, help_line: str) -> ExtraSpecKey:
+    return ExtraSpecKey(name, ValueType.BOOLEAN, help_line)
 
 
 def _count(name: str, help_line: str, minimum: int = 1,
-           maximum: int | None = None) -> key.ExtraSpecKey:
-    return key.ExtraSpecKey(name, key.ValueType.INTEGER, help_line,
+           maximum: int | None = None) -> ExtraSpecKey:
+    return ExtraSpecKey(name, ValueType.INTEGER, help_line,
                             minimum=minimum,
                             maximum=maximum)
 
 
-def _text(name: str, pattern: str | None, help_line: str) -> key.ExtraSpecKey:
-    return key.ExtraSpecKey(name, key.ValueType.TEXT, help_line,
+def _text(name: str, pattern: str | None, help_line: str) -> ExtraSpecKey:
+    return ExtraSpecKey(name, ValueType.TEXT, help_line,
                             pattern=pattern)
 
 
@@ -73,12 +195,12 @@ CPU_REALTIME_MASK = _text(
 NUMA_NODES = _count(
     'hw:numa_nodes', 'The number of guest NUMA cells, each of which is placed '
     'on a different host cell.')
-NUMA_CPUS = key.ExtraSpecKey(
-    'hw:numa_cpus.{num}', key.ValueType.TEXT,
+NUMA_CPUS = ExtraSpecKey(
+    'hw:numa_cpus.{num}', ValueType.TEXT,
     'The vCPUs of guest cell {num}; needed only if the cells are unequal.',
     pattern=_CPU_LIST, parts=_NUM)
-NUMA_MEM = key.ExtraSpecKey(
-    'hw:numa_mem.{num}', key.ValueType.INTEGER,
+NUMA_MEM = ExtraSpecKey(
+    'hw:numa_mem.{num}', ValueType.INTEGER,
     'The memory of guest cell {num} in MiB; needed only if the cells are '
     'unequal.',
     minimum=1, parts=_NUM)
@@ -122,13 +244,13 @@ CPU_MAX_THREADS = _count(
 
 # Resources and traits, for Placement
 
-RESOURCES = key.ExtraSpecKey(
-    'resources{group}:{resource}', key.ValueType.INTEGER,
+RESOURCES = ExtraSpecKey(
+    'resources{group}:{resource}', ValueType.INTEGER,
     'The amount of a resource class; PCPU and VCPU also set the CPU policy.',
     parts={**_GROUP, 'resource': '[A-Z0-9_]+'})
 REQUIRED, FORBIDDEN = 'required', 'forbidden'
-TRAIT = key.ExtraSpecKey(
-    'trait{group}:{trait}', key.ValueType.CHOICE,
+TRAIT = ExtraSpecKey(
+    'trait{group}:{trait}', ValueType.CHOICE,
     'A trait that the host must have or must not have.',
     choices=(REQUIRED, FORBIDDEN),
     parts={**_GROUP, 'trait': '[A-Z0-9_]+'})
@@ -227,11 +349,11 @@ CLOSED_NAMESPACES = frozenset({OWN_NAMESPACE, 'hw', 'pci_passthrough'})
 
 
 @functools.cache
-def _by_name() -> dict[str, key.ExtraSpecKey]:
+def _by_name() -> dict[str, ExtraSpecKey]:
     return {row.name: row for row in KEYS if not row.parts}
 
 
-def find(name: str) -> key.ExtraSpecKey | None:
+def find(name: str) -> ExtraSpecKey | None:
     """Return the row of a concrete name, such as ``hw:numa_mem.0``."""
     fixed = _by_name().get(name)
     if fixed is not None:

@@ -7,8 +7,7 @@ import dataclasses
 from hpcvirt import exception
 from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
-from hpcvirt.fit import pins
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import plan_document
@@ -117,7 +116,7 @@ def constrained(dice, fleet, cold=False):
 def hold(cells, cpus, page_kib=2048):
     """Write down what an instance has of its host."""
     return allocation.Holding(
-        cell_assignments.CellAssignment(cells, (page_kib,) * len(cells)),
+        demands.CellAssignment(cells, (page_kib,) * len(cells)),
         frozenset(cpus))
 
 
@@ -126,7 +125,7 @@ def an_instance(name, flavor, host, placed, stays=None, guest=None):
     guest = guest or compiled_flavor.make(flavor)
     cells = {cell.id: cell for cell in host.state.supply.cells}
     cpus = frozenset().union(*(
-        pins.choose(demand, cells[number]).taken for number, demand
+        allocation.choose_pins(demand, cells[number]).taken for number, demand
         in zip(placed.cells, guest.demand.cells, strict=True)))
     return state.Instance(
         name, name, host.name, guest,

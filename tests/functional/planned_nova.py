@@ -22,7 +22,7 @@ from nova.scheduler import utils
 from nova.virt import hardware
 
 from hpcvirt.model import cpuset
-from hpcvirt.nova import cell_order_by_release
+from hpcvirt.nova import config
 from tests.builders import fleets
 
 objects.register_all()
@@ -317,7 +317,7 @@ class ComputeHost:
             return True, None
         if not self._worth_asking(guest, flavor):
             return False, None
-        spares = cell_order_by_release._installed_claim_spares_devices()
+        spares = config._installed_claim_spares_devices()
         placed = hardware.numa_fit_instance_to_host(
             self.topology, guest, None, self.limits, pci_requests=requests,
             pci_stats=self.pci if requests or spares else None)

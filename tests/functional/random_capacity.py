@@ -13,7 +13,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import count
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shapes
-from hpcvirt.nova import cell_order_by_release
+from hpcvirt.nova import config
 from tests.builders import fleets
 from tests.builders import hosts
 from tests.functional import planned_nova
@@ -67,7 +67,7 @@ def _figures(dice, host, document):
                              leaving=0)
     fleet = planned_nova.read_fleet([host], document, nova_hosts)
     assert not fleet.broken, fleet.broken
-    spares = cell_order_by_release._installed_claim_spares_devices()
+    spares = config._installed_claim_spares_devices()
     fleet = dataclasses.replace(fleet, hosts=tuple(
         dataclasses.replace(each, state=dataclasses.replace(
             each.state, supply=dataclasses.replace(

@@ -17,7 +17,6 @@ from nova.compute import claims
 from nova.virt import hardware
 
 from hpcvirt.nova import adapter
-from hpcvirt.nova import charged_supply
 from hpcvirt.nova import claim_input
 from hpcvirt.nova import config
 from tests import oracle
@@ -210,7 +209,7 @@ class Claims:
 def foretell(state, spec):
     """The host cells that the weigher predicts; None if there are none."""
     start = claim_input.read(spec, adapter.demand(spec))
-    prediction = charged_supply.predict(state, spec, start,
+    prediction = claim_input.predict(state, spec, start,
                                         config.read_packing())
     return prediction and prediction.placed.cells
 

@@ -9,7 +9,6 @@ import fixtures
 from nova.virt import hardware
 
 from hpcvirt.fit import claim
-from hpcvirt.fit import claim_replay
 from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
 from tests.builders import cases
@@ -61,7 +60,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                 ordered = [cell.id for cell in engine.claim_order(
                     cases.demand(question), cases.supply(question))]
                 ranks = [ordered.index(cell) for cell in cells]
-                self.assertEqual(count - 1, claim_replay.arrangements_before(
+                self.assertEqual(count - 1, claim.arrangements_before(
                     ranks, len(taken)))
 
     def test_full_cells_cost_a_packing_claim_all_that_begin_with_them(self):
@@ -84,7 +83,7 @@ class ClaimBudgetTest(soundness.ClaimingTestCase):
                     continue
                 # Nova would start the guest, but not in time.
                 self.assertIs(reasons.Code.CLAIM_TOO_LONG, misfit.code)
-                most = claim_replay.MAX_ARRANGEMENTS
+                most = claim.MAX_ARRANGEMENTS
                 self.assertEqual((None, most + 1), self.claim(question, most))
 
     def refused(self, case):

@@ -11,8 +11,8 @@ import collections
 import dataclasses
 import random
 
+from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
-from hpcvirt.fit import pins
 from hpcvirt.fit import reasons
 from hpcvirt.nova import filters
 from tests import oracle
@@ -101,7 +101,7 @@ class ClaimTestCase(soundness.ClaimingTestCase):
             if case.page_kib:
                 self.assertEqual(cell.pagesize, page_kib)
             if case.policy in ('dedicated', 'mixed'):
-                chosen = pins.choose(wanted, by_id[home])
+                chosen = allocation.choose_pins(wanted, by_id[home])
                 self.assertEqual(
                     [cpu for _, cpu in sorted((cell.cpu_pinning
                                                or {}).items())],

@@ -6,14 +6,13 @@ from nova import exception as nova_exception
 from nova import utils
 from nova.api.validation.extra_specs import validators
 
-from hpcvirt.specs import key
 from hpcvirt.specs import vocabulary
 from testing import machines
 from tests.functional import base
 
-TYPES = {key.ValueType.INTEGER: int, key.ValueType.BOOLEAN: bool,
-         key.ValueType.CHOICE: str,
-         key.ValueType.TEXT: str}
+TYPES = {vocabulary.ValueType.INTEGER: int, vocabulary.ValueType.BOOLEAN: bool,
+         vocabulary.ValueType.CHOICE: str,
+         vocabulary.ValueType.TEXT: str}
 
 
 class OwnNamespaceTest(unittest.TestCase):
@@ -75,7 +74,7 @@ class VocabularyAgainstNovaTest(unittest.TestCase):
             compared += 1
             value = validator.value
             with self.subTest(name=row.name):
-                if row.pattern or row.kind is not key.ValueType.TEXT:
+                if row.pattern or row.kind is not vocabulary.ValueType.TEXT:
                     self.assertEqual(TYPES[row.kind], value['type'])
                     # An older Nova may know fewer values.
                     self.assertEqual(set(), set(value.get('enum', ()))

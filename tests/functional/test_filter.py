@@ -18,7 +18,7 @@ from nova.scheduler.filters import numa_topology_filter
 
 from hpcvirt.nova import adapter
 from hpcvirt.nova import filters
-from hpcvirt.nova import lazy_sequence
+from hpcvirt.nova import host_record
 from tests.builders import cases
 from tests.functional import filtering
 from tests.functional import nova_objects
@@ -374,7 +374,7 @@ class MultiCreateTest(FilterTestCase):
 class AdapterTest(unittest.TestCase):
     def test_cells_are_made_when_they_are_first_read(self):
         read = []
-        items = lazy_sequence.LazySequence(
+        items = host_record.LazySequence(
             [1, 2, 3], lambda item: read.append(item) or item)
         self.assertEqual(3, len(items))
         self.assertEqual([1, 2], list(itertools.islice(items, 2)))

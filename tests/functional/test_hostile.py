@@ -21,13 +21,13 @@ from nova.pci import request as pci_request
 from benchmarks import candidates
 from benchmarks import fleet
 from benchmarks import hostile_memory
+from hpcvirt.fit import rating
 from hpcvirt.fit import reasons
 from hpcvirt.fit import room
-from hpcvirt.fit import scarcity
 from hpcvirt.nova import config
 from hpcvirt.nova import decision
 from hpcvirt.nova import filters
-from hpcvirt.nova import malformed_host
+from hpcvirt.nova import host_record
 from hpcvirt.nova import weights
 from tests.builders import cases
 from tests.functional import filtering
@@ -50,7 +50,7 @@ class HostileTestCase(soundness.ClaimingTestCase):
         self.addCleanup(soundness.CONF.clear_override, 'alias', 'pci')
         pci_request.get_alias_from_config.cache_clear()
         self.addCleanup(pci_request.get_alias_from_config.cache_clear)
-        malformed_host._warned.clear()
+        host_record._warned.clear()
         self.enterContext(fixtures.MonkeyPatch(
             'hpcvirt.fit.room.MAX_STATES', MAX_STATES))
         self.enterContext(fixtures.MonkeyPatch(
@@ -117,7 +117,7 @@ class RequestTest(HostileTestCase):
                 vars(good).pop(weights._OBSERVED, None)
         self.assertGreater(placed, count // 10)
         self.assertGreater(zeros, count // 20)
-        self.assertEqual({}, malformed_host._warned)
+        self.assertEqual({}, host_record._warned)
 
 
 class CountZeroTest(HostileTestCase):
@@ -178,7 +178,7 @@ class IsolationTest(HostileTestCase):
 
         logging.disable(logging.NOTSET)
         log = self.enterContext(fixtures.FakeLogger(
-            'hpcvirt.nova.malformed_host', level=logging.WARNING))
+            'hpcvirt.nova.host_record', level=logging.WARNING))
         with fixtures.MonkeyPatch('hpcvirt.fit.room.RoomCounter.prospects',
                                   fail_for_four):
             for _ in range(3):
@@ -300,7 +300,7 @@ class HostTest(HostileTestCase):
             with self.subTest(number=made, what=what):
                 refused += self.compare(spec, states)
         self.assertGreater(refused, count // 200)
-        self.assertLess(len(malformed_host._warned), count)
+        self.assertLess(len(host_record._warned), count)
 
     def compare(self, spec, states):
         """Hold the verdicts on good hosts with a bad one to those without.
@@ -351,13 +351,13 @@ class MemoryTest(HostileTestCase):
             hostile.break_host(dice, states[0])
             self.weigh(spec, states)
             self.assertLess(len(self.weigher._mix._demands),
-                            scarcity.MAX_COUNTED + scarcity.REVIEW)
+                            rating.MAX_COUNTED + rating.REVIEW)
             known = sum(map(len, self.weigher._known.values()))
             self.assertLessEqual(known, MAX_KNOWN + len(states))
             self.assertLessEqual(len(self.weigher._counter._rooms),
                                  MAX_STATES)
-            self.assertLessEqual(len(malformed_host._warned),
-                                 malformed_host._MAX_WARNINGS)
+            self.assertLessEqual(len(host_record._warned),
+                                 host_record._MAX_WARNINGS)
 
 
 class LongTextTest(HostileTestCase):

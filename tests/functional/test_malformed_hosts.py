@@ -10,7 +10,7 @@ from nova import objects
 from hpcvirt.fit import reasons
 from hpcvirt.nova import decision
 from hpcvirt.nova import filters
-from hpcvirt.nova import malformed_host
+from hpcvirt.nova import host_record
 from hpcvirt.nova import weights
 from tests.builders import cases
 from tests.functional import filtering
@@ -80,7 +80,7 @@ BROKEN = {
 class MalformedHostTest(filtering.FilterTestCase):
     def setUp(self):
         super().setUp()
-        malformed_host._warned.clear()
+        host_record._warned.clear()
         self.question = filtering.case(filtering.host(0, 0, 0), (4, 4))
 
     def two_hosts(self):
@@ -147,14 +147,14 @@ class MalformedHostTest(filtering.FilterTestCase):
 
     def test_warnings_do_not_fill_the_memory(self):
         with fixtures.MonkeyPatch(
-                'hpcvirt.nova.malformed_host._MAX_WARNINGS', 3):
+                'hpcvirt.nova.host_record._MAX_WARNINGS', 3):
             for number in range(10):
                 state, = self.states(self.question)
                 state.host = f'node{number}'
                 without(state.numa_topology.cells[0], 'memory')
                 self.run_filter(nova_objects.request_spec(self.question),
                                 state)
-                self.assertLessEqual(len(malformed_host._warned), 3)
+                self.assertLessEqual(len(host_record._warned), 3)
         self.assertEqual(10, len(self.lines('WARNING')))
 
     def test_the_weighers_put_a_malformed_host_last(self):

@@ -5,7 +5,7 @@
 import sqlalchemy
 from nova import objects
 
-from hpcvirt.nova import cell_order_by_release
+from hpcvirt.nova import config
 from testing import machines
 from tests.functional import base
 from tests.functional import nova_objects
@@ -17,7 +17,7 @@ TWO_SOCKETS = 'Nova would use cells 0, 2 of sockets 0, 1'
 class ServiceVersionTest(soundness.ClaimingTestCase):
     def orders(self, version):
         state = nova_objects.host_state_of_service(version)
-        return set(cell_order_by_release.spares_devices(state))
+        return set(config.spares_devices(state))
 
     def test_the_scheduler_own_release_is_known_from_its_claim(self):
         self.assertEqual({soundness.SPARES_DEVICES},
@@ -27,7 +27,7 @@ class ServiceVersionTest(soundness.ClaimingTestCase):
         state = nova_objects.host_state_of_service(None)
         del state.service
         self.assertEqual((soundness.SPARES_DEVICES,),
-                         cell_order_by_release.spares_devices(state))
+                         config.spares_devices(state))
 
     def test_the_fix_came_between_two_versions(self):
         for version in (68, 70, 72):
@@ -38,7 +38,7 @@ class ServiceVersionTest(soundness.ClaimingTestCase):
 
     def test_the_published_claim_of_older_releases_is_the_likeliest(self):
         state = nova_objects.host_state_of_service(68)
-        self.assertFalse(cell_order_by_release.spares_devices(state)[0])
+        self.assertFalse(config.spares_devices(state)[0])
 
 
 class RollingUpgradeTest(base.HPCNova):

@@ -13,12 +13,10 @@ from nova import objects
 from hpcvirt import exception
 from hpcvirt.fit import cell as cells
 from hpcvirt.fit import demand as demands
-from hpcvirt.fit import late_misfit
 from hpcvirt.fit import reasons
 from hpcvirt.model import shape
 from hpcvirt.nova import adapter
 from hpcvirt.nova import decision
-from hpcvirt.nova import quick_verdict
 from tests.builders import cases
 from tests.functional import filtering
 from tests.functional import nova_objects
@@ -51,7 +49,7 @@ class QuickVerdictTest(filtering.FilterTestCase):
             'policy': shape.CPUPolicy.DEDICATED, 'threads': None,
             'pcpus': count, 'vcpus': 0, 'memory_mib': 1024,
             'page_kib': 2048, **fields}) for count in pcpus)
-        test = quick_verdict.make_test(demands.Demand(guest), False)
+        test = decision.make_counting_test(demands.Demand(guest), False)
         return test and test(state)
 
     def test_free_pcpus_are_counted(self):
@@ -90,11 +88,11 @@ class QuickVerdictTest(filtering.FilterTestCase):
     def test_a_record_is_examined_when_it_is_new(self):
         state, = self.states(filtering.case(filtering.host(0, 0, 0)))
         spec = nova_objects.request_spec(filtering.case((), (4,)))
-        test = quick_verdict.make_test(adapter.demand(spec), False)
+        test = decision.make_counting_test(adapter.demand(spec), False)
         self.assertIs(True, test(state))
-        self.assertTrue(hasattr(state.numa_topology, quick_verdict.EXAMINED))
+        self.assertTrue(hasattr(state.numa_topology, decision.EXAMINED))
         state.consume_from_request(copy.deepcopy(spec))
-        self.assertFalse(hasattr(state.numa_topology, quick_verdict.EXAMINED))
+        self.assertFalse(hasattr(state.numa_topology, decision.EXAMINED))
         del state.numa_topology.cells[2]._obj_memory
         self.assertRaises(exception.InvalidInput, test, state)
 
@@ -118,7 +116,7 @@ class QuickVerdictTest(filtering.FilterTestCase):
             spec = nova_objects.request_spec(filtering.case(
                 (), (most, most)))
             # Cells of a host that passes are read once more: it is examined.
-            quick_verdict.make_test(adapter.demand(spec), False,
+            decision.make_counting_test(adapter.demand(spec), False,
                                     only_refuse=True)(state)
             self.assertEqual(read, found.read)
 
@@ -132,8 +130,8 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
             case = cases.a_case(random.Random(f'obstacle {seed}'))
             demand = adapter.demand(nova_objects.request_spec(case))
             for guest in demand.cells:
-                has_rest = quick_verdict._make_rest_test(guest)
-                pcpus = quick_verdict._pcpus(guest)
+                has_rest = decision._make_rest_test(guest)
+                pcpus = decision._pcpus(guest)
                 for cell in nova_objects.host_topology(case).cells:
                     if len(cell.free_pcpus) < pcpus or not has_rest(cell):
                         short += 1
@@ -178,8 +176,8 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
         ended = collections.Counter()
         for quick, slow in zip(*ways, strict=True):
             # The engine is late where it says what the claim would refuse.
-            short = (isinstance(quick[0], late_misfit.LateMisfit)
-                     and not isinstance(slow[0], late_misfit.LateMisfit))
+            short = (isinstance(quick[0], reasons.LateMisfit)
+                     and not isinstance(slow[0], reasons.LateMisfit))
             self.assertEqual(slow[1:3], quick[1:3])
             # One that is malformed keeps candidates if it is not short.
             self.assertEqual([] if short else slow[3], quick[3])
@@ -212,7 +210,7 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
             with contextlib.ExitStack() as stack:
                 if not quick:
                     stack.enter_context(mock.patch.object(
-                        quick_verdict, 'make_test', lambda *_: None))
+                        decision, 'make_test', lambda *_: None))
                 request = decision.FilterDecision(spec)
             if request._fits:
                 request._fits = self.counting(request._fits)

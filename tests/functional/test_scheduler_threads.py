@@ -20,7 +20,7 @@ import fixtures
 from nova.scheduler import weights as nova_weights
 
 from hpcvirt.nova import filters
-from hpcvirt.nova import malformed_host
+from hpcvirt.nova import host_record
 from hpcvirt.nova import weights
 from tests.builders import cases
 from tests.functional import nova_objects
@@ -153,7 +153,7 @@ class SchedulerThreadsTest(unittest.TestCase):
     def setUp(self):
         super().setUp()
         self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
-        self.replace('hpcvirt.nova.malformed_host._warned', {})
+        self.replace('hpcvirt.nova.host_record._warned', {})
         self.logger = logging.getLogger('hpcvirt')
         self.addCleanup(self.logger.setLevel, self.logger.level)
         self.logger.setLevel(logging.DEBUG)
@@ -245,5 +245,5 @@ class SchedulerThreadsTest(unittest.TestCase):
     def test_only_one_thread_warns(self):
         firsts = []
         self.start(lambda: firsts.append(
-            malformed_host.is_first(Slow('host'), 'is malformed')))
+            host_record.is_first(Slow('host'), 'is malformed')))
         self.assertEqual([False] * (THREADS - 1) + [True], sorted(firsts))

@@ -13,8 +13,8 @@ import nova.conf
 from nova import objects
 from nova.scheduler import weights as nova_weights
 
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import host_state
 from hpcvirt.model import shape
@@ -455,7 +455,7 @@ class SimulationTest(WeightsTestCase):
             demand = adapter.demand(spec)
             able = [state for state in hosts if isinstance(claim.predict(
                 demand,
-                adapter.supply(state)), cell_assignments.CellAssignment)]
+                adapter.supply(state)), demands.CellAssignment)]
             if len(able) < 2:
                 continue
             for name, names in (('nova', (NOVAS,)),

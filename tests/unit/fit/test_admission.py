@@ -4,7 +4,7 @@ import dataclasses
 import unittest
 
 from hpcvirt.fit import admission
-from hpcvirt.fit import cell_assignment
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
@@ -25,7 +25,7 @@ class AdmissionTest(unittest.TestCase):
 
     def test_the_claim_chooses_the_cells(self):
         placed = admission.predict(self.GUEST, EMPTY)
-        self.assertIsInstance(placed, cell_assignment.CellAssignment)
+        self.assertIsInstance(placed, demands.CellAssignment)
         self.assertEqual(1, len(placed.cells))
 
     def test_another_claim_can_be_asked(self):

@@ -6,9 +6,8 @@ import itertools
 import random
 import unittest
 
-from hpcvirt.fit import affinity_check
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import devices
-from hpcvirt.fit import fit_matrix
 from hpcvirt.fit import reasons
 from tests import oracle
 from tests.builders import cases
@@ -23,7 +22,7 @@ class AgainstOracleTest(unittest.TestCase):
             case = cases.a_case(random.Random(f'affinity {seed}'))
             ids = [cell.id for cell in case.host]
             for mapping in case.mappings[:2]:
-                affinity = affinity_check.AffinityCheck(
+                affinity = cell_search.AffinityCheck(
                     cases.demand(case), cases.supply(case),
                     cases.providers(case, mapping))
                 truth = {
@@ -67,7 +66,7 @@ class AgainstOracleTest(unittest.TestCase):
         for seed in range(600):
             case = cases.a_case(random.Random(f'second look {seed}'))
             for mapping in case.mappings:
-                misfit = affinity_check.AffinityCheck(
+                misfit = cell_search.AffinityCheck(
                     cases.demand(case), cases.supply(case),
                     cases.providers(case, mapping)).second_look()
                 expected = oracle.devices_anywhere(case, mapping)
@@ -81,18 +80,18 @@ class AgainstOracleTest(unittest.TestCase):
 class AllocatorTest(unittest.TestCase):
     def test_there_is_none_without_requests_or_without_accounting(self):
         guest = tiny.guest(4, requests=(tiny.request(),))
-        self.assertIsNone(affinity_check.device_allocator(
+        self.assertIsNone(cell_search.device_allocator(
             tiny.guest(4), tiny.host(0, pools=tiny.gpus(1))))
-        self.assertIsNone(affinity_check.device_allocator(
+        self.assertIsNone(cell_search.device_allocator(
             guest, tiny.host(0, pools=None)))
-        self.assertIsInstance(affinity_check.device_allocator(
+        self.assertIsInstance(cell_search.device_allocator(
             guest, tiny.host(0)), devices.Allocator)
 
 
 class MisfitTest(unittest.TestCase):
     def misfit(self, guest, supply):
-        matrix = fit_matrix.FitMatrix(guest, supply, supply.cells)
-        return affinity_check.AffinityCheck(guest, supply).misfit(matrix)
+        matrix = cell_search.FitMatrix(guest, supply, supply.cells)
+        return cell_search.AffinityCheck(guest, supply).misfit(matrix)
 
     def test_too_few_devices_on_the_host_are_the_first_reason(self):
         guest = tiny.guest(4, requests=(tiny.request(count=3),),
@@ -126,9 +125,9 @@ class AffinityTest(unittest.TestCase):
         tiny.host_cell(2, tunneled=True))
 
     def met(self, cells, **networks):
-        affinities = affinity_check.find_affinities(
+        affinities = cell_search.find_affinities(
             tiny.guest(1, **networks), self.CELLS)
-        return affinity_check.are_satisfied(affinities, cells)
+        return cell_search.are_satisfied(affinities, cells)
 
     def test_one_of_the_cells_of_a_network_is_enough(self):
         networks = {'physnets': frozenset({'a'})}
@@ -149,5 +148,5 @@ class AffinityTest(unittest.TestCase):
         self.assertFalse(self.met({0, 1}, tunneled=True))
 
     def test_a_guest_without_affinitiessets_no_condition(self):
-        self.assertEqual((), affinity_check.find_affinities(
+        self.assertEqual((), cell_search.find_affinities(
             tiny.guest(1), self.CELLS))

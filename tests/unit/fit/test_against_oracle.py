@@ -5,8 +5,8 @@
 import random
 import unittest
 
-from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
 from tests import oracle
@@ -42,7 +42,7 @@ class OracleTest(unittest.TestCase):
             self.assertTrue(placed.message)
             self.assertIsNotNone(claim.check(*arguments))
         else:
-            self.assertIsInstance(placed, cell_assignment.CellAssignment,
+            self.assertIsInstance(placed, demands.CellAssignment,
                                   placed)
             self.assertEqual(truth, placed.cells)
             self.assertIsNone(misfit)

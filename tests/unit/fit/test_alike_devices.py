@@ -8,7 +8,6 @@ import random
 import time
 import unittest
 
-from hpcvirt.fit import alike_devices
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
 from hpcvirt.fit import devices
@@ -30,7 +29,7 @@ def single(*cells, **tags):
 
 
 def kinds(pools, requests, allocations):
-    alike = alike_devices.AlikeDevices(requests, pools)
+    alike = devices.AlikeDevices(requests, pools)
     return {alike.kind(each) for each in allocations}
 
 

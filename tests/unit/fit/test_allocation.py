@@ -7,7 +7,6 @@ import random
 import unittest
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
@@ -95,7 +94,7 @@ class ReleaseTest(unittest.TestCase):
                     continue
                 guest = random_guest(dice)
                 placed = claim.predict(guest, supply)
-                if not isinstance(placed, cell_assignment.CellAssignment):
+                if not isinstance(placed, demands.CellAssignment):
                     continue
                 after, holding = allocation.charge(guest, supply, placed)
                 self.assertEqual(supply,

@@ -7,8 +7,8 @@ import random
 import time
 import unittest
 
-from hpcvirt.fit import affinity_check
 from hpcvirt.fit import cell
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
 from tests.builders import tiny
@@ -19,7 +19,7 @@ USUAL, PERIODIC = 500, 10_000
 def by_brute_force(guest, host):
     """Try all arrangements in order; None if none fits."""
     ordered = engine.claim_order(guest, host)
-    affinity = affinity_check.AffinityCheck(guest, host)
+    affinity = cell_search.AffinityCheck(guest, host)
     for chosen in itertools.permutations(ordered, len(guest.cells)):
         if all(cell.obstacle(own, place) is None for own, place
                in zip(guest.cells, chosen, strict=True)) and affinity.met(

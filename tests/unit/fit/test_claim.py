@@ -7,11 +7,9 @@ import itertools
 import random
 import unittest
 
-from hpcvirt.fit import affinity_check
-from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import cell_search
 from hpcvirt.fit import claim
-from hpcvirt.fit import claim_replay
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
@@ -24,7 +22,7 @@ from tests.builders import tiny
 class ClaimTest(unittest.TestCase):
     def assert_placed(self, cells, guest, supply, **arguments):
         predicted = claim.predict(guest, supply, **arguments)
-        self.assertIsInstance(predicted, cell_assignment.CellAssignment,
+        self.assertIsInstance(predicted, demands.CellAssignment,
                               predicted)
         self.assertEqual(cells, predicted.cells)
         self.assertIsNone(claim.check(guest, supply, **arguments))
@@ -33,7 +31,7 @@ class ClaimTest(unittest.TestCase):
     def assert_defect(self, message, guest, supply):
         """The guest fits, but Nova's claim would not succeed."""
         self.assertIsInstance(engine.place(guest, supply),
-                              cell_assignment.CellAssignment)
+                              demands.CellAssignment)
         misfit = claim.predict(guest, supply)
         self.assertIsInstance(misfit, reasons.Misfit, misfit)
         self.assertEqual(message, misfit.message)
@@ -146,7 +144,7 @@ class DefectTest(ClaimTest):
             tiny.request(alias) for alias in 'abcd'))
         self.assert_defect(
             'the claim on the compute host would try more than '
-            f'{claim_replay.MAX_TRIES} arrangements of cells '
+            f'{claim.MAX_TRIES} arrangements of cells '
             "(Nova's defect D)", guest, tiny.host(*[0] * 12, pools=pools))
 
     def test_d_a_claim_that_begins_with_full_cells_takes_too_long(self):
@@ -242,8 +240,8 @@ class AgainstAlgorithmTest(unittest.TestCase):
             mapping = case.mappings[0]
             demand, supply = cases.demand(case), cases.supply(case)
             ordered = engine.claim_order(demand, supply)
-            outcome = claim_replay.ClaimReplay(demand, supply, ordered).run(
-                affinity_check.AffinityCheck(
+            outcome = claim.ClaimReplay(demand, supply, ordered).run(
+                cell_search.AffinityCheck(
                     demand, supply, cases.providers(case, mapping)),
                 cell_search.Effort())
             ranks = outcome.ranks
@@ -266,7 +264,7 @@ class ReplayTest(unittest.TestCase):
         guest = tiny.guest(8, 8, 8, 1)
         supply = tiny.host(*[4] * 12, 0, 0, 0, 0, packing=True)
         self.assertIsInstance(claim.predict(guest, supply),
-                              cell_assignment.CellAssignment)
+                              demands.CellAssignment)
 
     def test_pins_that_a_late_refusal_leaves_behind_do_no_harm(self):
         # A mixed guest cell is pinned on cell 0 before its shared vCPUs are
@@ -293,7 +291,7 @@ class ReplayTest(unittest.TestCase):
         for host_cells, guest_cells in ((1, 1), (4, 1), (5, 3), (6, 4)):
             for number, ranks in enumerate(itertools.permutations(
                     range(host_cells), guest_cells)):
-                self.assertEqual(number, claim_replay.arrangements_before(
+                self.assertEqual(number, claim.arrangements_before(
                     ranks, host_cells))
 
 

@@ -5,7 +5,6 @@
 import itertools
 import unittest
 
-from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
@@ -25,7 +24,7 @@ def fit(guest, cells, pools=()):
 class PlaceTest(unittest.TestCase):
     def assert_placed(self, cells, guest, supply, **arguments):
         placed = engine.place(guest, supply, **arguments)
-        self.assertIsInstance(placed, cell_assignment.CellAssignment, placed)
+        self.assertIsInstance(placed, demands.CellAssignment, placed)
         self.assertEqual(cells, placed.cells)
         self.assertIsNone(engine.check(guest, supply, **arguments))
 
@@ -229,7 +228,7 @@ class FitTest(unittest.TestCase):
 
     def test_a_shape_fits_on_an_empty_host(self):
         self.assertEqual(
-            cell_assignment.CellAssignment((0, 1), (2048, 2048)),
+            demands.CellAssignment((0, 1), (2048, 2048)),
             fit(self.shape(6), self.usage()))
 
     def test_shared_and_pinned_cpus_are_not_free(self):
@@ -259,7 +258,7 @@ class FitTest(unittest.TestCase):
         pools = (*tiny.gpus(1), tiny.devices.pool(1, 1, physnet='hpc'))
         self.assertIsInstance(
             fit(wanted, self.usage(), pools),
-            cell_assignment.CellAssignment)
+            demands.CellAssignment)
         self.assertEqual(
             reasons.Code.DEVICES,
             fit(wanted, self.usage(), pools[:1]).code)

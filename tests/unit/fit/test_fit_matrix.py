@@ -4,7 +4,7 @@ import itertools
 import random
 import unittest
 
-from hpcvirt.fit import fit_matrix
+from hpcvirt.fit import cell_search
 from hpcvirt.fit import reasons
 from tests import oracle
 from tests.builders import cases
@@ -19,7 +19,7 @@ class AgainstOracleTest(unittest.TestCase):
         for seed in range(2000):
             case = cases.a_case(random.Random(f'matrix {seed}'))
             demand, supply = cases.demand(case), cases.supply(case)
-            matrix = fit_matrix.FitMatrix(demand, supply, supply.cells)
+            matrix = cell_search.FitMatrix(demand, supply, supply.cells)
             fitting = [
                 tuple(rank for rank, cell in enumerate(case.host)
                       if oracle.fits(case, number, cell))
@@ -42,7 +42,7 @@ class ObstaclesTest(unittest.TestCase):
     def matrix(self):
         # Guest cells 1 and 2 are equal; only cell 1 has room for them.
         supply = tiny.host(4, 0, 6)
-        return fit_matrix.FitMatrix(tiny.guest(2, 8, 8), supply, supply.cells)
+        return cell_search.FitMatrix(tiny.guest(2, 8, 8), supply, supply.cells)
 
     def test_equal_obstacles_are_listed_once_in_the_order_of_cells(self):
         obstacles = self.matrix().obstacles()
@@ -67,22 +67,22 @@ class MatchTest(unittest.TestCase):
 
     def test_every_left_node_gets_a_neighbor_of_its_own(self):
         neighbors = [(0, 1), (0,), (1, 2)]
-        partner = fit_matrix.match(neighbors)
+        partner = cell_search.match(neighbors)
         self.assertEqual({0: 1, 1: 0, 2: 2}, partner)
 
     def test_too_few_neighbors_make_no_matching(self):
-        self.assertIsNone(fit_matrix.match([(0, 1), (0, 1), (0, 1)]))
+        self.assertIsNone(cell_search.match([(0, 1), (0, 1), (0, 1)]))
 
     def test_excluded_nodes_are_not_used(self):
-        self.assertEqual({1: 0}, fit_matrix.match([(0, 1)], {0}))
-        self.assertIsNone(fit_matrix.match([(0,)], {0}))
+        self.assertEqual({1: 0}, cell_search.match([(0, 1)], {0}))
+        self.assertIsNone(cell_search.match([(0,)], {0}))
 
     def test_an_empty_graph_is_matched(self):
-        self.assertEqual({}, fit_matrix.match([]))
+        self.assertEqual({}, cell_search.match([]))
 
     def test_contenders_have_too_few_neighbors_between_them(self):
-        self.assertEqual([1, 2], fit_matrix.contenders([(0, 1), (2,), (2,)]))
-        self.assertEqual([], fit_matrix.contenders([(0, 1), (1,)]))
+        self.assertEqual([1, 2], cell_search.contenders([(0, 1), (2,), (2,)]))
+        self.assertEqual([], cell_search.contenders([(0, 1), (1,)]))
 
     def test_it_agrees_with_trying_all_assignments(self):
         dice = random.Random(1)
@@ -94,8 +94,9 @@ class MatchTest(unittest.TestCase):
                 all(right in nodes for right, nodes in
                     zip(choice, neighbors, strict=True))
                 for choice in itertools.permutations(range(5), size))
-            self.assertEqual(possible, fit_matrix.match(neighbors) is not None)
-            contenders = fit_matrix.contenders(neighbors)
+            found = cell_search.match(neighbors)
+            self.assertEqual(possible, found is not None)
+            contenders = cell_search.contenders(neighbors)
             self.assertEqual(possible, not contenders)
             if contenders:
                 adjacent = set().union(*(neighbors[c] for c in contenders))

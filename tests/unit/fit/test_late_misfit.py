@@ -3,7 +3,7 @@
 import unittest
 
 from hpcvirt.fit import engine
-from hpcvirt.fit import late_misfit
+from hpcvirt.fit import reasons
 from tests.builders import tiny
 
 
@@ -14,7 +14,7 @@ class LateMisfitTest(unittest.TestCase):
         super().setUp()
         self.looked = 0
         self.misfit = engine.check(tiny.guest(6, 6), tiny.host(3, 4, 0))
-        self.late = late_misfit.LateMisfit(self.explain)
+        self.late = reasons.LateMisfit(self.explain)
 
     def explain(self):
         self.looked += 1
@@ -33,7 +33,7 @@ class LateMisfitTest(unittest.TestCase):
 
     def test_it_equals_the_refusal(self):
         self.assertEqual(self.misfit, self.late)
-        self.assertEqual(self.late, late_misfit.LateMisfit(self.explain))
+        self.assertEqual(self.late, reasons.LateMisfit(self.explain))
         self.assertEqual({self.misfit}, {self.late})
         self.assertNotEqual(self.late, engine.check(
             tiny.guest(7), tiny.host(3)))

@@ -7,7 +7,6 @@ import random
 import unittest
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import new_guest
@@ -155,4 +154,4 @@ class ClaimTest(unittest.TestCase):
     def test_a_guest_without_devices_needs_no_set(self):
         placed = new_guest.predict(demands.Demand((), device_set='gpu2'),
                                supplies.Supply(()))
-        self.assertEqual(cell_assignment.CellAssignment(()), placed)
+        self.assertEqual(demands.CellAssignment(()), placed)

@@ -2,7 +2,7 @@
 
 import unittest
 
-from hpcvirt.fit import pins
+from hpcvirt.fit import allocation
 from hpcvirt.model import shape
 from tests.builders import tiny
 
@@ -14,7 +14,7 @@ class ChooseTest(unittest.TestCase):
     """The CPUs to which Nova pins a guest."""
 
     def choose(self, guest, host):
-        chosen = pins.choose(guest, host)
+        chosen = allocation.choose_pins(guest, host)
         return chosen.cpus, set(chosen.emulator), set(chosen.idle)
 
     def test_siblings_are_filled_core_by_core(self):
@@ -46,7 +46,7 @@ class ChooseTest(unittest.TestCase):
             self.choose(tiny.guest_cell(2, threads=ISOLATE,
                                         emulator_pcpus=1), host))
         self.assertEqual(
-            {2, 3, 4, 5}, pins.choose(tiny.guest_cell(
+            {2, 3, 4, 5}, allocation.choose_pins(tiny.guest_cell(
                 2, threads=ISOLATE), host).taken)
 
     def test_shared_vcpus_are_not_pinned(self):

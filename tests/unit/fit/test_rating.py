@@ -8,13 +8,11 @@ import random
 import unittest
 
 from hpcvirt.fit import allocation
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import rating
 from hpcvirt.fit import room
-from hpcvirt.fit import scarcity
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape
 from tests.builders import tiny
@@ -24,7 +22,7 @@ def rate(kinds, demand, supply, *cells):
     """Rate a host; the guest gets these cells, or those of the claim."""
     placed = claim.predict(demand, supply)
     if cells:
-        placed = cell_assignments.CellAssignment(
+        placed = demands.CellAssignment(
             cells, (tiny.HUGE_KIB,) * len(cells))
     return rating.rate(room.RoomCounter(kinds), demand, supply, placed)
 
@@ -48,7 +46,7 @@ class RoomTest(unittest.TestCase):
                 pools=tiny.gpus(*(dice.randrange(3) for _ in range(4))))
             demand = dice.choice(kinds)
             placed = claim.predict(demand, supply)
-            if not isinstance(placed, cell_assignments.CellAssignment):
+            if not isinstance(placed, demands.CellAssignment):
                 continue
             rated = rating.rate(counter, demand, supply, placed)
             after = counter.prospects(
@@ -71,7 +69,7 @@ class RoomTest(unittest.TestCase):
         large, small = tiny.guest(8, 8), tiny.guest(4)
         hosts = (tiny.host(4, 4), supplies.Supply((tiny.host_cell(pcpus=16),)))
         found = [rate([large, small], small, host) for host in hosts]
-        losses = scarcity.losses(
+        losses = rating.losses(
             (0.5, 0.5), [sum(counts) for counts in zip(
                 *(each.before for each in found), strict=True)],
             [each.fewer for each in found])

@@ -6,14 +6,13 @@ import string
 import unittest
 
 from hpcvirt.fit import reasons
-from hpcvirt.fit import refusal_kinds
 
 
 class MessagesTest(unittest.TestCase):
     def test_every_code_has_a_message_and_a_name_for_counting(self):
         for code in reasons.Code:
             self.assertIn(code, reasons._MESSAGES)
-            self.assertIn(code, refusal_kinds.KINDS)
+            self.assertIn(code, reasons.KINDS)
 
     def test_messages_are_one_line_without_a_full_stop(self):
         for message in (*reasons._MESSAGES.values(),

@@ -6,13 +6,13 @@ import dataclasses
 import math
 import unittest
 
-from hpcvirt.fit import scarcity
+from hpcvirt.fit import rating
 from tests.builders import tiny
 
 
 class LossesTest(unittest.TestCase):
     def loss(self, total, fewer=1, weight=1.0):
-        return scarcity.losses((weight,), (total,), [(fewer,)])[0]
+        return rating.losses((weight,), (total,), [(fewer,)])[0]
 
     def test_the_last_one_costs_more_than_the_tenth(self):
         costs = [self.loss(total) for total in range(1, 100)]
@@ -31,10 +31,10 @@ class LossesTest(unittest.TestCase):
     def test_kinds_count_by_their_weight(self):
         self.assertAlmostEqual(
             0.25 * self.loss(3) + 0.75 * self.loss(7),
-            scarcity.losses((0.25, 0.75), (3, 7), ((1, 1),))[0])
+            rating.losses((0.25, 0.75), (3, 7), ((1, 1),))[0])
 
     def test_a_difference_in_the_largest_fleet_is_none_too_small(self):
-        first, second = scarcity.losses((0.01,), (1_000_000,), ((1,), (2,)))
+        first, second = rating.losses((0.01,), (1_000_000,), ((1,), (2,)))
         self.assertLess(first, second)
 
 
@@ -43,7 +43,7 @@ class MixTest(unittest.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.mix = scarcity.Mix()
+        self.mix = rating.Mix()
 
     def observe(self, *pcpus, times=1):
         for _ in range(times):
@@ -63,34 +63,34 @@ class MixTest(unittest.TestCase):
         self.assertEqual((2 / 3, 1 / 3), self.mix.weights())
 
     def test_old_requests_are_forgotten(self):
-        self.observe(4, times=scarcity.MEMORY)
-        self.observe(8, times=8 * scarcity.MEMORY)
+        self.observe(4, times=rating.MEMORY)
+        self.observe(8, times=8 * rating.MEMORY)
         self.assertLess(self.mix.weights()[0], 0.01)
 
     def test_the_kinds_stay_the_same_object_until_they_change(self):
         self.observe(4)
         before = self.mix.kinds
-        self.observe(4, times=3 * scarcity.MEMORY)
+        self.observe(4, times=3 * rating.MEMORY)
         self.assertIs(before, self.mix.kinds)
 
     def test_the_kinds_with_the_most_cpus_matter(self):
-        for pcpus in range(1, 2 * scarcity.MAX_KINDS + 1):
+        for pcpus in range(1, 2 * rating.MAX_KINDS + 1):
             self.observe(pcpus)
-        self.observe(1, times=scarcity.REVIEW)
+        self.observe(1, times=rating.REVIEW)
         kinds = [kind.cells[0].pcpus for kind in self.mix.kinds]
-        self.assertEqual(scarcity.MAX_KINDS, len(kinds))
-        self.assertEqual([1, *range(scarcity.MAX_KINDS + 2,
-                                    2 * scarcity.MAX_KINDS + 1)], kinds)
+        self.assertEqual(rating.MAX_KINDS, len(kinds))
+        self.assertEqual([1, *range(rating.MAX_KINDS + 2,
+                                    2 * rating.MAX_KINDS + 1)], kinds)
         self.assertAlmostEqual(1.0, sum(self.mix.weights()))
 
     def test_what_it_remembers_is_bounded(self):
-        for pcpus in range(1, 5 * scarcity.MAX_COUNTED):
+        for pcpus in range(1, 5 * rating.MAX_COUNTED):
             self.observe(pcpus)
         self.assertLessEqual(len(self.mix._counts),
-                             scarcity.MAX_COUNTED + scarcity.REVIEW)
+                             rating.MAX_COUNTED + rating.REVIEW)
 
     def test_equal_histories_give_equal_mixes(self):
-        other = scarcity.Mix()
+        other = rating.Mix()
         for number in range(500):
             demand = tiny.guest(1 + number * 7 % 40)
             self.mix.observe(demand)

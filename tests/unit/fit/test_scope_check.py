@@ -4,9 +4,9 @@
 
 import unittest
 
-from hpcvirt.fit import cell_assignment
+from hpcvirt.fit import demand as demands
+from hpcvirt.fit import engine
 from hpcvirt.fit import reasons
-from hpcvirt.fit import scope_check
 from hpcvirt.model import shape
 from tests.builders import tiny
 
@@ -16,11 +16,11 @@ SOCKET = shape.NUMAScope.SOCKET
 class ScopeCheckTestCase(unittest.TestCase):
     def enforce(self, supply, cells, **fields):
         guest = tiny.guest(*[4] * len(cells), **fields)
-        return scope_check.enforce(guest, supply,
-                                   cell_assignment.CellAssignment(cells))
+        return engine.enforce_scope(guest, supply,
+                                   demands.CellAssignment(cells))
 
     def assert_accepted(self, supply, cells, **fields):
-        self.assertEqual(cell_assignment.CellAssignment(cells),
+        self.assertEqual(demands.CellAssignment(cells),
                          self.enforce(supply, cells, **fields))
 
     def assert_refused(self, code, message, supply, cells, **fields):
@@ -40,7 +40,7 @@ class SocketTest(ScopeCheckTestCase):
                                         numa_scope=SOCKET)
                 self.assertEqual(
                     first // 2 == second // 2,
-                    isinstance(accepted, cell_assignment.CellAssignment))
+                    isinstance(accepted, demands.CellAssignment))
 
     def test_a_refusal_names_cells_and_sockets(self):
         self.assert_refused(

@@ -4,8 +4,8 @@
 
 import unittest
 
+from hpcvirt.fit import devices
 from hpcvirt.fit import reasons
-from hpcvirt.fit import taken_devices
 from tests.builders import pci
 
 pool = pci.pool
@@ -15,7 +15,7 @@ SOCKETS = pci.SOCKETS
 
 class TakeTest(unittest.TestCase):
     def take(self, requests, pools, providers=()):
-        allocator = taken_devices.TakingAllocator(requests, pools, SOCKETS,
+        allocator = devices.ClaimAllocator(requests, pools, SOCKETS,
                                                   providers)
         taken = allocator.take({0})
         if isinstance(taken, list):

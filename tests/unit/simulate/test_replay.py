@@ -7,8 +7,8 @@ import random
 import unittest
 import unittest.mock
 
-from hpcvirt.fit import cell_assignment as cell_assignments
 from hpcvirt.fit import claim
+from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.model import shape as shape_model
 from hpcvirt.simulate import fit_cache
@@ -259,7 +259,7 @@ def cause(flavor, supplies):
 
     def fits(wanted):
         return any(isinstance(
-            claim.predict(wanted, supply), cell_assignments.CellAssignment)
+            claim.predict(wanted, supply), demands.CellAssignment)
             for supply in supplies)
 
     if fits(dataclasses.replace(demand, requests=())):

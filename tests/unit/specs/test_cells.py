@@ -3,7 +3,7 @@
 import unittest
 
 from hpcvirt.model import shape
-from hpcvirt.specs import cells
+from hpcvirt.specs import codec
 from hpcvirt.specs import policies
 from tests.builders import refusals
 
@@ -19,7 +19,7 @@ TWO_CELLS = {'hw:numa_nodes': '2',
 
 def read(specs, policy=DEDICATED, vcpus=8, ram_mib=8000, page_kib=None,
          has_page=False):
-    return cells.read(vcpus, ram_mib, specs, policy, page_kib, has_page)
+    return codec.read_cells(vcpus, ram_mib, specs, policy, page_kib, has_page)
 
 
 class ReadTest(unittest.TestCase):
@@ -87,11 +87,12 @@ class ReadTest(unittest.TestCase):
 class WriteTest(unittest.TestCase):
     def test_vcpus_are_numbered_through_all_cells(self):
         given = (shape.GuestCell(5, 1, 6000), shape.GuestCell(2, 0, 2000))
-        self.assertEqual({name: value for name, value in TWO_CELLS.items()
-                          if name != 'hw:numa_nodes'}, cells.write(given))
+        expected = {name: value for name, value in TWO_CELLS.items()
+                    if name != 'hw:numa_nodes'}
+        self.assertEqual(expected, codec.write_cells(given))
 
     def test_shared_vcpus_are_the_first_of_each_cell(self):
-        self.assertEqual({1, 2, 4, 6, 7}, cells.dedicated_cpus((
+        self.assertEqual({1, 2, 4, 6, 7}, codec.dedicated_cpus((
             shape.GuestCell(2, 1, 1), shape.GuestCell(1, 1, 1),
             shape.GuestCell(2, 1, 1))))
 
@@ -102,4 +103,4 @@ class WriteTest(unittest.TestCase):
                 ((cell(4, 0, 100), cell(2, 2, 100)), True),
                 ((cell(4, 0, 100), cell(3, 0, 100)), False),
                 ((cell(4, 0, 100), cell(4, 0, 99)), False)):
-            self.assertEqual(even, cells.are_even(given))
+            self.assertEqual(even, codec.are_even(given))

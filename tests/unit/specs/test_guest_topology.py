@@ -7,13 +7,13 @@ import testtools
 
 from hpcvirt import exception
 from hpcvirt.model import shape
-from hpcvirt.specs import guest_topology
+from hpcvirt.specs import codec
 
 NAMES = ('sockets', 'cores', 'threads')
 
 
 def read(vcpus, **parts):
-    return guest_topology.read(
+    return codec.read_topology(
         vcpus, {f'hw:cpu_{name}': str(part) for name, part in parts.items()})
 
 
@@ -43,10 +43,10 @@ class WriteTest(unittest.TestCase):
         self.assertEqual(
             {'hw:cpu_sockets': '2', 'hw:cpu_cores': '3',
              'hw:cpu_threads': '1'},
-            guest_topology.write(shape.GuestTopology(2, 3, 1), 6))
+            codec.write_topology(shape.GuestTopology(2, 3, 1), 6))
         for parts, vcpus in (((2, 3, 1), 7), ((0, 1, 1), 0)):
             with self.assertRaises(exception.InvalidInput):
-                guest_topology.write(shape.GuestTopology(*parts), vcpus)
+                codec.write_topology(shape.GuestTopology(*parts), vcpus)
 
 
 class LimitsTest(testtools.TestCase):

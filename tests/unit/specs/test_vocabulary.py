@@ -5,7 +5,6 @@ import unittest
 
 import testtools
 
-from hpcvirt.specs import key
 from hpcvirt.specs import vocabulary
 
 
@@ -24,10 +23,10 @@ class TableTest(unittest.TestCase):
     def test_types_are_complete(self):
         for row in vocabulary.KEYS:
             with self.subTest(name=row.name):
-                self.assertEqual(row.kind is key.ValueType.CHOICE,
+                self.assertEqual(row.kind is vocabulary.ValueType.CHOICE,
                                  bool(row.choices))
                 if row.pattern:
-                    self.assertIs(key.ValueType.TEXT, row.kind)
+                    self.assertIs(vocabulary.ValueType.TEXT, row.kind)
                     re.compile(row.pattern)
                 for part in row.parts:
                     self.assertIn(f'{{{part}}}', row.name)
