@@ -34,7 +34,6 @@ from hpcvirt import words
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.flavors import current_settings
-from hpcvirt.flavors import flavor_files
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import classes as fleet_classes
 from hpcvirt.fleet import document as documents
@@ -334,6 +333,7 @@ def read_flavors(path: str) -> list[flavor_model.Flavor]:
 
     :raises InvalidInput: if it cannot be read, or has no flavors
     """
+    from hpcvirt.flavors import flavor_files
     content = yaml_file.read(path, MAX_FLEET_BYTES)
     where = input_file.name(path)
     found = flavor_files.flavors(content, where)

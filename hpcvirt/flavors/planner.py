@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import words
+from hpcvirt.fit import capacity
+from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
-from hpcvirt.flavors import empty_host
-from hpcvirt.flavors import host_filling
 from hpcvirt.flavors import host_part
-from hpcvirt.flavors import legal_sets
+from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import placement_limits
@@ -30,6 +30,75 @@ from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
+
+
+class HostFiller:
+    """Fills hosts with guests, and remembers the results."""
+
+    def __init__(self, names: Mapping[str, tuple[str, ...]],
+                 packing: bool) -> None:
+        self._names = names
+        self._packing = packing
+        self._fillings: dict[tuple[shape_model.Shape, str, bool],
+                             capacity.Filling] = {}
+
+    def __call__(self, guest: shape_model.Shape, host: plans.PlannedHost,
+                 packing: bool | None = None) -> capacity.Filling:
+        packing = self._packing if packing is None else packing
+        key = guest, host.name, packing
+        if key not in self._fillings:
+            state = dataclasses.replace(
+                host.state, supply=dataclasses.replace(host.state.supply,
+                                                       packing=packing))
+            compiled = guests.compile_shape(guest, guest.cpus,
+                                            guest.memory_mib)
+            self._fillings[key] = capacity.fill(compiled, state)
+        return self._fillings[key]
+
+    def join_twins(self, *hosts: plans.PlannedHost) -> str:
+        """Name hosts and all hosts like them."""
+        return words.join_names([name for host in hosts
+                                 for name in self._names[host.name]], 'hosts')
+
+
+def drop_costly_scope(
+        guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
+        profile: profiles.Profile, fill: HostFiller,
+        ) -> tuple[shape_model.Shape, str | None]:
+    """Drop the socket scope if hosts would take fewer guests with it.
+
+    Nova's claim chooses cells by their free memory, not by their socket. If
+    cell 0 has a little less memory than the others, as on most machines, the
+    claim starts at cell 1. The filter can only refuse such a host, which then
+    stays empty. Without the scope, the counts of the plan hold with the filter
+    and without it.
+
+    :returns: the guest, and why it lost its scope; None if it kept it
+    """
+    if guest.numa_scope is not shape_model.NUMAScope.SOCKET:
+        return guest, None
+    losing = _losing(guest, hosts, fill, profile.pack_cells)
+    if not losing:
+        return guest, None
+    reason = ('the cells of a guest may be in different sockets on '
+              f'{fill.join_twins(*losing)}, because of the order in '
+              'which Nova uses cells there')
+    if not profile.pack_cells and not _losing(guest, hosts, fill, True):
+        reason += ('; with pack_cells they would be in one, see '
+                   'packing_host_numa_cells_allocation_strategy')
+    return _without_scope(guest), reason
+
+
+def _losing(guest: shape_model.Shape, hosts: Sequence[plans.PlannedHost],
+            fill: HostFiller, packing: bool) -> list[plans.PlannedHost]:
+    """List the hosts that take fewer guests because of the socket scope."""
+    return [host for host in hosts
+            if fill(guest, host, packing).count
+            < fill(_without_scope(guest), host, packing).count]
+
+
+def _without_scope(guest: shape_model.Shape) -> shape_model.Shape:
+    return dataclasses.replace(guest, numa_scope=shape_model.NUMAScope.HOST)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,7 +126,7 @@ def plan_hosts(hosts: Sequence[host_model.Host], profile: profiles.Profile,
     """
     _check_names(hosts)
     kinds = {same[0].name: same for same in host_model.group_twins(
-        hosts, legal_sets.make_key if profile.has_sets else None)}
+        hosts, planned_sets.make_key if profile.has_sets else None)}
     found = plans.extend_to_twins(hosts, kinds, _plan_kinds(
         [same[0] for same in kinds.values()],
         {name: tuple(host.name for host in same)
@@ -139,7 +208,7 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
         planned = tuple(
             _host(divided, pools, guests, profile, types)
             for divided, pools in zip(divided_hosts, host_pools, strict=True))
-        fill = host_filling.HostFiller(names, profile.pack_cells)
+        fill = HostFiller(names, profile.pack_cells)
         placed, left_out = _placed(merged, planned, profile, fill)
         warnings += left_out.values()
         if not left_out or not placed:
@@ -243,12 +312,12 @@ def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
         divided.partition, pools, guests, profile, offered, types, sets)
     return plans.PlannedHost(
         profile, host, divided.partition, divided.page_kib, settings,
-        empty_host.make_empty_host(host, settings), rest_mib, offered)
+        host_settings.make_empty_host(host, settings), rest_mib, offered)
 
 
 def _placed(offers: Sequence[catalogue.Offer],
             hosts: Sequence[plans.PlannedHost], profile: profiles.Profile,
-            fill: host_filling.HostFiller,
+            fill: HostFiller,
             ) -> tuple[list[tuple[catalogue.Offer, str | None]],
                        dict[shape_model.Shape, warning.PlanWarning]]:
     """Choose the offers that some host takes.
@@ -259,7 +328,7 @@ def _placed(offers: Sequence[catalogue.Offer],
     found: dict[shape_model.Shape, tuple[catalogue.Offer, str | None]] = {}
     left_out = {}
     for offer in offers:
-        guest, scope_warning = host_filling.drop_costly_scope(
+        guest, scope_warning = drop_costly_scope(
             offer.guest, hosts, profile, fill)
         fillings = [fill(guest, host) for host in hosts]
         too_long = catalogue.find_long(guest)
@@ -281,7 +350,7 @@ def _placed(offers: Sequence[catalogue.Offer],
 
 def _flavor(name: str, offer: catalogue.Offer,
             hosts: Sequence[plans.PlannedHost], profile: profiles.Profile,
-            fill: host_filling.HostFiller) -> plans.PlannedFlavor:
+            fill: HostFiller) -> plans.PlannedFlavor:
     """Count the guests of an offer on every host."""
     fillings = {host.name: fill(offer.guest, host) for host in hosts}
     return plans.PlannedFlavor(
@@ -294,7 +363,7 @@ def _flavor(name: str, offer: catalogue.Offer,
 
 def _far_devices(name: str, guest: shape_model.Shape,
                  hosts: Sequence[plans.PlannedHost],
-                 fill: host_filling.HostFiller) -> list[warning.PlanWarning]:
+                 fill: HostFiller) -> list[warning.PlanWarning]:
     """Warn if some guests of a full host are far from their whole devices.
 
     Guests of several cells are left out: with the policy required, their

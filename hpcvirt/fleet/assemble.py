@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.fit import host_state as host_states
 from hpcvirt.flavors import compiled_flavor
-from hpcvirt.flavors import empty_host
 from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
@@ -185,11 +184,11 @@ def _charge(hosts: Iterable[_EmptyHost],
         key = id(machine.cells), id(machine.devices), id(host.settings)
         try:
             if key not in known:
-                bare = host.state or empty_host.make_empty_host(
+                bare = host.state or host_settings.make_empty_host(
                     machine, host.settings)
                 known[key] = bare, [
                     address for address, _
-                    in empty_host.list_pools(machine, host.settings)]
+                    in host_settings.list_pools(machine, host.settings)]
             bare, addresses = known[key]
             found[machine.name] = state.FleetHost(
                 machine.name, *occupancy.charge(

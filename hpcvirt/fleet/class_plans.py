@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.flavors import current_settings
-from hpcvirt.flavors import empty_host
 from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
@@ -79,7 +78,7 @@ def _use_settings(plan: plans.Plan, own: classes.FleetClass) -> plans.Plan:
             settings = _find_settings(host, own)
             known[key] = settings, dataclasses.replace(
                 host, settings=settings,
-                state=empty_host.make_empty_host(host.host, settings))
+                state=host_settings.make_empty_host(host.host, settings))
         settings, first = known[key]
         hosts.append(dataclasses.replace(host, settings=settings,
                                          state=first.state))

@@ -19,7 +19,6 @@ it.
 """
 
 import dataclasses
-import re
 from typing import Annotated
 
 from hpcvirt import exception
@@ -37,7 +36,6 @@ _NEVER_SAID = frozenset({host_model.Unknown.CACHES, host_model.Unknown.PAGES,
 #: x86 processors have two threads per core; only the Xeon Phi has four.
 _X86_THREADS = 2
 
-_KEYS = re.compile(rb'"(inventory|numa_topology|plugin_data)"\s*:')
 
 _Number = Annotated[int, serialization.whole(0, 2 ** 53)]
 _Cell = Annotated[int, serialization.whole(0, assemble.MAX_CELL)]
@@ -75,11 +73,6 @@ class _Processor:
     socket_count: _Number | None = None
     architecture: str | None = None
     model_name: str | None = None
-
-
-def recognizes(data: bytes) -> bool:
-    """Tell whether JSON is the result of an inspection, not a snapshot."""
-    return bool(_KEYS.search(data)) and b'"schema_version"' not in data
 
 
 def read(data: bytes, where: str, stem: str) -> host_model.Host:

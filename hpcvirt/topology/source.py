@@ -7,23 +7,18 @@ the running machine. A directory or a capture is read as the root of a sysfs,
 and any other file by the first source that recognizes it.
 
 To add a source, write a module with its reader, and add one line to
-``_SOURCES``.
+``_SOURCES``. The module of a source is loaded when a file of it is read.
 """
 
 import dataclasses
 import os
+import re
 from collections.abc import Callable
-from xml.etree import ElementTree
 
 from hpcvirt import exception
 from hpcvirt.model import host
 from hpcvirt.topology import capture
 from hpcvirt.topology import document
-from hpcvirt.topology import hwloc
-from hpcvirt.topology import ironic
-from hpcvirt.topology import libvirt
-from hpcvirt.topology import snapshot
-from hpcvirt.topology import sysfs
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,26 +37,50 @@ class _Source:
     read: Callable[[document.TopologyDocument], host.Host]
 
 
+_INSPECTED = re.compile(rb'"(inventory|numa_topology|plugin_data)"\s*:')
+
+
 def _xml(name: str, root: str,
-         read: Callable[[ElementTree.Element, str, str], host.Host],
-         ) -> _Source:
+         read: Callable[[document.TopologyDocument], host.Host]) -> _Source:
     """Describe a source of XML files, which its root element identifies."""
     return _Source(
         name, f'XML of <{root}>',
-        lambda file: file.begins_with('<') and file.root.tag == root,
-        lambda file: read(file.root, file.path, file.stem))
+        lambda file: file.begins_with('<') and file.root.tag == root, read)
+
+
+def _read_libvirt(file: document.TopologyDocument) -> host.Host:
+    from hpcvirt.topology import libvirt
+    return libvirt.read(file.root, file.path, file.stem)
+
+
+def _read_hwloc(file: document.TopologyDocument) -> host.Host:
+    from hpcvirt.topology import hwloc
+    return hwloc.read(file.root, file.path, file.stem)
+
+
+def _is_ironic(file: document.TopologyDocument) -> bool:
+    """Tell whether JSON is the result of an inspection, not a snapshot."""
+    return bool(file.begins_with('{') and _INSPECTED.search(file.data)
+                and b'"schema_version"' not in file.data)
+
+
+def _read_ironic(file: document.TopologyDocument) -> host.Host:
+    from hpcvirt.topology import ironic
+    return ironic.read(file.data, file.path, file.stem)
+
+
+def _read_snapshot(file: document.TopologyDocument) -> host.Host:
+    from hpcvirt.topology import snapshot
+    return snapshot.read(file.data, file.path)
 
 
 #: The sources that are files, in the order in which ``auto`` asks them.
 _SOURCES = (
-    _xml('libvirt', 'capabilities', libvirt.read),
-    _xml('hwloc', 'topology', hwloc.read),
-    _Source('ironic', 'JSON with an inventory',
-            lambda file: file.begins_with('{') and ironic.recognizes(
-                file.data),
-            lambda file: ironic.read(file.data, file.path, file.stem)),
+    _xml('libvirt', 'capabilities', _read_libvirt),
+    _xml('hwloc', 'topology', _read_hwloc),
+    _Source('ironic', 'JSON with an inventory', _is_ironic, _read_ironic),
     _Source('snapshot', 'JSON', lambda file: file.begins_with('{['),
-            lambda file: snapshot.read(file.data, file.path)),
+            _read_snapshot),
 )
 
 #: The values of ``--source``.
@@ -80,6 +99,7 @@ def read(path: str | None = None, source: str = 'auto') -> host.Host:
         raise exception.InvalidInput(
             '--source', f'{source!r} is not one of {", ".join(SOURCES)}')
     if source == 'sysfs' or (source == 'auto' and _is_root(path)):
+        from hpcvirt.topology import sysfs
         with capture.open_root(path or '/') as root:
             return sysfs.read(root)
     if path is None:

@@ -6,7 +6,7 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.flavors import current_settings
-from hpcvirt.flavors import empty_host
+from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
@@ -85,7 +85,7 @@ packing_host_numa_cells_allocation_strategy = True
             self.assertEqual({device.address: expected}, found.device_counts)
             (item,) = found.pci_device_spec
             self.assertEqual(own['vendor_id'], item['vendor_id'])
-            (pool,) = empty_host.make_empty_host(HOST, found).supply.pools
+            (pool,) = host_settings.make_empty_host(HOST, found).supply.pools
             self.assertEqual(expected, pool.free)
 
     def test_what_is_wrong_is_named(self):

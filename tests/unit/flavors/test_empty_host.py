@@ -6,7 +6,6 @@ import unittest
 from hpcvirt import exception
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.flavors import empty_host
 from hpcvirt.flavors import host_settings
 from tests.builders import hosts
 
@@ -22,7 +21,7 @@ SETTINGS = host_settings.HostSettings(
 
 
 def make(**changes):
-    return empty_host.make_empty_host(
+    return host_settings.make_empty_host(
         HOST, dataclasses.replace(SETTINGS, **changes))
 
 
@@ -50,7 +49,7 @@ class EmptyHostTest(unittest.TestCase):
         whole = hosts.build(cores=2, threads=2, mib=4096)
         settings = dataclasses.replace(
             SETTINGS, cpu_dedicated_set='1', cpu_shared_set='')
-        host = empty_host.make_empty_host(whole, settings)
+        host = host_settings.make_empty_host(whole, settings)
         self.assertEqual([frozenset({1})], [
             core for cell in host.supply.cells for core in cell.siblings])
 

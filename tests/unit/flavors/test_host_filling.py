@@ -3,7 +3,6 @@
 import dataclasses
 import unittest
 
-from hpcvirt.flavors import host_filling
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import shape
@@ -21,8 +20,8 @@ class ScopeTest(unittest.TestCase):
                          if len(row.guest.cells) == 2)
             scoped = dataclasses.replace(guest,
                                          numa_scope=shape.NUMAScope.SOCKET)
-            fill = host_filling.HostFiller({'host': ('host', 'twin')}, False)
-            found, reason = host_filling.drop_costly_scope(
+            fill = planner.HostFiller({'host': ('host', 'twin')}, False)
+            found, reason = planner.drop_costly_scope(
                 scoped, plan.hosts, profiles.Profile(), fill)
             self.assertEqual(kept, reason is None)
             self.assertEqual(kept, found == scoped)

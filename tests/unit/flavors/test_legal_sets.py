@@ -6,7 +6,7 @@ import random
 import unittest
 
 from hpcvirt.flavors import device_choice
-from hpcvirt.flavors import legal_sets
+from hpcvirt.flavors import planned_sets
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
 from tests.builders import hosts
@@ -20,7 +20,7 @@ def find(host, rule, sizes=(1, 2, 4, 8), vendor='10de'):
     """Find the sets, as the last bytes of the addresses' buses."""
     addresses = [device.address for device in host.devices
                  if device.vendor_id == vendor]
-    found = legal_sets.find_sets(host, addresses, device_choice.Devices(
+    found = planned_sets.find_sets(host, addresses, device_choice.Devices(
         device_choice.DeviceKind.WHOLE, sets=rule, sizes=sizes))
     return {size: [' '.join(each[5:7] for each in members)
                    for members in sets] for size, sets in found.items()}
@@ -91,7 +91,7 @@ class RandomSetsTest(unittest.TestCase):
             host = self.random_host(dice)
             rule = dice.choice([LINK, PARTITION, SWITCH])
             addresses = [device.address for device in host.devices]
-            found = legal_sets.find_sets(host, addresses, dataclasses.replace(
+            found = planned_sets.find_sets(host, addresses, dataclasses.replace(
                 hosts.GPU, sets=rule, sizes=(1, 2, 3, 4, 8)))
             larger = []
             for size in (8, 4, 3, 2, 1):
@@ -170,9 +170,9 @@ class SetsTest(unittest.TestCase):
             self.assertEqual({1: 4, 2: 0, 4: 1}, {
                 size: len(sets)
                 for size, sets in find(bare, rule, (1, 2, 4)).items()})
-            self.assertEqual(words, legal_sets.find_unknown(
+            self.assertEqual(words, planned_sets.find_unknown(
                 bare, dataclasses.replace(wanted, sets=rule)))
-            self.assertIsNone(legal_sets.find_unknown(
+            self.assertIsNone(planned_sets.find_unknown(
                 wired.host(), dataclasses.replace(wanted, sets=rule)))
 
     def test_hosts_that_differ_in_links_are_planned_apart(self):
@@ -186,4 +186,4 @@ class SetsTest(unittest.TestCase):
         self.assertEqual({('one', 'third'), ('other',)}, {
             tuple(host.name for host in same) for same
             in host_model.group_twins([one, other, third],
-                                      legal_sets.make_key)})
+                                      planned_sets.make_key)})

@@ -5,7 +5,7 @@ import itertools
 import random
 import unittest
 
-from hpcvirt.flavors import near_devices
+from hpcvirt.flavors import planned_sets
 
 
 def can_serve(near, counts, number):
@@ -32,7 +32,7 @@ class AssignTest(unittest.TestCase):
             near = [dice.sample(cards, dice.randint(0, len(cards)))
                     for _ in range(dice.randint(1, 5))]
             number = dice.randint(1, 3)
-            found = near_devices.assign(near, counts, number)
+            found = planned_sets.assign_near(near, counts, number)
             with self.subTest(turn=turn):
                 used = collections.Counter(itertools.chain(*found))
                 self.assertTrue(all(used[card] <= counts[card]
@@ -49,29 +49,29 @@ class AssignTest(unittest.TestCase):
     def test_cards_are_used_evenly_and_the_best_first(self):
         self.assertEqual(
             [('a',), ('a',), ('b',), ('b',)],
-            near_devices.assign([['a', 'b']] * 4, {'a': 8, 'b': 8}, 1))
-        self.assertEqual([('a',), ('b',)], near_devices.assign(
+            planned_sets.assign_near([['a', 'b']] * 4, {'a': 8, 'b': 8}, 1))
+        self.assertEqual([('a',), ('b',)], planned_sets.assign_near(
             [['a', 'b'], ['b', 'a']], {'a': 8, 'b': 8}, 1))
 
     def test_a_set_gets_several_devices_of_a_card_only_if_it_must(self):
-        self.assertEqual([('a', 'b')], near_devices.assign(
+        self.assertEqual([('a', 'b')], planned_sets.assign_near(
             [['a', 'b']], {'a': 8, 'b': 8}, 2))
-        self.assertEqual([('a', 'a', 'b')], near_devices.assign(
+        self.assertEqual([('a', 'a', 'b')], planned_sets.assign_near(
             [['a', 'b']], {'a': 8, 'b': 1}, 3))
 
     def test_the_first_sets_are_served_if_devices_are_missing(self):
-        self.assertEqual([('a',), ()], near_devices.assign(
+        self.assertEqual([('a',), ()], planned_sets.assign_near(
             [['a'], ['a']], {'a': 1}, 1))
-        self.assertEqual([()], near_devices.assign([[]], {}, 1))
+        self.assertEqual([()], planned_sets.assign_near([[]], {}, 1))
 
 
 class OrderTest(unittest.TestCase):
     def test_a_card_has_one_place_in_all_sets(self):
         self.assertEqual(
             [('a', 'b'), ('c', 'b'), ('a', 'd')],
-            near_devices.order([('a', 'b'), ('b', 'c'), ('d', 'a')]))
+            planned_sets.order_cards([('a', 'b'), ('b', 'c'), ('d', 'a')]))
 
     def test_a_card_has_two_places_where_it_must(self):
-        ordered = near_devices.order([('a', 'b'), ('b', 'c'), ('a', 'c')])
+        ordered = planned_sets.order_cards([('a', 'b'), ('b', 'c'), ('a', 'c')])
         self.assertEqual([{'a', 'b'}, {'b', 'c'}, {'a', 'c'}],
                          [*map(set, ordered)])

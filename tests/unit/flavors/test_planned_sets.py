@@ -13,8 +13,8 @@ from hpcvirt.fit import capacity
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import diff
-from hpcvirt.flavors import empty_host
 from hpcvirt.flavors import fleet_plan
+from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -119,7 +119,7 @@ class ShippedTest(unittest.TestCase):
         (planned,) = self.plan.hosts
         config = document.host_config[planned.name]
         self.assertEqual(planned.settings, config)
-        empty = empty_host.make_empty_host(planned.host, config)
+        empty = host_settings.make_empty_host(planned.host, config)
         for flavor in document.flavors:
             guest = compiled_flavor.make(flavor_model.Flavor(
                 flavor.name, flavor.vcpus, flavor.ram_mib, 0,
