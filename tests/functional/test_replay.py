@@ -230,7 +230,7 @@ class CommandTest(unittest.TestCase):
         return commands.check_refused(
             self, said, (done.returncode, done.stdout, done.stderr))
 
-    def test_it_says_the_same_of_the_same_weighers(self):
+    def test_periodic_it_says_the_same_of_the_same_weighers(self):
         done = self.run_command(
             '--compare', 'hpcvirt', '--format', 'json',
             conf=NOVA_CONF.format(filter='HPCTopologyFilter'))
