@@ -70,7 +70,7 @@ class FleetOfSetsTest(test_device_sets.DeviceSetsNova):
         refused = verdict.judge_host(instance.guest, one)
         self.assertTrue(refused.fits)
 
-    def test_a_move_that_follows_placement_makes_a_set_whole(self):
+    def test_periodic_a_move_that_follows_placement_makes_a_set_whole(self):
         self.flags(moves_follow_placement=True, group='hpcvirt')
         self.get(2, host='one')
         self.get(4, host='two')
