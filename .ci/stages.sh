@@ -25,7 +25,7 @@ stage() {
         return 0
     fi
     if ((SECONDS - start >= limit)); then
-        end_processes
+        end_processes "$name"
         echo "ended after $limit s" >>"$logs/$name.log"
     fi
     printf '%-18s FAILED %5ds (status %d, %s)\n' "$name" \
@@ -33,11 +33,13 @@ stage() {
     return 1
 }
 
-# end_processes: end all processes of the stage, also those that have left its
-# process group, as servers do.
+# end_processes NAME: end all processes of a stage, or those of all stages
+# without a name, also those that have left its process group, as servers do.
 end_processes() {
     local file pid
-    grep -lszxF "HPCVIRT_STAGE=$HPCVIRT_STAGE" /proc/[0-9]*/environ |
+    # grep is a process of the stage too, and shall not end itself.
+    env -u HPCVIRT_STAGE grep -lszx \
+        "HPCVIRT_STAGE=$$ ${1:-.*}" /proc/[0-9]*/environ |
         while IFS= read -r file; do
             pid=${file#/proc/}
             kill -KILL "${pid%/environ}" 2>/dev/null || true
@@ -52,8 +54,20 @@ run() {
     stage "$@" || failed_stages+=("$1")
 }
 
-# environments NAME COMMAND...: a stage of several tox environments, three at a
-# time, with a line for each.
+# beside NAME COMMAND...: begin a stage that runs beside the next ones.
+beside() {
+    beside_name=$1
+    stage "$@" &
+    beside_pid=$!
+}
+
+# join: wait for the stage that "beside" has begun, and record its failure.
+join() {
+    wait "$beside_pid" || failed_stages+=("$beside_name")
+}
+
+# environments NAME COMMAND...: a stage of several tox environments, with a line
+# for each.
 environments() {
     run "$@"
     grep -E '^  [a-z0-9-]+: (OK|FAIL)' "$logs/$1.log" || true

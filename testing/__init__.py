@@ -40,4 +40,4 @@ def _choose_threads() -> None:
 
 
 _choose_threads()
-gc.set_threshold(20000, 50, 100)
+gc.set_threshold(100_000, 50, 100)

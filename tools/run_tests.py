@@ -59,12 +59,13 @@ def main(name: str, test_path: str, *arguments: str) -> int:
     python = pathlib.Path(sys.executable)
     os.environ['PATH'] = os.pathsep.join(
         (str(python.parent), os.environ['PATH']))
-    os.environ.setdefault('PYTHON', python.name)
+    os.environ.setdefault('PYTHON', f'{python.name} -m tools.test_process')
     limit_s = float(os.environ.setdefault('OS_TEST_TIMEOUT', str(LIMIT_S)))
     before = runs(repository)
     # Nothing of the tests stays below the home of the user.
     with tempfile.TemporaryDirectory(prefix='hpcvirt-tests-') as state:
         os.environ['XDG_STATE_HOME'] = state
+        os.environ['HPCVIRT_TEST_SOCKET'] = str(pathlib.Path(state, 'socket'))
         status = run((*stestr, 'run', *arguments),
                      limit_s + GRACE_S if limit_s else None)
     verdicts: dict[str, str] = {}

@@ -81,7 +81,7 @@ class BootsTest(nova.EmbeddedNova):
                        job.cpus, job.memory_mib, job.count, job.flavor)
                       for job in workload.jobs)
 
-    def test_database_and_api_tell_what_was_booted_and_deleted(self):
+    def test_periodic_database_and_api_tell_what_was_booted_and_deleted(self):
         pinned = self.create_flavor(2, 512, PINNED, name='pinned')
         other = self.create_flavor(1, 64, {'hw:cpu_policy': 'dedicated'},
                                    name='other')

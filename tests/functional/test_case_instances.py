@@ -67,7 +67,7 @@ class CaseInstancesTest(base.HPCNova):
         self.assertEqual(list(ids), [
             server['id'] for server in self.api.get_servers()])
 
-    def test_an_instance_that_does_not_fit_is_an_error(self):
+    def test_periodic_an_instance_that_does_not_fit_is_an_error(self):
         found = dataclasses.replace(self.find(), hosts=HOSTS[:1] * 3)
         self.assertRaises(benchmark_instances.InstancesNotStarted,
                           found.start, self.key)

@@ -236,7 +236,7 @@ class LimitTest(DeviceSetsNova):
     OPTIONS = (*DeviceSetsNova.OPTIONS,
                ('scheduler', 'max_placement_results', 16))
 
-    def test_an_answer_that_was_cut_off_is_logged_once(self):
+    def test_periodic_an_answer_that_was_cut_off_is_logged_once(self):
         self.add_hosts('one')
         self.boot_many(self.flavor(2), 2)
         line, = (line for line in self.log.output.splitlines()
@@ -321,7 +321,7 @@ class PatchedMovesTest(DeviceSetsNova):
         self.useFixture(fixtures.MonkeyPatch(
             'nova.pci.request.get_pci_requests_from_flavor', make))
 
-    def test_moves_keep_whole_sets(self):
+    def test_periodic_moves_keep_whole_sets(self):
         self.add_hosts('one', 'two')
         self.take_first('one', 'two')
         server, _ = self.get(2, host='one')

@@ -117,7 +117,7 @@ class DrainApplyTest(test_quarantine.QuarantineNova):
         self.release('node1', '--holder', 'drain')
         self.boot(self.flavor, host='node1')
 
-    def test_an_instance_that_was_deleted_is_no_failure_of_the_drain(self):
+    def test_periodic_a_deleted_instance_is_no_failure_of_the_drain(self):
         self.boot_many(self.flavor, 2, host='node1')
         self.change_before(1, lambda move: self.delete({'id': move.id}))
         status, document = self.drain('node1', '--apply')

@@ -17,7 +17,7 @@ from tests.functional import lives
 
 
 class EndsOfTestsTest(testtools.TestCase):
-    def test_a_test_that_fails_before_the_target_is_asked_ends(self):
+    def test_periodic_a_test_that_fails_before_the_target_is_asked_ends(self):
         prepare = rpcapi.ComputeAPI.pre_live_migration
         failing = threading.Event()
 

@@ -146,7 +146,7 @@ class ExclusiveCellsTest(base.HPCNova):
         self.assertIn('hpcvirt:exclusive_cells asks for empty cells',
                       self.log.output)
 
-    def test_memory_alone_makes_a_cell_not_empty(self):
+    def test_periodic_memory_alone_makes_a_cell_not_empty(self):
         machine = machines.build('float', 1, 4, pages={2048: 1024},
                                  housekeeping_cores=2)
         self.add_machines(machine)

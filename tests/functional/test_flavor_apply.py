@@ -244,7 +244,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
         self.assertIn('FAILED', text)
         self.assertEqual(before, set(self.flavors()))
 
-    def test_a_host_takes_what_the_plan_says_and_no_more(self):
+    def test_periodic_a_host_takes_what_the_plan_says_and_no_more(self):
         host = hosts.build(cells=2, cores=4, threads=2, mib=8192,
                            vfs={1: 3}, name='compute')
         profile = self.folder / 'profile.yaml'

@@ -65,7 +65,7 @@ class ExplainACloudTest(base.HPCNova):
             uuid, [*self._get_provider_traits(uuid), *traits])
         report.report_client_singleton().clear_provider_cache()
 
-    def test_what_refuses_a_host_is_named(self):
+    def test_periodic_what_refuses_a_host_is_named(self):
         self.set_traits('node1', 'CUSTOM_BIG')
         big = self.create_hpc_flavor(**{'trait:CUSTOM_BIG': 'required'})
         found = self.of(big, status=0)

@@ -85,7 +85,7 @@ class FleetOfACloudTest(base.HPCNova):
             self.assertEqual(expected, tuple(item.by_sums for item in found))
             self.boot(pair, status=status, host='node1')
 
-    def test_no_guest_has_more_than_an_inventory_gives_one(self):
+    def test_periodic_no_guest_has_more_than_an_inventory_gives_one(self):
         self.add_machines(machines.build(
             'small', cells=1, housekeeping_cores=1))
         one, two = (self.create_flavor(vcpus, 64, {}) for vcpus in (1, 2))

@@ -411,7 +411,7 @@ class LongTextTest(HostileTestCase):
 class HostileUpdatesTest(HostileTestCase):
     """A host that reports something else at each update."""
 
-    def test_memory_does_not_grow_with_updates(self):
+    def test_periodic_memory_does_not_grow_with_updates(self):
         # The bounds are reached sooner than in a scheduler.
         self.enterContext(fixtures.MonkeyPatch(
             'hpcvirt.nova.host_record.MAX_CPUS', 1 << 12))

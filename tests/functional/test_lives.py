@@ -54,7 +54,7 @@ class DevicesTest(lives.LivesNova):
             machines.build(name, 2, 4, pages={2048: 1024}, vfs={1: 4},
                            sockets=1) for name in ('one', 'two')))
 
-    def test_a_move_that_would_lose_its_policy_is_refused(self):
+    def test_periodic_a_move_that_would_lose_its_policy_is_refused(self):
         """On both hosts only cell 0 has room, and cell 1 has the devices."""
         self.configure_alias()
         full = self.create_hpc_flavor(
@@ -85,7 +85,7 @@ class PagesTest(lives.LivesNova):
             machines.build('giant', 1, 8, pages={2048: 512, 1048576: 1}),
             machines.build('huge', 1, 8, pages={2048: 512}))
 
-    def test_an_unshelve_that_would_fail_is_refused(self):
+    def test_periodic_an_unshelve_that_would_fail_is_refused(self):
         """The guest has a giant page, which is then no longer free."""
         server = self.boot(self.create_hpc_flavor(
             1, 2, 1024, page='large'), host='giant')

@@ -35,7 +35,7 @@ class MovesTest(lives.LivesNova):
             self.glance.image2['id'],
             self.api.get_server(server['id'])['image']['id'])
 
-    def test_cold_migration_frees_what_it_leaves(self):
+    def test_periodic_cold_migration_frees_what_it_leaves(self):
         flavor = self.create_hpc_flavor(2, 4, 512)
         server = self.boot(flavor)
         source = self.host_of(server)
@@ -97,7 +97,7 @@ class MovesTest(lives.LivesNova):
         self.assertEqual([], self.faults())
         self.boot(flavor, status='ERROR')
 
-    def test_one_request_for_too_many_starts_none(self):
+    def test_periodic_one_request_for_too_many_starts_none(self):
         flavor = self.create_hpc_flavor(1, 4, 512)
         self.boot_many(flavor, 5, status='ERROR')
         self.assertEqual([(), ()], [self.ledger(host).guests
@@ -135,14 +135,14 @@ class PlainGuestsTest(base.HPCNova):
         for _ in range(4):
             self.boot(flavor)
 
-    def test_shared_vcpus_with_a_numa_topology_get_cells(self):
+    def test_periodic_shared_vcpus_with_a_numa_topology_get_cells(self):
         guest = self.guest(self.boot(self.create_flavor(
             4, 512, {'hw:numa_nodes': '2'})))
         self.assertEqual((0, 1), guest.host_cells)
         self.assertEqual({frozenset({0, 1}), frozenset({4, 5})},
                          set(guest.pins.values()))
 
-    def test_huge_pages_alone_give_one_cell(self):
+    def test_periodic_huge_pages_alone_give_one_cell(self):
         guest = self.guest(self.boot(self.create_flavor(
             1, 64, {'hw:mem_page_size': '2048'})))
         self.assertEqual([2048], [cell.page_kib for cell in guest.cells])

@@ -59,7 +59,7 @@ class MovesInPlacementTest(lives.LivesNova):
             in self.connections[host].machine.functions()
             if held.intersection(card.virtual)), sorted(allocated)
 
-    def test_placement_follows_where_it_can(self):
+    def test_periodic_placement_follows_where_it_can(self):
         self.add_hosts(*'ABC')
         servers = self.boot_with_device(2)
         for server in servers:

@@ -33,7 +33,7 @@ class MultiCreateTest(base.HPCNova):
             for cell in self.guest(server).cells))
         self.assertEqual([], self.faults())
 
-    def test_shared_cpus(self):
+    def test_periodic_shared_cpus(self):
         self.assert_sizes(
             self.create_flavor(1, 1024, {'hw:numa_nodes': '1',
                                          'hw:mem_page_size': 'large'}),

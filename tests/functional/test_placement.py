@@ -77,7 +77,7 @@ class PlacementTest(base.HPCNova):
     def test_eight_cells_with_smt(self):
         self.check(cells=8, sockets=2, threads=2)
 
-    def test_uneven_guest_cells_land_with_the_largest_first(self):
+    def test_periodic_uneven_guest_cells_land_with_the_largest_first(self):
         self.add_machines(machines.build('host', 2, [8, 4],
                                          pages={2048: 2048}))
         server = self.boot(self.create_flavor(10, 3072, {
@@ -110,7 +110,7 @@ class PlacementTest(base.HPCNova):
         self.assertEqual({1, 2, 3}, guest.pinned - {0})
         self.assertEqual({0}, guest.pins[3])
 
-    def test_reserved_pages_stay_with_the_host(self):
+    def test_periodic_reserved_pages_stay_with_the_host(self):
         self.add_machines(machines.build(
             'host', 2, 4, pages={2048: 512},
             reserved=['node:0,size:2048,count:1']))

@@ -101,7 +101,7 @@ class FailedBuildTest(LoggedNova):
 
     ENABLED_FILTERS = nova.USUAL_FILTERS
 
-    def test_a_claim_that_fails_is_kept(self):
+    def test_periodic_a_claim_that_fails_is_kept(self):
         self.add_machines(*(machines.build(name, 2, 8, pages={2048: 2048})
                             for name in ('node1', 'node2')))
         pinned = {'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}

@@ -29,7 +29,7 @@ class RefusalTest(base.HPCNova):
         for summary in summaries:
             self.assertIn(f'No host of {hosts} can take', summary)
 
-    def test_cpus_are_free_in_sum_but_not_on_a_cell(self):
+    def test_periodic_cpus_are_free_in_sum_but_not_on_a_cell(self):
         self.add_machines(machines.build('host', 2, 8, pages={2048: 2048}))
         self.boot_many(self.create_hpc_flavor(1, 5, 256), 2)
         self.assert_refused(
@@ -53,7 +53,7 @@ class RefusalTest(base.HPCNova):
             self.create_hpc_flavor(1, 1, 1024, '1048576'),
             'cell 0 has no pages of 1048576 KiB')
 
-    def test_the_cell_of_the_device_is_full(self):
+    def test_periodic_the_cell_of_the_device_is_full(self):
         self.add_machines(machines.build(
             'host', 2, 4, pages={2048: 1024}, vfs={1: 4}))
         flavor = self.create_hpc_flavor(
@@ -70,7 +70,7 @@ class RefusalTest(base.HPCNova):
         self.assert_refused(self.create_hpc_flavor(4, 1, 256),
                             'the host has 2 of the 4 cells needed')
 
-    def test_siblings_are_required_where_there_are_none(self):
+    def test_periodic_siblings_are_required_where_there_are_none(self):
         self.add_machines(machines.build('host', 2, 4, pages={2048: 1024}))
         flavor = self.create_hpc_flavor(1, 2, 256,
                                         hw__cpu_thread_policy='require')

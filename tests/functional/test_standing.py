@@ -88,7 +88,7 @@ class StandingRoomTest(lives.LivesNova):
                                       servers[0]['tenant_id'],
                                       wanted=wanted)[0])
 
-    def test_nothing_moves_after_a_migration_has_failed(self):
+    def test_periodic_nothing_moves_after_a_migration_has_failed(self):
         wanted = '--standing', f'{self.name(self.big)}=1'
         self.half_full()
         plan = self.keep('--budget', '9', wanted=wanted)[1]

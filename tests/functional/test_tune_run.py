@@ -205,7 +205,7 @@ class TuneRunTest(base.HPCNova):
         self.check_restored()
         self.assertEqual(record['trials'], self.record()['trials'])
 
-    def test_an_experiment_is_continued_as_it_was_begun(self):
+    def test_periodic_an_experiment_is_continued_as_it_was_begun(self):
         with self.die(samples=1):
             self.assertEqual(130, self.tune('run', '--apply')[0])
         self.refuse('was begun with --image bench --network net --user root',

@@ -33,7 +33,7 @@ class FragmentationTest(TwoHosts):
         self.boot(self.whole)
         self.assertEqual([], self.faults())
 
-    def test_an_aggregate_can_turn_it_off(self):
+    def test_periodic_an_aggregate_can_turn_it_off(self):
         aggregate = self.api.post_aggregate(
             {'aggregate': {'name': 'spread', 'availability_zone': None}})
         for host in ('one', 'two'):
@@ -134,7 +134,7 @@ class BothFiltersTest(base.HPCNova):
         *base.nova.USUAL_FILTERS, 'HPCTopologyFilter', 'NUMATopologyFilter',
         'PciPassthroughFilter')
 
-    def test_they_agree(self):
+    def test_periodic_they_agree(self):
         self.add_machines(machines.build(
             'host', 4, 4, pages={2048: 1024}, vfs={2: 2}))
         near = self.create_hpc_flavor(

@@ -118,7 +118,7 @@ class CollectorTest(unittest.TestCase):
         self.assertEqual((audited.values(host.read(root)), ''),
                          (audited.values(found), said))
 
-    def test_this_machine(self):
+    def test_periodic_this_machine(self):
         found, said = self.read('/')
         self.assertIsInstance(found.memory.total_mib, int)
         result = audit.audit(found)

@@ -18,6 +18,15 @@ logs=$1 STAGE_LIMIT_S=$2
 run one bash -c "$3"
 echo "failed: ${failed_stages[*]}"
 """
+TWO_STAGES = """
+. .ci/stages.sh
+logs=$1 STAGE_LIMIT_S=$2
+beside two bash -c "$4"
+run one bash -c "$3"
+join
+echo "failed: ${failed_stages[*]}"
+"""
+FOREVER = 'setsid sleep 3600 & echo $!; exec sleep 3600'
 
 
 class StagesTest(unittest.TestCase):
@@ -26,18 +35,24 @@ class StagesTest(unittest.TestCase):
         self.logs = pathlib.Path(
             self.enterContext(tempfile.TemporaryDirectory()))
 
-    def start(self, limit_s: int, command: str) -> subprocess.Popen:
-        """Run one stage, and name the failed stages at the end."""
+    def start(self, limit_s: int, *commands: str) -> subprocess.Popen:
+        """Run one stage or two, and name the failed stages at the end."""
+        script = SCRIPT if len(commands) == 1 else TWO_STAGES
         run = self.enterContext(subprocess.Popen(
-            ['bash', '-euo', 'pipefail', '-c', SCRIPT, 'run', self.logs,
-             str(limit_s), command],
+            ['bash', '-euo', 'pipefail', '-c', script, 'run', self.logs,
+             str(limit_s), *commands],
             cwd=ROOT, stdout=subprocess.PIPE, text=True,
             stdin=subprocess.DEVNULL))
         self.addCleanup(run.kill)
         return run
 
-    def log(self) -> str:
-        return (self.logs / 'one.log').read_text()
+    def log(self, name: str = 'one') -> str:
+        return (self.logs / f'{name}.log').read_text()
+
+    def wait_for_log(self, name: str = 'one') -> str:
+        path = self.logs / f'{name}.log'
+        return waiting.poll(
+            lambda: path.read_text() if path.exists() else '', bool, 60, 0.1)
 
     def assert_ended(self, child: str) -> None:
         self.assertTrue(waiting.poll(
@@ -52,8 +67,7 @@ class StagesTest(unittest.TestCase):
                                 r'failed: one\n$')
 
     def test_a_stage_ends_with_all_its_processes_at_its_limit(self) -> None:
-        shown = self.start(
-            2, 'setsid sleep 3600 & echo $!; exec sleep 3600').communicate()[0]
+        shown = self.start(2, FOREVER).communicate()[0]
         self.assertRegex(shown, r'^one +FAILED +\d+s \(status 124, .*\)\n'
                                 r'failed: one\n$')
         child, why = self.log().splitlines()
@@ -61,11 +75,31 @@ class StagesTest(unittest.TestCase):
         self.assert_ended(child)
 
     def test_an_interrupted_stage_ends_with_all_its_processes(self) -> None:
-        run = self.start(3600, 'setsid sleep 3600 & echo $!; exec sleep 3600')
-        child = waiting.poll(
-            lambda: self.log() if list(self.logs.iterdir()) else '',
-            bool, 60, 0.1)
+        run = self.start(3600, FOREVER)
+        child = self.wait_for_log()
         run.send_signal(signal.SIGTERM)
         run.communicate()
         self.assertEqual(143, run.returncode)
         self.assert_ended(child)
+
+    def test_a_stage_beside_another_passes_or_fails_by_itself(self) -> None:
+        shown = self.start(60, 'echo well', 'exit 3').communicate()[0]
+        self.assertRegex(shown, r'(?m)^one +passed +\d+s$')
+        self.assertRegex(shown, r'(?m)^two +FAILED +\d+s \(status 3, .*\)$')
+        self.assertRegex(shown, r'\nfailed: two\n$')
+        self.assertEqual('well\n', self.log())
+
+    def test_a_stage_that_ends_at_its_limit_ends_no_other(self) -> None:
+        shown = self.start(2, FOREVER, 'echo begun').communicate()[0]
+        self.assertRegex(shown, r'(?m)^two +passed +\d+s$')
+        self.assertRegex(shown, r'\nfailed: one\n$')
+        self.assertEqual('begun\n', self.log('two'))
+
+    def test_an_interrupt_ends_both_of_two_stages(self) -> None:
+        run = self.start(3600, FOREVER, FOREVER)
+        children = [self.wait_for_log(name) for name in ('one', 'two')]
+        run.send_signal(signal.SIGTERM)
+        run.communicate()
+        self.assertEqual(143, run.returncode)
+        for child in children:
+            self.assert_ended(child)

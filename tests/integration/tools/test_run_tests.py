@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Runs of tests in which a test hangs, or the process of a test ends."""
+"""Runs of tests: how often they are imported, and how they end badly."""
 
 import contextlib
 import io
@@ -20,13 +20,15 @@ ROOT = pathlib.Path(__file__).parents[3]
 
 
 class RunTestsTest(unittest.TestCase):
-    def run_tests(self, content: str) -> str:
-        """Run a module of tests, with one worker.
+    def run_tests(self, content: str, workers: int = 1,
+                  status: int = 1) -> str:
+        """Run a module of tests.
 
         :param content: the classes of the module
+        :param status: the exit status to expect
         :returns: the output, the failures and the slowest tests
         """
-        folder = pathlib.Path(
+        folder = self.folder = pathlib.Path(
             self.enterContext(tempfile.TemporaryDirectory()))
         package = folder / 'hanging'
         package.mkdir()
@@ -36,15 +38,55 @@ class RunTestsTest(unittest.TestCase):
             'import unittest\n' + textwrap.dedent(content))
         done = subprocess.run(
             [sys.executable, ROOT / 'tools/run_tests.py', 'it', 'hanging',
-             '--concurrency', '1'],
+             '--concurrency', str(workers)],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             check=False, text=True, timeout=300, env={
                 **os.environ, 'PYTHONPATH': str(ROOT),
                 'OS_TEST_TIMEOUT': '2'})
-        self.assertEqual(1, done.returncode, done.stdout)
+        self.assertEqual(status, done.returncode, done.stdout)
         return ''.join([done.stdout, *(
             (folder / f'.stestr/it.{name}').read_text()
             for name in ('failures', 'slowest'))])
+
+    def count_imports(self, beginning: str) -> int:
+        """Run two tests with two workers, and count imports of the tests."""
+        text = self.run_tests(textwrap.dedent(beginning) + textwrap.dedent("""
+            with open('imports', 'a') as file:
+                print('imported', file=file)
+
+            class OneTest(unittest.TestCase):
+                def test_it(self):
+                    pass
+
+            class TwoTest(unittest.TestCase):
+                def test_it(self):
+                    pass
+            """), workers=2, status=0)
+        self.assertIn('\nit: 2 passed, 0 failed, 0 skipped\n', text)
+        self.assertIn(' - Worker 1 (1 tests) => ', text)
+        return len((self.folder / 'imports').read_text().splitlines())
+
+    def test_several_workers_import_the_tests_once(self) -> None:
+        self.assertEqual(1, self.count_imports(''))
+
+    def test_a_process_with_threads_is_not_copied(self) -> None:
+        self.assertEqual(3, self.count_imports("""
+            import threading
+            threading.Thread(target=time.sleep, args=(0.5,)).start()
+            """))
+
+    def test_a_worker_that_dies_fails_its_test(self) -> None:
+        text = self.run_tests("""
+            class OneTest(unittest.TestCase):
+                def test_it(self):
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            class TwoTest(unittest.TestCase):
+                def test_it(self):
+                    pass
+            """, workers=2)
+        self.assertIn('\nfail: hanging.test_it.OneTest.test_it\n', text)
+        self.assertIn('\nit: 1 passed, 1 failed, 0 skipped\n', text)
 
     def test_a_test_that_hangs_fails_and_others_run(self) -> None:
         text = self.run_tests("""

@@ -211,7 +211,7 @@ class EndTest(unittest.TestCase):
         self.assertIn('did not end within 2 s', out)
         self.check_restored()
 
-    def test_a_program_that_ignores_sigterm_is_killed_before(self):
+    def test_periodic_a_program_that_ignores_sigterm_is_killed_before(self):
         self.write(11, 'signal.signal(signal.SIGTERM, signal.SIG_IGN)')
         process = self.start()
         process.send_signal(signal.SIGTERM)

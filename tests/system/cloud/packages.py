@@ -7,12 +7,15 @@ The names are those of Debian 12 and 13. During the installation a
 ``policy-rc.d`` is left as it is.
 """
 
+import contextlib
+import fcntl
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterable
+from collections.abc import Iterator
 
 from tests.system.cloud import commands
 from tests.system.cloud import errors
@@ -40,6 +43,9 @@ PYTHON_PACKAGES = ('python3-venv', 'python3-dev')
 
 POLICY = pathlib.Path('/usr/sbin/policy-rc.d')
 RELEASES = ('12', '13')
+#: The lock of tools/debian_packages, with which other environments of tox
+#: install packages.
+LOCK = pathlib.Path('/run/lock/hpcvirt-packages')
 
 
 def ensure(settings: cloud_settings.Settings) -> None:
@@ -67,7 +73,8 @@ def install(settings: cloud_settings.Settings, wanted: Iterable[str]) -> None:
     if not missing:
         return
     _check_release()
-    with progress.step(f'installed {len(missing)} Debian packages'):
+    with (progress.step(f'installed {len(missing)} Debian packages'),
+          _alone()):
         _install(settings, missing)
 
 
@@ -78,7 +85,7 @@ def fetch(settings: cloud_settings.Settings, name: str,
     :returns: the .deb file
     """
     if not _candidate(name):
-        commands.run(settings, 'apt', ['apt-get', 'update'])
+        update(settings)
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     # The sandbox user of apt cannot write to the directory.
@@ -99,7 +106,19 @@ def dependency(name: str, prefix: str) -> str:
 
 def update(settings: cloud_settings.Settings) -> None:
     """Update the package lists."""
-    commands.run(settings, 'apt', ['apt-get', 'update'])
+    with _alone():
+        commands.run(settings, 'apt', ['apt-get', 'update'])
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other environment of tox runs apt-get, which would fail.
+
+    They wait for each other here, too.
+    """
+    with LOCK.open('a') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _installed(name: str) -> bool:

@@ -23,6 +23,8 @@ HOSTS = ('intel1', 'intel2')
 OURS, MISSING = 'CUSTOM_HPCVIRT_FLEET', 'CUSTOM_HPCVIRT_LACKED'
 PREFIX = 'explained'
 LIMIT_S = 90
+#: Dozens of waits end up to this late.
+POLL_S = 0.2
 
 
 class Client:
@@ -41,7 +43,8 @@ class Client:
         """Delete the servers and flavors of the requests."""
         for server in self._servers():
             self.compute.delete(f'/servers/{server["id"]}')
-        left = waiting.poll(self._servers, lambda found: not found, LIMIT_S, 1)
+        left = waiting.poll(self._servers, lambda found: not found, LIMIT_S,
+                            POLL_S)
         if left:
             sys.exit(f'servers are not deleted: {left}')
         for flavor in self._flavors:
@@ -52,7 +55,7 @@ class Client:
         """Delete a server and wait until it is gone."""
         self.compute.delete(f'/servers/{server["id"]}')
         waiting.poll(self._servers, lambda found: server['id'] not in {
-            item['id'] for item in found}, LIMIT_S, 1)
+            item['id'] for item in found}, LIMIT_S, POLL_S)
 
     def _servers(self):
         return self._get('/servers/detail?all_tenants=1&name=^'
@@ -86,7 +89,8 @@ class Client:
         uuid = answer.json()['server']['id']
         server = waiting.poll(
             lambda: self._get(f'/servers/{uuid}')['server'],
-            lambda found: found['status'] in ('ACTIVE', 'ERROR'), LIMIT_S, 1)
+            lambda found: found['status'] in ('ACTIVE', 'ERROR'), LIMIT_S,
+            POLL_S)
         if server['status'] != status:
             sys.exit(f'a server of {flavor.name} is {server["status"]}, not '
                      f'{status}: {server.get("fault")}')

@@ -31,7 +31,7 @@ class TestWorlds(testtools.TestCase):
             _, trials = tune.carry_out(world, tune.plan(world, hours), dice)
             self.assertLessEqual(trials * tune.TRIAL_MINUTES, hours * 60)
 
-    def test_the_best_is_recommended(self):
+    def test_periodic_the_best_is_recommended(self):
         near = [tune.simulate('boots differ by 0.4 %', 24, number).lost
                 <= tune.MATTERS for number in range(12)]
         self.assertGreaterEqual(sum(near), 11)

@@ -165,16 +165,18 @@ class ProspectsTest(unittest.TestCase):
         kinds = [tiny.guest(*pcpus) for pcpus in (
             (1,), (8,), (4, 4), (8, 8), (8, 8, 8, 8))]
         counter = room.RoomCounter(kinds)
+        when_empty = [brute_room.most(kind, tiny.host(0, 0, 0, 0))
+                      for kind in kinds]
         for _ in range(60):
             taken = [dice.randrange(9) for _ in range(4)]
-            supply, empty = tiny.host(*taken), tiny.host(0, 0, 0, 0)
-            for kind, found in zip(kinds, prospects(counter, supply),
-                                   strict=True):
+            supply = tiny.host(*taken)
+            for kind, empty, found in zip(
+                    kinds, when_empty, prospects(counter, supply),
+                    strict=True):
                 share = 1 - sum(taken) / 32
                 self.assertAlmostEqual(
                     brute_room.most(kind, supply)
-                    + brute_room.most(kind, empty) * (
-                        share + share ** len(kind.cells)),
+                    + empty * (share + share ** len(kind.cells)),
                     found, places=5)
 
     def test_pages_of_guests_come_free(self):

@@ -185,7 +185,7 @@ class StandingRoomTest(unittest.TestCase):
         self.assertEqual([supply.cells for supply in fleet],
                          [supply.cells for supply in table.supplies])
 
-    def test_room_beforehand_gains_most_of_what_moves_at_a_refusal_do(self):
+    def test_periodic_room_beforehand_gains_most_of_what_moves_gain(self):
         dice = random.Random(7)
         fleet = [small.host(small.cell(0, 8), small.cell(1, 8))] * 6
         flavors = tuple(map(small.flavor, (2, 4, 8)))

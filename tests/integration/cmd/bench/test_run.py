@@ -42,7 +42,7 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual('PASS', result['verdict']['word'])
         self.assertEqual('aa', result['runs'][0]['purpose'])
 
-    def test_a_machine_compared_with_itself_is_labelled_so(self):
+    def test_periodic_a_machine_compared_with_itself_is_labelled_so(self):
         words = self.words(pairs=1, native=self.server.url)
         words[words.index('json')] = 'table'
         self.assertIn('native against native', self.run_(*words)[1])
@@ -103,7 +103,7 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual([], self.list_left(entry))
         self.assertEqual([], list(self.state.glob('hpcvirt/*')))
 
-    def test_a_guest_that_is_lost_after_the_last_sample_changes_nothing(self):
+    def test_periodic_a_guest_lost_after_the_last_sample_changes_nothing(self):
         add_sample = stores.Store.add_sample
 
         def add_and_cut(store, run_id, sample):
@@ -148,7 +148,7 @@ class RunCommandTest(run_case.RunCase):
         self.result(*self.words(seconds=0.6), status=1)
         self.assertEqual(12, self.runs())
 
-    def test_a_missing_program_ends_the_run_at_once(self):
+    def test_periodic_a_missing_program_ends_the_run_at_once(self):
         words = self.words()
         program = self.source / 'program.sh'
         good = program.read_text()

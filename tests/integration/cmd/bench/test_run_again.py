@@ -99,7 +99,7 @@ class RunAgainTest(run_case.RunCase):
         # A warm-up and two pairs, then three pairs.
         self.assertEqual(5, result['verdict']['judgements'][0]['pairs'])
 
-    def test_a_run_on_changed_machines_is_not_continued(self):
+    def test_periodic_a_run_on_changed_machines_is_not_continued(self):
         words = self.words()
         self.interrupted(words, 5)
         with on_changed_machines():

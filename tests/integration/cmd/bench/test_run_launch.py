@@ -54,7 +54,7 @@ class LaunchTest(run_case.RunCase):
         self.assertCountEqual(pair, found[5:])
         self.assertEqual(['sync', 'reboot'] * 2, self.guest.done)
 
-    def test_a_run_over_boots_is_continued_until_they_decide(self):
+    def test_periodic_a_run_over_boots_is_continued_until_they_decide(self):
         add = stores.Store.add_sample
 
         def add_and_stop(store, run_id, sample):

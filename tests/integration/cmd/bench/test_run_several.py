@@ -144,7 +144,7 @@ class InStepTest(run_case.RunCase):
                     if raw['name'] == name)
         return (self.scratch / 'data' / path).read_text()
 
-    def test_output_and_environment_of_each_guest_are_kept(self):
+    def test_periodic_output_and_environment_of_each_guest_are_kept(self):
         result = self.result(*self.words(pairs=1), status=1)
         sample = result['runs'][0]['samples'][1]
         self.assertEqual('guest', sample['arm'])
@@ -158,7 +158,7 @@ class InStepTest(run_case.RunCase):
         self.assertIn('kernel', sample['environment'])
         self.assertLess(float(sample['environment']['launched_within_s']), 60)
 
-    def test_one_broken_output_makes_the_sample_invalid_and_is_named(self):
+    def test_periodic_one_broken_output_makes_a_sample_invalid(self):
         self.broken.touch()
         result = self.result(*self.words(pairs=1), status=1)
         self.assertEqual('INVALID', result['verdict']['word'])

@@ -101,7 +101,7 @@ class StopTest(run_case.RunCase):
         self.assertEqual(2, status)
         self.assertIn('is finished', err)
 
-    def test_what_an_interrupted_run_left_is_stopped(self):
+    def test_periodic_what_an_interrupted_run_left_is_stopped(self):
         _, process, name = self.started()
         process.send_signal(signal.SIGINT)
         err = process.communicate(timeout=60)[1].splitlines()

@@ -107,7 +107,7 @@ class RunStudyTest(run_case.RunCase):
             self.store().entries()[0].id).runs[0].parameters
         self.assertEqual('100', parameters['NB'])
 
-    def test_another_case_is_another_plan(self):
+    def test_periodic_another_case_is_another_plan(self):
         self.measure('--pairs', '1')
         self.measure('--pairs', '1', '--study', 'S1/small-off')
         self.assertEqual(['small-on', 'small-off'], [
