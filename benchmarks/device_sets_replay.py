@@ -46,7 +46,7 @@ from hpcvirt import text_table
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
@@ -201,7 +201,7 @@ def run(pods: Sequence[Pod], hosts: int, load: float, how: str, name: str,
         hosts * CELLS * CPUS, load)
     (strategy,) = strategies.parse(name, 0)
     table = host_table.HostTable(
-        [host_state.add_up(make_host(legal, pinned))] * hosts,
+        [placement.add_up(make_host(legal, pinned))] * hosts,
         replay.relax_flavors(flavors))
     scheduler = Scheduler(table, flavors, strategy)
     fates = replay.run_events(asked, scheduler).fates

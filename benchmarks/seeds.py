@@ -27,7 +27,7 @@ from demo import fleet
 from demo import workload
 from hpcvirt.cmd import hosts as host_arguments
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import planner
 from hpcvirt.model import shape
@@ -49,7 +49,7 @@ class Scene:
     :ivar hosts: the empty hosts
     """
 
-    hosts: tuple[host_state.HostState, ...]
+    hosts: tuple[placement.HostState, ...]
     flavors: Mapping[str, guests.Guest]
     demands: tuple[workload.Demand, ...]
 
@@ -72,7 +72,7 @@ class Outcome:
 
 def scene() -> Scene:
     """Plan the flavors of the demonstration."""
-    hosts: dict[str, host_state.HostState] = {}
+    hosts: dict[str, placement.HostState] = {}
     flavors = {}
     requested = []
     for one in fleet.PLANS:

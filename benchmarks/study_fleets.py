@@ -18,7 +18,7 @@ from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
-from hpcvirt.topology import source
+from hpcvirt.topology import collection
 
 ETC = pathlib.Path(__file__).parent.parent / 'etc' / 'hpcvirt'
 
@@ -114,7 +114,7 @@ def build(name: str) -> tuple[state.Fleet, Sequence[flavor_model.Flavor]]:
 
 def _read(kind: str, study: StudyFleet) -> host_model.Host:
     """Read a topology, with the network cards of the study."""
-    machine = source.read(str(ETC / 'topologies' / f'{kind}.json'))
+    machine = collection.read_source(str(ETC / 'topologies' / f'{kind}.json'))
     if study.profile is not None:
         return machine
     return dataclasses.replace(machine, devices=tuple(

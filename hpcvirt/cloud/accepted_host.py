@@ -13,7 +13,7 @@ from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import flavors as cloud_flavors
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.flavors import diff
-from hpcvirt.specs import resources
+from hpcvirt.specs import codec
 
 MARK = 'hpcvirt-accept'
 
@@ -36,7 +36,7 @@ class AcceptedHost(benchmark_instances.BenchmarkInstances):
             flavor that does not require them is used instead
         """
         existing = self.flavors[flavor]
-        specs = resources.drop_traits(existing.flavor.extra_specs, without)
+        specs = codec.drop_traits(existing.flavor.extra_specs, without)
         flavor_id = existing.id
         if len(specs) != len(existing.flavor.extra_specs):
             flavor_id = self.add_flavor(dataclasses.replace(

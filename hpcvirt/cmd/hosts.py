@@ -33,16 +33,15 @@ from hpcvirt import input_file
 from hpcvirt import words
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
-from hpcvirt.flavors import current_settings
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import classes as fleet_classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import collection
-from hpcvirt.topology import source
 
 if typing.TYPE_CHECKING:
+    from hpcvirt.flavors import current_settings
     from hpcvirt.flavors import plan_document
     from hpcvirt.flavors import warning
 
@@ -90,7 +89,7 @@ def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
     """Add the hosts and --source."""
     parser.add_argument('path', metavar=METAVAR, nargs=nargs,
                         help='the topology of a host, or of several')
-    parser.add_argument('--source', choices=source.SOURCES, default='auto',
+    parser.add_argument('--source', choices=collection.SOURCES, default='auto',
                         help='the format of every PATH; auto (the default) '
                         'detects it')
 
@@ -180,7 +179,7 @@ def read_fleet(path: str, *,
 
 
 def _read_conf(settings: str,
-               folder: str) -> current_settings.NovaConf | None:
+               folder: str) -> 'current_settings.NovaConf | None':
     """Read the nova.conf that a class names; None if it names none."""
     if settings in (fleet_classes.PLANNED, fleet_classes.CURRENT):
         return None
@@ -189,6 +188,7 @@ def _read_conf(settings: str,
         raise exception.InvalidInput(
             path, f'is neither a nova.conf, {fleet_classes.PLANNED} nor '
             f'{fleet_classes.CURRENT}')
+    from hpcvirt.flavors import current_settings
     return current_settings.read_conf(
         input_file.content(path, MAX_PROFILE_BYTES).decode('utf-8', 'replace'),
         input_file.name(path))
@@ -221,7 +221,7 @@ def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
 
     The topology of a file with an invalid content is an error value.
 
-    :param kind: the format of all files, see :mod:`hpcvirt.topology.source`
+    :param kind: the format of all files, one of ``collection.SOURCES``
     :param folder: the directory of relative paths
     :param known: cache of the paths that were read; it is updated
     :param names_only: whether not to read the topology of NAME=PATH

@@ -4,6 +4,7 @@
 
 import contextlib
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,6 +15,17 @@ from typing import TextIO
 
 from hpcvirt import exception
 from hpcvirt import printable
+
+
+def width() -> int | None:
+    """Return the columns of the terminal, or of the variable COLUMNS.
+
+    :returns: None for a pipe or a file, which take lines of any length
+    """
+    if os.environ.get('COLUMNS') or sys.stdout.isatty():
+        return shutil.get_terminal_size().columns
+    return None
+
 
 #: The warnings that the command has printed.
 _warned: set[str] = set()

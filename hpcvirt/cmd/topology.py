@@ -9,10 +9,10 @@ import sys
 
 from hpcvirt import topology
 from hpcvirt.cmd import command
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.model import host as host_model
+from hpcvirt.topology import collection
 from hpcvirt.topology import snapshot
-from hpcvirt.topology import source
 from hpcvirt.topology.alike import classes
 from hpcvirt.topology.alike import report
 from hpcvirt.topology.draw import boxes
@@ -37,7 +37,8 @@ show -". The formats csv and value have one row for each host cell.
         parser.add_argument('path', metavar='PATH', nargs='?',
                             help='the file or directory to read (default: '
                             'the machine on which the command runs)')
-        parser.add_argument('--source', choices=source.SOURCES, default='auto',
+        parser.add_argument('--source', choices=collection.SOURCES,
+                            default='auto',
                             help='the format of PATH; auto (the default) '
                             'detects it')
 
@@ -84,5 +85,5 @@ class GroupTopologies(command.Report):
         groups = classes.group(hosts.read_hosts(args.path, args.source))
         return command.CommandResult(
             report.document(groups),
-            lambda: report.table(groups, terminal.width()),
+            lambda: report.table(groups, output.width()),
             status=int(any(group.odd for group in groups)))

@@ -17,7 +17,7 @@ from nova.scheduler.client import report
 
 from hpcvirt import exception
 from hpcvirt.controller import masking
-from hpcvirt.specs import resources
+from hpcvirt.specs import codec
 
 #: The microversion with which nova-scheduler asks for candidates.
 MICROVERSION = '1.36'
@@ -124,7 +124,7 @@ def read(placement: typing.Any,
         devices.setdefault(summary['root_provider_uuid'], []).extend(
             (name, amount['capacity'] - amount['used'], own)
             for name, amount in summary['resources'].items()
-            if resources.is_device(name))
+            if codec.is_device(name))
     providers = {}
     for uuid in uuids:
         summary = summaries.get(uuid)

@@ -20,7 +20,7 @@ from hpcvirt.controller import residents
 from hpcvirt.controller import supplies
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fleet import occupancy
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -116,7 +116,7 @@ def _fleet(found: cell_hosts.CellHosts,
 
 def _state(host_state: typing.Any, provider: providers.Provider,
            aliases: Mapping[str, supplies.Alias],
-           closed: str | None, quarantined: str) -> host_states.HostState:
+           closed: str | None, quarantined: str) -> placement.HostState:
     free = guests.Resources(*(provider.free.get(name, 0)
                               for name in _CLASSES))
     if closed is None and _DISABLED in provider.traits:
@@ -133,7 +133,7 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                 devices.pool(None, free, resource_class=name)._replace(
                     provider=uuid) for name, free, uuid in provider.devices
                 if uuid not in own)))
-    return host_states.HostState(supply,
+    return placement.HostState(supply,
                                 guests.Resources(0, 0, 0) if closed else free,
                                 closed, provider.traits, in_quarantine)
 

@@ -15,9 +15,9 @@ from typing import Any
 from hpcvirt import words
 from hpcvirt.deployment import tree
 from hpcvirt.flavors import cpu_partition
-from hpcvirt.flavors import placement_limits
+from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
-from hpcvirt.specs import resources
+from hpcvirt.specs import codec
 from hpcvirt.specs import vocabulary
 
 
@@ -69,7 +69,7 @@ def controller(plan: plans.Plan) -> list[str]:
 
     Some must be those of the hosts; the others are for sets of devices.
     """
-    results = placement_limits.find_results(plan)
+    results = plan_warnings.find_results(plan)
     options = {} if results is None else {
         'filter_scheduler': ['pci_in_placement = true'],
         'scheduler': tree.explain(
@@ -86,7 +86,7 @@ def controller(plan: plans.Plan) -> list[str]:
 
 def placement(plan: plans.Plan) -> list[str]:
     """Write the options of Placement, for sets of devices."""
-    results = placement_limits.find_results(plan)
+    results = plan_warnings.find_results(plan)
     return [] if results is None else _join({'placement': tree.explain(
         [f'max_allocation_candidates = {results}',
          'allocation_candidates_generation_strategy = breadth-first'],
@@ -134,7 +134,7 @@ def make_provider(planned: plans.PlannedHost,
     """Write the document; None for a host that needs no trait."""
     traits = sorted({
         trait for item in plan.flavors if item.per_host.get(planned.name)
-        for trait in resources.traits(item.flavor.extra_specs,
+        for trait in codec.read_traits(item.flavor.extra_specs,
                                       vocabulary.REQUIRED)
         if trait.startswith('CUSTOM_') and not trait.startswith(_CHANGING)})
     if not traits:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import new_guest
 from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
@@ -24,7 +23,7 @@ _Predict = Callable[[demands.Demand, supplies.Supply],
                     demands.CellAssignment | reasons.Misfit]
 
 
-def predict(guest: guests.Guest, host: host_states.HostState,
+def predict(guest: guests.Guest, host: placement.HostState,
             predict_claim: _Predict = new_guest.predict,
             ) -> demands.CellAssignment | reasons.Misfit:
     """Predict on which cells of a host an instance will be.
@@ -38,8 +37,8 @@ def predict(guest: guests.Guest, host: host_states.HostState,
     return predict_claim(guest.demand, host.supply)
 
 
-def take(guest: guests.Guest, host: host_states.HostState,
-         placed: demands.CellAssignment) -> host_states.HostState:
+def take(guest: guests.Guest, host: placement.HostState,
+         placed: demands.CellAssignment) -> placement.HostState:
     """Compute what a host has left with a guest on it."""
     return dataclasses.replace(
         host,
@@ -47,7 +46,7 @@ def take(guest: guests.Guest, host: host_states.HostState,
         free=host.free.minus(guest.sums))
 
 
-def place_guests(guest: guests.Guest, host: host_states.HostState,
+def place_guests(guest: guests.Guest, host: placement.HostState,
                  most: int) -> list[demands.CellAssignment]:
     """Place up to ``most`` guests on a host, one after another."""
     found: list[demands.CellAssignment] = []

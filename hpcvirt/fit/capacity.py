@@ -25,7 +25,6 @@ from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import engine
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
 from hpcvirt.fit import supply as supplies
@@ -46,7 +45,7 @@ class Filling:
     """
 
     count: int
-    host: host_states.HostState
+    host: placement.HostState
     misfit: reasons.Misfit | None = None
 
     @property
@@ -59,7 +58,7 @@ class Filling:
         return sum(len(cell.free) for cell in self.supply.cells)
 
 
-def fill(guest: guests.Guest, host: host_states.HostState,
+def fill(guest: guests.Guest, host: placement.HostState,
          limit: int | None = None) -> Filling:
     """Fill a host with guests.
 
@@ -157,7 +156,7 @@ class GuestCounter:
         # A kind -> such a cell with 0, 1, 2 and more guest cells.
         self._fillings: dict[CellKind, list[supplies.CellSupply]] = {}
 
-    def count(self, host: host_states.HostState,
+    def count(self, host: placement.HostState,
               kinds: Sequence[CellKind]) -> int:
         """Count the guests that a host takes.
 

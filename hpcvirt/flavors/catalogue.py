@@ -33,15 +33,13 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import memory
-from hpcvirt.flavors import operator_specs
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
-from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
 #: Machines of one model differ by less, in the memory of their firmware.
@@ -56,7 +54,7 @@ class Offer:
     """
 
     guest: shape_model.Shape
-    shares: Mapping[str, sizes.HostShare]
+    shares: Mapping[str, cpu_partition.HostShare]
 
 
 def merge(offers: Iterable[Offer],
@@ -134,7 +132,7 @@ def _poorest(cluster: Sequence[Offer]) -> Offer:
         dataclasses.replace(same[0], memory_mib=min(
             cell.memory_mib for cell in same))
         for same in zip(*(guest.cells for guest in guests), strict=True))
-    shares: dict[str, sizes.HostShare] = {}
+    shares: dict[str, cpu_partition.HostShare] = {}
     for offer in cluster:
         for host, share in offer.shares.items():
             shares.setdefault(host, share)
@@ -174,7 +172,7 @@ def flavor(guest: shape_model.Shape, profile: profiles.Profile,
             specs[vocabulary.PCI_NUMA_AFFINITY_POLICY.name] = (
                 device.affinity.value)
         if device.resource_class is not None:
-            specs.update(resources.write(
+            specs.update(codec.write_resource(
                 device.resource_class, device.count,
                 profile.device.traits if profile.device else ()))
     if guest.topology is not None:
@@ -205,7 +203,7 @@ _LONGEST_NAME = 255
 
 
 def assign_names(guests: Sequence[shape_model.Shape], prefix: str,
-                 disk_gib: int, form: str = operator_specs.TEMPLATE,
+                 disk_gib: int, form: str = profiles.TEMPLATE,
                  ) -> tuple[str, ...]:
     """Give the guests of a plan different names.
 
@@ -227,7 +225,7 @@ def assign_names(guests: Sequence[shape_model.Shape], prefix: str,
 
 
 def make_name(guest: shape_model.Shape, prefix: str = 'hpc', disk_gib: int = 0,
-              form: str = operator_specs.TEMPLATE) -> str:
+              form: str = profiles.TEMPLATE) -> str:
     """Name a guest, regardless of other guests."""
     return form.format_map(_fields(guest, prefix, disk_gib))
 

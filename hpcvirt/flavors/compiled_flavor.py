@@ -16,7 +16,6 @@ from hpcvirt.fit import guest as guests
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import codec
-from hpcvirt.specs import resources
 from hpcvirt.specs import vocabulary
 
 
@@ -35,14 +34,15 @@ def make(flavor: flavor_model.Flavor) -> guests.Guest:
     # Only Placement knows vGPUs and other resources of a class.
     of_classes = tuple(
         shape_model.GuestDevices(None, number, resource_class=name)
-        for name, number in resources.devices(flavor.extra_specs).items())
+        for name, number in codec.read_device_classes(
+            flavor.extra_specs).items())
     shape = dataclasses.replace(shape, devices=(*shape.devices, *of_classes))
     guest = guests.compile_shape(shape, flavor.vcpus, flavor.ram_mib)
     return dataclasses.replace(
         guest, flavor=flavor,
         sums=guest.sums._replace(disk_gib=flavor.disk_gib),
-        required=resources.traits(flavor.extra_specs, vocabulary.REQUIRED),
-        forbidden=resources.traits(flavor.extra_specs, vocabulary.FORBIDDEN))
+        required=codec.read_traits(flavor.extra_specs, vocabulary.REQUIRED),
+        forbidden=codec.read_traits(flavor.extra_specs, vocabulary.FORBIDDEN))
 
 
 def read_policies(aliases: Iterable[Mapping[str, str]]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from collections.abc import Sequence
 
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import operator_specs
+from hpcvirt.flavors import profile
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
 
@@ -132,7 +132,7 @@ def _step(flavor: flavor_model.Flavor,
     covered = _covered_by_mark(existing.flavor)
     ours = covered if covered is not None else {
         key for key in existing.flavor.extra_specs
-        if key in flavor.extra_specs or operator_specs.is_taken(key)}
+        if key in flavor.extra_specs or profile.is_taken(key)}
     differences = tuple(_differences(flavor, existing, ours))
     others = set(existing.flavor.extra_specs) - set(flavor.extra_specs)
     return FlavorChange(
@@ -207,7 +207,7 @@ def _covered_by_mark(flavor: flavor_model.Flavor) -> set[str] | None:
              if key != name}
     if not digest:
         return set(flavor.extra_specs)
-    others = [key for key in specs if not operator_specs.is_taken(key)]
+    others = [key for key in specs if not profile.is_taken(key)]
     if len(others) > _MAX_FOREIGN_KEYS:
         return None
     for number in range(len(others) + 1):

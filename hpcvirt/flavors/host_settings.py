@@ -24,7 +24,7 @@ from hpcvirt import words
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices as device_fit
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import offered_devices
 from hpcvirt.model import cpuset
@@ -132,7 +132,7 @@ class HostSettings:
 def make_empty_host(host: host_model.Host,
                     settings: HostSettings,
                     traits: Iterable[str] | None = None,
-                    ) -> host_states.HostState:
+                    ) -> placement.HostState:
     """Describe an empty host.
 
     :param traits: the traits of its resource provider; None if unknown
@@ -153,7 +153,7 @@ def make_empty_host(host: host_model.Host,
         int((memory_mib - settings.reserved_host_memory_mb)
             * settings.ram_allocation_ratio),
         guests.UNKNOWN_DISK_GIB)
-    return host_states.HostState(
+    return placement.HostState(
         supply, free, traits=None if traits is None else frozenset(traits))
 
 

@@ -17,11 +17,11 @@ from hpcvirt import exception
 from hpcvirt.fit import capacity
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import lint
-from hpcvirt.flavors import placement_limits
+from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
@@ -49,12 +49,12 @@ class _HostKind:
     """
 
     names: tuple[str, ...]
-    state: host_states.HostState
+    state: placement.HostState
     unavoidable: int
 
 
 def check_hosts(flavors: Sequence[flavor_model.Flavor],
-                hosts: Mapping[str, host_states.HostState],
+                hosts: Mapping[str, placement.HostState],
                 planned: Collection[flavor_model.Flavor] = (),
                 ) -> dict[str, tuple[lint.LintFinding, ...]]:
     """Check flavors against empty hosts.
@@ -73,7 +73,7 @@ def check_hosts(flavors: Sequence[flavor_model.Flavor],
     own = _sort(_compile(planned).values())
     alike: dict[object, list[str]] = {}
     for name, state in hosts.items():
-        alike.setdefault(host_states.describe(state), []).append(name)
+        alike.setdefault(placement.describe(state), []).append(name)
     kinds = []
     for names in alike.values():
         state = hosts[names[0]]
@@ -165,7 +165,7 @@ def _find_unused(flavor: flavor_model.Flavor, guest: guests.Guest,
             'its devices', kind.names)
 
 
-def _fill_up(host: host_states.HostState,
+def _fill_up(host: placement.HostState,
              fillers: Sequence[guests.Guest]) -> int:
     """Fill a host with flavors, the largest first; count the PCPUs left."""
     for guest in fillers:
@@ -174,8 +174,8 @@ def _fill_up(host: host_states.HostState,
     return sum(len(cell.free) for cell in host.supply.cells)
 
 
-def _count_devices(guest: guests.Guest, empty: host_states.HostState,
-                   full: host_states.HostState) -> tuple[int, int]:
+def _count_devices(guest: guests.Guest, empty: placement.HostState,
+                   full: placement.HostState) -> tuple[int, int]:
     """Count the whole devices and vGPUs for a guest, and those that are left.
 
     Virtual functions are many, so that it does not matter if some are left;
@@ -203,15 +203,15 @@ def _find_many_candidates(flavor: flavor_model.Flavor, guest: guests.Guest,
         return
     count = hosts = 0
     for kind in kinds:
-        own = placement_limits.count_on_host(guest.demand.requests,
+        own = plan_warnings.count_on_host(guest.demand.requests,
                                              kind.state.supply.pools or ())
         count += own * len(kind.names)
         hosts += len(kind.names)
-    if count > placement_limits.DEFAULT_RESULTS:
+    if count > plan_warnings.DEFAULT_RESULTS:
         yield lint.LintFinding(
             'many-candidates', lint.LintSeverity.WARNING, flavor.name,
             vocabulary.PCI_ALIAS.name, f'on {hosts} hosts, a request has '
             f'{count} allocation candidates, and nova-scheduler gets '
-            f'{placement_limits.DEFAULT_RESULTS} by default',
+            f'{plan_warnings.DEFAULT_RESULTS} by default',
             'set max_placement_results and max_allocation_candidates as '
             '"hpcvirt host config" writes them')

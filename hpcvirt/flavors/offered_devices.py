@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from hpcvirt.fit import devices
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
-from hpcvirt.flavors import sizes
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.topology import pci
@@ -170,7 +169,8 @@ def cell_portions(partition: cpu_partition.Partition,
     return tuple(sorted(pairs))
 
 
-def device_numbers(partition: cpu_partition.Partition, size: sizes.GuestSize,
+def device_numbers(partition: cpu_partition.Partition,
+                   size: cpu_partition.GuestSize,
                    found: Sequence[OfferedDevice],
                    wanted: device_choice.Devices | None,
                    ) -> Mapping[int, int | None]:
@@ -194,7 +194,7 @@ def device_numbers(partition: cpu_partition.Partition, size: sizes.GuestSize,
 
 
 def _of_several_cells(partition: cpu_partition.Partition,
-                      size: sizes.GuestSize,
+                      size: cpu_partition.GuestSize,
                       found: Sequence[OfferedDevice],
                       wanted: device_choice.Devices) -> Iterator[int]:
     by_cell = count_per_cell(found)
@@ -209,7 +209,7 @@ def _of_several_cells(partition: cpu_partition.Partition,
             yield number
 
 
-def _groups(partition: cpu_partition.Partition, size: sizes.GuestSize,
+def _groups(partition: cpu_partition.Partition, size: cpu_partition.GuestSize,
             ) -> Iterable[Sequence[cpu_partition.CellShare]]:
     """List the sets of cells, sockets or hosts that the guest divides."""
     if not (size.one_socket or size.share.is_socket):

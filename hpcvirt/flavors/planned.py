@@ -16,13 +16,12 @@ from collections.abc import Sequence
 
 from hpcvirt import bibliography
 from hpcvirt.fit import capacity
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
@@ -92,7 +91,7 @@ class PlannedHost:
     partition: cpu_partition.Partition
     page_kib: int
     settings: host_settings.HostSettings
-    state: host_states.HostState
+    state: placement.HostState
     rest_mib: Mapping[int, int]
     offered: tuple[offered_devices.OfferedDevice, ...] = ()
 
@@ -167,7 +166,7 @@ class PlannedFlavor:
 
     flavor: flavor_model.Flavor
     guest: shape_model.Shape
-    shares: Mapping[str, sizes.HostShare]
+    shares: Mapping[str, cpu_partition.HostShare]
     per_host: Mapping[str, int]
     stranded: Mapping[str, Stranded]
 

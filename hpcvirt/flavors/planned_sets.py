@@ -220,8 +220,8 @@ def assign_near(near: Sequence[Sequence[str]], counts: Mapping[str, int],
         users: dict[str, list[int]] = {card: [] for card in counts}
         for own in range(len(near)):
             before = {card: [*those] for card, those in users.items()}
-            if not all(_assign_one(own, near, users, counts, limit, number, set())
-                       for _ in range(number)):
+            if not all(_assign_one(own, near, users, counts, limit, number,
+                                   set()) for _ in range(number)):
                 users = before
         found = [tuple(card for card, those in users.items()
                        for user in those if user == own)
@@ -231,9 +231,9 @@ def assign_near(near: Sequence[Sequence[str]], counts: Mapping[str, int],
     return found
 
 
-def _assign_one(own: int, near: Sequence[Sequence[str]], users: dict[str, list[int]],
-         counts: Mapping[str, int], limit: int, number: int,
-         tried: set[str]) -> bool:
+def _assign_one(own: int, near: Sequence[Sequence[str]],
+                users: dict[str, list[int]], counts: Mapping[str, int],
+                limit: int, number: int, tried: set[str]) -> bool:
     """Give a set one more device, by moving others to other cards."""
     # Several devices of one card only if the set needs them.
     able = [card for card in near[own] if card not in tried

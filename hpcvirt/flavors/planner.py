@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Plan the flavors of a fleet, their number on each host, and its settings."""
+"""Plan the flavors of a fleet, their number on each host, and its settings.
+
+Guests are proposed for each host from its sizes and its memory: a guest cell
+gets pages of its host cell in proportion to its cores, rounded down. If the
+cells of a host differ in memory by more than the tolerance, a size is proposed
+once for each level of memory at which it fits (:func:`propose`). Proposals of
+several hosts are merged, and the hosts are filled with what is left.
+"""
 
 import collections
 import dataclasses
+import itertools
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -19,17 +28,174 @@ from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
-from hpcvirt.flavors import placement_limits
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planned_sets
 from hpcvirt.flavors import planned_settings
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import propose
-from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.flavors import warning
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
+from hpcvirt.specs import codec
+
+
+def memory_parts(size: cpu_partition.GuestSize,
+                 profile: profiles.Profile) -> Iterator[memory.MemoryPart]:
+    """List the parts of a guest, each on a host cell of its own."""
+    guest = _guest(size, [1] * len(size.cores), None, profile)
+    if guest is not None:
+        yield from memory.memory_parts(guest)
+
+
+def propose(partition: cpu_partition.Partition,
+              sizes: Sequence[cpu_partition.GuestSize],
+              pools: Sequence[memory.CellPool],
+              profile: profiles.Profile,
+              given: Sequence[offered_devices.OfferedDevice] = (),
+              sets: planned_sets.PlannedSets = planned_sets.NONE,
+              ) -> tuple[catalogue.Offer, ...]:
+    """Propose guests for one host, smallest first.
+
+    A size is left out if its memory rounds to zero, if isolated emulator
+    threads leave it no vCPU, or if its share of the devices is not a whole
+    number.
+
+    :param given: the devices that guests get
+    :param sets: the sets of devices that guests get
+    """
+    by_id = {pool.id: pool for pool in pools}
+    found = []
+    for size in sizes:
+        devices = offered_devices.device_numbers(partition, size, given,
+                                                 profile.device)
+        for count, in_cell in devices.items():
+            for memory_mib in _memories(partition, size, by_id, profile,
+                                        in_cell):
+                guest = _guest(size, memory_mib, pools[0].page_kib, profile)
+                if guest is not None:
+                    guest = _add_devices(guest, count, profile.device, sets)
+                    found.append(catalogue.Offer(
+                        guest, {partition.host.name: size.share}))
+    return tuple(found)
+
+
+def _memories(partition: cpu_partition.Partition,
+              size: cpu_partition.GuestSize,
+              pools: Mapping[int, memory.CellPool],
+              profile: profiles.Profile,
+              in_cell: int | None) -> Iterator[tuple[int, ...]]:
+    """List the memory of the guest cells in MiB, once for every level.
+
+    :param in_cell: the number of guests that use up a cell, if it does not
+        follow from the cores. These guests may leave some cores unused, but
+        they get the memory of these cores.
+    """
+    if len(set(size.cores)) > 1:
+        yield _uneven_memory(partition, size, pools, profile)
+        return
+    cores, count = size.cores[0], len(size.cores)
+    able = _cells_for(partition, cores)
+    shares = {
+        cell.id: pools[cell.id].share_mib(len(cell.cores)) // in_cell
+        if in_cell else pools[cell.id].share_mib(cores) for cell in able}
+    for level in _levels(list(shares.values()),
+                         profile.memory_tolerance_percent):
+        enough = [cell for cell in able if shares[cell.id] >= level]
+        if _room_for(count, enough, size.one_socket):
+            yield (_rounded(level, pools, profile),) * count
+
+
+def _cells_for(partition: cpu_partition.Partition,
+               cores: int) -> list[cpu_partition.CellShare]:
+    """List the cells for which a size was made.
+
+    These are the cells that it divides evenly, if there are any. Otherwise a
+    small guest would also be proposed with the memory of a larger cell.
+    """
+    tiled = [cell for cell in partition.cells if len(cell.cores) % cores == 0]
+    return tiled or [cell for cell in partition.cells
+                     if len(cell.cores) > cores]
+
+
+def _levels(amounts: Sequence[int], tolerance_percent: int) -> list[int]:
+    """Group amounts within the tolerance; return the least of each group."""
+    levels: list[int] = []
+    for amount in sorted(amounts):
+        if not levels or amount * 100 > levels[-1] * (
+                100 + tolerance_percent):
+            levels.append(amount)
+    return levels
+
+
+def _room_for(count: int, cells: Sequence[cpu_partition.CellShare],
+              one_socket: bool) -> bool:
+    if not one_socket:
+        return len(cells) >= count
+    sockets = [cell.socket for cell in cells]
+    return any(sockets.count(socket) >= count for socket in sockets)
+
+
+def _uneven_memory(partition: cpu_partition.Partition,
+                   size: cpu_partition.GuestSize,
+                   pools: Mapping[int, memory.CellPool],
+                   profile: profiles.Profile) -> tuple[int, ...]:
+    """Return the memory of unequal guest cells in MiB.
+
+    Each gets the memory of the host cells of its width, but no more than the
+    cell before it. If a guest has a cell with fewer CPUs and more memory than
+    another, Nova's claim accepts it on hosts where it does not fit, without
+    pins and with pages that do not exist (defect A).
+    """
+    shares = (min(pools[cell.id].share_mib(cores) for cell in partition.cells
+                  if len(cell.cores) == cores) for cores in size.cores)
+    return tuple(_rounded(share, pools, profile)
+                 for share in itertools.accumulate(shares, min))
+
+
+def _rounded(memory_mib: int, pools: Mapping[int, memory.CellPool],
+             profile: profiles.Profile) -> int:
+    page_kib = next(iter(pools.values())).page_kib
+    return memory.round_down(memory_mib, profile.memory_step_mib, page_kib)
+
+
+def _guest(size: cpu_partition.GuestSize, memory_mib: Sequence[int],
+           page_kib: int | None,
+           profile: profiles.Profile) -> shape_model.Shape | None:
+    isolated = profile.emulator_threads is shape_model.EmulatorThreads.ISOLATE
+    # Nova takes the emulator's CPU from the host cell of guest cell 0 only,
+    # but every guest cell gives up a core: the claim fails with unequal cells.
+    cores = [number - isolated for number in size.cores]
+    if min(cores) < 1 or min(memory_mib) < 1:
+        return None
+    threads = size.threads
+    vcpus = sum(cores) * threads
+    sockets = size.sockets if sum(cores) % size.sockets == 0 else 1
+    return shape_model.Shape(
+        cells=tuple(
+            shape_model.GuestCell(number * threads, 0, mib, page_kib)
+            for number, mib in zip(cores, memory_mib, strict=True)),
+        cpu_policy=shape_model.CPUPolicy.DEDICATED,
+        thread_policy=(shape_model.ThreadPolicy.REQUIRE if threads > 1
+                       else None),
+        emulator_threads=profile.emulator_threads,
+        topology=shape_model.GuestTopology(
+            sockets, vcpus // (sockets * threads), threads),
+        numa_scope=(shape_model.NUMAScope.SOCKET
+                    if size.one_socket and profile.socket_scope
+                    else shape_model.NUMAScope.HOST),
+        exclusive_cells=codec.exclusive_cells(dict(profile.extra_specs)))
+
+
+def _add_devices(guest: shape_model.Shape, count: int,
+                 wanted: device_choice.Devices | None,
+                 sets: planned_sets.PlannedSets) -> shape_model.Shape:
+    if wanted is None or not count:
+        return guest
+    if wanted.sets is None:
+        return dataclasses.replace(guest,
+                                   devices=(wanted.make_request(count),))
+    kind, requests = sets.make_requests(count, len(guest.cells))
+    return dataclasses.replace(guest, devices=requests, device_set=kind)
 
 
 class HostFiller:
@@ -108,7 +274,7 @@ class _DividedHost:
     partition: cpu_partition.Partition
     devices: tuple[offered_devices.OfferedDevice, ...]
     sets: planned_sets.PlannedSets
-    sizes: tuple[guest_sizes.GuestSize, ...]
+    sizes: tuple[cpu_partition.GuestSize, ...]
     page_kib: int
     warnings: tuple[warning.PlanWarning, ...]
 
@@ -132,7 +298,7 @@ def plan_hosts(hosts: Sequence[host_model.Host], profile: profiles.Profile,
         {name: tuple(host.name for host in same)
          for name, same in kinds.items()}, profile, part))
     return dataclasses.replace(found, warnings=(
-        *found.warnings, *placement_limits.warn_many(found)))
+        *found.warnings, *plan_warnings.warn_many(found)))
 
 
 def plan(hosts: Sequence[host_model.Host], profile: profiles.Profile,
@@ -176,7 +342,7 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
         [name for same in names.values() for name in same], 'hosts')
     _check_smallest(divided_hosts, profile, everyone)
     pieces = {piece for divided in divided_hosts for size in divided.sizes
-              for piece in propose.memory_parts(size, profile)}
+              for piece in memory_parts(size, profile)}
     warnings: list[warning.PlanWarning] = []
     offers: list[catalogue.Offer] = []
     host_pools = []
@@ -186,7 +352,7 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
         host_pools.append(pools)
         warnings += divided.warnings
         warnings += memory.warn_uneven(partition.host, pools)
-        proposals = propose.proposals(
+        proposals = propose(
             partition, divided.sizes, pools,
             planned_sets.narrow(profile, divided.sets), divided.devices,
             divided.sets)
@@ -204,9 +370,9 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
          for divided in divided_hosts},
         {name: len(same) for name, same in names.items()})
     while True:
-        guests = [offer.guest for offer in merged]
+        shapes = [offer.guest for offer in merged]
         planned = tuple(
-            _host(divided, pools, guests, profile, types)
+            _host(divided, pools, shapes, profile, types)
             for divided, pools in zip(divided_hosts, host_pools, strict=True))
         fill = HostFiller(names, profile.pack_cells)
         placed, left_out = _placed(merged, planned, profile, fill)
@@ -292,7 +458,7 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
     elif profile.device is not None:
         devices = offered_devices.choose_devices(host, profile.device,
                                                  types[profile.device])
-    sizes = guest_sizes.sizes(
+    sizes = cpu_partition.sizes(
         partition, profile.host_steps, profile.smallest_cores,
         profile.all_host_steps,
         {item.cores: item.guests for item in offered_devices.cell_portions(
@@ -302,14 +468,14 @@ def _divide(host: host_model.Host, profile: profiles.Profile,
 
 
 def _host(divided: _DividedHost, pools: Sequence[memory.CellPool],
-          guests: Sequence[shape_model.Shape],
+          shapes: Sequence[shape_model.Shape],
           profile: profiles.Profile,
           types: Mapping[device_choice.Devices, str]) -> plans.PlannedHost:
     host = divided.partition.host
     sets = divided.sets
     offered = sets.offered if profile.has_sets else divided.devices
     settings, rest_mib = planned_settings.make_settings(
-        divided.partition, pools, guests, profile, offered, types, sets)
+        divided.partition, pools, shapes, profile, offered, types, sets)
     return plans.PlannedHost(
         profile, host, divided.partition, divided.page_kib, settings,
         host_settings.make_empty_host(host, settings), rest_mib, offered)

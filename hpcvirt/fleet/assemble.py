@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import host_part
@@ -83,7 +83,7 @@ def _list_planned(document: documents.FleetDocument,
 
 
 def _sort_hosts(document: documents.FleetDocument) -> tuple[
-        dict[str, list[host_model.Host]], dict[str, host_states.HostState],
+        dict[str, list[host_model.Host]], dict[str, placement.HostState],
         dict[str, str]]:
     """Sort the hosts of a document by what is known of them.
 
@@ -92,7 +92,7 @@ def _sort_hosts(document: documents.FleetDocument) -> tuple[
         broken
     """
     machines: dict[str, list[host_model.Host]] = {}
-    reported: dict[str, host_states.HostState] = {}
+    reported: dict[str, placement.HostState] = {}
     broken: dict[str, str] = {}
     for name, own in document.classes.items():
         machines[name] = []
@@ -150,7 +150,7 @@ class _EmptyHost:
 
     machine: host_model.Host
     settings: host_settings.HostSettings
-    state: host_states.HostState | None = None
+    state: placement.HostState | None = None
 
 
 def fleet(machines: Sequence[host_model.Host],
@@ -178,7 +178,7 @@ def _charge(hosts: Iterable[_EmptyHost],
     found: dict[str, state.FleetHost] = {}
     broken: dict[str, str] = {}
     # The empty host of each kind, and the addresses of its pools.
-    known: dict[object, tuple[host_states.HostState, list[str]]] = {}
+    known: dict[object, tuple[placement.HostState, list[str]]] = {}
     for host in hosts:
         machine = host.machine
         key = id(machine.cells), id(machine.devices), id(host.settings)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt.flavors import current_settings
 from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
@@ -87,6 +86,8 @@ def _use_settings(plan: plans.Plan, own: classes.FleetClass) -> plans.Plan:
 
 def _find_settings(planned: plans.PlannedHost,
                    own: classes.FleetClass) -> host_settings.HostSettings:
+    # Few fleets have such settings.
+    from hpcvirt.flavors import current_settings
     if own.conf is None:
         return current_settings.keep_pages(planned.host, planned.settings)
     return current_settings.read_settings(planned.host, own.conf)

@@ -10,8 +10,7 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.fit import device_sets
-from hpcvirt.fit import host_state as host_states
-from hpcvirt.flavors import current_settings
+from hpcvirt.fit import placement
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
 from hpcvirt.topology import snapshot
@@ -34,9 +33,9 @@ def _read_topology(plain: object) -> host_model.Host | exception.InvalidInput:
         return exc
 
 
-def _read_reported(plain: object) -> host_states.HostState:
+def _read_reported(plain: object) -> placement.HostState:
     try:
-        found = serialization.load(host_states.HostState, plain, '')
+        found = serialization.load(placement.HostState, plain, '')
     except exception.InvalidInput as exc:
         raise ValueError(str(exc).removeprefix(': ')) from None
     if any(pool.size_kib < 1 for cell in found.supply.cells
@@ -65,7 +64,7 @@ class HostEntry:
     count: Annotated[int, serialization.whole(1, MAX_HOSTS)] = 1
     topology: Annotated[host_model.Host | exception.InvalidInput,
                         _read_topology] | None = None
-    reported: Annotated[host_states.HostState, _read_reported] | None = None
+    reported: Annotated[placement.HostState, _read_reported] | None = None
     broken: str | None = None
 
     @property
@@ -122,7 +121,7 @@ def _read_profile(value: object) -> str | Mapping[str, Any]:
     return value
 
 
-def _refuse(plain: object) -> current_settings.NovaConf:
+def _refuse(plain: object) -> Any:
     raise ValueError(f'{str(plain)[:40]!r} must not be in a file')
 
 
@@ -134,7 +133,9 @@ class FleetClass:
         not been read, or the content of a profile
     :ivar settings: ``planned``, ``current``, or the path of the nova.conf of
         its hosts
-    :ivar conf: the content of that nova.conf; None if it has not been read
+    :ivar conf: the content of that nova.conf, a
+        :class:`hpcvirt.flavors.current_settings.NovaConf`; None if there is
+        none, or it has not been read
     :ivar name_prefix: the prefix of its flavors; None for the profile's
     :ivar name_template: the template of names; None for the profile's
     :ivar traits: the traits of its hosts that Nova does not set
@@ -146,7 +147,7 @@ class FleetClass:
     hosts: tuple[Annotated[HostEntry, _read_entry], ...]
     profile: Annotated[str | Mapping[str, Any], _read_profile] = 'default'
     settings: str = PLANNED
-    conf: Annotated[current_settings.NovaConf, _refuse] | None = None
+    conf: Annotated[Any, _refuse] | None = None
     name_prefix: str | None = None
     name_template: str | None = None
     traits: tuple[Annotated[str, serialization.text(

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 from typing import TypeVar
 
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fleet import freed_bound
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -283,7 +283,7 @@ class DrainSearch:
         """Number a host, so that interchangeable hosts have one number."""
         return self._remember('number', host, lambda host: (
             self._numbers.setdefault((
-                host_states.describe(host.state), host.name in self._last,
+                placement.describe(host.state), host.name in self._last,
                 frozenset(zone for zone in self._zones
                           if zone and host.name in zone),
                 tuple(sorted((self._kind(one), one.cells, one.stays or '',

@@ -19,7 +19,7 @@ from hpcvirt.fit import capacity
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import count as counts
 from hpcvirt.fleet import state
@@ -191,7 +191,7 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
 
 
 def _pages_after(guest: guests.Guest, number: int,
-                 host: host_states.HostState,
+                 host: placement.HostState,
                  free: Mapping[int, int], smallest: int) -> dict[int, int]:
     if guest.demand.pages_by_class:
         # Only the claim chooses the size.

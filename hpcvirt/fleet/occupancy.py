@@ -10,17 +10,17 @@ from hpcvirt import exception
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import new_guest
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import state
 from hpcvirt.model import cpuset
 from hpcvirt.model import shape as shape_model
 
 
-def charge(empty: host_states.HostState, instances: Iterable[state.Instance],
+def charge(empty: placement.HostState, instances: Iterable[state.Instance],
            addresses: Sequence[str],
-           ) -> tuple[host_states.HostState, tuple[state.Instance, ...]]:
+           ) -> tuple[placement.HostState, tuple[state.Instance, ...]]:
     """Subtract the resources of instances from those of an empty host.
 
     :param addresses: the address of the device of each PCI pool

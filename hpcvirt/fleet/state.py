@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 
@@ -88,7 +88,7 @@ class FleetHost:
     """
 
     name: str
-    state: host_states.HostState
+    state: placement.HostState
     instances: tuple[Instance, ...] = ()
     zone: str = ''
     project_aggregate: str = ''
@@ -119,5 +119,5 @@ def group_alike(hosts: Iterable[FleetHost],
     """Group hosts with equal states, in the order of the first of each."""
     found: dict[object, list[FleetHost]] = {}
     for host in hosts:
-        found.setdefault(host_states.describe(host.state), []).append(host)
+        found.setdefault(placement.describe(host.state), []).append(host)
     return tuple(map(tuple, found.values()))

@@ -23,7 +23,6 @@ from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
 from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.simulate import requests
@@ -74,7 +73,7 @@ class HostTable:
     :ivar free_pages: page size in KiB to the free pages of all hosts
     """
 
-    def __init__(self, fleet: Sequence[host_states.HostState],
+    def __init__(self, fleet: Sequence[placement.HostState],
                  flavors: Sequence[guests.Guest],
                  residents: Sequence[requests.Resident] = ()) -> None:
         self._fleet = tuple(fleet)
@@ -126,7 +125,7 @@ class HostTable:
         self.supplies[:] = [dataclasses.replace(supply, packing=packing)
                             for supply in self.supplies]
 
-    def describe_host(self, host: int) -> host_states.HostState:
+    def describe_host(self, host: int) -> placement.HostState:
         """Return the state of a host."""
         free = guests.Resources(
             int(self.free_pcpus[host]), int(self.shared_left[host]),
@@ -268,7 +267,7 @@ def _cell_kind(cell: supplies.CellSupply) -> Hashable:
         physnets=frozenset(cell.physnets))
 
 
-def _count_reserved_mib(host: host_states.HostState) -> float:
+def _count_reserved_mib(host: placement.HostState) -> float:
     """Count the memory that a host keeps for itself."""
     cells = host.supply.cells
     total = sum(cell.memory_mib for cell in cells)

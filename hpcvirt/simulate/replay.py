@@ -24,7 +24,7 @@ import numpy as np
 
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.simulate import host_table
 from hpcvirt.simulate import moving
 from hpcvirt.simulate import outcome
@@ -34,7 +34,7 @@ from hpcvirt.simulate import strategy as strategies
 
 
 def replay(strategy: strategies.Strategy,
-           fleet: Sequence[host_states.HostState],
+           fleet: Sequence[placement.HostState],
            requests: request_model.Requests,
            on_progress: Callable[[int, int], None] | None = None,
            ) -> outcome.ReplayOutcome:

@@ -13,6 +13,7 @@ The sockets, cores and threads that a guest sees are those of Nova's
 
 import math
 import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -525,3 +526,58 @@ def _parse(text: str) -> tuple[str, int] | None:
             or not 0 <= number <= _MAX_COUNT):
         return None
     return alias, number
+
+
+def write_resource(resource_class: str, count: int,
+                   traits: Iterable[str] = ()) -> dict[str, str]:
+    """Write a request for resources of one class on a host with traits."""
+    specs = {vocabulary.RESOURCES.at(group='', resource=resource_class):
+             str(count)}
+    for trait in traits:
+        specs[vocabulary.TRAIT.at(group='', trait=trait)] = vocabulary.REQUIRED
+    return specs
+
+
+def read_traits(specs: Mapping[str, str], wish: str) -> frozenset[str]:
+    """Return the traits that a flavor requires or forbids.
+
+    :param wish: ``vocabulary.REQUIRED`` or ``vocabulary.FORBIDDEN``
+    """
+    prefix = vocabulary.TRAIT.at(group='', trait='')
+    return frozenset(name.removeprefix(prefix) for name, value
+                     in specs.items()
+                     if value == wish and name.startswith(prefix))
+
+
+def drop_traits(specs: Mapping[str, str],
+                names: Iterable[str]) -> dict[str, str]:
+    """Remove the extra specs that name certain traits."""
+    keys = {vocabulary.TRAIT.at(group='', trait=name) for name in names}
+    return {name: value for name, value in specs.items() if name not in keys}
+
+
+def is_device(resource_class: str) -> bool:
+    """Whether a class is VGPU or a custom class."""
+    return resource_class == 'VGPU' or resource_class.startswith('CUSTOM_')
+
+
+def read_device_classes(specs: Mapping[str, str]) -> Mapping[str, int]:
+    """Count the devices that a flavor requests from Placement, by class."""
+    counts = {}
+    prefix = vocabulary.RESOURCES.at(group='', resource='')
+    for name in specs:
+        resource = name.removeprefix(prefix)
+        if resource == name:
+            continue
+        if is_device(resource):
+            counts[resource] = read_resource(resource, specs)
+    return {name: count for name, count in counts.items() if count}
+
+
+def read_resource(resource_class: str, specs: Mapping[str, str]) -> int:
+    """Read the amount of a class that one provider must have.
+
+    Numbered groups do not count, because each may use another provider.
+    """
+    name = vocabulary.RESOURCES.at(group='', resource=resource_class)
+    return vocabulary.integer(specs.get(name, '0')) or 0

@@ -3,9 +3,9 @@
 """Read the topology of a compute host from one of several sources.
 
 Other packages call ``read(path, source)``. Each source has a reader of its
-own; :mod:`hpcvirt.topology.source` lists them.
+own; :mod:`hpcvirt.topology.collection` lists them.
 """
 
-from hpcvirt.topology import source
+from hpcvirt.topology import collection
 
-read = source.read
+read = collection.read_source

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpcvirt.deployment import host_files as configuration
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import host_settings as settings
@@ -50,7 +50,7 @@ def planned_host(page_kib: int = 2048, pages: Any = None,
             cpu_dedicated_set=cpuset.render(range(dedicated)),
             cpu_shared_set='', reserved_host_memory_mb=0,
             reserved_huge_pages=tuple(reserved), pages=pages or {}),
-        host_state.HostState(supply.Supply((), ()),
+        placement.HostState(supply.Supply((), ()),
                              guests.Resources(0, 0, 0)), {})
 
 

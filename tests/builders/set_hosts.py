@@ -16,7 +16,7 @@ from hpcvirt.fit import claim
 from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
@@ -94,7 +94,7 @@ GUESTS = {each.name: compiled_flavor.make(each) for each in FLAVORS}
 
 def host(name='h', cpus=8, aliases=PLANNED):
     """Make an empty host with so many CPUs in a cell."""
-    return state.FleetHost(name, host_states.HostState(
+    return state.FleetHost(name, placement.HostState(
         tiny.host(8 - cpus, 8 - cpus, pools=pools(aliases)),
         guests.Resources(2 * cpus, 0, 32768, guests.UNKNOWN_DISK_GIB)))
 

@@ -3,7 +3,7 @@
 """Hosts whose resources are partly used, for the fit engine."""
 
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import shape as shapes
 
@@ -33,7 +33,7 @@ def cell(machine, dedicated, shared=(), pinned=(), pages=None, **fields):
 
 def state(supply):
     """Make a host whose totals never refuse a guest."""
-    return host_state.HostState(supply, AMPLE)
+    return placement.HostState(supply, AMPLE)
 
 
 def guest(shape):

@@ -11,7 +11,7 @@ from placement import deploy
 from placement.tests.functional.fixtures import placement as fixture
 
 from hpcvirt.fit import demand as demands
-from hpcvirt.flavors import placement_limits
+from hpcvirt.flavors import plan_warnings
 from tests.builders import planned_sets
 from tests.builders import wired
 from tests.functional import placement_app
@@ -190,7 +190,7 @@ class PlannedSetsTest(PlacementCase):
             offers, allocations = self.offers(row, planned)
             counts[kind] = len(offers)
             found = [{address for address, _ in offer} for offer in offers]
-            self.assertEqual(counts[kind], placement_limits.count_on_host(
+            self.assertEqual(counts[kind], plan_warnings.count_on_host(
                 demands.compile_shape(row.guest).requests,
                 planned.state.supply.pools))
             for members in own:

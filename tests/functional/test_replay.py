@@ -11,7 +11,7 @@ import nova.conf
 from nova.pci import request as pci_request
 
 from hpcvirt.fit import claim
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.model import flavor as flavor_model
@@ -57,7 +57,7 @@ class SameDecisionsTest(ReplayTestCase):
         asked = replays.some_requests(dice, fleet, count, wanted)
         real = cloud.ReplayCloud(fleet, asked.flavors)
         simulator = schedulers.Scheduler(
-            host_table.HostTable(list(map(host_state.add_up, fleet)),
+            host_table.HostTable(list(map(placement.add_up, fleet)),
                                  asked.flavors), asked.flavors,
             strategy)
         empty = self.states(real)

@@ -16,7 +16,7 @@ from nova.scheduler import weights as nova_weights
 from hpcvirt.fit import claim
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.model import shape
 from hpcvirt.nova import adapter
 from hpcvirt.nova import host_record
@@ -477,7 +477,7 @@ class SimulationTest(WeightsTestCase):
         flavors = (guests.Guest(shape.Shape(()), demand,
                                 guests.Resources(0, 0, 0)),)
         table = host_table.HostTable(
-            [host_state.add_up(adapter.supply(state)) for state in states],
+            [placement.add_up(adapter.supply(state)) for state in states],
             flavors)
         table.free_ram[:] = [state.free_ram_mb for state in states]
         table.free_vcpus[:] = [

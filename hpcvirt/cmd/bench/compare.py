@@ -23,7 +23,7 @@ from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import output_files
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.cmd import command
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 
 _COMPARE_EPILOG = """\
 NATIVE and GUEST are directories of raw outputs (paired in the natural order of
@@ -74,9 +74,9 @@ class ParseOutput(command.Report):
         raw = output_files.read_raw(args.file)
         outcome = parsers.parse(source.parser, raw, expect, args.exit_status,
                                source.name)
-        output = output_files.make_output(source.name, outcome)
-        return command.CommandResult(serialization.dump(output),
-                                     lambda: _draw_output(output),
+        parsed = output_files.make_output(source.name, outcome)
+        return command.CommandResult(serialization.dump(parsed),
+                                     lambda: _draw_output(parsed),
                                      status=int(not outcome.valid))
 
 
@@ -85,19 +85,19 @@ def _read_expectations(words: Iterable[str]) -> dict[str, str]:
             in requests.read_settings(words, '--expect')}
 
 
-def _draw_output(output: output_files.ParsedOutput) -> str:
-    if not output.valid:
+def _draw_output(parsed: output_files.ParsedOutput) -> str:
+    if not parsed.valid:
         return printable.lines(
-            [f'{output.benchmark}: INVALID: {output.reason}'])
+            [f'{parsed.benchmark}: INVALID: {parsed.reason}'])
     echoed = ' '.join(f'{key}={value}'
-                      for key, value in output.parameters.items())
+                      for key, value in parsed.parameters.items())
     rows = [(name, f'{metric.value:.10g}', metric.unit, metric.direction)
-            for name, metric in output.metrics.items()]
+            for name, metric in parsed.metrics.items()]
     return printable.lines([
-        f'{output.benchmark}: valid ({echoed})']) + text_table.draw(
+        f'{parsed.benchmark}: valid ({echoed})']) + text_table.draw(
             ('Metric', 'Value', 'Unit', 'Better'), rows, {'Value'},
-            terminal.width()) + printable.lines(
-                f'Note: {remark}.' for remark in output.remarks)
+            output.width()) + printable.lines(
+                f'Note: {remark}.' for remark in parsed.remarks)
 
 
 class CompareOutputs(command.Report):
@@ -252,7 +252,7 @@ def _draw(found: judgement.Verdict,
           others: tuple[judgement.Judgement, ...],
           runs: Iterable[record.Run]) -> str:
     table = reports.draw_figures((*found.judgements, *others),
-                                 width=terminal.width())
+                                 width=output.width())
     pairs = max((figure.pairs for figure in found.judgements), default=0)
     notes = [f'{figures}: {note}.'
              for figures, note in reports.notes(found.judgements)]

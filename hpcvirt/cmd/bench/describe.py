@@ -14,7 +14,7 @@ from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import judgement
 from hpcvirt.cmd import command
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 
 _DESCRIBE_EPILOG = """\
 With --vcpus and --memory-mib, the sizes are computed for a guest, and the
@@ -46,7 +46,7 @@ class ListBenchmarks(command.Report):
             [_plain(definition) for definition in listed],
             lambda: text_table.draw(
                 ('Name', 'What', 'From', 'Variants', 'Figure'), rows,
-                width=terminal.width()))
+                width=output.width()))
 
 
 def _plain(definition: definitions.Definition) -> dict[str, object]:
@@ -213,7 +213,7 @@ def _example_text(variant: definitions.Variant,
 
 
 def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    width = terminal.width()
+    width = output.width()
     return textwrap.indent(text_table.draw(
         headings, rows, width=width and width - 2), '  ')
 

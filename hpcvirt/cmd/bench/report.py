@@ -19,7 +19,7 @@ from hpcvirt.bench.report import text
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 
 if typing.TYPE_CHECKING:
@@ -67,12 +67,12 @@ class ReportResults(command.Report):
 def _draw(shown: Sequence[summary.Shown]) -> str:
     if not shown:
         return 'No results yet.\n'
-    table = (summary.table(summary.lines(shown), terminal.width()) + '\n'
+    table = (summary.table(summary.lines(shown), output.width()) + '\n'
              if len(shown) > 1 else '')
     return table + ''.join(
         printable.lines([f'{each.id}  {each.started_at}'
                          + ('' if each.finished else ', unfinished')])
-        + text.table(each.result, terminal.width() or 100) + '\n'
+        + text.table(each.result, output.width() or 100) + '\n'
         for each in shown)
 
 

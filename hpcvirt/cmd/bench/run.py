@@ -19,7 +19,6 @@ from hpcvirt.bench.run import sides
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
-from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
@@ -139,7 +138,7 @@ class RunBenchmarks(command.Report):
         judged = verdict.judge_result(_measure(args, plan, pairs))
         return command.CommandResult(
             serialization.dump(judged),
-            lambda: text.table(judged, terminal.width() or 100),
+            lambda: text.table(judged, output.width() or 100),
             status=verdict.exit_status(judged))
 
 

@@ -17,7 +17,6 @@ from hpcvirt.bench.run import schedule
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
-from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 
@@ -58,7 +57,7 @@ def _draw(found: list[dict[str, typing.Any]]) -> str:
             for each in found]
     return text_table.draw(
         ('Result', 'Run', 'State', 'Since', 'Samples', 'Time', 'Targets'),
-        rows, width=terminal.width())
+        rows, width=output.width())
 
 
 def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:

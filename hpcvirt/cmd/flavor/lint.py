@@ -14,7 +14,7 @@ from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import lint
@@ -158,7 +158,7 @@ def _from_cloud(names: list[str],
 
 def _text(flavors: list[flavor_model.Flavor],
           findings: list[lint.LintFinding]) -> str:
-    width = terminal.width() or text_table.WIDTH
+    width = output.width() or text_table.WIDTH
     lines = []
     for flavor in flavors:
         mine = [item for item in findings if item.flavor == flavor.name]

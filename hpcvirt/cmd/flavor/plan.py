@@ -6,8 +6,8 @@ import argparse
 
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
+from hpcvirt.cmd import output
 from hpcvirt.cmd import planning
-from hpcvirt.cmd import terminal
 from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import plan_document
 from hpcvirt.flavors import table
@@ -43,7 +43,7 @@ class PlanFlavors(command.Report):
             hosts.warn(plan.warnings)
         return command.CommandResult(
             plan_document.dump(plan, others),
-            lambda: table.table(plan, others, terminal.width()),
+            lambda: table.table(plan, others, output.width()),
             others={'shell': lambda: ''.join(
                 f'{line}\n' for line in (
                     *(f'# {other.message}' for other in others),

@@ -13,7 +13,7 @@ from hpcvirt import input_file
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.cmd.fleet import history_file
 from hpcvirt.fleet import capacity_report
@@ -86,7 +86,7 @@ class CountCapacity(command.Report):
             return None
         return command.CommandResult(
             capacity_report.document(fleet, found),
-            lambda: capacity_report.text(fleet, found, terminal.width()),
+            lambda: capacity_report.text(fleet, found, output.width()),
             others={'prometheus': lambda: _write_metrics(
                 parsed_args.history, fleet, found)})
 

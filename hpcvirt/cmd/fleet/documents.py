@@ -13,7 +13,7 @@ from hpcvirt import words
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.deployment import ansible
 from hpcvirt.fleet import classes
@@ -144,7 +144,7 @@ def _draw(plain: dict[str, Any]) -> Iterator[str]:
         each['aggregate'] or '-', ', '.join(each['traits']) or '-']
         for each in plain['classes']],
         numbers=('Hosts', 'CPUs', 'GiB', 'Instances'),
-        width=terminal.width()).rstrip('\n')
+        width=output.width()).rstrip('\n')
     if plain['broken']:
         yield ''
         yield 'Broken records:'

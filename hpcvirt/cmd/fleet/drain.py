@@ -11,7 +11,7 @@ from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.fleet import drain
 from hpcvirt.fleet import move_report
@@ -90,7 +90,7 @@ leave; 2 if the input or the cloud cannot be used; 3 if moves were not begun.
             return _empty(args, fleet, plan.waves[0].hosts, names, end)
         return command.CommandResult(
             move_report.drain_document(fleet, plan),
-            lambda: move_report.drain_text(fleet, plan, terminal.width()),
+            lambda: move_report.drain_text(fleet, plan, output.width()),
             1 if plan.obstacles else 0)
 
 
@@ -122,7 +122,7 @@ def _empty(args: argparse.Namespace, fleet: state.Fleet,
                 or time.monotonic() >= end):
             break
         arguments.show(args, move_report.drain_text(fleet, plan,
-                                                    terminal.width()))
+                                                    output.width()))
         made += migrator.carry_out_all(
             plan.moves, lambda: time.monotonic() < end,
             lambda done: arguments.show(args, move_report.progress(done)))
@@ -136,7 +136,7 @@ def _empty(args: argparse.Namespace, fleet: state.Fleet,
         status = 1
     return command.CommandResult(
         document, lambda: heading + move_report.drain_text(
-            fleet, plan, terminal.width()), status)
+            fleet, plan, output.width()), status)
 
 
 def _check_hosts(fleet: state.Fleet, names: Sequence[str],

@@ -11,7 +11,6 @@ from hpcvirt import words
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
-from hpcvirt.cmd import terminal
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.cmd.fleet import history_file
 from hpcvirt.flavors import compiled_flavor
@@ -85,7 +84,7 @@ class ExplainRefusal(command.Report):
         return command.CommandResult(
             explain_report.document(found.verdicts, nearest),
             lambda: explain_report.text(found.name, found.verdicts, nearest,
-                                        terminal.width()),
+                                        output.width()),
             status=0 if fits else 1)
 
 
@@ -173,7 +172,7 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
             _explain_empty(found, args.request_id))
     return command.CommandResult(
         explain_report.log_document(found),
-        lambda: explain_report.log_text(found, terminal.width()),
+        lambda: explain_report.log_text(found, output.width()),
         status=1 if found.refusals else 0)
 
 

@@ -15,7 +15,7 @@ from hpcvirt import output_file
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import make_room
@@ -199,7 +199,7 @@ def _search(args: argparse.Namespace,
         targets, make_room.exclude_projects(fleet.hosts, args.exclude_project),
         args.moves, args.cold, asked.together), most, why)
     return plan, move_report.document(fleet, plan, asked), move_report.text(
-        fleet, plan, asked, terminal.width())
+        fleet, plan, asked, output.width())
 
 
 def _make_target(flavor: flavor_model.Flavor,

@@ -14,7 +14,7 @@ from hpcvirt import serialization
 from hpcvirt.audit import finding
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.topology import capture
 
 _EPILOG = """\
@@ -81,7 +81,7 @@ class AuditHost(command.Report):
         return command.CommandResult(
             document,
             (lambda: summary.text(document)) if described else
-            lambda: report.text(results[0], terminal.width()),
+            lambda: report.text(results[0], output.width()),
             status=int(not document['clean']),
             others={'nhc': lambda: ''.join(
                 f'{line}\n' for result in results

@@ -15,7 +15,6 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
-from hpcvirt.cmd import terminal
 from hpcvirt.simulate import strategy as strategies
 
 _STRATEGIES = 'nova,packing,hpcvirt'
@@ -138,7 +137,7 @@ The same files and arguments always print the same document.
         if args.html is not None:
             html_file.write(args.html, page.page(document), page.TITLE)
         return command.CommandResult(
-            document, lambda: report.text(document, terminal.width()))
+            document, lambda: report.text(document, output.width()))
 
 
 def _number(most: float, *,

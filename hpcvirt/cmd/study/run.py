@@ -27,7 +27,6 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
-from hpcvirt.cmd import terminal
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
@@ -86,7 +85,7 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
         if isinstance(planned, scaling.CaseRefusal):
             return command.CommandResult(
                 {**case_plan.document(planned), 'runs': []},
-                lambda: case_plan.table([planned], terminal.width()), 1)
+                lambda: case_plan.table([planned], output.width()), 1)
         chosen = study_case.StudyCase(
             study_, case,
             scaling.select_benchmarks(case, args.instead))
@@ -105,7 +104,7 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
             _measure(args, planned, chosen, settings))
         return command.CommandResult(
             json.loads(json_format.dumps(judged)),
-            lambda: '\n' + text.table(judged, terminal.width() or 100),
+            lambda: '\n' + text.table(judged, output.width() or 100),
             verdict.exit_status(judged))
 
 

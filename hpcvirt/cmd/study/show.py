@@ -15,7 +15,7 @@ from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
 from hpcvirt.bench.studies import document
 from hpcvirt.cmd import command
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.study import arguments
 
@@ -31,7 +31,7 @@ class ListStudies(command.Report):
         studies = study_catalogue.studies()
         return command.CommandResult(
             [document.describe_study(each) for each in studies],
-            lambda: study_text.listing(studies, terminal.width()))
+            lambda: study_text.listing(studies, output.width()))
 
 
 class ShowStudy(command.Report):
@@ -54,7 +54,7 @@ class ShowStudy(command.Report):
         study_ = arguments.find_study(args)
         return command.CommandResult(
             document.describe_study(study_),
-            lambda: ''.join(study_text.describe(study_, terminal.width())))
+            lambda: ''.join(study_text.describe(study_, output.width())))
 
 
 class ScaleStudy(command.Report):
@@ -85,7 +85,7 @@ class ScaleStudy(command.Report):
         arguments.warn(plans)
         return command.CommandResult(
             [case_plan.document(each) for each in plans],
-            lambda: case_plan.table(plans, terminal.width()),
+            lambda: case_plan.table(plans, output.width()),
             status=int(not any(isinstance(each, case_plan.CasePlan)
                                for each in plans)))
 
@@ -112,7 +112,7 @@ class CompareStudy(command.Report):
         return command.CommandResult(
             [document.describe_comparison(each) for each in comparisons],
             lambda: study_text.format_comparisons(comparisons,
-                                                  terminal.width()))
+                                                  output.width()))
 
     def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
         return [{**each['row'], 'results': each['results']}

@@ -26,7 +26,7 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import html_file
-from hpcvirt.cmd import terminal
+from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
@@ -58,7 +58,7 @@ class PlanTuning(command.Report):
         """Plan the experiment."""
         document = _make_document(read(args.experiment))
         return command.CommandResult(
-            document, lambda: _draw(document, terminal.width()))
+            document, lambda: _draw(document, output.width()))
 
 
 def _make_document(space: model.Space) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class ShowExperiment(command.Report):
         shown = report.TuneReport(*found)
         if args.html is None:
             return command.CommandResult(
-                shown.document(), lambda: shown.text(terminal.width()))
+                shown.document(), lambda: shown.text(output.width()))
         if args.formatter != 'table':
             raise exception.InvalidInput('--format', 'is not for --html')
         now = datetime.datetime.now(datetime.UTC)

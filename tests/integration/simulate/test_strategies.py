@@ -15,7 +15,7 @@ from hpcvirt.simulate import requests as requestss
 from hpcvirt.simulate import strategy
 from hpcvirt.simulate import synthetic
 from hpcvirt.simulate import totals
-from hpcvirt.topology import source
+from hpcvirt.topology import collection
 
 TOPOLOGIES = pathlib.Path(__file__).parents[3] / 'etc/hpcvirt/topologies'
 
@@ -24,7 +24,7 @@ class Scene:
     """Equal hosts, and random requests for the flavors planned for them."""
 
     def __init__(self, kind, count, load=0.8, jobs=1500, **profile):
-        host = source.read(str(TOPOLOGIES / f'{kind}.json'))
+        host = collection.read_source(str(TOPOLOGIES / f'{kind}.json'))
         plans = [planner.plan([host], profiles.Profile(**profile))]
         if 'devices' in profile:
             # Every second host has no devices; half of the guests need none.

@@ -8,7 +8,7 @@ import random
 
 from hpcvirt.cmd.simulate import page as pages
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
@@ -38,7 +38,7 @@ def page() -> str:
     cell = supplies.CellSupply(
         0, 0, frozenset(), frozenset(), frozenset(range(_CPUS)),
         (), 0, 1024, 0, ())
-    empty = host_states.HostState(supplies.Supply((cell,)),
+    empty = placement.HostState(supplies.Supply((cell,)),
                                  guests.Resources(0, _CPUS, 1024))
     described = scenario.Scenario(
         'log<1>.swf', ('3 jobs that never ran are left out.',),

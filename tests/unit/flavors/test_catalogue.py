@@ -7,10 +7,9 @@ import unittest
 
 from hpcvirt import exception
 from hpcvirt.flavors import catalogue
-from hpcvirt.flavors import operator_specs
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile
-from hpcvirt.flavors import sizes
 from hpcvirt.model import shape as shape_model
 from hpcvirt.specs import vocabulary
 from tests import pages
@@ -27,7 +26,7 @@ def guest(*mib, cpus=8, threads=1):
 
 def offer(host, *mib, **more):
     return catalogue.Offer(guest(*mib, **more),
-                           {host: sizes.HostShare('cell')})
+                           {host: cpu_partition.HostShare('cell')})
 
 
 class MergeTest(unittest.TestCase):
@@ -141,7 +140,7 @@ class NamesTest(unittest.TestCase):
 
     def test_a_template_has_the_fields_that_the_guide_lists(self):
         page = pages.read('reference/flavor-names')
-        for field in operator_specs.FIELDS:
+        for field in profile.FIELDS:
             self.assertIn(f'``{{{field}}}``', page)
             catalogue.make_name(make_guest(), form=f'{{{field}}}')
         self.assertEqual('x-8-8-1-1-1-1g-1024-20d-2m-8c1n',

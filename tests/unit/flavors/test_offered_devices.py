@@ -10,7 +10,6 @@ from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
-from hpcvirt.flavors import sizes
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from tests.builders import hosts
@@ -172,7 +171,7 @@ class DeviceSizesTest(unittest.TestCase):
         self.assertEqual((), parts(host, hosts.VFS))
         self.assertEqual({1: None}, offered_devices.device_numbers(
             cpu_partition.divide(host, profiles.DENSE),
-            sizes.GuestSize((7,), 1), (), hosts.VFS))
+            cpu_partition.GuestSize((7,), 1), (), hosts.VFS))
 
     def test_no_guest_of_a_cell_could_have_more_cores(self):
         """Compare with every number of cores that a guest may have."""

@@ -4,14 +4,14 @@ import unittest
 
 from hpcvirt import bibliography
 from hpcvirt.bench.studies import catalogue as study_catalogue
+from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import planned
-from hpcvirt.flavors import sizes as guest_sizes
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape
 from tests.builders import plans
 
 #: Words that say nothing about the loss.
-WORDS = guest_sizes.HostShare('socket')
+WORDS = cpu_partition.HostShare('socket')
 
 
 class LossesTest(unittest.TestCase):
@@ -34,7 +34,7 @@ class LossesTest(unittest.TestCase):
     def test_a_modified_hypervisor_promises_nothing_to_a_socket(self):
         # [LBNL-Partitioning]: "On Numa nodes 40% -> 3%".
         self.assertEqual([(4.6, 4.6, '2x16')], self.losses(
-            16, share=guest_sizes.HostShare('any words', is_socket=True)))
+            16, share=cpu_partition.HostShare('any words', is_socket=True)))
 
     def test_a_host_that_it_was_not_sized_for_or_takes_none_has_none(self):
         self.assertEqual([], self.losses(8, share=None))

@@ -6,7 +6,7 @@ import dataclasses
 
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
@@ -82,4 +82,4 @@ def play_requests(fleet, requests, name='hpcvirt', moves=1):
 
 def states(fleet):
     """Add up the totals of hosts."""
-    return list(map(host_state.add_up, fleet))
+    return list(map(placement.add_up, fleet))

@@ -8,7 +8,7 @@ import unittest
 from hpcvirt.fit import allocation
 from hpcvirt.fit import claim
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.simulate import scenario
@@ -21,7 +21,7 @@ def a_fleet(*kinds, flavors=()):
     """Make a fleet of (name, number of hosts, CPUs of each)."""
     found = []
     for name, count, cpus in kinds:
-        empty = host_states.HostState(small.host(small.cell(0, cpus)),
+        empty = placement.HostState(small.host(small.cell(0, cpus)),
                                      guests.Resources(cpus, 0, 8192))
         found += [state.FleetHost(
             f'{name}-{number}' if count > 1 else name, empty)
@@ -69,7 +69,7 @@ FLAVOR = small.flavor(4)
 
 
 def empty_host(name, *vfs):
-    return state.FleetHost(name, host_states.HostState(
+    return state.FleetHost(name, placement.HostState(
         small.host(small.cell(0), small.cell(1), vfs=vfs),
         guests.Resources(16, 0, 16384)))
 

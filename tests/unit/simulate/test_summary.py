@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hpcvirt.fit import guest as guests
-from hpcvirt.fit import host_state as host_states
+from hpcvirt.fit import placement
 from hpcvirt.fleet import state
 from hpcvirt.simulate import scenario
 from hpcvirt.simulate import summary
@@ -19,7 +19,7 @@ from tests.unit.simulate import small
 
 def results(hosts, asked, choice='', **fates):
     """Make the results of strategies on some hosts."""
-    fleet = state.Fleet((state.FleetHost('n', host_states.HostState(
+    fleet = state.Fleet((state.FleetHost('n', placement.HostState(
         small.host(small.cell(0)), guests.Resources(8, 0, 8192))),) * hosts,
         {})
     described = scenario.Scenario('log', (), fleet, 0.75, (asked,))

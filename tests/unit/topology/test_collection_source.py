@@ -6,8 +6,8 @@ import unittest
 from unittest import mock
 
 from hpcvirt import topology
+from hpcvirt.topology import collection
 from hpcvirt.topology import snapshot
-from hpcvirt.topology import source as sources
 from tests.builders import machines
 from tests.builders import refusals
 from tests.builders import sysfs_files
@@ -95,15 +95,15 @@ class SourceTest(unittest.TestCase):
             self.assertEqual(name, topology.read(self.write(path, data)).name)
 
     def test_a_source_is_added_by_one_entry(self) -> None:
-        name_only = sources._Source(
+        name_only = collection._Source(
             'names', 'a name alone', lambda file: file.data == b'node7',
             lambda _file: machines.of_cells(machines.cell(0, (0,))))
         path = self.write('x', b'node7')
         self.refused('has an unknown form', path)
-        with (mock.patch.object(sources, '_SOURCES',
-                                (*sources._SOURCES, name_only)),
-              mock.patch.object(sources, 'SOURCES',
-                                (*sources.SOURCES, 'names'))):
+        with (mock.patch.object(collection, '_SOURCES',
+                                (*collection._SOURCES, name_only)),
+              mock.patch.object(collection, 'SOURCES',
+                                (*collection.SOURCES, 'names'))):
             for source in ('auto', 'names'):
                 host = topology.read(path, source)
                 self.assertEqual({0}, host.cpus)

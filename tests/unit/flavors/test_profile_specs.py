@@ -2,15 +2,15 @@
 
 import unittest
 
-from hpcvirt.flavors import operator_specs
+from hpcvirt.flavors import profile
 
 
 class TemplateTest(unittest.TestCase):
     def test_a_good_template_is_read_as_it_stands(self):
-        for form in (operator_specs.TEMPLATE, 'fixed', '{cores}c-{memory}',
+        for form in (profile.TEMPLATE, 'fixed', '{cores}c-{memory}',
                      ''.join(f'{{{field}}}'
-                             for field in operator_specs.FIELDS)):
-            self.assertEqual(form, operator_specs.read_template(form))
+                             for field in profile.FIELDS)):
+            self.assertEqual(form, profile.read_template(form))
 
     def test_a_bad_template_is_refused(self):
         for form, pattern in (
@@ -24,7 +24,7 @@ class TemplateTest(unittest.TestCase):
                 ('{{x}}', 'only letters'), ('', 'must be text'),
                 ('a' * 129, 'must be text'), (7, 'must be text')):
             with self.assertRaisesRegex(ValueError, pattern, msg=form):
-                operator_specs.read_template(form)
+                profile.read_template(form)
 
 
 class OperatorSpecsTest(unittest.TestCase):
@@ -34,8 +34,8 @@ class OperatorSpecsTest(unittest.TestCase):
                  'aggregate_instance_extra_specs:pool': 'hpc',
                  'resources:CUSTOM_FPGA': '1'}
         self.assertEqual(tuple(sorted(given.items())),
-                         operator_specs.read_specs(given))
-        self.assertEqual((), operator_specs.read_specs({}))
+                         profile.read_specs(given))
+        self.assertEqual((), profile.read_specs({}))
 
     def test_keys_that_hpcvirt_sets_are_refused(self):
         for key, value in (('hw:cpu_policy', 'shared'),
@@ -44,22 +44,22 @@ class OperatorSpecsTest(unittest.TestCase):
                            ('resources:PCPU', '4'),
                            ('resources1:MEMORY_MB', '1024')):
             with self.assertRaisesRegex(ValueError, 'is set by hpcvirt'):
-                operator_specs.read_specs({key: value})
-        self.assertTrue(operator_specs.is_taken('hw:numa_cpus.1'))
-        self.assertFalse(operator_specs.is_taken('trait:CUSTOM_HPC'))
+                profile.read_specs({key: value})
+        self.assertTrue(profile.is_taken('hw:numa_cpus.1'))
+        self.assertFalse(profile.is_taken('trait:CUSTOM_HPC'))
 
     def test_unknown_keys_of_a_checked_namespace_are_refused(self):
         with self.assertRaisesRegex(ValueError, 'unknown in its namespace'):
-            operator_specs.read_specs({'hpcvirt:numa_scop': 'socket'})
+            profile.read_specs({'hpcvirt:numa_scop': 'socket'})
 
     def test_values_that_are_not_text_are_refused(self):
         for value in (1, None, True, ['x'], '', 'a\nb', 'x' * 256):
             with self.assertRaisesRegex(ValueError, 'trait:CUSTOM_X: must'):
-                operator_specs.read_specs({'trait:CUSTOM_X': value})
+                profile.read_specs({'trait:CUSTOM_X': value})
 
     def test_bad_keys_are_refused(self):
         for key in ('', 'a/b', 'x' * 256, 7, 'tr\u00e9it:X'):
             with self.assertRaisesRegex(ValueError, 'must have keys of'):
-                operator_specs.read_specs({key: 'required'})
+                profile.read_specs({key: 'required'})
         with self.assertRaisesRegex(ValueError, 'a mapping of keys'):
-            operator_specs.read_specs(['trait:CUSTOM_X'])
+            profile.read_specs(['trait:CUSTOM_X'])

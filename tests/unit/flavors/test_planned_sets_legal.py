@@ -91,8 +91,9 @@ class RandomSetsTest(unittest.TestCase):
             host = self.random_host(dice)
             rule = dice.choice([LINK, PARTITION, SWITCH])
             addresses = [device.address for device in host.devices]
-            found = planned_sets.find_sets(host, addresses, dataclasses.replace(
-                hosts.GPU, sets=rule, sizes=(1, 2, 3, 4, 8)))
+            wanted = dataclasses.replace(hosts.GPU, sets=rule,
+                                         sizes=(1, 2, 3, 4, 8))
+            found = planned_sets.find_sets(host, addresses, wanted)
             larger = []
             for size in (8, 4, 3, 2, 1):
                 with self.subTest(number=number, rule=rule, size=size):

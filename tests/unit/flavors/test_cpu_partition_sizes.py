@@ -4,13 +4,12 @@ import unittest
 
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import profile
-from hpcvirt.flavors import sizes
 from tests.builders import hosts
 
 
 def sizes_of(steps=4, smallest=None, **host):
     partition = cpu_partition.divide(hosts.build(**host), profile.Profile())
-    return sizes.sizes(partition, steps, smallest)
+    return cpu_partition.sizes(partition, steps, smallest)
 
 
 def vcpus_of(**host):
@@ -60,7 +59,7 @@ class SizesTest(unittest.TestCase):
             hosts.build(cells=1, cores=16, llc_cores=8),
             profile.Profile(housekeeping_cores_per_cell=1))
         self.assertEqual([(7, 8)], [cell.llc for cell in partition.cells])
-        self.assertEqual([5], sizes.parts_of_cell(partition))
+        self.assertEqual([5], cpu_partition.parts_of_cell(partition))
 
     def test_cells_of_a_socket_are_offered_where_they_divide_it(self):
         found = sizes_of(steps=1, cells=12, cores=4, sockets=2)
@@ -102,7 +101,7 @@ class SizesTest(unittest.TestCase):
     def test_sizes_are_sorted_and_unique(self):
         for host in hosts.shipped():
             partition = cpu_partition.divide(host, profile.Profile())
-            found = sizes.sizes(partition)
+            found = cpu_partition.sizes(partition)
             self.assertEqual(len({size.cores for size in found}), len(found))
             self.assertEqual(sorted(size.vcpus for size in found),
                              [size.vcpus for size in found])
@@ -113,4 +112,4 @@ class SizesTest(unittest.TestCase):
 
     def test_a_host_without_cells_has_no_sizes(self):
         partition = cpu_partition.divide(hosts.build(mib=0), profile.Profile())
-        self.assertEqual((), sizes.sizes(partition))
+        self.assertEqual((), cpu_partition.sizes(partition))

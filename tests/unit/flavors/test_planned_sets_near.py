@@ -72,6 +72,7 @@ class OrderTest(unittest.TestCase):
             planned_sets.order_cards([('a', 'b'), ('b', 'c'), ('d', 'a')]))
 
     def test_a_card_has_two_places_where_it_must(self):
-        ordered = planned_sets.order_cards([('a', 'b'), ('b', 'c'), ('a', 'c')])
+        ordered = planned_sets.order_cards([('a', 'b'), ('b', 'c'),
+                                            ('a', 'c')])
         self.assertEqual([{'a', 'b'}, {'b', 'c'}, {'a', 'c'}],
                          [*map(set, ordered)])

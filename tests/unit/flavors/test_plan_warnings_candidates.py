@@ -6,7 +6,7 @@ import unittest
 
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
-from hpcvirt.flavors import placement_limits
+from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
@@ -36,15 +36,15 @@ class CandidatesTest(unittest.TestCase):
                  (planned_sets.GPUS, planned_sets.VFS), (64, 256, 256, 1))):
             plan = planned_sets.plan(host, entries=entries, smallest_cores=1)
             self.assertEqual(expected, tuple(count(plan).values()))
-            results = placement_limits.find_results(plan)
+            results = plan_warnings.find_results(plan)
             self.assertEqual(1000, results)
 
     def test_the_results_cover_all_hosts(self):
         machines = [wired.tree(nics=2, name=f'n{number}')
                     for number in range(10)]
         plan = planned_sets.plan(*machines)
-        self.assertEqual(2560, placement_limits.find_results(plan))
-        self.assertEqual([], [*placement_limits.warn_many(plan)])
+        self.assertEqual(2560, plan_warnings.find_results(plan))
+        self.assertEqual([], [*plan_warnings.warn_many(plan)])
 
     def test_single_devices_count(self):
         single = dataclasses.replace(planned_sets.GPUS, sizes=(1,))
@@ -52,7 +52,7 @@ class CandidatesTest(unittest.TestCase):
                            for number in range(200)), entries=(single,))
         self.assertEqual([None], [row.guest.device_set
                                   for row in plan.flavors])
-        self.assertEqual(1600, placement_limits.find_results(plan))
+        self.assertEqual(1600, plan_warnings.find_results(plan))
 
     def test_more_than_was_measured_is_a_warning_of_each_flavor(self):
         plan = planned_sets.plan(*(wired.tree(nics=2, name=f'n{number}')
@@ -69,4 +69,4 @@ class CandidatesTest(unittest.TestCase):
     def test_plans_without_sets_need_nothing(self):
         plan = planner.plan([hosts.build(gpus={0: 2})],
                             profiles.Profile(devices=(hosts.GPU,)))
-        self.assertIsNone(placement_limits.find_results(plan))
+        self.assertIsNone(plan_warnings.find_results(plan))

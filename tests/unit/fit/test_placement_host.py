@@ -5,7 +5,7 @@ import sys
 import unittest
 
 from hpcvirt.fit import devices
-from hpcvirt.fit import host_state
+from hpcvirt.fit import placement
 from hpcvirt.fit import supply as supplies
 from tests.builders import tiny
 from tests.builders import used_hosts
@@ -34,12 +34,12 @@ class DescribeTest(unittest.TestCase):
     def test_equal_hosts_have_one_key(self):
         first = devices.Pool(0, 2, {'a': '1'}, 'uuid-1')
         other = first._replace(provider='uuid-2')
-        self.assertEqual(host_state.describe(state(first)),
-                         host_state.describe(state(other)))
+        self.assertEqual(placement.describe(state(first)),
+                         placement.describe(state(other)))
 
     def test_what_differs_has_another(self):
         pool = devices.Pool(0, 1, {}, 'u')
-        known = {host_state.describe(each) for each in (
+        known = {placement.describe(each) for each in (
             state(), state(pool), state(pool._replace(free=0)),
             state(closed='disabled'), state(traits=frozenset()),
             state(closed='held', quarantined=True),
