@@ -55,7 +55,7 @@ def _fill(session: sessions.Session, flavor: dict[str, Any],
     row = {
         'flavor': name, 'host': host, 'planned': wanted,
         'booted': len(booted), 'left_pcpus': left,
-        'planned_left': flavor['stranded_pcpus'][host],
+        'planned_left': flavor['unused_pcpus'][host],
         'one_more': one_more['status'], 'faults': faults,
         'why': why(session, flavor, host)}
     _clear(session, [*servers, one_more])

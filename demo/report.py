@@ -149,7 +149,7 @@ def _figures(places: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
               lambda each: str(each['state']['guests']))
     yield row('  free PCPUs', lambda each: str(each['state']['free_pcpus']))
     yield row('  of these in cells that are partly in use (stranded)',
-              lambda each: str(each['state']['stranded_pcpus']))
+              lambda each: str(each['state']['unused_pcpus']))
     yield row('  unused cells', lambda each: str(each['state']['whole_cells']))
     yield row('  unused hosts', lambda each: str(each['state']['whole_hosts']))
     yield row('  guests for one socket that are in two',

@@ -119,10 +119,10 @@ def _room(books: Sequence[ledgers.Ledger]) -> dict[str, int]:
                 room['whole_cells'] += 1
             else:
                 whole = False
-                room['stranded_pcpus'] += free
+                room['unused_pcpus'] += free
         room['whole_hosts'] += whole
     return {name: room[name] for name in (
-        'free_pcpus', 'stranded_pcpus', 'whole_cells', 'whole_hosts')}
+        'free_pcpus', 'unused_pcpus', 'whole_cells', 'whole_hosts')}
 
 
 def _wants_one_socket(session: sessions.Session, guest: domain.Domain) -> bool:

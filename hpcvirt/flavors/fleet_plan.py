@@ -132,24 +132,24 @@ def _add_flavor(rows: dict[str, tuple[str, plans.PlannedFlavor]], name: str,
     rows[row.flavor.name] = other, dataclasses.replace(
         row, shares={**same.shares, **row.shares},
         per_host={**same.per_host, **row.per_host},
-        stranded={**same.stranded, **row.stranded})
+        unused={**same.unused, **row.unused})
 
 
 def _count_on_others(row: plans.PlannedFlavor,
                      hosts: Sequence[plans.PlannedHost],
                      ) -> plans.PlannedFlavor:
     """Count a flavor on the hosts of classes that have not planned it."""
-    per_host, stranded = dict(row.per_host), dict(row.stranded)
+    per_host, unused = dict(row.per_host), dict(row.unused)
     guest = compiled_flavor.make(row.flavor)
     # Hosts of one kind share their state.
-    counts: dict[int, tuple[int, plans.Stranded]] = {}
+    counts: dict[int, tuple[int, plans.Unused]] = {}
     for host in hosts:
         if host.name in per_host:
             continue
         if id(host.state) not in counts:
             counts[id(host.state)] = _count(row, guest, host)
-        per_host[host.name], stranded[host.name] = counts[id(host.state)]
-    return dataclasses.replace(row, per_host=per_host, stranded=stranded)
+        per_host[host.name], unused[host.name] = counts[id(host.state)]
+    return dataclasses.replace(row, per_host=per_host, unused=unused)
 
 
 def recount(plan: plans.Plan) -> plans.Plan:
@@ -160,7 +160,7 @@ def recount(plan: plans.Plan) -> plans.Plan:
     kept = []
     left_out = []
     for row in plan.flavors:
-        bare = dataclasses.replace(row, per_host={}, stranded={})
+        bare = dataclasses.replace(row, per_host={}, unused={})
         counted = _count_on_others(bare, plan.hosts)
         if any(counted.per_host.values()):
             kept.append(counted)
@@ -180,6 +180,6 @@ def _warn_left_out(flavor: flavor_model.Flavor,
 
 
 def _count(row: plans.PlannedFlavor, guest: guests.Guest,
-           host: plans.PlannedHost) -> tuple[int, plans.Stranded]:
+           host: plans.PlannedHost) -> tuple[int, plans.Unused]:
     filling = capacity.fill(guest, host.state)
     return filling.count, plans.measure_left(host, row.guest, filling)

@@ -137,12 +137,12 @@ class FlavorSummary:
     public: bool = True
     projects: tuple[str, ...] = ()
     per_host: Mapping[str, int]
-    stranded_pcpus: Mapping[str, int] = dataclasses.field(
+    unused_pcpus: Mapping[str, int] = dataclasses.field(
         default_factory=dict)
-    stranded_memory_mib: Mapping[str, int] = dataclasses.field(
+    unused_memory_mib: Mapping[str, int] = dataclasses.field(
         default_factory=dict)
     devices: tuple[shape_model.GuestDevices, ...] = ()
-    stranded_devices: Mapping[str, tuple[DeviceSum, ...]] = (
+    unused_devices: Mapping[str, tuple[DeviceSum, ...]] = (
         dataclasses.field(default_factory=dict))
     share: Mapping[str, str] = dataclasses.field(default_factory=dict)
     guest_cells: tuple[GuestCellSummary, ...] = ()
@@ -248,13 +248,13 @@ def _flavor(planned: plans.PlannedFlavor, plan: plans.Plan) -> FlavorSummary:
         public=flavor.projects is None,
         projects=tuple(flavor.projects or ()),
         per_host=dict(planned.per_host),
-        stranded_pcpus={host: left.pcpus
-                        for host, left in planned.stranded.items()},
-        stranded_memory_mib={host: left.memory_mib
-                             for host, left in planned.stranded.items()},
+        unused_pcpus={host: left.pcpus
+                        for host, left in planned.unused.items()},
+        unused_memory_mib={host: left.memory_mib
+                             for host, left in planned.unused.items()},
         devices=planned.guest.devices,
-        stranded_devices={
-            host.name: _sums(host, planned.stranded[host.name].devices)
+        unused_devices={
+            host.name: _sums(host, planned.unused[host.name].devices)
             for host in hosts},
         share={host: share.words for host, share in planned.shares.items()},
         guest_cells=tuple(GuestCellSummary(cell.cpus, cell.memory_mib)

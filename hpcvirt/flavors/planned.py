@@ -120,7 +120,7 @@ class PlannedHost:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Stranded:
+class Unused:
     """The resources that a host full of instances of one flavor has left.
 
     :ivar devices: the devices, of those that its guests can get, for each
@@ -142,7 +142,7 @@ def count_left(host: PlannedHost, guest: shape_model.Shape,
 
 
 def measure_left(host: PlannedHost, guest: shape_model.Shape,
-                 filling: capacity.Filling) -> Stranded:
+                 filling: capacity.Filling) -> Unused:
     """Measure what a host that is filled with a guest has left."""
     free_kib = 0
     for cell in filling.supply.cells:
@@ -150,7 +150,7 @@ def measure_left(host: PlannedHost, guest: shape_model.Shape,
             if (pool.size_kib == host.page_kib and pool.free > 0
                     and cell.dedicated):
                 free_kib += pool.free * pool.size_kib
-    return Stranded(filling.free_pcpus, free_kib // 1024,
+    return Unused(filling.free_pcpus, free_kib // 1024,
                     count_left(host, guest, filling.count))
 
 
@@ -161,14 +161,14 @@ class PlannedFlavor:
     :ivar shares: host -> the share of it that the guest takes, for the hosts
         for which the flavor was sized
     :ivar per_host: host -> the number of instances that it takes
-    :ivar stranded: host -> what these instances leave
+    :ivar unused: host -> what these instances leave
     """
 
     flavor: flavor_model.Flavor
     guest: shape_model.Shape
     shares: Mapping[str, cpu_partition.HostShare]
     per_host: Mapping[str, int]
-    stranded: Mapping[str, Stranded]
+    unused: Mapping[str, Unused]
 
     def losses(self, host: PlannedHost) -> tuple[Loss, ...]:
         """Find the published losses; none on hosts of another size."""
@@ -213,7 +213,7 @@ def extend_to_twins(hosts: Sequence[host_model.Host],
                     if first[host.name] in row.shares},
             per_host={host.name: row.per_host[first[host.name]]
                       for host in hosts},
-            stranded={host.name: row.stranded[first[host.name]]
+            unused={host.name: row.unused[first[host.name]]
                       for host in hosts})
             for row in plan.flavors),
         plan.warnings)

@@ -52,7 +52,7 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
     for planned in plan.hosts:
         name = planned.host.name
         figures = (_facts(planned), tuple(
-            (row.per_host.get(name), row.stranded.get(name),
+            (row.per_host.get(name), row.unused.get(name),
              row.shares.get(name)) for row in plan.flavors))
         kinds.setdefault(figures, []).append(planned)
     return list(kinds.values())
@@ -103,11 +103,11 @@ def _rows(plan: plans.Plan,
         yield (row.flavor.name, '-' if share is None else share.words,
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
                str(row.per_host[name]),
-               _unused(row.stranded[name], planned.profile.devices),
+               _unused(row.unused[name], planned.profile.devices),
                _expected(row.losses(planned)))
 
 
-def _unused(left: plans.Stranded,
+def _unused(left: plans.Unused,
             entries: Sequence[device_choice.Devices]) -> str:
     amounts = [words.count_noun(left.pcpus, 'CPU')] if left.pcpus else []
     if left.memory_mib:

@@ -48,7 +48,7 @@ def tiling(flavors: Sequence[plan_document.FlavorSummary], host: str,
     fitting = [flavor for flavor in flavors
                if 1 <= flavor.per_host.get(host, 0) <= most]
     return min(fitting, key=lambda flavor: (
-        flavor.per_host[host] == 1, flavor.stranded_pcpus.get(host, 0),
+        flavor.per_host[host] == 1, flavor.unused_pcpus.get(host, 0),
         -flavor.per_host[host]), default=None)
 
 

@@ -32,7 +32,7 @@ def codes(found: planned.Plan) -> list[str]:
 
 def by_vcpus(found: planned.Plan, host: str) -> dict[int, tuple[int, int]]:
     """Count the guests of each size and the PCPUs they strand on a host."""
-    return {row.flavor.vcpus: (row.per_host[host], row.stranded[host].pcpus)
+    return {row.flavor.vcpus: (row.per_host[host], row.unused[host].pcpus)
             for row in found.flavors}
 
 

@@ -22,7 +22,7 @@ class ChangesTest(lives.LivesNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.controller.settings.load', lambda *_: None))
+            'hpcvirt.nova_live.settings.load', lambda *_: None))
 
     def changes_for(self, flavor):
         """Let Nova refuse a flavor; return the changes in words."""

@@ -264,7 +264,7 @@ class FlavorApplyTest(nova.EmbeddedNova):
             ledger = self.ledger('compute')
             pinned = sum(len(guest.pinned) for guest in ledger.guests)
             self.assertEqual(
-                flavor['stranded_pcpus']['compute'], len(host.cpus) - pinned)
+                flavor['unused_pcpus']['compute'], len(host.cpus) - pinned)
             self.assertEqual([], self.faults())
             for server in servers:
                 self.delete(server)

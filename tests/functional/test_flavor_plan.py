@@ -46,7 +46,7 @@ class FlavorPlanTest(unittest.TestCase):
                 where = f'{flavor["name"]} on {name}'
                 self.assertEqual(flavor['per_host'][name],
                                  host.fill(flavor), where)
-                self.assertEqual(flavor['stranded_pcpus'][name],
+                self.assertEqual(flavor['unused_pcpus'][name],
                                  host.free_pcpus, where)
 
     def assert_mixtures_agree(self, plan):
@@ -122,7 +122,7 @@ class FlavorPlanTest(unittest.TestCase):
                 continue
             with self.subTest(number=number):
                 self.assert_claims_agree(plan)
-                full += any(not any(row.stranded[host.name].devices)
+                full += any(not any(row.unused[host.name].devices)
                             for row in plan.flavors)
         self.assertGreater(full, ROLLS // 6)
 

@@ -14,10 +14,10 @@ from nova.scheduler.client import report
 from oslo_messaging.rpc import dispatcher
 
 from hpcvirt import exception
-from hpcvirt.controller import boot_request as requests
-from hpcvirt.controller import judging
-from hpcvirt.controller import view as views
 from hpcvirt.model import flavor as flavor_model
+from hpcvirt.nova_live import boot_request as requests
+from hpcvirt.nova_live import judging
+from hpcvirt.nova_live import view as views
 from testing import machines
 from testing import nova
 from tests.functional import base
@@ -95,7 +95,7 @@ class AgreementTest(base.HPCNova):
         self.differences = []
         if not self.reasons:
             self.useFixture(fixtures.MonkeyPatch(
-                'hpcvirt.controller.candidates._that_meet', lambda *_: set()))
+                'hpcvirt.nova_live.candidates._that_meet', lambda *_: set()))
 
     def a_machine(self, name):
         dice = self.dice

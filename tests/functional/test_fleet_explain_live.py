@@ -25,7 +25,7 @@ class ExplainACloudTest(base.HPCNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.controller.settings.load', lambda *_: None))
+            'hpcvirt.nova_live.settings.load', lambda *_: None))
         self.add_machines(*(machines.build(
             f'node{number}', pages={2048: 1024}, vfs={1: 2})
             for number in range(1, 4)))

@@ -17,9 +17,6 @@ from oslo_utils import uuidutils
 from hpcvirt import exception
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd.fleet import arguments
-from hpcvirt.controller import masking
-from hpcvirt.controller import read_only
-from hpcvirt.controller import view
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import count
@@ -27,6 +24,9 @@ from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
 from hpcvirt.fleet import verdict
+from hpcvirt.nova_live import masking
+from hpcvirt.nova_live import read_only
+from hpcvirt.nova_live import view
 from testing import machines
 from tests.builders import commands
 from tests.builders import folders
@@ -44,7 +44,7 @@ class FleetOfACloudTest(base.HPCNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.controller.settings.load', lambda *_: None))
+            'hpcvirt.nova_live.settings.load', lambda *_: None))
         self.folder = self.useFixture(fixtures.TempDir()).path
         self.add_machines(*(machines.build(
             name, pages={2048: 1024}, vfs={1: 2})

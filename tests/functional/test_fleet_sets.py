@@ -4,13 +4,13 @@
 
 import random
 
-from hpcvirt.controller import view
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import count
 from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import make_room
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import verdict
+from hpcvirt.nova_live import view
 from tests.functional import test_device_sets
 
 

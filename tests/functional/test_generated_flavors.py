@@ -79,7 +79,7 @@ class GeneratedFlavorsTest(base.HPCNova):
         ledger = self.ledger(host)
         self.assertEqual(count, len(ledger.guests))
         self.assertEqual(
-            flavor['stranded_pcpus'][host],
+            flavor['unused_pcpus'][host],
             len(ledger.dedicated) - len(ledger.owners()))
         self.assert_devices(flavor, ledger)
         self.assert_next_is_refused(flavor, id_, host)
@@ -139,7 +139,7 @@ class GeneratedFlavorsTest(base.HPCNova):
         """
         ledger = self.ledger(host)
         specs = flavor['extra_specs']
-        if _sum(flavor['stranded_devices'][host]) < _sum(flavor['devices']):
+        if _sum(flavor['unused_devices'][host]) < _sum(flavor['devices']):
             return 'the host has (no|[0-9]+ of the [0-9]+) free PCI device'
         needed = flavor['vcpus'] // int(specs['hw:numa_nodes'])
         if 'hw:numa_cpus.0' in specs:
@@ -199,9 +199,9 @@ class GeneratedFlavorsTest(base.HPCNova):
             'mdev_type': 'nvidia-303', 'resource_class': 'CUSTOM_VGPU_3Q'}])
         flavor, = document['flavors']
         self.assertEqual(({GPU_HOST: 4}, {GPU_HOST: 0}, {GPU_HOST: 2}), (
-            flavor['per_host'], flavor['stranded_pcpus'],
+            flavor['per_host'], flavor['unused_pcpus'],
             {host: _sum(left) for host, left
-             in flavor['stranded_devices'].items()}))
+             in flavor['unused_devices'].items()}))
 
     def test_periodic_two_cells_with_cores_for_the_host(self):
         self.check('hs06-2s-16c', base='default', smallest_cores=5)

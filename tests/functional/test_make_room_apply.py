@@ -20,7 +20,7 @@ class MakeRoomApplyTest(lives.LivesNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.controller.settings.load', lambda *_: None))
+            'hpcvirt.nova_live.settings.load', lambda *_: None))
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.cloud.migrations.PAUSE_S', 0.05))
         self.configure_alias()

@@ -13,9 +13,9 @@ from hpcvirt.cloud import compute_hosts
 from hpcvirt.cloud import placement
 from hpcvirt.cloud import quarantine as cloud_quarantine
 from hpcvirt.cloud import session
-from hpcvirt.controller import view
 from hpcvirt.fleet import log_reading
 from hpcvirt.model import quarantine
+from hpcvirt.nova_live import view
 from testing import machines
 from tests.builders import commands
 from tests.builders import folders
@@ -78,7 +78,7 @@ class QuarantineSchedulingTest(QuarantineNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.controller.settings.load', lambda *_: None))
+            'hpcvirt.nova_live.settings.load', lambda *_: None))
 
     def read(self, *words):
         status, text = self.hpcvirt(*words, '--format', 'json')

@@ -81,7 +81,7 @@ class RefusalTest(base.HPCNova):
 
     def test_a_nova_cell_that_is_disabled(self):
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.controller.settings.load', lambda *_: None))
+            'hpcvirt.nova_live.settings.load', lambda *_: None))
         self.add_machines(machines.build('host', pages={2048: 1024}))
         flavor = self.create_hpc_flavor(1, 1, 256)
         mapping = self.cell_mappings['cell1']

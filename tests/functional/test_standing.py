@@ -17,7 +17,7 @@ class StandingRoomTest(lives.LivesNova):
         super().setUp()
         # The embedded Nova has its settings already.
         self.useFixture(fixtures.MonkeyPatch(
-            'hpcvirt.controller.settings.load', lambda *_: None))
+            'hpcvirt.nova_live.settings.load', lambda *_: None))
         self.useFixture(fixtures.MonkeyPatch(
             'hpcvirt.cloud.migrations.PAUSE_S', 0.05))
         self.add_machines(*(machines.build(name, pages={2048: 1024})

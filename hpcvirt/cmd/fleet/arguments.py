@@ -123,13 +123,13 @@ def show(args: argparse.Namespace, text: str) -> bool:
 def look(args: argparse.Namespace) -> Any:
     """Read the live cloud.
 
-    :returns: a :class:`hpcvirt.controller.view.View`
+    :returns: a :class:`hpcvirt.nova_live.view.View`
     :raises InvalidInput: if nova.conf is invalid
     :raises Unreachable: if the cloud cannot be read
     """
     with extras.nova():
-        from hpcvirt.controller import settings
-        from hpcvirt.controller import view
+        from hpcvirt.nova_live import settings
+        from hpcvirt.nova_live import view
     settings.load(tuple(args.config_file), tuple(args.config_dir))
     with settings.convert_errors():
         return view.read()

@@ -49,7 +49,7 @@ class DumpFleet(command.Command):
         """Write the document."""
         view = arguments.look(parsed_args)
         with extras.nova():
-            from hpcvirt.controller import fleet_dump
+            from hpcvirt.nova_live import fleet_dump
         document = fleet_dump.make_document(view)
         if parsed_args.anonymize:
             document = documents.replace_names(document)

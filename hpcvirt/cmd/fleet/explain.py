@@ -133,8 +133,8 @@ def _read_file(args: argparse.Namespace) -> verdict.Explanation:
 def _ask_cloud(args: argparse.Namespace) -> verdict.Explanation:
     view = arguments.look(args)
     with extras.nova():
-        from hpcvirt.controller import explanation
-        from hpcvirt.controller import settings
+        from hpcvirt.nova_live import explanation
+        from hpcvirt.nova_live import settings
     with settings.convert_errors():
         found: verdict.Explanation = (
             explanation.explain_move(view, args.server) if args.server

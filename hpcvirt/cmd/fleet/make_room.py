@@ -190,7 +190,7 @@ def _search(args: argparse.Namespace,
     if is_quiet(args):
         most, why = 0, 'these are quiet hours'
     elif args.budget:
-        from hpcvirt.controller import recent
+        from hpcvirt.nova_live import recent
         most, why = recent.find_budget(args.budget)
     asked = move_report.MoveRequest(
         args.moves, args.cold, not args.flavor and all(args.standing),
@@ -210,7 +210,7 @@ def _make_target(flavor: flavor_model.Flavor,
 def _count_requests(args: argparse.Namespace) -> Mapping[str, int]:
     """Count the requested instances of each flavor, by its name."""
     if args.requests is None and args.fleet is None:
-        from hpcvirt.controller import recent
+        from hpcvirt.nova_live import recent
         return recent.count_requests()
     if args.requests is None:
         raise exception.InvalidInput(

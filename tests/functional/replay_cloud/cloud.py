@@ -14,7 +14,7 @@ import uuid
 from nova import context as nova_context
 from nova import objects
 
-from hpcvirt.controller import boot_request as boot_requests
+from hpcvirt.nova_live import boot_request as boot_requests
 from tests.functional.replay_cloud import allocations
 from tests.functional.replay_cloud import compute_host
 from tests.functional.replay_cloud import devices

@@ -63,7 +63,7 @@ class MergeTest(unittest.TestCase):
             self.assertEqual(
                 {name: capacity.fill(guest, state).count
                  for name, state in states.items()}, row.per_host)
-            self.assertEqual(set(row.per_host), set(row.stranded))
+            self.assertEqual(set(row.per_host), set(row.unused))
             shared += bool(row.per_host['a'] and row.per_host['b'])
         self.assertGreater(shared, 2)
 

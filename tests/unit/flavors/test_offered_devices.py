@@ -107,8 +107,8 @@ def plan(host, wanted, **choices):
     found = planner.plan([host],
                          profiles.Profile(devices=(wanted,), **choices))
     return {(row.flavor.vcpus, row.guest.devices[0].count): (
-        row.per_host['host'], row.stranded['host'].pcpus,
-        sum(row.stranded['host'].devices)) for row in found.flavors}
+        row.per_host['host'], row.unused['host'].pcpus,
+        sum(row.unused['host'].devices)) for row in found.flavors}
 
 
 class DeviceSizesTest(unittest.TestCase):
@@ -158,8 +158,8 @@ class DeviceSizesTest(unittest.TestCase):
         small = min(found.flavors, key=lambda row: row.flavor.vcpus)
         self.assertEqual((3, 4, 3), (
             small.flavor.vcpus, small.per_host['host'],
-            small.stranded['host'].pcpus))
-        self.assertLess(small.stranded['host'].memory_mib, 4 * 1024)
+            small.unused['host'].pcpus))
+        self.assertLess(small.unused['host'].memory_mib, 4 * 1024)
         self.assertEqual('1/4 cell', small.shares['host'].words)
 
     def test_an_operator_may_refuse_small_parts(self):

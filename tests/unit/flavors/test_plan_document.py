@@ -33,7 +33,7 @@ def config(host, *wanted):
 
 def stranded(flavor):
     return {host: item['count'] for host, (item,)
-            in flavor['stranded_devices'].items()}
+            in flavor['unused_devices'].items()}
 
 
 class HostConfigTest(unittest.TestCase):
@@ -110,8 +110,8 @@ class DocumentTest(unittest.TestCase):
         found = next(each for each in flavors if each['vcpus'] == 24)
         self.assertEqual({'hs06-2s-16c': '3/4 host'}, found['share'])
         self.assertEqual({'hs06-2s-16c': 1}, found['per_host'])
-        self.assertEqual({'hs06-2s-16c': 8}, found['stranded_pcpus'])
-        self.assertGreater(found['stranded_memory_mib']['hs06-2s-16c'], 0)
+        self.assertEqual({'hs06-2s-16c': 8}, found['unused_pcpus'])
+        self.assertGreater(found['unused_memory_mib']['hs06-2s-16c'], 0)
         self.assertEqual([12, 12],
                          [cell['vcpus'] for cell in found['guest_cells']])
         self.assertEqual(found['ram_mib'], sum(

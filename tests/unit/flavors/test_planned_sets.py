@@ -38,7 +38,7 @@ def rows(found, host='tree'):
     """Show the kind of set of each flavor, its requests and its number."""
     return {row.guest.device_set: (
         ' '.join(device.alias for device in row.guest.devices),
-        row.per_host[host], row.stranded[host].devices)
+        row.per_host[host], row.unused[host].devices)
         for row in found.flavors}
 
 

@@ -62,7 +62,7 @@ class FleetTest(unittest.TestCase):
         self.assertTrue(large)
         for row in large:
             self.assertEqual(0, row.per_host['a'])
-            self.assertEqual(32, row.stranded['a'].pcpus)
+            self.assertEqual(32, row.unused['a'].pcpus)
 
     def test_no_host_at_all_is_an_error_that_says_why(self):
         with self.assertRaisesRegex(exception.InvalidInput,
@@ -326,7 +326,7 @@ class AnyHostTest(unittest.TestCase):
                 for row in found.flavors:
                     self.assertEqual(
                         dedicated - row.per_host[name] * row.guest.pcpus,
-                        row.stranded[name].pcpus)
+                        row.unused[name].pcpus)
 
     def test_a_flavor_fits_every_host_for_which_it_was_made(self):
         for found in self.plans:
@@ -356,7 +356,7 @@ class AnyHostTest(unittest.TestCase):
                     if share and (share.words in ('cell', 'host')
                                   or share.words.startswith('1/')):
                         left.setdefault(row.flavor.vcpus, []).append(
-                            row.stranded[planned.host.name].pcpus)
+                            row.unused[planned.host.name].pcpus)
                 self.assertEqual({0}, {0, *map(min, left.values())})
 
     def test_dedicated_and_shared_cpus_are_apart_and_exist(self):
@@ -370,7 +370,7 @@ class TwinsTest(unittest.TestCase):
     """Hosts that are alike are planned once, and the plan is the same."""
 
     def figures(self, plan):
-        return ([(row.flavor, row.shares, row.per_host, row.stranded)
+        return ([(row.flavor, row.shares, row.per_host, row.unused)
                  for row in plan.flavors],
                 [(each.name, each.partition.host.name, each.settings,
                   each.state, each.rest_mib) for each in plan.hosts])

@@ -22,7 +22,7 @@ from tests.builders import hosts
 def flavor(name, vcpus, fits, stranded=0, cells=1):
     return plan_document.FlavorSummary(
         name=name, vcpus=vcpus, ram_mib=1024 * cells, per_host={'a': fits},
-        stranded_pcpus={'a': stranded},
+        unused_pcpus={'a': stranded},
         extra_specs={'hw:cpu_policy': 'dedicated',
                      'hw:mem_page_size': '2048',
                      'hw:numa_nodes': str(cells)})

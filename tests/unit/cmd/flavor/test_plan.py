@@ -78,8 +78,8 @@ class PlanTest(CommandTest):
         self.assertEqual('host', document['hosts'][0]['name'])
         self.assertEqual(['name', 'vcpus', 'ram_mib', 'disk_gib',
                           'extra_specs', 'public', 'projects', 'per_host',
-                          'stranded_pcpus', 'stranded_memory_mib', 'devices',
-                          'stranded_devices', 'share', 'guest_cells', 'loss'],
+                          'unused_pcpus', 'unused_memory_mib', 'devices',
+                          'unused_devices', 'share', 'guest_cells', 'loss'],
                          list(document['flavors'][0]))
         self.assertEqual(['cpu_dedicated_set', 'cpu_shared_set',
                           'reserved_host_memory_mb', 'reserved_host_cpus',

@@ -23,8 +23,8 @@ from nova.scheduler import host_manager
 from oslo_db import exception as db_exception
 
 from hpcvirt import exception
-from hpcvirt.controller import masking
 from hpcvirt.nova import host_record
+from hpcvirt.nova_live import masking
 
 #: The exceptions of a database that cannot be reached or read.
 UNREADABLE = (db_exception.DBError, db_exception.CantStartEngineError,

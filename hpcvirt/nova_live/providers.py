@@ -16,7 +16,7 @@ import nova.conf
 from nova.scheduler.client import report
 
 from hpcvirt import exception
-from hpcvirt.controller import masking
+from hpcvirt.nova_live import masking
 from hpcvirt.specs import codec
 
 #: The microversion with which nova-scheduler asks for candidates.

@@ -12,12 +12,6 @@ from nova import context as nova_context
 
 from hpcvirt import exception
 from hpcvirt import words
-from hpcvirt.controller import cell_hosts
-from hpcvirt.controller import cloud_flavors
-from hpcvirt.controller import masking
-from hpcvirt.controller import providers
-from hpcvirt.controller import residents
-from hpcvirt.controller import supplies
 from hpcvirt.fit import devices
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import placement
@@ -27,6 +21,12 @@ from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import quarantine as health
 from hpcvirt.nova import filters
 from hpcvirt.nova import quarantine
+from hpcvirt.nova_live import cell_hosts
+from hpcvirt.nova_live import cloud_flavors
+from hpcvirt.nova_live import masking
+from hpcvirt.nova_live import providers
+from hpcvirt.nova_live import residents
+from hpcvirt.nova_live import supplies
 
 #: The resource classes whose totals are compared.
 _CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')

@@ -17,10 +17,6 @@ from nova import exception as nova_exception
 from nova import weights as nova_weights
 
 from hpcvirt import exception
-from hpcvirt.controller import boot_request as boot_requests
-from hpcvirt.controller import candidates
-from hpcvirt.controller import masking
-from hpcvirt.controller import view as views
 from hpcvirt.fit import allocation
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import verdict
@@ -29,6 +25,10 @@ from hpcvirt.nova import config
 from hpcvirt.nova import decision
 from hpcvirt.nova import filters
 from hpcvirt.nova import weights as own_weights
+from hpcvirt.nova_live import boot_request as boot_requests
+from hpcvirt.nova_live import candidates
+from hpcvirt.nova_live import masking
+from hpcvirt.nova_live import view as views
 
 #: Filters of Nova whose refusals hpcvirt can explain.
 _EXPLAINED = ('NUMATopologyFilter', 'PciPassthroughFilter')

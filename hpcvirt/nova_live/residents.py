@@ -10,13 +10,13 @@ from nova import objects
 from nova.compute import vm_states
 
 from hpcvirt import exception
-from hpcvirt.controller import cloud_flavors
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import guest as guests
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import state
 from hpcvirt.nova import config
+from hpcvirt.nova_live import cloud_flavors
 
 #: Metadata by which the owner of an instance forbids its moves.
 OPT_OUT, NEVER = 'hpcvirt_move', 'never'

@@ -20,8 +20,8 @@ from oslo_config import cfg
 
 from hpcvirt import exception
 from hpcvirt.conf import weights
-from hpcvirt.controller import masking
-from hpcvirt.controller import read_only
+from hpcvirt.nova_live import masking
+from hpcvirt.nova_live import read_only
 
 _LINE = re.compile(r':(\d+)\b')
 

@@ -6,9 +6,6 @@ import dataclasses
 import typing
 from collections.abc import Sequence
 
-from hpcvirt.controller import boot_request as boot_requests
-from hpcvirt.controller import judging
-from hpcvirt.controller import view as views
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import compiled_flavor
@@ -16,6 +13,9 @@ from hpcvirt.fleet import verdict
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.nova import adapter
+from hpcvirt.nova_live import boot_request as boot_requests
+from hpcvirt.nova_live import judging
+from hpcvirt.nova_live import view as views
 
 #: Refusals that no change of the guest can avoid.
 _BEYOND = (reasons.Code.CLOSED, reasons.Code.QUARANTINED,

@@ -20,12 +20,12 @@ from nova import exception as nova_exception
 from nova.scheduler import request_filter
 from nova.scheduler import utils
 
-from hpcvirt.controller import boot_request as boot_requests
-from hpcvirt.controller import cell_hosts
-from hpcvirt.controller import masking
-from hpcvirt.controller import providers
 from hpcvirt.fit import reasons
 from hpcvirt.fleet import verdict
+from hpcvirt.nova_live import boot_request as boot_requests
+from hpcvirt.nova_live import cell_hosts
+from hpcvirt.nova_live import masking
+from hpcvirt.nova_live import providers
 
 #: The resource classes of which a smaller flavor needs less.
 _SUMS = ('PCPU', 'VCPU', 'MEMORY_MB')

@@ -23,11 +23,11 @@ from nova.virt import hardware
 from oslo_utils import uuidutils
 
 from hpcvirt import exception
-from hpcvirt.controller import cell_hosts
-from hpcvirt.controller import cloud_flavors
-from hpcvirt.controller import masking
-from hpcvirt.controller import providers
 from hpcvirt.model import flavor as flavor_model
+from hpcvirt.nova_live import cell_hosts
+from hpcvirt.nova_live import cloud_flavors
+from hpcvirt.nova_live import masking
+from hpcvirt.nova_live import providers
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,13 +8,13 @@ and its pages. Caches, distances and devices are unknown in the topologies.
 
 import dataclasses
 
-from hpcvirt.controller import view as views
 from hpcvirt.fit import supply as supplies
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.model import host as host_model
 from hpcvirt.model import quarantine as health
 from hpcvirt.nova import quarantine
+from hpcvirt.nova_live import view as views
 
 #: The class of hosts whose records are broken.
 BROKEN = 'broken'

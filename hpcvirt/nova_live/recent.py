@@ -14,8 +14,8 @@ from nova import objects
 
 from hpcvirt import exception
 from hpcvirt import words
-from hpcvirt.controller import cell_hosts
-from hpcvirt.controller import masking
+from hpcvirt.nova_live import cell_hosts
+from hpcvirt.nova_live import masking
 
 #: The newest requests of this time are read, up to a number for each Nova
 #: cell.
