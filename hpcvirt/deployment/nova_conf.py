@@ -54,9 +54,11 @@ def compute(planned: plans.PlannedHost, plan: plans.Plan) -> list[str]:
                            for spec in settings.pci_device_spec),
                           'The devices that guests get.', 'Nova-Devices'),
             *tree.explain(
-                ['report_in_placement = true'] if settings.has_sets else (),
-                'Placement chooses the set of devices. Nova does not let '
-                'this be taken back.', 'Nova-Devices'),
+                ['report_in_placement = true'] if (
+                    plan.has_sets and settings.pci_device_spec) else (),
+                'nova-scheduler asks Placement for all PCI devices, because '
+                'some hosts have sets of them. Nova does not let this be '
+                'taken back.', 'Nova-Devices'),
             *_aliases(plan)],
         'devices': [f'enabled_mdev_types = {mdev.name}' for mdev in mdevs],
         **{f'mdev_{mdev.name}': [
@@ -71,7 +73,10 @@ def controller(plan: plans.Plan) -> list[str]:
     """
     results = plan_warnings.find_results(plan)
     options = {} if results is None else {
-        'filter_scheduler': ['pci_in_placement = true'],
+        'filter_scheduler': tree.explain(
+            ['pci_in_placement = true'],
+            'For the whole cloud: first let all hosts with PCI devices report '
+            'them (report_in_placement), then set this.'),
         'scheduler': tree.explain(
             [f'max_placement_results = {results}'],
             'All candidates of a set of devices on '

@@ -7,10 +7,13 @@ well. The merged plan therefore counts each flavor on the hosts of all classes.
 """
 
 import dataclasses
+from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.fit import admission
 from hpcvirt.fit import capacity
 from hpcvirt.fit import guest as guests
@@ -65,7 +68,33 @@ def merge_plans(planned: Mapping[str, plans.Plan]) -> plans.Plan:
         warnings += plan.warnings
     flavors = tuple(_count_on_others(row, hosts)
                     for row in join_flavors(planned))
+    for name in planned:
+        warnings += _warn_elsewhere(name, planned, flavors)
     return plans.Plan(tuple(hosts), flavors, warning.gather(warnings))
+
+
+def _warn_elsewhere(name: str, planned: Mapping[str, plans.Plan],
+                    flavors: Iterable[plans.PlannedFlavor],
+                    ) -> Iterator[warning.PlanWarning]:
+    """Say on which hosts of other classes the flavors of a class fit."""
+    own = {row.flavor.name for row in planned[name].flavors}
+    for other, plan in planned.items():
+        theirs = {row.flavor.name for row in plan.flavors}
+        names = []
+        fitting: set[str] = set()
+        for row in flavors:
+            found = {host.name for host in plan.hosts
+                     if row.per_host[host.name]}
+            if found and row.flavor.name in own - theirs:
+                names.append(row.flavor.name)
+                fitting |= found
+        if names:
+            yield warning.PlanWarning(
+                warning.WarningCode.FITS_ELSEWHERE,
+                f'planned for the class {name}, and also fit on '
+                f'{words.count_noun(len(fitting), "host")} of the class '
+                f'{other}; traits of the class {name} would keep its flavors '
+                'to its hosts', tuple(names))
 
 
 def join_flavors(planned: Mapping[str, plans.Plan],

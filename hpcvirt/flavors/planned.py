@@ -187,6 +187,14 @@ class Plan:
     warnings: tuple[warning.PlanWarning, ...]
 
     @property
+    def has_sets(self) -> bool:
+        """Whether Placement chooses the devices of some hosts.
+
+        Nova then asks Placement for PCI devices in the whole cloud.
+        """
+        return any(host.settings.has_sets for host in self.hosts)
+
+    @property
     def packing(self) -> bool:
         """``packing_host_numa_cells_allocation_strategy`` of all services."""
         return self.hosts[0].profile.pack_cells

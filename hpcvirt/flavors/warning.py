@@ -31,6 +31,7 @@ class WarningCode(enum.StrEnum):
     DEVICE_TYPE_DIFFERS = 'device-type-differs'
     DEVICE_TYPE_UNSURE = 'device-type-unsure'
     DEVICE_WITHOUT_CELL = 'device-without-cell'
+    FITS_ELSEWHERE = 'fits-elsewhere'
     HOST_MAKES_FLAVORS_SMALLER = 'host-makes-flavors-smaller'
     HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'
@@ -57,6 +58,7 @@ class WarningCode(enum.StrEnum):
 
 #: The codes of warnings whose subjects are flavors, not hosts.
 _OF_FLAVORS = frozenset({WarningCode.CLAIM_TOO_LONG, WarningCode.DEVICES_FAR,
+                         WarningCode.FITS_ELSEWHERE,
                          WarningCode.MANY_CANDIDATES,
                          WarningCode.SOCKET_SCOPE_NOT_HELD,
                          WarningCode.SIZE_NOT_PLACED})

@@ -3,6 +3,7 @@
 """Plan the classes of a fleet document, and give each host its settings."""
 
 import dataclasses
+from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -13,10 +14,12 @@ from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import warning
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.model import host as host_model
+from hpcvirt.specs import vocabulary
 
 
 def plan_classes(document: documents.FleetDocument,
@@ -34,7 +37,7 @@ def plan_classes(document: documents.FleetDocument,
         if not machines.get(name):
             continue
         where = document.locate(name)
-        profile = own.read_profile(where)
+        profile = _require_traits(own.read_profile(where), own.traits)
         try:
             plan = planner.plan_hosts(machines[name], profile, part)
             found[name] = _use_settings(plan, own)
@@ -45,6 +48,15 @@ def plan_classes(document: documents.FleetDocument,
     return fleet_plan.set_traits(found, {
         name: frozenset(own.traits)
         for name, own in document.classes.items()})
+
+
+def _require_traits(profile: profiles.Profile,
+                    traits: Iterable[str]) -> profiles.Profile:
+    """Let the flavors of a class require the traits of its hosts."""
+    required = {vocabulary.TRAIT.at(group='', trait=trait):
+                vocabulary.REQUIRED for trait in traits}
+    specs = required | dict(profile.extra_specs)
+    return dataclasses.replace(profile, extra_specs=tuple(specs.items()))
 
 
 def check_flavors(document: documents.FleetDocument,

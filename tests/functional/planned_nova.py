@@ -252,6 +252,8 @@ class ComputeHost:
         for name, amount in self.needs(flavor).items():
             free = (self.cards if name == self.mdev_class
                     else [self.free.get(name, 0)])
+            if name in self.most and amount > self.most[name]:
+                free = []
             counts.append(sum(max(0, each) // amount for each in free))
         requests = self._requests(flavor)
         if requests:

@@ -405,4 +405,4 @@ class ArgumentsTest(unittest.TestCase):
             str(path), [], state.Fleet((), {})).name)
         self.assertRaisesRegex(
             exception.InvalidInput, 'not a flavor of the cloud',
-            arguments.find_flavor, 'unknown', [])
+            arguments.find_flavor, 'unknown', [], state.Fleet((), {}))

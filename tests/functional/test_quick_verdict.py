@@ -210,7 +210,7 @@ class AgainstTheEngineTest(soundness.ClaimingTestCase):
             with contextlib.ExitStack() as stack:
                 if not quick:
                     stack.enter_context(mock.patch.object(
-                        decision, 'make_test', lambda *_: None))
+                        decision, 'make_counting_test', lambda *_: None))
                 request = decision.FilterDecision(spec)
             if request._fits:
                 request._fits = self.counting(request._fits)

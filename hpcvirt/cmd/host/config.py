@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
+from hpcvirt.cmd import output
 from hpcvirt.cmd import planning
 from hpcvirt.deployment import ansible
 from hpcvirt.deployment import disk
@@ -32,6 +33,11 @@ the input cannot be used or a file is in the way, and then nothing is changed.
 
 HOST_BACKUPS = 'var/lib/hpcvirt/backups'
 _FOLDER_BACKUPS = 'hpcvirt-backups'
+_IN_PLACEMENT = (
+    'Warning: report_in_placement cannot be taken back, and pci_in_placement '
+    'holds for the whole cloud: set the first on all hosts with PCI devices, '
+    'also on those that are not in this plan, and the second only when all '
+    'report them.')
 _UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
            'as root')
 
@@ -95,6 +101,8 @@ class ConfigureHosts(command.Command):
             _print(step_model.compare(formats.FORMATS[args.deployer](plan),
                                       {}))
         hosts.warn(plan.warnings)
+        if plan.has_sets:
+            output.warn(_IN_PLACEMENT)
         return 0
 
 

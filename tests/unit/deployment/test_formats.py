@@ -10,7 +10,9 @@ import yaml
 
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import tree
+from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
@@ -168,12 +170,29 @@ class FormatsTest(unittest.TestCase):
         text = files('files', *machines, **choices)[
             f'n0/{host_files.NOVA_CONF}']
         self.assertIn('\nreport_in_placement = true\n', text)
+        self.assertNotIn('report_in_placement', text.partition('[pci]')[0])
         for form in formats.FORMATS:
             self.assertFalse([
                 path for path in files(form, *twins(vfs={1: 8}),
                                        devices=(hosts.VFS,))
                 if 'placement' in path or 'controllers' in path
                 or 'conductor' in path])
+
+    def test_all_hosts_with_devices_report_them_if_some_have_sets(self):
+        sets = planner.plan([wired.tree(name='sets')], dataclasses.replace(
+            profiles.DENSE, devices=(planned_sets.GPUS,)))
+        card = planner.plan([hosts.build(name='card', vfs={0: 8})],
+                            profiles.Profile(devices=(hosts.VFS,),
+                                             name_prefix='v'))
+        plain = planner.plan([hosts.build(name='plain')],
+                             profiles.Profile(name_prefix='p'))
+        merged = fleet_plan.merge_plans({'s': sets, 'v': card, 'p': plain})
+        report = 'report_in_placement = true'
+        for host in merged.hosts:
+            self.assertEqual(host.name != 'plain',
+                             report in nova_conf.compute(host, merged))
+        (alone,) = card.hosts
+        self.assertNotIn(report, nova_conf.compute(alone, card))
 
     def test_only_virtual_functions_are_created(self):
         (planned,) = planner.plan([wired.tree()], dataclasses.replace(

@@ -9,6 +9,7 @@ from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.flavors import warning
 from hpcvirt.model import shape
 from tests.builders import hosts
 
@@ -81,6 +82,18 @@ class MergeTest(unittest.TestCase):
                 self.assertGreater(min(counts), 0)
         self.assertEqual([frozenset(), {'CUSTOM_IB'}],
                          [host.state.traits for host in both.hosts])
+
+    def test_what_also_fits_on_other_classes_is_said(self):
+        planned = {'x': plan_class('a'), 'y': plan_class(
+            'b', name_prefix='b')}
+        both = fleet_plan.merge_plans(planned)
+        said = [item for item in both.warnings
+                if item.code is warning.WarningCode.FITS_ELSEWHERE]
+        self.assertEqual(2, len(said))
+        self.assertIn('planned for the class x, and also fit on 1 host of the '
+                      'class y', said[0].message)
+        self.assertEqual({row.flavor.name for row in planned['x'].flavors},
+                         set(said[0].subjects))
 
     def test_without_traits_those_of_hosts_are_unknown(self):
         planned = fleet_plan.set_traits({'x': plan_class('a')}, {})

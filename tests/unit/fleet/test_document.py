@@ -273,12 +273,26 @@ class FleetOfClassesTest(unittest.TestCase):
     def test_traits_of_a_class_let_its_hosts_alone_take_a_flavor(self):
         found, _ = assemble.make_fleet(read(classes={
             'a': {'hosts': [{**HOST, 'name': 'a'}], 'traits': ['CUSTOM_A']},
-            'b': {'hosts': [{**HOST, 'name': 'b'}]}}))
+            'b': {'hosts': [{**HOST, 'name': 'b'}], 'name_prefix': 'b'}}))
         flavor = flavor_model.Flavor('x', 1, 64, 0, {
             'trait:CUSTOM_A': 'required'})
         (item,) = count.count(found, [flavor])
         self.assertEqual([False, True], [
             item.per_host[name] == 0 for name in ('a', 'b')])
+
+    def test_flavors_of_a_class_require_its_traits(self):
+        found, flavors = assemble.make_fleet(read(classes={
+            'a': {'hosts': [{**HOST, 'name': 'a'}], 'traits': ['CUSTOM_A']},
+            'b': {'hosts': [{**HOST, 'name': 'b'}], 'name_prefix': 'b'}}))
+        for item in count.count(found, flavors):
+            required = item.flavor.extra_specs.get('trait:CUSTOM_A')
+            if item.flavor.name.startswith('b.'):
+                self.assertIsNone(required)
+                self.assertGreater(min(item.per_host.values()), 0)
+            else:
+                self.assertEqual('required', required)
+                self.assertEqual((True, 0), (item.per_host['a'] > 0,
+                                             item.per_host['b']))
 
     def test_a_broken_host_does_not_stop_the_rest(self):
         wrong = {**HOST['topology'], 'cells': []}
