@@ -27,7 +27,8 @@ _NAME = re.compile('[A-Za-z0-9][A-Za-z0-9._-]{0,252}')
 class HostGroup:
     """Hosts that need the same configuration.
 
-    :ivar name: a name that Ansible takes for a group, after the first host
+    :ivar name: a name that Ansible takes for a group, after the class of the
+        fleet document, or after the first host
     """
 
     name: str
@@ -53,7 +54,12 @@ def group_hosts(plan: plans.Plan,
         found.setdefault(need(host, plan), []).append(host)
     taken: dict[str, tuple[plans.PlannedHost, ...]] = {}
     for members in found.values():
-        base = 'hpcvirt_' + re.sub('[^a-z0-9]', '_', members[0].name.lower())
+        first = members[0]
+        of_class = {host.fleet_class for host in members} == {
+            first.fleet_class}
+        subject = first.fleet_class if of_class else ''
+        base = 'hpcvirt_' + re.sub('[^a-z0-9]', '_',
+                                   (subject or first.name).lower())
         name, number = base, 1
         while name in taken or name == GROUP:
             number += 1

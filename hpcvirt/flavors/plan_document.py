@@ -100,7 +100,11 @@ class DeviceSum:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostSummary:
-    """The figures of a host; ``sockets`` is None if they are unknown."""
+    """The figures of a host.
+
+    :ivar sockets: None if they are unknown
+    :ivar fleet_class: its class of the fleet document; empty without one
+    """
 
     name: str
     sockets: int | None
@@ -112,6 +116,7 @@ class HostSummary:
     guest_memory_mib: int
     guest_page_kib: int
     guest_devices: tuple[DeviceSum, ...] = ()
+    fleet_class: str = ''
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -227,7 +232,8 @@ def _host(planned: plans.PlannedHost) -> HostSummary:
         memory_mib=sum(cell.memory_mib for cell in host.cells),
         guest_memory_mib=planned.guest_memory_mib,
         guest_page_kib=planned.page_kib,
-        guest_devices=_sums(planned, planned.devices))
+        guest_devices=_sums(planned, planned.devices),
+        fleet_class=planned.fleet_class)
 
 
 def _sums(planned: plans.PlannedHost,

@@ -84,6 +84,7 @@ class PlannedHost:
     :ivar state: what it has for guests under these settings, when empty
     :ivar rest_mib: cell -> the memory of it that the host keeps
     :ivar offered: the devices that guests get
+    :ivar fleet_class: its class of the fleet document; empty without one
     """
 
     profile: profiles.Profile
@@ -94,6 +95,7 @@ class PlannedHost:
     state: placement.HostState
     rest_mib: Mapping[int, int]
     offered: tuple[offered_devices.OfferedDevice, ...] = ()
+    fleet_class: str = ''
 
     @property
     def name(self) -> str:

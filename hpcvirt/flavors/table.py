@@ -51,7 +51,7 @@ def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
     kinds: dict[object, list[plans.PlannedHost]] = {}
     for planned in plan.hosts:
         name = planned.host.name
-        figures = (_facts(planned), tuple(
+        figures = (planned.fleet_class, _facts(planned), tuple(
             (row.per_host.get(name), row.unused.get(name),
              row.shares.get(name)) for row in plan.flavors))
         kinds.setdefault(figures, []).append(planned)
@@ -64,6 +64,8 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
     title = words.join_names(names, 'hosts')
     if len(names) > 1 and title.startswith(names[0]):
         title = f'{len(names)} hosts: {title}'
+    if hosts[0].fleet_class:
+        title = f'Class {hosts[0].fleet_class}: {title}'
     rows = list(_rows(plan, hosts[0]))
     lines = textwrap.wrap(title, width, subsequent_indent='  ')
     lines += textwrap.wrap(_facts(hosts[0]), width,

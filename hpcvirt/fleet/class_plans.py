@@ -40,6 +40,8 @@ def plan_classes(document: documents.FleetDocument,
         profile = _require_traits(own.read_profile(where), own.traits)
         try:
             plan = planner.plan_hosts(machines[name], profile, part)
+            if document.is_file:
+                plan = _name_class(plan, name)
             found[name] = _use_settings(plan, own)
         except exception.InvalidInput as exc:
             if document.is_file:
@@ -48,6 +50,12 @@ def plan_classes(document: documents.FleetDocument,
     return fleet_plan.set_traits(found, {
         name: frozenset(own.traits)
         for name, own in document.classes.items()})
+
+
+def _name_class(plan: plans.Plan, name: str) -> plans.Plan:
+    hosts = tuple(dataclasses.replace(host, fleet_class=name)
+                  for host in plan.hosts)
+    return dataclasses.replace(plan, hosts=hosts)
 
 
 def _require_traits(profile: profiles.Profile,

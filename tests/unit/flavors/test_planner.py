@@ -348,6 +348,11 @@ class AnyHostTest(unittest.TestCase):
                         for share in planned.partition.cells}) > 1:
                     # A part of a poor cell may come to no whole page.
                     continue
+                if not all(planned.settings.pages[share.id].get(
+                        planned.page_kib) for share
+                        in planned.partition.cells):
+                    # The memory of a cell rounds to nothing.
+                    continue
                 # Where cells differ in memory, a size comes once for each
                 # level; on the poorest it tiles.
                 left = {}
