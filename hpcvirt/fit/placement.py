@@ -118,20 +118,22 @@ def check(guest: guests.Guest,
             _CLASSES, host.free, host.max_unit, guest.sums, strict=True):
         if needed > most:
             return reasons.Misfit(reasons.Code.RESOURCES, {
-                'resource': f'{name} per instance', 'free': most,
+                'resource': name, 'free': most, 'which': 'in all',
                 'needed': needed})
         if needed > free:
-            return reasons.Misfit(reasons.Code.RESOURCES, {
-                'resource': name, 'free': max(free, 0), 'needed': needed})
+            return _too_little(name, max(free, 0), needed)
     for request in guest.demand.requests:
         if not request.one_pool:
             continue
         most = most_of_one_pool(request, host.supply)
         if request.count > most:
-            return reasons.Misfit(reasons.Code.RESOURCES, {
-                'resource': request.name, 'free': most,
-                'needed': request.count})
+            return _too_little(request.name, most, request.count)
     return None
+
+
+def _too_little(name: str, free: int, needed: int) -> reasons.Misfit:
+    return reasons.Misfit(reasons.Code.RESOURCES, {
+        'resource': name, 'free': free, 'which': 'free', 'needed': needed})
 
 
 def most_of_one_pool(request: devices.DeviceRequest,

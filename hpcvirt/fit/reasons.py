@@ -157,7 +157,7 @@ _MESSAGES: Mapping[Code, str] = {
         'guest cell has no dedicated vCPUs',
     Code.CLOSED: 'the host takes no new instance: {what}',
     Code.QUARANTINED: 'the host is in quarantine: {what}',
-    Code.RESOURCES: 'the host has {free} {resource} free, {needed} needed',
+    Code.RESOURCES: 'the host has {free} {resource} {which}, {needed} needed',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
     Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
     Code.NO_CANDIDATES: 'no allocation candidate is left',

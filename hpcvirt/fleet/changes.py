@@ -298,11 +298,13 @@ def _with_pages(guest: guests.Guest, host: state.FleetHost,
 
 def _moves(guest: guests.Guest,
            hosts: tuple[state.FleetHost, ...]) -> Change | None:
-    plan = make_room.search(
-        guest, hosts, 2 if len(hosts) <= MAX_HOSTS_FOR_TWO_MOVES else 1)
+    most = 2 if len(hosts) <= MAX_HOSTS_FOR_TWO_MOVES else 1
+    # Cold migrations stop instances: the last resort.
+    plan = (make_room.search(guest, hosts, most)
+            or make_room.search(guest, hosts, most, cold=True))
     if plan is None:
         return None
     moves = ', then '.join(
-        f'{move.id} moves from {move.source} to {move.target}'
-        for move in plan.moves)
+        f'{move.id} moves {"cold " if move.cold else ""}from {move.source} '
+        f'to {move.target}' for move in plan.moves)
     return Change(moves, *plan.places[0], moves=plan.moves)

@@ -160,8 +160,9 @@ class CandidateExplainer:
                 f'free, but does not give {needed} to one instance '
                 '(min_unit, max_unit or step_size)')
         return CandidateRefusal(condition.code, reasons.Misfit(
-            reasons.Code.RESOURCES, {'resource': name, 'free': max(free, 0),
-                                     'needed': needed}).message)
+            reasons.Code.RESOURCES, {
+                'resource': name, 'free': max(free, 0), 'which': 'free',
+                'needed': needed}).message)
 
 
 def _that_meet(placement: typing.Any, condition: _Condition) -> set[str]:

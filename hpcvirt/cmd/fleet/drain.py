@@ -38,6 +38,7 @@ unless they take no new instances already, and stay in it. If a move fails or
 the cloud has changed, the cloud is read again and a new plan is made. Exit
 status: 0 if the hosts are empty, now or after the moves; 1 if instances cannot
 leave; 2 if the input or the cloud cannot be used; 3 if moves were not begun.
+To make room for one flavor rather than empty hosts, see make-room.
 """
     rows = 'moves'
     fields = ('wave', 'id', 'from', 'to', 'cells', 'kind')

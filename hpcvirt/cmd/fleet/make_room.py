@@ -44,7 +44,7 @@ With --apply, the cloud is selected as in every OpenStack client: by
 clouds.yaml (OS_CLOUD or --os-cloud), or by the other OS_* variables. Exit
 status: 0 if the instances fit, now or after the moves; 1 if no moves suffice;
 2 if the input or the cloud cannot be used; 3 if a move failed, so that later
-ones were not begun.
+ones were not begun. To empty whole hosts, see drain.
 """
     rows = 'moves'
     fields = ('id', 'from', 'to', 'cells', 'kind')

@@ -75,5 +75,5 @@ class FillTest(unittest.TestCase):
     def test_a_host_without_room_takes_none(self):
         found = capacity.fill(equal(1, 9, 2), host((8, 99)))
         self.assertEqual(0, found.count)
-        self.assertEqual('the host has 8 PCPU per instance free, 9 needed',
+        self.assertEqual('the host has 8 PCPU in all, 9 needed',
                          found.misfit.message)

@@ -36,7 +36,7 @@ class CheckTest(unittest.TestCase):
         most = len(EMPTY.supply.cells[0].dedicated)
         self.assertEqual(
             (reasons.Code.RESOURCES, (
-                f'the host has {most} PCPU per instance free, {most + 1} '
+                f'the host has {most} PCPU in all, {most + 1} '
                 'needed')),
             self.check(guest(sums=guests.Resources(most + 1, 0, 64))))
 

@@ -32,7 +32,7 @@ class MessagesTest(unittest.TestCase):
     def test_one_of_a_thing_is_not_written_in_the_plural(self):
         details = {'cell': 2, 'total': 0, 'free': 0, 'needed': 1,
                    'size': 1 << 20, 'limit': 0.5, 'request': 'vf',
-                   'resource': 'PCPU', 'defect': 'M'}
+                   'resource': 'PCPU', 'which': 'free', 'defect': 'M'}
         # Several cells are needed, or they would not be too few.
         several = {reasons.Code.TOO_FEW_CELLS, reasons.Code.CELLS_CONTENDED}
         messages = {str(reasons.Misfit(code, details))

@@ -101,7 +101,8 @@ class DocumentTest(unittest.TestCase):
         self.assertEqual({
             'name': 'host', 'sockets': 2, 'cells': 3, 'cells_with_cpus': 2,
             'cpus': 64, 'dedicated_pcpus': 64, 'memory_mib': 3 * 65536,
-            'guest_page_kib': 2048, 'guest_devices': []}, found)
+            'guest_page_kib': 2048, 'guest_devices': [], 'fleet_class': ''},
+            found)
         self.assertLess(0.8 * 2 * 65536, guests_mib)
         self.assertLess(guests_mib, 2 * 65536)
 

@@ -167,6 +167,9 @@ class ChangesTest(unittest.TestCase):
             flavor = fleets.flavor(8, 1024, specs)
             self.assertIn(what, [change.what for change in changes.nearest(
                 compiled_flavor.make(flavor), (found,))])
+        fleet, guest = fleets.with_devices()
+        self.assertIn('a moves cold from h0 to h1', [
+            change.what for change in changes.nearest(guest, fleet.hosts)])
         busy = fleets.changed(found, (
             cell if cell.id == 0 else cell._replace(free=frozenset())
             for cell in found.state.supply.cells))

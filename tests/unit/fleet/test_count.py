@@ -67,7 +67,7 @@ class CountTest(unittest.TestCase):
             self.assertEqual(not expected,
                              isinstance(placed, reasons.Misfit))
             if not expected:
-                self.assertEqual('the host has 1 VCPU per instance free, '
+                self.assertEqual('the host has 1 VCPU in all, '
                                  '2 needed', placed.message)
 
     def fleet_with_shared_cpus(self, number):
