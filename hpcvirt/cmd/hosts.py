@@ -175,6 +175,8 @@ def read_fleet(path: str, *,
                     () if names_only else document.flavor_files)
                 for flavor in read_flavors(os.path.join(folder, each)))))
     document.check_names()
+    if document.flavors and not names_only:
+        document = documents.find_flavors(document, document.flavors)
     return document
 
 

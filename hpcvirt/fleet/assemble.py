@@ -36,15 +36,18 @@ def make_fleet(document: documents.FleetDocument,
     :returns: the fleet; and its flavors, or those that its profiles plan if
         the document has none
     :raises InvalidInput: naming a class for which there is no plan, or an
-        instance on an unknown host
+        instance on an unknown host or of an unknown flavor
     """
     document.check_names()
     class_of = {name: own for own in document.classes.values()
                 for name in own.names}
-    residents = _group_by_host(_find_targets(document.instances, class_of),
-                               class_of)
     machines, reported, broken = _sort_hosts(document)
     planned = class_plans.plan_classes(document, machines, part)
+    flavors = document.flavors or _list_planned(document, planned)
+    if document.named:
+        document = documents.find_flavors(document, flavors)
+    residents = _group_by_host(_find_targets(document.instances, class_of),
+                               class_of)
     empty: dict[str, _EmptyHost] = {}
     for plan in planned.values():
         for host in plan.hosts:
@@ -62,9 +65,9 @@ def make_fleet(document: documents.FleetDocument,
             *class_plans.warn_planned(document, planned))),
         alias_policies=_read_policies(planned))
     if not document.flavors:
-        return fleet, _list_planned(document, planned)
+        return fleet, flavors
     return fleet, tuple(compiled_flavor.complete(flavor, fleet.alias_policies)
-                        for flavor in document.flavors)
+                        for flavor in flavors)
 
 
 def _read_policies(planned: Mapping[str, plans.Plan]) -> dict[str, str]:

@@ -41,7 +41,8 @@ must not move, and ``only_cold`` why it cannot be live-migrated.
 ``follows_placement: true`` says that a cold migration gives it the PCI devices
 that Placement allocates (``[hpcvirt]moves_follow_placement``). ``hosts`` are
 the hosts to which it may move, by default those of its class. The flavor of an
-instance may be the name of one of ``flavors``.
+instance may be the name of a flavor of the document or, if it has none, of a
+planned one.
 
 In a dump each host has in ``reported`` what Nova and Placement report while
 the instances are on it, or in ``broken`` why its record cannot be used. Both
@@ -135,6 +136,20 @@ class InstanceEntry:
     follows_placement: bool = False
 
 
+@dataclasses.dataclass(frozen=True)
+class NamedInstance:
+    """An instance whose flavor is named, but not in the file itself.
+
+    The flavor is that of a file of ``flavor_files``, or a planned one.
+
+    :ivar where: the place of the instance, for errors
+    """
+
+    where: str
+    entry: InstanceEntry
+    group: state.ServerGroup | None = None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ServerGroupEntry:
     """A server group of the file."""
@@ -179,7 +194,9 @@ def read_instance(item: InstanceEntry, where: str,
     if isinstance(flavor, str):
         if flavor not in flavors:
             raise exception.InvalidInput(
-                f'{where}.flavor', f'{flavor[:64]!r} is not one of flavors')
+                f'{where}.flavor', f'{flavor[:64]!r} is neither a flavor of '
+                'the document nor, if it has none, a planned one'
+                + words.nearest(flavor, flavors))
         flavor = flavors[flavor]
     if id(flavor) not in compiled:
         try:
@@ -282,6 +299,8 @@ class FleetDocument:
     :ivar where: the file, for errors
     :ivar is_file: whether a file describes it; otherwise, the hosts of a
         command line are its only class
+    :ivar named: instances whose flavors are not known yet, see
+        :func:`find_flavors`
     """
 
     where: str
@@ -289,6 +308,7 @@ class FleetDocument:
     flavors: tuple[flavor_model.Flavor, ...] = ()
     flavor_files: tuple[str, ...] = ()
     instances: tuple[state.Instance, ...] = ()
+    named: tuple[NamedInstance, ...] = ()
     is_file: bool = True
 
     def locate(self, name: str) -> str:
@@ -350,23 +370,49 @@ def read(plain: object, where: str) -> FleetDocument:
         raise exception.InvalidInput(f'{where}: flavors',
                                      'two flavors have the same name')
     compiled: dict[int, guests.Guest] = {}
-    found: dict[str, state.Instance] = {}
+    places: dict[str, str] = {}
     for number, item in enumerate(file.instances):
         here = f'{where}: instances[{number}]'
-        if item.id in found:
+        if item.id in places:
             raise exception.InvalidInput(
                 f'{here}.id', f'{item.id!r} is also the id of an instance '
                 'before it')
-        found[item.id] = read_instance(item, here, flavors, compiled)
-    groups = read_groups(file.server_groups, found, where)
+        places[item.id] = here
+    groups = read_groups(file.server_groups, places, where)
+    instances: list[state.Instance] = []
+    named: list[NamedInstance] = []
+    for item in file.instances:
+        here, group = places[item.id], groups.get(item.id)
+        if isinstance(item.flavor, str) and item.flavor not in flavors:
+            named.append(NamedInstance(here, item, group))
+        else:
+            instance = read_instance(item, here, flavors, compiled)
+            instances.append(dataclasses.replace(instance, group=group))
     document = FleetDocument(
-        where, file.classes, file.flavors, file.flavor_files, tuple(
-            dataclasses.replace(item, group=groups[item.id])
-            if item.id in groups else item for item in found.values()))
+        where, file.classes, file.flavors, file.flavor_files,
+        tuple(instances), tuple(named))
     for name, own in document.classes.items():
         if not isinstance(own.profile, str):
             own.read_profile(document.locate(name))
     return document
+
+
+def find_flavors(document: FleetDocument,
+                 flavors: Iterable[flavor_model.Flavor]) -> FleetDocument:
+    """Give the instances whose flavors are named their flavors.
+
+    :param flavors: all flavors of the document, or the planned ones
+    :raises InvalidInput: if an instance names another flavor
+    """
+    by_name = {flavor.name: flavor for flavor in flavors}
+    compiled: dict[int, guests.Guest] = {}
+    found = [
+        dataclasses.replace(
+            read_instance(item.entry, item.where, by_name, compiled),
+            group=item.group)
+        for item in document.named]
+    return dataclasses.replace(
+        document, instances=(*document.instances, *found), named=())
 
 
 def dump(document: FleetDocument) -> dict[str, Any]:

@@ -100,8 +100,9 @@ class WriteInventory(command.Command):
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
     """Return the summary of a document, for JSON."""
-    residents = collections.Counter(
-        instance.host for instance in document.instances)
+    residents = collections.Counter([
+        *(instance.host for instance in document.instances),
+        *(instance.entry.host for instance in document.named)])
     return {
         'schema_version': SCHEMA_VERSION,
         'classes': [
@@ -109,7 +110,7 @@ def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
                 residents[host] for host in own.names)}
             for name, own in document.classes.items()],
         'flavors': len(document.flavors),
-        'instances': len(document.instances),
+        'instances': residents.total(),
         'broken': [{'name': host, 'reason': entry.fault}
                    for own in document.classes.values()
                    for entry in own.hosts if entry.fault is not None

@@ -196,10 +196,13 @@ class HostsTest(unittest.TestCase):
         self.write('flavors.json', json.dumps([{
             'name': 'f', 'vcpus': 1, 'ram': 64, 'properties': {}}]))
         path = self.fleet(flavor_files=['flavors.json'], classes={'c': {
-            'hosts': ['n1.json'], 'profile': 'profiles/p.yaml'}})
+            'hosts': ['n1.json'], 'profile': 'profiles/p.yaml'}},
+            instances=[{'id': 'a', 'host': 'n1', 'flavor': 'f'}])
         document = host_arguments.read_fleet(str(path))
         self.assertEqual('leave', document.classes['c'].read_profile('').smt)
         self.assertEqual(['f'], [item.name for item in document.flavors])
+        self.assertEqual(['f'], [item.flavor.name
+                                 for item in document.instances])
 
     def test_an_error_of_a_fleet_says_where(self):
         self.write('p.yaml', 'smt: 3\n')

@@ -92,7 +92,6 @@ class FleetDocumentTest(unittest.TestCase):
             ({'host': ''}, ".host: must be text such as node1, not ''"),
             ({'colour': 1}, ": unknown key 'colour'"),
             ({'flavor': 3}, '.flavor: must be a mapping of keys'),
-            ({'flavor': 'y'}, ".flavor: 'y' is not one of flavors"),
             ({'flavor': {**FLAVOR, 'vcpus': 0}},
              '.flavor: vcpus: must be a whole number'),
             ({'flavor': {**FLAVOR, 'extra_specs': {'hw:numa_nodes': 'x'}}},
@@ -293,6 +292,30 @@ class FleetOfClassesTest(unittest.TestCase):
                 self.assertEqual('required', required)
                 self.assertEqual((True, 0), (item.per_host['a'] > 0,
                                              item.per_host['b']))
+
+    def test_an_instance_names_a_planned_flavor(self):
+        plain = {'host': 'h', 'flavor': 'hpc.15c1n.2m'}
+        a, b = ({**plain, 'id': 'a', 'cells': [{'id': 0}],
+                 'cpus': [*range(1, 16)]},
+                {**plain, 'id': 'b', 'cells': [{'id': 1}],
+                 'cpus': [*range(17, 32)]})
+        named = read(a, b, server_groups=[
+            {'policy': 'soft-affinity', 'members': ['b']}])
+        found, flavors = assemble.make_fleet(named)
+        by_name = {flavor.name: flavor for flavor in flavors}
+        self.assertEqual([by_name['hpc.15c1n.2m']] * 2, [
+            instance.flavor for instance in found.hosts[0].instances])
+        self.assertEqual([False, True], [
+            instance.group is not None
+            for instance in found.hosts[0].instances])
+
+    def test_an_instance_of_an_unknown_flavor_is_refused(self):
+        instance = {'id': 'a', 'host': 'h', 'flavor': 'y'}
+        for flavors in ([], [FLAVOR]):
+            with self.assertRaisesRegex(
+                    exception.InvalidInput, r"^f.yaml: instances\[0\].flavor: "
+                    "'y' is neither a flavor of the document nor"):
+                assemble.make_fleet(read(instance, flavors=flavors))
 
     def test_a_broken_host_does_not_stop_the_rest(self):
         wrong = {**HOST['topology'], 'cells': []}
