@@ -68,6 +68,23 @@ class VirtualFunctions:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class GroupedFunction:
+    """A PCI function of an IOMMU group, of whatever class.
+
+    :ivar group: the number of the group
+    :ivar code: the base class and subclass in four hexadecimal digits
+    :ivar driver: None if none is bound to it
+    """
+
+    address: str
+    group: int
+    code: str
+    vendor_id: str
+    product_id: str
+    driver: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class MemoryController:
     """A memory controller that EDAC watches, with its errors since the boot.
 
@@ -110,6 +127,22 @@ def _iommu_types(files: Files) -> frozenset[str]:
     types = {files.text(f'{_GROUPS}/{group}/type', _GROUPS)
              for group in files.names(_GROUPS, 'sys/kernel')}
     return frozenset(kind for kind in types if kind)
+
+
+def _grouped(files: Files) -> Iterator[GroupedFunction]:
+    for group in files.names(_GROUPS, 'sys/kernel'):
+        if not re.fullmatch('[0-9]{1,9}', group):
+            continue
+        here = f'{_GROUPS}/{group}/devices'
+        for address in files.names(here, _GROUPS):
+            if not ADDRESS.fullmatch(address):
+                continue  # A device of the platform, of Arm.
+            there = f'{_PCI}/{address}'
+            code, vendor, product = (
+                (files.text(f'{there}/{name}', _PCI) or '').removeprefix('0x')
+                for name in ('class', 'vendor', 'device'))
+            yield GroupedFunction(address, int(group), code[:4], vendor,
+                                  product, files.driver(there))
 
 
 def _functions(files: Files) -> Iterator[VirtualFunctions]:
@@ -217,6 +250,8 @@ class HardwareFacts(FactGroup):
     #: The types of the default domains of the groups: ``identity``, ``DMA``,
     #: ``DMA-FQ``; empty on a kernel that does not say.
     iommu_types = Fact(_iommu_types)
+    #: The PCI functions of all groups.
+    grouped = Fact(lambda files: tuple(_grouped(files)))
     #: Of each device that supports SR-IOV.
     functions = Fact(lambda files: tuple(_functions(files)))
     #: Device address -> how it may transfer data, as far as that is known.

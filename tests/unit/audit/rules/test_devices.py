@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 from hpcvirt.audit import audit
+from hpcvirt.audit.reading.hardware import GroupedFunction
 from hpcvirt.audit.reading.hardware import VirtualFunctions
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import profile as profiles
@@ -33,6 +34,7 @@ class Case(audited.Case):
         self.controls = dict.fromkeys(CARDS, (True, True))
         self.bars = dict.fromkeys((*GPUS, *CARDS), 131072)
         self.slots: dict[str, tuple[float, int]] = {}
+        self.grouped: tuple[GroupedFunction, ...] = ()
 
     def change(self, address: str, **fields: object) -> None:
         """Change a device, or how it or a bridge is wired."""
@@ -74,6 +76,7 @@ class Case(audited.Case):
                                   for each in self.specs) or None},
                 hardware={
                     'controls': self.controls, 'bars': self.bars,
+                    'grouped': self.grouped,
                     'functions': tuple(
                         VirtualFunctions(address, count, frozenset({0}))
                         for address, count in self.functions.items()),
@@ -226,6 +229,51 @@ class GroupTest(Case):
             self.host = dataclasses.replace(self.host, wiring=lost)
             self.assertTrue(any('device-groups' in each
                                 for each in self.unknown()))
+
+
+class HeldGroupTest(Case):
+    """Functions that no topology lists, in the group of a GPU of a guest."""
+
+    GROUP = 20  # of GPUS[0]
+
+    def add(self, address: str, code: str, driver: str | None,
+            group: int = GROUP) -> None:
+        self.grouped = (GroupedFunction(address, group, code, '10de', '1aef',
+                                        driver),)
+
+    def test_a_function_of_the_card_that_a_driver_of_the_host_holds(self):
+        for code, driver, kind in (
+                ('0403', 'snd_hda_intel', 'audio function'),
+                ('0c03', 'xhci_hcd', 'USB controller'),
+                ('0c80', 'nvidia-gpu', 'bus controller')):
+            self.add(f'{GPUS[0][:-1]}1', code, driver)
+            (severity, found), = self.find('device-groups')
+            self.assertEqual('error', severity)
+            self.assertIn(f'the {kind} of the same card in IOMMU group 20 of '
+                          f'{GPUS[0]}, is bound to the host driver {driver}',
+                          found)
+
+    def test_a_controller_of_the_host_in_the_group(self) -> None:
+        self.add('0000:02:00.0', '0107', 'mpt3sas')
+        (severity, found), = self.find('device-groups')
+        self.assertEqual('error', severity)
+        self.assertIn('the SAS controller of the host in IOMMU group 20',
+                      found)
+
+    def test_what_does_not_hold_the_group(self) -> None:
+        for code, driver, group in (
+                ('0403', 'vfio-pci', 20), ('0403', None, 20),
+                ('0403', 'pci-stub', 20), ('0604', 'pcieport', 20),
+                ('0604', None, 20),
+                # Another group, in which no guest has a device.
+                ('0403', 'snd_hda_intel', 99)):
+            self.add(f'{GPUS[0][:-1]}1', code, driver, group)
+            self.assertEqual([], self.find('device-groups'), (code, driver))
+
+    def test_a_function_that_guests_get_too_is_released(self) -> None:
+        self.add(f'{GPUS[0][:-1]}1', '0403', 'snd_hda_intel')
+        self.specs = [{'vendor_id': '10de', 'product_id': '1aef'}]
+        self.assertEqual([], self.find('device-groups'))
 
 
 class PeersTest(Case):
