@@ -109,6 +109,17 @@ def _controls(files: Files) -> Mapping[str, tool_output.Controls]:
     return found
 
 
+def _sizes(files: Files) -> Mapping[str, tool_output.TransferSizes]:
+    found = tool_output.read_sizes(
+        lambda name: '' if files.is_running else
+        files.setting(f'{tool_output.FOLDER}/{name}') or '')
+    for address in files.names(_PCI, 'sys'):
+        if sizes := sysfs_wiring.read_sizes(files.data(
+                f'{_PCI}/{address}/config')):
+            found[address] = sizes
+    return found
+
+
 def _bars(files: Files) -> Mapping[str, int]:
     found = {}
     for address in files.names(_PCI, 'sys'):
@@ -256,6 +267,9 @@ class HardwareFacts(FactGroup):
     functions = Fact(lambda files: tuple(_functions(files)))
     #: Device address -> how it may transfer data, as far as that is known.
     controls = Fact(_controls)
+    #: Address of a device or a bridge -> how much it transfers at once, as far
+    #: as that is known.
+    sizes = Fact(_sizes)
     #: Device address -> the MiB of its largest region of memory; 0 without.
     bars = Fact(_bars)
     #: Device address -> the files that create its virtual functions at boot;

@@ -25,6 +25,14 @@ T = typing.TypeVar('T')
 #: Base classes [pci.ids].
 _GPU, _NETWORK = ('03', '12'), '02'
 
+#: With a payload of 128 bytes, a sixth of a transfer is headers, and with 256
+#: bytes a tenth.
+_FAIR_PAYLOAD = 256
+#: The kernel and most firmware leave a device 512 bytes for a request; 4096
+#: are the most that PCI Express has.
+_USUAL_READ = 512
+_LARGE_READ = 4096
+
 #: Bridges, which VFIO allows in a group, and the drivers that it allows: they
 #: do not let a device access memory.
 _BRIDGES = ('0604', '0609')
@@ -237,6 +245,40 @@ def _ordering(subject: AuditSubject) -> Iterator[Violation]:
                  f'setpci -s {address} CAP_EXP+8.w=10:10'))
 
 
+def _sizes(subject: AuditSubject) -> Iterator[Violation]:
+    if subject.facts.cpu.is_guest:
+        return  # QEMU does not show what the card may.
+    cards = {address: card for address, card in _cards(subject).items()
+             if card.kind in (*_GPU, _NETWORK)}
+    sizes = subject.facts.hardware.sizes if cards else {}
+    wired = subject.host.wiring
+    places = {each.address: each for each in wired.attachments} if (
+        wired) else {}
+    for address, card in cards.items():
+        own = _need(sizes.get(address), address)
+        above = ([bridge.address for bridge in wired.path(places[address])]
+                 if wired and address in places else [])
+        most = min([own.most_payload, *(
+            _need(sizes.get(bridge), bridge).most_payload
+            for bridge in above)])
+        if own.payload < most:
+            yield Violation(
+                f'MaxPayload of {address} is {own.payload} bytes',
+                f'{most} bytes, which card and bridges above it can',
+                (('# pci=pcie_bus_perf on the kernel command line, or the '
+                  'setting of the firmware'),),
+                None if own.payload < _FAIR_PAYLOAD else Severity.NOTE)
+        if own.read_request < _LARGE_READ and (
+                card.kind == _NETWORK or own.read_request < _USUAL_READ):
+            yield Violation(
+                f'MaxReadReq of {address} is {own.read_request} bytes',
+                f'{_LARGE_READ} bytes', (
+                    f'setpci -s {address} CAP_EXP+8.w=5000:7000',
+                    ('# not lasting: the driver or the firmware of the card '
+                     'sets it at each start')),
+                None if own.read_request < _USUAL_READ else Severity.NOTE)
+
+
 def _equals(subject: AuditSubject) -> Iterator[Violation]:
     hardware, models = subject.facts.hardware, dict[str, list[str]]()
     for address, card in _cards(subject).items():
@@ -305,6 +347,14 @@ RULES = (
          'virtual functions follow their card.',
          'a transfer otherwise waits for all before it, and drivers ask for '
          'nothing else', ('Levin-2020',), _ordering),
+    Rule('device-transfers', Severity.WARNING,
+         'GPUs and network cards of guests have the largest ``MaxPayload`` '
+         'that they and the bridges above them can (a note from 256 bytes '
+         'on), and a ``MaxReadReq`` of at least 512 bytes, network cards of '
+         '4096 (a note).',
+         'small transfers leave a larger part of the link to headers, and '
+         'small requests do not fill it while the answers are on their way',
+         ('Linux-Parameters',), _sizes),
     Rule('device-equals', Severity.WARNING,
          'Devices of guests that are of one model have BARs of the same size, '
          'and links that can be equally wide and fast.',

@@ -13,6 +13,7 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
 from hpcvirt.topology import hardware_state
+from hpcvirt.topology.tool_output import TransferSizes
 from tests.builders import audited
 from tests.builders import wired
 
@@ -35,6 +36,10 @@ class Case(audited.Case):
         self.bars = dict.fromkeys((*GPUS, *CARDS), 131072)
         self.slots: dict[str, tuple[float, int]] = {}
         self.grouped: tuple[GroupedFunction, ...] = ()
+        self.sizes: dict[str, TransferSizes] = {}
+        for address in (*GPUS, *CARDS, *(
+                bridge.address for bridge in self.host.wiring.bridges)):
+            self.sizes[address] = TransferSizes(512, 512, 4096)
 
     def change(self, address: str, **fields: object) -> None:
         """Change a device, or how it or a bridge is wired."""
@@ -76,7 +81,7 @@ class Case(audited.Case):
                                   for each in self.specs) or None},
                 hardware={
                     'controls': self.controls, 'bars': self.bars,
-                    'grouped': self.grouped,
+                    'grouped': self.grouped, 'sizes': self.sizes,
                     'functions': tuple(
                         VirtualFunctions(address, count, frozenset({0}))
                         for address, count in self.functions.items()),
@@ -274,6 +279,36 @@ class HeldGroupTest(Case):
         self.add(f'{GPUS[0][:-1]}1', '0403', 'snd_hda_intel')
         self.specs = [{'vendor_id': '10de', 'product_id': '1aef'}]
         self.assertEqual([], self.find('device-groups'))
+
+
+class TransfersTest(Case):
+    def test_a_payload_that_card_and_bridges_could_exceed(self) -> None:
+        self.assertEqual([], self.find('device-transfers'))
+        for payload, expected in ((128, 'warning'), (256, 'note')):
+            self.sizes[CARDS[0]] = TransferSizes(payload, 512, 4096)
+            self.assertEqual(
+                [(expected,
+                  f'MaxPayload of {CARDS[0]} is {payload} bytes')],
+                self.find('device-transfers'))
+
+    def test_a_bridge_that_can_no_more(self) -> None:
+        self.sizes[CARDS[0]] = TransferSizes(256, 512, 4096)
+        self.sizes[PORTS[CARDS[0]]] = TransferSizes(256, 256, 512)
+        self.assertEqual([], self.find('device-transfers'))
+
+    def test_requests_that_are_small(self) -> None:
+        for address, size, expected in (
+                (CARDS[0], 128, ['warning']), (CARDS[0], 512, ['note']),
+                (GPUS[0], 256, ['warning']), (GPUS[0], 512, [])):
+            self.sizes[address] = TransferSizes(512, 512, size)
+            self.assertEqual(expected, [severity for severity, _ in self.find(
+                'device-transfers')], (address, size))
+            self.sizes[address] = TransferSizes(512, 512, 4096)
+
+    def test_what_is_not_captured_is_unknown(self) -> None:
+        del self.sizes[GPUS[0]]
+        self.assertTrue(any('device-transfers' in each
+                            for each in self.unknown()))
 
 
 class PeersTest(Case):
