@@ -22,6 +22,7 @@ from hpcvirt.topology import document
 from hpcvirt.topology import hwloc
 from hpcvirt.topology import ironic
 from hpcvirt.topology import libvirt
+from hpcvirt.topology import pasted
 from hpcvirt.topology import snapshot
 from hpcvirt.topology import sysfs
 
@@ -94,6 +95,10 @@ def read_document(file: document.TopologyDocument,
 
     :raises InvalidInput: if it has no complete and consistent topology
     """
+    # A prompt that is pasted with an output may begin as JSON does.
+    tool = None if file.begins_with('<') else pasted.find_tool(file.data)
+    if tool is not None:
+        raise exception.InvalidInput(file.path, pasted.explain(tool))
     for candidate in _SOURCES:
         if source == candidate.name or (
                 source == 'auto' and candidate.recognizes(file)):
