@@ -33,6 +33,7 @@ from typing import Any
 from typing import NoReturn
 
 from hpcvirt import exception
+from hpcvirt import words
 
 T = typing.TypeVar('T')
 
@@ -307,7 +308,8 @@ def _record(kind: Any) -> Reader:
         for key in entries:
             if key not in readers:
                 raise _Fault('', f'unknown key {key[:64]!r}; known: '
-                             f'{", ".join(readers)}')
+                             f'{", ".join(readers)}'
+                             + words.nearest(key, readers))
         for key, name in names.items():
             if key not in entries and name not in optional:
                 raise _Fault('', f'the key {key!r} is missing')

@@ -10,6 +10,9 @@ from collections.abc import Sequence
 _MAX_NAMES = 6
 _EXAMPLES = 2
 
+#: No name is longer; a comparison takes time with the square of the length.
+_MAX_WORD = 64
+
 _KIB = {'': 1, 'K': 1, 'M': 1024, 'G': 1024 ** 2, 'T': 1024 ** 3}
 
 
@@ -88,8 +91,14 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Write `` (did you mean a?)`` if a known name resembles a wrong one."""
+    name = find_nearest(word, known)
+    return '' if name is None else f' (did you mean {name}?)'
+
+
+def find_nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known name that a wrong one resembles most, if any does."""
     # Only an error needs it.
     import difflib
     names = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower(), names, 1)
-    return f' (did you mean {names[close[0]]}?)' if close else ''
+    close = difflib.get_close_matches(word[:_MAX_WORD].lower(), names, 1)
+    return names[close[0]] if close else None

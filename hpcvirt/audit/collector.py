@@ -25,7 +25,7 @@ proc cpuinfo meminfo uptime
 proc/[0-9]* cgroup comm stat status task/*/status
 proc/irq/* effective_affinity_list smp_affinity_list
 proc/sys/kernel hostname nmi_watchdog numa_balancing osrelease
-proc/sys/kernel watchdog_cpumask
+proc/sys/kernel split_lock_mitigate watchdog_cpumask
 proc/sys/vm swappiness zone_reclaim_mode
 sys/bus/pci/devices/* class current_link_speed current_link_width device
 sys/bus/pci/devices/* max_link_speed max_link_width numa_node

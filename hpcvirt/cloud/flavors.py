@@ -4,12 +4,16 @@
 
 import dataclasses
 from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Any
+
+from novaclient import api_versions
 
 from hpcvirt import exception
 from hpcvirt.cloud import session
 from hpcvirt.flavors import diff
 from hpcvirt.model import flavor as flavor_model
+from hpcvirt.specs import vocabulary
 
 
 def read(nova: Any,
@@ -81,7 +85,7 @@ def create(nova: Any, flavor: flavor_model.Flavor,
             is_public=public, **more)
     try:
         with session.one_line_errors():
-            created.set_keys(dict(flavor.extra_specs))
+            _set_keys(nova, created, flavor.extra_specs)
             for project in () if public else projects:
                 nova.flavor_access.add_tenant_access(created, project)
     except exception.Unreachable as first:
@@ -104,7 +108,7 @@ def complete(nova: Any, step: diff.FlavorChange) -> None:
     """
     with session.one_line_errors():
         found = _find(nova, step)
-        found.set_keys(dict(step.flavor.extra_specs))
+        _set_keys(nova, found, step.flavor.extra_specs)
         for project in step.missing_projects:
             nova.flavor_access.add_tenant_access(found, project)
 
@@ -126,7 +130,7 @@ def replace(nova: Any, step: diff.FlavorChange) -> None:
     with session.one_line_errors():
         found = _find(nova, step)
         if not step.needs_new_flavor:
-            found.set_keys(dict(step.flavor.extra_specs))
+            _set_keys(nova, found, step.flavor.extra_specs)
             for project in step.missing_projects:
                 nova.flavor_access.add_tenant_access(found, project)
             if step.obsolete:
@@ -147,6 +151,25 @@ def replace(nova: Any, step: diff.FlavorChange) -> None:
                 f'restored ({lost})') from exc
         raise exception.Unreachable(
             f'{exc}; the old flavor was restored') from exc
+
+
+def _set_keys(nova: Any, flavor: Any, specs: Mapping[str, str]) -> None:
+    """Set extra specs, those without a validator with an older version."""
+    validated, others = {}, {}
+    for name, text in specs.items():
+        if vocabulary.is_unvalidated(name):
+            others[name] = text
+        else:
+            validated[name] = text
+    flavor.set_keys(validated)
+    if others:
+        before = nova.api_version
+        nova.api_version = api_versions.APIVersion(
+            session.UNVALIDATED_MICROVERSION)
+        try:
+            flavor.set_keys(others)
+        finally:
+            nova.api_version = before
 
 
 def _find(nova: Any, step: diff.FlavorChange) -> Any:

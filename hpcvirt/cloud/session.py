@@ -30,6 +30,9 @@ from hpcvirt import exception
 #: The first microversion in which Nova validates extra specs.
 COMPUTE_MICROVERSION = '2.86'
 
+#: The last in which it stores any extra spec.
+UNVALIDATED_MICROVERSION = '2.85'
+
 #: Seconds without a response after which a cloud is unreachable.
 TIMEOUT_S = 60
 

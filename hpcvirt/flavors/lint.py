@@ -13,14 +13,13 @@ import math
 from collections.abc import Callable
 from collections.abc import Iterator
 
-from hpcvirt import exception
 from hpcvirt import words
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import memory
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import shape as shape_model
-from hpcvirt.specs import codec
+from hpcvirt.specs import mistakes
 from hpcvirt.specs import vocabulary
 
 
@@ -98,16 +97,20 @@ def lint(flavor: flavor_model.Flavor) -> tuple[LintFinding, ...]:
 def _check(flavor: flavor_model.Flavor) -> Iterator[Problem]:
     wrong_keys = list(_keys(flavor))
     yield from wrong_keys
-    try:
-        guest = codec.decode(flavor.vcpus, flavor.ram_mib,
-                             flavor.extra_specs)
-    except exception.InvalidInput as exc:
-        if not any(key == exc.where for _, _, key, *_ in wrong_keys):
+    found = mistakes.find(flavor.vcpus, flavor.ram_mib, flavor.extra_specs)
+    for exc in found.refusals:
+        if not any(severity is _ERROR and key == exc.where
+                   for _, severity, key, *_ in wrong_keys):
             yield ('refused', _ERROR, exc.where,
                    f'Nova refuses the flavor: {exc.what}', 'correct the value')
+    if found.guest is None:
         return
+    corrected = dataclasses.replace(flavor, extra_specs=found.specs)
     for rule in RULES:
-        yield from rule(flavor, guest)
+        for problem in rule(corrected, found.guest):
+            # What follows from a correction is no finding.
+            if not mistakes.is_affected(problem[2], found.corrected):
+                yield problem
 
 
 def _keys(flavor: flavor_model.Flavor) -> Iterator[Problem]:
@@ -118,7 +121,7 @@ def _keys(flavor: flavor_model.Flavor) -> Iterator[Problem]:
             yield 'unknown-key', _ERROR, key, (
                 'the extra spec is unknown: Nova ignores it, and its API '
                 'refuses to set it from microversion 2.86 on'), (
-                'correct or remove it')
+                'correct or remove it' + vocabulary.nearest(key))
         elif row is not None and not row.accepts(value):
             yield 'bad-value', _ERROR, key, (
                 f'{value[:64]!r} is not one of its values ({row.values})'), (
@@ -127,6 +130,12 @@ def _keys(flavor: flavor_model.Flavor) -> Iterator[Problem]:
             yield 'too-long', _ERROR, key, (
                 f'the value has {len(value)} characters, and Nova stores at '
                 f'most {catalogue.MAX_VALUE}'), 'use shorter aliases'
+        elif vocabulary.is_unvalidated(key):
+            yield 'not-validated', _NOTE, key, (
+                'Nova reads the extra spec, but its API has no validator for '
+                'it and refuses to set it from microversion 2.86 on'), (
+                'set it with an older one, as in openstack '
+                '--os-compute-api-version 2.85 flavor set')
 
 
 def _set_of_devices(_flavor: flavor_model.Flavor,
@@ -232,9 +241,11 @@ def _page_size(_flavor: flavor_model.Flavor,
     key = vocabulary.MEM_PAGE_SIZE.name
     page_kib = guest.cells[0].page_kib
     if page_kib in (shape_model.PageClass.LARGE, shape_model.PageClass.ANY):
-        yield 'page-size-class', _ERROR, key, (
+        # No instance is misplaced: the claim only refuses hosts.
+        yield 'page-size-class', _WARNING, key, (
             'the first host cell that Nova tries determines the size for all '
-            'others, so that hosts with room are refused'), (
+            'others, so that hosts with pages of several sizes can be refused '
+            'although they have room'), (
             'give the size, 2048 or 1048576')
     elif page_kib in (None, shape_model.PageClass.SMALL):
         yield 'small-pages', _WARNING, key, (

@@ -112,7 +112,8 @@ def _check(name: object, text: object) -> None:
         raise ValueError(f'{where}is set by hpcvirt, from the hosts and the '
                          'other keys of the profile')
     if vocabulary.is_unknown(name):
-        raise ValueError(f'{where}is unknown in its namespace')
+        raise ValueError(f'{where}is unknown in its namespace'
+                         + vocabulary.nearest(name))
     row = vocabulary.find(name)
     try:
         if row is not None:

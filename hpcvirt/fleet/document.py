@@ -217,8 +217,7 @@ def read_instance(item: InstanceEntry, where: str,
     return state.Instance(
         item.id, where, item.host, guest, allocation.Holding(
             demands.CellAssignment(numbers, tuple(
-                _read_pages(own, demand.memory_mib,
-                            f'{where}.cells[{number}].pages')
+                _read_pages(own, demand, f'{where}.cells[{number}].pages')
                 for number, (own, demand)
                 in enumerate(zip(item.cells, cells, strict=True)))),
             item.cpus),
@@ -227,22 +226,26 @@ def read_instance(item: InstanceEntry, where: str,
         follows_placement=item.follows_placement)
 
 
-def _read_pages(cell: _InstanceCell, memory_mib: int,
+def _read_pages(cell: _InstanceCell, demand: demands.CellDemand,
                 where: str) -> int | None:
-    """Return the page size of a guest cell; None if the file has none."""
+    """Return the page size of a guest cell; None for the smallest.
+
+    If the file has none, it is the size that the flavor requests.
+    """
     if not cell.pages:
-        return None
+        requested = demand.page_kib
+        return requested if requested and requested > 0 else None
     (size, count), *others = cell.pages.items()
     size_kib = words.read_size(size)
     if others or not size_kib:
         raise exception.InvalidInput(
             where, 'must have one page size, in KiB or with a unit, such as '
             '{"2048": 512} or {"2M": 512}')
-    needed = count_pages(memory_mib, size_kib)
+    needed = count_pages(demand.memory_mib, size_kib)
     if count != needed:
         raise exception.InvalidInput(
             where, f'has {count} pages of {words.format_size(size_kib)}, but '
-            f'the {memory_mib} MiB of the guest cell need {needed}')
+            f'the {demand.memory_mib} MiB of the guest cell need {needed}')
     return size_kib
 
 

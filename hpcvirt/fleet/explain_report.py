@@ -173,6 +173,13 @@ def log_text(found: log_reading.Found, width: int | None = None) -> str:
                        in _most(found)[:_MAX_OTHERS]], {'Requests'}, room)]
     if found.shadow:
         blocks += _draw_shadow(found, room)
+    # Other refusals are in a log of nova-scheduler, which was given too.
+    if found.no_valid_host and all(step == 'build'
+                                   for _, step, _ in found.kinds):
+        blocks.append(_fill(
+            f'{words.count_noun(found.no_valid_host, "line")} of '
+            'nova-conductor say that there is no valid host; why, is in the '
+            'log of nova-scheduler.', room))
     if found.unreadable:
         blocks.append(f'{count_unreadable(found)}.\n')
     return '\n'.join(blocks)
@@ -246,6 +253,9 @@ def _draw_others(items: Sequence[Sequence[log_reading.Refusal]],
 
 
 def _time(item: decision_log.LoggedRequest) -> str:
+    # The log may have none, such as that of "journalctl --output cat".
+    if not item.time:
+        return 'an unknown time'
     return f'{item.time[:19].replace("T", " ")} UTC'
 
 

@@ -3,15 +3,16 @@
 """Read the decisions of HPCTopologyFilter, and failures of Nova, from a log.
 
 Nova itself says that Placement or one of its filters leaves no host, and why a
-build has failed, such as after the claim, but not of which flavor.
+build has failed, such as after the claim, but not of which flavor. At DEBUG
+level, its filters say why (:mod:`hpcvirt.fleet.filter_reasons`).
 
 A line counts if oslo.log has written it for a logger of the filter. The name
 of the logger follows the level, which only a prefix of oslo.log, syslog,
-journalctl, a container or grep may precede. The line may also be a JSON
-object: of the formatter of oslo.log, but then only of the filter, or of
-``journalctl --output json`` or of a container, which have the line in one of
-their fields. Text that another logger quotes does not count, because a user of
-the cloud may have chosen it.
+journalctl, a container or grep may precede (:mod:`hpcvirt.fleet.log_line`).
+The line may also be a JSON object: of the formatter of oslo.log, but then only
+of the filter, or of ``journalctl --output json`` or of a container, which have
+the line in one of their fields. Text that another logger quotes does not
+count, because a user of the cloud may have chosen it.
 
 In a file of plain text, a line break in quoted text begins a line as well.
 Nova quotes text of users in the lines of filters at DEBUG level. After such a
@@ -27,11 +28,13 @@ import json
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
-from typing import Any
 
 from hpcvirt import exception
 from hpcvirt import serialization
+from hpcvirt import words
 from hpcvirt.fit import decision_log
+from hpcvirt.fleet import filter_reasons
+from hpcvirt.fleet import log_line
 from hpcvirt.fleet import verdict
 
 #: The most refusals that are kept: the last of the log.
@@ -56,6 +59,9 @@ _FAILURES = {
         r'(?P<examples>[^ ]{1,255}) \(node [^ ]*\): (?P<reason>\[.*\])',
         re.DOTALL)),
 }
+_OWN_FILTER = 'HPCTopologyFilter'
+_LEAVES_NONE = '{} leaves none of the hosts'
+
 #: What stands before the reason in a list of the lines of a traceback.
 _BEFORE = re.compile(r"""re-scheduled: |\\n['"], ['"]|^\[['"]""")
 
@@ -65,37 +71,16 @@ _LOGGERS = ('hpcvirt.nova.no_valid_host_log', 'hpcvirt.nova.shadow')
 _QUOTING = '.filters.'
 #: The lines after which a quotation ends if its request logs nothing more.
 _LONGEST_QUOTATION = 10_000
-_COLOR = re.compile(r'\x1b\[[\d;]{0,9}m')
 
-#: Times as syslog, ISO 8601 and journalctl write them.
-_TIME = (r'(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15}'
-         r'|(?:[A-Z][a-z]{2} )?[\d-]{10}[T ][\d:.,]{8,18}'
-         r'(?: ?[A-Z]{1,5}|[+-]\d\d:?\d\d)?'
-         r'|\[[ \d.]{1,20}\]|\d{1,12}\.\d{1,9})')
-
-#: The line of oslo.log, or a JSON object, and the prefixes that may precede
-#: it, none of which can be part of a sentence.
-_LINE = re.compile(
-    r'(?:[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
-    r'(?:\[[\w./-]{1,255}\] |[\w.-]{1,255} {0,99}\| )?'  # kubectl, compose
-    rf'(?:(?P<prefix>{_TIME}) '
-    r'(?:[\w.-]{1,255} [\w.@/-]{1,255}(?:\[\d{1,9}\])?: '  # host program[7]:
-    r'|std(?:out|err) [FP] )?)?'  # a container
-    r'(?:(?:(?P<time>[\d-]{10} [\d:.,]{8,15}) )?(?:\d{1,20} )?'
-    r'(?P<level>[A-Z]{4,8}) (?P<logger>[\w.]{1,255}) '
-    r'(?:\[(?P<context>[^\]]{0,2000}+)\](?: |$))?(?P<message>.*)'
-    r'|(?P<object>\{.*))',
-    re.ASCII | re.DOTALL)
+#: What nova-conductor logs of a request of which nova-scheduler knows more.
+_NO_VALID_HOST = re.compile('.{0,300}No ?[Vv]alid ?[Hh]ost')
+_CONDUCTOR = 'nova.conductor.'
 
 #: The longest text in a line: JSON writes a character as up to two escapes,
 #: each with five characters after its backslash.
 _LONGEST = 10 * decision_log.MAX_LENGTH
 _FIELD = re.compile(r'\b(\w{1,20})='
                     rf'(-|\d{{1,9}}|"(?:[^"\\]|\\.){{0,{_LONGEST}}}+")(?: |$)')
-
-#: The keys under which a JSON object without a logger may have a whole line.
-_LINES = ('MESSAGE', 'log', 'message')
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FailedRequest(decision_log.LoggedHosts):
@@ -125,10 +110,15 @@ class Found:
     :ivar unreadable: the number of lines that are cut or have another form,
         or that a user may have written
     :ivar others: the number of lines about other requests
+    :ivar no_valid_host: the number of lines that say only that there is no
+        valid host
+    :ivar is_of_conductor: whether nova-conductor has written a line
     """
 
     def __init__(self) -> None:
         self.refused = self.unreadable = self.others = 0
+        self.no_valid_host = 0
+        self.is_of_conductor = False
         self.refusals: dict[object, list[Refusal]] = {}
         self.kinds: dict[tuple[str, str, str], tuple[int, Refusal]] = {}
         self.shadow: collections.Counter[str] = collections.Counter()
@@ -187,23 +177,6 @@ def classify(item: Refusal) -> tuple[str, str, str]:
     return item.flavor, verdict.step_of(item.code).value, item.root.value
 
 
-@dataclasses.dataclass(frozen=True)
-class _Line:
-    """A line of oslo.log.
-
-    :ivar context: the ids of the request and its user; None in a JSON object,
-        which escapes line breaks
-    :ivar quotes: whether it may quote text of users
-    :ivar time: as oslo.log or a prefix has it; empty if none has
-    """
-
-    logger: str
-    message: str
-    context: str | None = None
-    quotes: bool = False
-    time: str = ''
-
-
 def read(lines: Iterable[bytes], request: str | None, since: str = '',
          until: str = '~') -> Found:
     """Read a log.
@@ -227,8 +200,8 @@ def read(lines: Iterable[bytes], request: str | None, since: str = '',
 
 
 def records(lines: Iterable[bytes], found: Found) -> Iterator[
-        tuple[bytes, decision_log.Record | FailedRequest]]:
-    """Yield the lines of a log that say anything, each with its record.
+        tuple[tuple[bytes, ...], decision_log.Record | FailedRequest]]:
+    """Yield what a log says, each record with the lines that say it.
 
     :param lines: lines of bounded length
     :param found: counts the lines that cannot be read
@@ -236,30 +209,92 @@ def records(lines: Iterable[bytes], found: Found) -> Iterator[
     # Contexts of lines that may quote line breaks -> the number of the last
     # such line.
     quoting: dict[str, int] = {}
+    now = datetime.datetime.now(datetime.UTC)
+    follower = filter_reasons.Follower()
     loggers = *_LOGGERS, *_FAILURES
-    known = tuple(name.encode() for name in (*loggers, _QUOTING))
-    for number, text in enumerate(lines):
+    known = tuple(name.encode() for name in (
+        *loggers, _QUOTING, _CONDUCTOR, filter_reasons.HARDWARE))
+    for number, text in enumerate(log_line.join_objects(lines)):
         if not quoting and not any(name in text for name in known):
             continue
-        line = _find_line(text.decode(errors='replace').rstrip())
+        line = log_line.find(text.decode(errors='replace').rstrip(), _LOGGERS)
         _follow(quoting, line, number)
-        if line is None or line.logger not in loggers:
+        if line is None:
+            continue
+        is_certain = not quoting or quoting.keys() == {line.context}
+        if is_certain:
+            lost = follower.note(line, text)
+            if lost is not None:
+                yield from _read_rest([lost], found, now)
+        _count_pointless(line, found)
+        if line.logger not in loggers:
             continue
         try:
             record = (read_message(line.message) if line.logger in _LOGGERS
-                      else _read_failure(line))
+                      else _read_failure(line, now))
             if record is None:
                 continue
             named = (record.request_id or ' ') in (line.context or '').split()
-            if quoting and not (named and quoting.keys() == {line.context}):
+            if quoting and not (named and is_certain):
                 raise ValueError('another request may quote the line')
         except (ValueError, exception.InvalidInput):
             found.unreadable += 1
             continue
-        yield text, record
+        texts: tuple[bytes, ...] = (text,)
+        if isinstance(record, FailedRequest) and record.step == 'filter':
+            why = follower.end(line.context)
+            record = _with_reason(record, why)
+            texts = *_reason_lines(why), text
+        yield texts, record
+    yield from _read_rest(follower.rest(), found, now)
 
 
-def _follow(quoting: dict[str, int], line: _Line | None,
+def _count_pointless(line: log_line.LogLine, found: Found) -> None:
+    """Count the requests of which nova-scheduler has logged the reason."""
+    if (line.logger in ('nova.scheduler.utils', 'nova.conductor.manager')
+            and line.level in ('WARNING', 'ERROR')
+            and _NO_VALID_HOST.match(line.message)):
+        found.no_valid_host += 1
+    if line.logger.startswith(_CONDUCTOR):
+        found.is_of_conductor = True
+
+
+def _read_rest(reasons: Iterable[filter_reasons.FilterReason], found: Found,
+               now: datetime.datetime) -> Iterator[
+                   tuple[tuple[bytes, ...], FailedRequest]]:
+    """Yield the requests of which a log has only the line of a filter."""
+    for why in reasons:
+        if why.line is None or why.filter in (None, _OWN_FILTER):
+            continue
+        try:
+            time = log_line.read_time(why.line.time, now)
+        except ValueError:
+            found.unreadable += 1
+            continue
+        texts = *_reason_lines(why), why.line_text
+        yield texts, _with_reason(FailedRequest(
+            time=time, request_id=_request_id(why.line), instance=None,
+            flavor='-', hosts=0, step='filter', kind=why.filter or '',
+            examples='', reason=_LEAVES_NONE.format(why.filter)), why)
+
+
+def _reason_lines(why: filter_reasons.FilterReason) -> tuple[bytes, ...]:
+    return () if why.text is None else (why.text,)
+
+
+def _with_reason(record: FailedRequest,
+                 why: filter_reasons.FilterReason) -> FailedRequest:
+    """Add to a record what the filter itself has logged."""
+    if why.message is None or why.filter not in (None, record.kind):
+        return record
+    end = (f' (and {words.count_noun(why.others, "other reason")})'
+           if why.others else '')
+    reason = f'{record.reason}: {why.message}'
+    return dataclasses.replace(record, reason=reason[
+        :decision_log.MAX_LENGTH - len(end)] + end)
+
+
+def _follow(quoting: dict[str, int], line: log_line.LogLine | None,
             number: int) -> None:
     """Update the contexts in which a quotation may continue after a line."""
     for context, last in tuple(quoting.items()):
@@ -268,7 +303,7 @@ def _follow(quoting: dict[str, int], line: _Line | None,
     if (line is not None and line.logger not in _LOGGERS
             and line.context is not None):
         quoting.pop(line.context, None)
-        if line.quotes:
+        if line.level == 'DEBUG' and _QUOTING in line.logger:
             quoting[line.context] = number
 
 
@@ -290,10 +325,11 @@ def read_message(message: str) -> decision_log.Record | None:
     return None
 
 
-def _read_failure(line: _Line) -> FailedRequest | None:
+def _read_failure(line: log_line.LogLine,
+                  now: datetime.datetime) -> FailedRequest | None:
     """Read a line of Nova; None if it is not about a failure.
 
-    :raises ValueError: if it has no time
+    :raises ValueError: if its time is none
     """
     step, pattern = _FAILURES[line.logger]
     match = pattern.match(line.message)
@@ -303,48 +339,18 @@ def _read_failure(line: _Line) -> FailedRequest | None:
     kind = found.get('kind') or step
     reason = _BEFORE.split(found.get('reason') or '')[-1].rstrip(
         ']\'"').removesuffix('\\n') or (
-            f'{kind} leaves none of the hosts' if step == 'filter'
+            _LEAVES_NONE.format(kind) if step == 'filter'
             else 'Placement has no allocation candidates')
-    # The global id of a request comes first.
-    ids = [word for word in (line.context or '').split()[:2]
-           if word.startswith('req-')]
     return FailedRequest(
-        time=normalize_time(line.time), request_id=ids[-1] if ids else None,
+        time=log_line.read_time(line.time, now), request_id=_request_id(line),
         instance=found.get('instance'), flavor='-',
         hosts=int(found.get('hosts') or step == 'build'), step=step,
         kind=kind, examples=found.get('examples') or '',
         reason=reason[:decision_log.MAX_LENGTH])
 
 
-def normalize_time(text: str) -> str:
-    """Write a time in UTC; one without a zone is in that of this machine.
-
-    :raises ValueError: if it is no time
-    """
-    return datetime.datetime.fromisoformat(text.replace(',', '.')).astimezone(
-        datetime.UTC).isoformat(timespec='milliseconds')
-
-
-def _find_line(line: str) -> _Line | None:
-    """Find the line of oslo.log; None if the line has another form."""
-    match = _LINE.match(_COLOR.sub('', line))
-    if match is None:
-        return None
-    if match['logger']:
-        return _Line(
-            match['logger'], match['message'], match['context'] or '',
-            match['level'] == 'DEBUG' and _QUOTING in match['logger'],
-            match['time'] or match['prefix'] or '')
-    try:
-        plain: Any = json.loads(match['object'])
-    except (ValueError, RecursionError):
-        return None
-    if 'name' in plain:
-        name, message = plain['name'], plain.get('message')
-        return (_Line(name, message)
-                if name in _LOGGERS and isinstance(message, str) else None)
-    for field in _LINES:
-        if isinstance(plain.get(field), str):
-            # A container may wrap the JSON object of oslo.log.
-            return _find_line(plain[field].rstrip())
-    return None
+def _request_id(line: log_line.LogLine) -> str | None:
+    # The global id of a request comes first.
+    ids = [word for word in (line.context or '').split()[:2]
+           if word.startswith('req-')]
+    return ids[-1] if ids else None

@@ -6,6 +6,7 @@ from nova import exception as nova_exception
 from nova.api.validation.extra_specs import validators
 
 from hpcvirt import exception
+from hpcvirt.specs import vocabulary
 
 
 def check(extra_specs: tuple[tuple[str, str], ...], where: str) -> None:
@@ -15,6 +16,9 @@ def check(extra_specs: tuple[tuple[str, str], ...], where: str) -> None:
     :raises InvalidInput: with the invalid key
     """
     for name, value in extra_specs:
+        if vocabulary.is_unvalidated(name):
+            # hpcvirt sets it with an older microversion.
+            continue
         try:
             validators.validate(name, value)
         except nova_exception.ValidationError as exc:

@@ -4,8 +4,9 @@
 
 The parser, the generator, lint, the validators for Nova's API and the
 documentation are derived from this table; no other module contains the name of
-an extra spec. The extra specs in the namespace ``hw`` have the names and types
-of Nova 34 (``nova/api/validation/extra_specs``).
+an extra spec. The extra specs in the namespace ``hw`` are those that Nova 34
+reads. Their types are those of ``nova/api/validation/extra_specs``, as far as
+Nova has a validator for them.
 
 A key has a name, perhaps with places for numbers or names, and the type of its
 values (:class:`ExtraSpecKey`).
@@ -18,6 +19,7 @@ import re
 from collections.abc import Mapping
 
 from hpcvirt import exception
+from hpcvirt import words
 from hpcvirt.model import shape
 
 #: The words that Nova (oslo.utils) accepts as booleans, in any case.
@@ -293,6 +295,14 @@ GENERATED_MARK = 'hpcvirt-1'
 
 # Extra specs of Nova that hpcvirt ignores
 
+MAXPHYSADDR_MODE = _choice(
+    'hw:maxphysaddr_mode', ('passthrough', 'emulate'),
+    "Whether the guest has the host's width of physical addresses "
+    '(passthrough), or that of hw:maxphysaddr_bits (emulate).')
+MAXPHYSADDR_BITS = _count(
+    'hw:maxphysaddr_bits', 'The width of physical addresses in bits that the '
+    'guest has at most and its host at least.')
+
 _ENCRYPTION_MODELS = ('amd-sev', 'amd-sev-es', 'amd-sev-snp', 'intel-tdx')
 _OTHERS = (
     _flag('hw:boot_menu', 'Whether the guest shows a boot menu.'),
@@ -304,6 +314,7 @@ _OTHERS = (
     _flag('hw:mem_encryption', 'Whether memory is encrypted.'),
     _choice('hw:mem_encryption_model', _ENCRYPTION_MODELS, 'How memory is '
             'encrypted.'),
+    MAXPHYSADDR_MODE, MAXPHYSADDR_BITS,
     _flag('hw:pci_numa_topology', 'Whether the guest sees the cells of its '
           'PCI devices; Nova needs patch 0009 of contrib/nova.'),
     _flag('hw:pmu', 'Whether the guest has performance counters.'),
@@ -339,6 +350,10 @@ INTERPRETED = (
 )
 KEYS = INTERPRETED + _OTHERS
 
+#: The extra specs that Nova reads, but for which its API has no validator:
+#: from microversion 2.86 on, the API takes them for spelling mistakes.
+UNVALIDATED = (MAXPHYSADDR_MODE, MAXPHYSADDR_BITS)
+
 #: The namespace whose validators hpcvirt registers with Nova's API.
 OWN_NAMESPACE = 'hpcvirt'
 OWN = tuple(row for row in KEYS if row.namespace == OWN_NAMESPACE)
@@ -366,3 +381,26 @@ def is_unknown(name: str) -> bool:
     """Whether a key of a closed namespace is missing from the table."""
     namespace = name.partition(':')[0]
     return namespace in CLOSED_NAMESPACES and find(name) is None
+
+
+def is_unvalidated(name: str) -> bool:
+    """Whether Nova reads a key, but its API has no validator for it."""
+    return any(row.name == name for row in UNVALIDATED)
+
+
+def nearest(name: str) -> str:
+    """Write `` (did you mean hw:cpu_policy?)`` for an unknown key.
+
+    Namespaces are left out of the comparison: all keys of one begin alike,
+    and a key may have that of another.
+    """
+    word = name.partition(':')[2]
+    number = re.search('[0-9]{1,4}$', word)
+    known = {}
+    for row in KEYS:
+        if row.namespace not in CLOSED_NAMESPACES:
+            continue
+        full = row.at(num=number[0] if number else 0)
+        known[full.partition(':')[2]] = full
+    found = words.find_nearest(word, known)
+    return '' if found is None else f' (did you mean {known[found]}?)'

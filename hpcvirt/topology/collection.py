@@ -35,6 +35,7 @@ from hpcvirt.model import host as host_model
 from hpcvirt.topology import archive
 from hpcvirt.topology import capture
 from hpcvirt.topology import document
+from hpcvirt.topology import pasted
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -130,6 +131,10 @@ def read_document(file: document.TopologyDocument,
 
     :raises InvalidInput: if it has no complete and consistent topology
     """
+    # A prompt that is pasted with an output may begin as JSON does.
+    tool = None if file.begins_with('<') else pasted.find_tool(file.data)
+    if tool is not None:
+        raise exception.InvalidInput(file.path, pasted.explain(tool))
     for candidate in _SOURCES:
         if source == candidate.name or (
                 source == 'auto' and candidate.recognizes(file)):

@@ -206,7 +206,7 @@ def _devices(tree: sysfs_tree.SysfsTree) -> Iterator[host_model.Device]:
                 f'{_hexadecimal(tree, f"{here}/device", 4):04x}',
                 _node_of(tree, f'{here}/numa_node'),
                 _total_vfs(tree, f'{here}/sriov_totalvfs'),
-                _driver(tree, here), _vf_product(tree, here))
+                read_driver(tree, here), _vf_product(tree, here))
 
 
 def _hexadecimal(tree: sysfs_tree.SysfsTree, name: str, digits: int) -> int:
@@ -236,7 +236,7 @@ def _vf_product(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
     return f'{_hexadecimal(tree, name, 4):04x}'
 
 
-def _driver(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
+def read_driver(tree: sysfs_tree.SysfsTree, device: str) -> str | None:
     """Return the driver; a copy may have only uevent, not the link."""
     linked = tree.link_target(f'{device}/driver')
     if linked is not None:

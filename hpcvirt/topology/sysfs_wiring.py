@@ -41,6 +41,8 @@ _EXTENDED = 0x100
 _WHOLE = 0x1000
 
 _PCI_EXPRESS = 0x10
+#: Of 4096 bytes; larger codes are reserved.
+_MAX_SIZE_CODE = 5
 _ACS = 0x0d
 _ATS = 0x0f
 
@@ -166,6 +168,22 @@ def read_controls(data: bytes) -> tool_output.Controls | None:
         return None
     return (bool(data[express + 8] & 0x10) if express else None,
             bool(data[ats + 7] & 0x80) if ats else None)
+
+
+def read_sizes(data: bytes) -> tool_output.TransferSizes | None:
+    """Read the sizes of transfers; None without them, or if unknown.
+
+    :param data: as for :func:`read_config`
+    """
+    place = _find(data, _PCI_EXPRESS)
+    if not place or len(data) < place + 10:
+        return None
+    payload, most = data[place + 8] >> 5, data[place + 4] & 7
+    request = data[place + 9] >> 4 & 7
+    if max(payload, most, request) > _MAX_SIZE_CODE:
+        return None
+    return tool_output.TransferSizes(128 << payload, 128 << most,
+                                     128 << request)
 
 
 def _read_acs(data: bytes) -> frozenset[str] | None:

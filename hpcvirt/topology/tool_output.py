@@ -8,6 +8,7 @@ Text that is cut off or contradicts itself is refused.
 """
 
 import re
+import typing
 from collections.abc import Callable
 
 from hpcvirt import exception
@@ -20,7 +21,8 @@ FOLDER = 'output'
 #: The files in it: the lines to keep, and the command that prints them.
 COMMANDS = {
     'pci': ('.', 'find sys/bus/pci/devices -type l -exec readlink {} ;'),
-    'lspci': ('^[0-9a-f]+:|Express|RlxdOrd|A[CT]SCtl', 'lspci -Dvvv'),
+    'lspci': ('^[0-9a-f]+:|Express|RlxdOrd|MaxPayload|A[CT]SCtl',
+              'lspci -Dvvv'),
     'nvidia-smi-gpus': (
         '.', 'nvidia-smi --query-gpu=index,pci.bus_id --format=csv,noheader'),
     'nvidia-smi-topo': ('GPU', 'nvidia-smi topo -m'),
@@ -41,6 +43,21 @@ Port = tuple[wiring.PortKind | None, frozenset[str] | None]
 #: Express, and whether ATS is on, None without the capability.
 Controls = tuple[bool | None, bool | None]
 
+
+
+class TransferSizes(typing.NamedTuple):
+    """The sizes of the transfers of a function of PCI Express, in bytes.
+
+    :ivar payload: what it sends at once
+    :ivar most_payload: the most that it could send
+    :ivar read_request: what it requests at once
+    """
+
+    payload: int
+    most_payload: int
+    read_request: int
+
+
 #: An address; lspci may leave out the domain if there is only one.
 _ADDRESS = ('(?:([0-9a-fA-F]{4,8}):)?'
             '([0-9a-fA-F]{2}:[0-9a-fA-F]{2}[.][0-7])')
@@ -59,6 +76,21 @@ def read_controls(text: Text) -> dict[str, Controls]:
         if address and ordering:
             found[_normal(*address.groups())] = (
                 ordering[1] == '+', ats[1] == '+' if ats else None)
+    return found
+
+
+def read_sizes(text: Text) -> dict[str, TransferSizes]:
+    """Read the functions that lspci was allowed to describe, by address."""
+    found = {}
+    for block in re.split(r'\n(?=\S)', text('lspci')):
+        address = re.match(f'{_ADDRESS} ', block)
+        # The first is in the line DevCap, the second in the lines DevCtl.
+        most = re.search(r'DevCap:\s*MaxPayload ([0-9]{1,5}) bytes', block)
+        now = re.search('MaxPayload ([0-9]{1,5}) bytes, MaxReadReq '
+                        '([0-9]{1,5}) bytes', block)
+        if address and most and now:
+            found[_normal(*address.groups())] = TransferSizes(
+                int(now[1]), int(most[1]), int(now[2]))
     return found
 
 

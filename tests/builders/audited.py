@@ -66,7 +66,10 @@ def tree(host: host_model.Host = HOST,
     for device in host.devices:
         files |= _functions(device, counts.get(device.address, 0))
     files['output/lspci'] = ''.join(
-        f'{device.address} Ethernet controller: x\n\t\t\tRlxdOrd+ ExtTag+\n'
+        f'{device.address} Ethernet controller: x\n'
+        '\t\tDevCap:\tMaxPayload 512 bytes, PhantFunc 0\n'
+        '\t\t\tRlxdOrd+ ExtTag+\n'
+        '\t\t\tMaxPayload 512 bytes, MaxReadReq 4096 bytes\n'
         for device in host.devices)
     for cpu in host.cpus:
         here = f'{CPU}/cpu{cpu}/cpuidle/state1'
@@ -107,7 +110,7 @@ def tree(host: host_model.Host = HOST,
         'sys/module/kvm_intel/parameters/ept': 'Y',
         'proc/cmdline': f'ro {host_files.command_line(state)}',
         'proc/cpuinfo': 'processor\t: 0\nvendor_id\t: GenuineIntel\n'
-                        'flags\t\t: fpu vmx',
+                        'flags\t\t: fpu vmx split_lock_detect',
         'proc/meminfo': f'MemTotal: {memory_kib} kB\n'
                         'SwapTotal: 8388608 kB\nSwapFree: 8388608 kB\n'
                         'SUnreclaim: 900000 kB',
@@ -151,6 +154,7 @@ def _settings(own: str) -> dict[str, str]:
     return {
         'proc/sys/vm/zone_reclaim_mode': '0',
         'proc/sys/kernel/nmi_watchdog': '1',
+        'proc/sys/kernel/split_lock_mitigate': '0',
         'sys/devices/system/clocksource/clocksource0/current_clocksource':
             'tsc',
         'sys/kernel/mm/transparent_hugepage/khugepaged/defrag': '1',

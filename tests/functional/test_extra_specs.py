@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import pathlib
+import re
 import unittest
 
+import nova
 from nova import exception as nova_exception
 from nova import utils
 from nova.api.validation.extra_specs import validators
@@ -64,6 +67,37 @@ class VocabularyAgainstNovaTest(unittest.TestCase):
     def test_every_key_of_nova_is_known(self):
         ours = {row.name for row in vocabulary.KEYS}
         self.assertEqual(set(), set(self.theirs) - ours)
+
+    def test_every_key_that_nova_reads_is_known(self):
+        # "hw:name" itself, or "name" for a flavor and an image.
+        read = re.compile(
+            r"""['"](hw:\w+)['"]"""
+            r"""|_get\w*_flavor_image_meta\(\s*['"](\w+)['"]"""
+            # Those of another namespace.
+            r"""(?![^)]*prefix=['"](?!hw['"]))""")
+        folder = pathlib.Path(nova.__file__).parent
+        found = set()
+        for path in folder.rglob('*.py'):
+            if 'tests' in path.relative_to(folder).parts:
+                continue
+            for match in read.finditer(path.read_text()):
+                found.add(match[1] or f'hw:{match[2]}')
+        # Nova adds the number of the cell.
+        found -= {'hw:numa_cpus', 'hw:numa_mem'}
+        self.assertIn('hw:cpu_policy', found)
+        self.assertIn('hw:locked_memory', found)
+        self.assertEqual(set(), set(filter(vocabulary.is_unknown, found)))
+        self.assertEqual(
+            {row.name for row in vocabulary.UNVALIDATED},
+            {name for name in found if vocabulary.find(name) and not any(
+                re.fullmatch(validator.name_regex, name)
+                for validator in self.theirs.values())})
+
+    def test_the_api_refuses_what_has_no_validator(self):
+        for row in vocabulary.UNVALIDATED:
+            with self.assertRaisesRegex(nova_exception.ValidationError,
+                                        'does not appear to be a valid'):
+                validators.validate(row.name, '46')
 
     def test_types_and_values_are_those_of_nova(self):
         compared = 0

@@ -221,6 +221,23 @@ class FlavorApplyTest(nova.EmbeddedNova):
                 self.errors, '^[^\n]*profile.yaml: extra_specs: '
                 f'{text.partition(": ")[0]}: [^\n]+\n$')
 
+    def test_extra_specs_without_a_validator_are_set_nevertheless(self):
+        profile = self.folder / 'profile.yaml'
+        specs = {'hw:maxphysaddr_mode': 'emulate',
+                 'hw:maxphysaddr_bits': '46'}
+        profile.write_text(f'extra_specs: {json.dumps(specs)}\n')
+        words = (self.write(hosts.build()), '--profile', str(profile))
+        status, text = self.hpcvirt('apply', *words, '--apply')
+        self.assertEqual(0, status, text + self.errors)
+        ours = [flavor['extra_specs']
+                for name, flavor in self.flavors().items()
+                if name.startswith('hpc.')]
+        self.assertTrue(ours)
+        for found in ours:
+            self.assertEqual(specs, {key: found.get(key) for key in specs})
+        self.assertEqual({'same'}, {
+            step['action'] for step in self.steps(*words).values()})
+
     def test_a_flavor_without_its_extra_specs_is_completed(self):
         path = self.write(hosts.build(cells=2, cores=16))
         self.hpcvirt('apply', path, '--apply')

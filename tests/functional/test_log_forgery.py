@@ -103,6 +103,11 @@ class ForgeryTest(unittest.TestCase):
             text = JOURNAL + text.replace('\n', '\n' + ' ' * len(JOURNAL))
         elif form == 'journal of json':
             text = json.dumps({'MESSAGE': text})
+        elif form == 'pretty journal':
+            text = json.dumps({'MESSAGE': text}, indent='\t')
+        elif form == 'rsyslog':
+            text = JOURNAL + self.devstack.format(record).replace(
+                '\n', '#012').replace('\x1b', '#033')
         return text
 
     def a_request(self, source, number, hides, form):
@@ -126,7 +131,8 @@ class ForgeryTest(unittest.TestCase):
 
     def check(self, source):
         form = source.choice(('plain', 'devstack', 'journal', 'json', 'grep',
-                              'json of a container', 'journal of json'))
+                              'json of a container', 'journal of json',
+                              'pretty journal', 'rsyslog'))
         hides, mixed = source.random() < 0.3, source.random() < 0.3
         requests = [self.a_request(source, number, hides, form)
                     for number in range(source.randint(1, 4))]

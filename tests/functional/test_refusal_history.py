@@ -123,3 +123,30 @@ class FailedBuildTest(LoggedNova):
                              'resources: .*NUMA topology cannot fit')
         self.assertIn('failed at the step build on node', self.explain(
             '--history', self.history, '--request-id', server['id']))
+
+
+class NovasOwnReasonTest(LoggedNova):
+    """Nova's own filters say at DEBUG level why they leave no host."""
+
+    def setUp(self):
+        super().setUp()
+        logger = logging.getLogger('nova')
+        self.addCleanup(logger.setLevel, logger.level)
+        logger.setLevel(logging.DEBUG)
+
+    def test_the_reason_of_the_filter_is_told_and_kept(self):
+        self.add_machines(machines.build('node1', 1, 8, pages={2048: 64}))
+        server = self.boot(self.create_flavor(4, 256, {
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': '2048'}),
+            status='ERROR')
+        for words in ((), ('--history', self.history)):
+            found = json.loads(self.explain(
+                *words, '--scheduler-log', self.log_file, '--request-id',
+                server['id'], '--format', 'json'))
+            (record,), = found['refusals']
+            self.assertEqual('NUMATopologyFilter', record['kind'])
+            self.assertIn('not enough free pages of the requested size',
+                          record['reason'])
+        # The history alone tells the same.
+        self.assertIn('not enough free pages', self.explain(
+            '--history', self.history, '--request-id', server['id']))

@@ -66,3 +66,6 @@ class NearestTest(unittest.TestCase):
 
     def test_a_word_like_no_other_names_none(self):
         self.assertEqual('', words.nearest('xxxx', ['json', 'yaml']))
+
+    def test_a_word_of_any_length_takes_no_time(self):
+        self.assertEqual('', words.nearest('x' * 10 ** 7, ['json', 'yaml']))

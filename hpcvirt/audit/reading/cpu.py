@@ -50,10 +50,15 @@ def _vendor(files: Files) -> str | None:
     return match[1] if match else None
 
 
-def _is_guest(files: Files) -> bool:
+def _flags(files: Files) -> frozenset[str]:
     flags = re.search(r'^flags\s*:(.*)$', _info(files), re.MULTILINE)
+    return frozenset(flags[1].split() if flags else ())
+
+
+def _is_guest(files: Files) -> bool:
+    flags = _flags(files)
     if flags:
-        return 'hypervisor' in flags[1].split()
+        return 'hypervisor' in flags
     # Arm has no such flag; the firmware of a guest names the hypervisor.
     names = [files.text(f'sys/class/dmi/id/{name}', _CPU) or ''
              for name in ('sys_vendor', 'product_name')]
@@ -133,6 +138,9 @@ class CpuFacts(FactGroup):
     #: ``GenuineIntel``, ``AuthenticAMD``; None on other architectures than
     #: x86.
     vendor = Fact(_vendor)
+    #: The features of the processor, in the words of the kernel; none on
+    #: other architectures.
+    flags = Fact(_flags)
     #: Whether the machine is itself a guest.
     is_guest = Fact(_is_guest)
     #: ``on``, ``off``, ``forceoff``, ``notsupported`` and so on; None if the

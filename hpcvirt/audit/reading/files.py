@@ -83,6 +83,15 @@ class Files:
         with explain(name):
             return self._tree.data(name) or b''
 
+    def driver(self, device: str) -> str | None:
+        """Return the driver of a device; None if none is bound to it."""
+        with explain(device):
+            found = sysfs.read_driver(self._tree, device)
+        if found is None and not self.is_running:
+            # A capture has uevent, and a copy may have only the link.
+            self.text(f'{device}/uevent', device)
+        return found
+
     def _require_absence(self, name: str, anchor: str,
                          is_folder: bool = False) -> None:
         """Raise NotKnown unless the host lacks a file, or more files."""

@@ -68,6 +68,23 @@ class VirtualFunctions:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class GroupedFunction:
+    """A PCI function of an IOMMU group, of whatever class.
+
+    :ivar group: the number of the group
+    :ivar code: the base class and subclass in four hexadecimal digits
+    :ivar driver: None if none is bound to it
+    """
+
+    address: str
+    group: int
+    code: str
+    vendor_id: str
+    product_id: str
+    driver: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class MemoryController:
     """A memory controller that EDAC watches, with its errors since the boot.
 
@@ -92,6 +109,17 @@ def _controls(files: Files) -> Mapping[str, tool_output.Controls]:
     return found
 
 
+def _sizes(files: Files) -> Mapping[str, tool_output.TransferSizes]:
+    found = tool_output.read_sizes(
+        lambda name: '' if files.is_running else
+        files.setting(f'{tool_output.FOLDER}/{name}') or '')
+    for address in files.names(_PCI, 'sys'):
+        if sizes := sysfs_wiring.read_sizes(files.data(
+                f'{_PCI}/{address}/config')):
+            found[address] = sizes
+    return found
+
+
 def _bars(files: Files) -> Mapping[str, int]:
     found = {}
     for address in files.names(_PCI, 'sys'):
@@ -110,6 +138,22 @@ def _iommu_types(files: Files) -> frozenset[str]:
     types = {files.text(f'{_GROUPS}/{group}/type', _GROUPS)
              for group in files.names(_GROUPS, 'sys/kernel')}
     return frozenset(kind for kind in types if kind)
+
+
+def _grouped(files: Files) -> Iterator[GroupedFunction]:
+    for group in files.names(_GROUPS, 'sys/kernel'):
+        if not re.fullmatch('[0-9]{1,9}', group):
+            continue
+        here = f'{_GROUPS}/{group}/devices'
+        for address in files.names(here, _GROUPS):
+            if not ADDRESS.fullmatch(address):
+                continue  # A device of the platform, of Arm.
+            there = f'{_PCI}/{address}'
+            code, vendor, product = (
+                (files.text(f'{there}/{name}', _PCI) or '').removeprefix('0x')
+                for name in ('class', 'vendor', 'device'))
+            yield GroupedFunction(address, int(group), code[:4], vendor,
+                                  product, files.driver(there))
 
 
 def _functions(files: Files) -> Iterator[VirtualFunctions]:
@@ -217,10 +261,15 @@ class HardwareFacts(FactGroup):
     #: The types of the default domains of the groups: ``identity``, ``DMA``,
     #: ``DMA-FQ``; empty on a kernel that does not say.
     iommu_types = Fact(_iommu_types)
+    #: The PCI functions of all groups.
+    grouped = Fact(lambda files: tuple(_grouped(files)))
     #: Of each device that supports SR-IOV.
     functions = Fact(lambda files: tuple(_functions(files)))
     #: Device address -> how it may transfer data, as far as that is known.
     controls = Fact(_controls)
+    #: Address of a device or a bridge -> how much it transfers at once, as far
+    #: as that is known.
+    sizes = Fact(_sizes)
     #: Device address -> the MiB of its largest region of memory; 0 without.
     bars = Fact(_bars)
     #: Device address -> the files that create its virtual functions at boot;

@@ -8,6 +8,8 @@ import math
 import typing
 from collections.abc import Iterator
 from collections.abc import Mapping
+from collections.abc import Sequence
+from collections.abc import Set
 
 from hpcvirt.audit import fact
 from hpcvirt.audit.finding import Severity
@@ -22,6 +24,26 @@ T = typing.TypeVar('T')
 
 #: Base classes [pci.ids].
 _GPU, _NETWORK = ('03', '12'), '02'
+
+#: With a payload of 128 bytes, a sixth of a transfer is headers, and with 256
+#: bytes a tenth.
+_FAIR_PAYLOAD = 256
+#: The kernel and most firmware leave a device 512 bytes for a request; 4096
+#: are the most that PCI Express has.
+_USUAL_READ = 512
+_LARGE_READ = 4096
+
+#: Bridges, which VFIO allows in a group, and the drivers that it allows: they
+#: do not let a device access memory.
+_BRIDGES = ('0604', '0609')
+_HARMLESS = ('pcieport', 'pci-stub')
+
+#: What functions of a class, or of a base class, are.
+_KINDS = {'0403': 'audio function', '0c03': 'USB controller',
+          '0107': 'SAS controller', '0106': 'SATA controller',
+          '0104': 'RAID controller', '01': 'storage controller',
+          '02': 'network function', '03': 'display function',
+          '06': 'bridge', '08': 'system device', '0c': 'bus controller'}
 
 #: An item of device_spec that names every device, and how it names them.
 _ANY = {'address': '*', 'vendor_id': '*', 'product_id': '*'}
@@ -52,29 +74,41 @@ def _cards(subject: AuditSubject) -> Mapping[str, _Card]:
     busy = {item.address for item in facts.functions if item.count}
     given = busy.union(item.device.address for item in (
         subject.plan.offered if subject.plan else ()))
-    texts = subject.nova.all('pci', 'device_spec') if subject.nova else ()
-    try:
-        values = [json.loads(text) for text in texts]
-        specs = [_ANY | spec for value in values for spec in (
-            value if isinstance(value, list) else [value])]
-        if any(isinstance(spec['address'], dict) for spec in specs):
-            raise TypeError
-    except (ValueError, TypeError, RecursionError) as exc:
-        raise fact.NotKnown('[pci]device_spec', 'is not JSON, or has '
-                            'regular expressions') from exc
+    specs = _read_specs(subject)
     found = {}
     for device in set(devices).difference(pci.list_virtual(devices)):
         address = device.address
         model = f'{device.vendor_id} {device.product_id}'
         card = _Card(
             kinds.get(address, ''), model, device.driver or '',
-            next((spec for spec in specs if 'devname' not in spec
-                  and (spec['product_id'] != '*' or address not in busy)
-                  and fnmatch.fnmatch(f'{address} {model}', _PATTERN
-                                      .format_map(spec).lower())), None))
+            next((spec for spec in specs
+                  if (spec['product_id'] != '*' or address not in busy)
+                  and _is_named(spec, address, model)), None))
         if card.is_whole or address in given:
             found[address] = card
     return dict(sorted(found.items()))
+
+
+def _read_specs(subject: AuditSubject) -> list[Mapping[str, str]]:
+    """Read the items of device_spec."""
+    texts = subject.nova.all('pci', 'device_spec') if subject.nova else ()
+    specs: list[Mapping[str, str]] = []
+    try:
+        for value in map(json.loads, texts):
+            items = value if isinstance(value, list) else [value]
+            specs += [_ANY | spec for spec in items]
+        if any(isinstance(spec['address'], dict) for spec in specs):
+            raise TypeError
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise fact.NotKnown('[pci]device_spec', 'is not JSON, or has '
+                            'regular expressions') from exc
+    return specs
+
+
+def _is_named(spec: Mapping[str, str], address: str, model: str) -> bool:
+    """Whether an item of device_spec names a function."""
+    return 'devname' not in spec and fnmatch.fnmatch(
+        f'{address} {model}', _PATTERN.format_map(spec).lower())
 
 
 def _drivers(subject: AuditSubject) -> Iterator[Violation]:
@@ -102,6 +136,7 @@ def _groups(subject: AuditSubject) -> Iterator[Violation]:
         raise fact.NotKnown('the IOMMU groups of devices', 'was not captured')
     for each in wired.attachments:
         groups.setdefault(each.iommu_group, []).append(each.address)
+    yield from _held(subject, given, groups)
     for number, members in groups.items():
         if (number is not None and len(members) > 1
                 and not given.isdisjoint(members)):
@@ -111,6 +146,42 @@ def _groups(subject: AuditSubject) -> Iterator[Violation]:
                 (('# ACS on in the firmware, no pci=disable_acs_redir; see '
                   'device-peers'),),
                 Severity.WARNING if given.issuperset(members) else None)
+
+
+def _held(subject: AuditSubject, given: Set[str],
+          groups: Mapping[int | None, Sequence[str]]) -> Iterator[Violation]:
+    """Find functions that no topology lists, but that drivers hold."""
+    numbers = {number for number, members in groups.items()
+               if number is not None and not given.isdisjoint(members)}
+    if not numbers:
+        return
+    listed = {device.address for device in subject.host.devices}
+    specs = _read_specs(subject)
+    for each in subject.facts.hardware.grouped:
+        driver = each.driver
+        if each.group not in numbers or each.address in listed:
+            continue
+        if driver is None or 'vfio' in driver or driver in _HARMLESS:
+            continue
+        model = f'{each.vendor_id} {each.product_id}'
+        if each.code in _BRIDGES or any(
+                _is_named(spec, each.address, model) for spec in specs):
+            continue
+        members = sorted(given & set(groups[each.group]))
+        slot = each.address.rpartition('.')[0]
+        is_of_card = any(address.rpartition('.')[0] == slot
+                         for address in members)
+        kind = _KINDS.get(each.code, _KINDS.get(each.code[:2], 'function'))
+        yield Violation(
+            f'{each.address}, the {kind} '
+            + ('of the same card' if is_of_card else 'of the host')
+            + f' in IOMMU group {each.group} of {join_first(members)}, is '
+            f'bound to the host driver {driver}',
+            'vfio-pci or no driver: QEMU refuses every guest otherwise '
+            '("group is not viable")',
+            ((f'driverctl set-override {each.address} vfio-pci',)
+             if is_of_card else
+             ('# ACS on in the firmware, or the card in another slot',)))
 
 
 def _peers(subject: AuditSubject) -> Iterator[Violation]:
@@ -174,6 +245,40 @@ def _ordering(subject: AuditSubject) -> Iterator[Violation]:
                  f'setpci -s {address} CAP_EXP+8.w=10:10'))
 
 
+def _sizes(subject: AuditSubject) -> Iterator[Violation]:
+    if subject.facts.cpu.is_guest:
+        return  # QEMU does not show what the card may.
+    cards = {address: card for address, card in _cards(subject).items()
+             if card.kind in (*_GPU, _NETWORK)}
+    sizes = subject.facts.hardware.sizes if cards else {}
+    wired = subject.host.wiring
+    places = {each.address: each for each in wired.attachments} if (
+        wired) else {}
+    for address, card in cards.items():
+        own = _need(sizes.get(address), address)
+        above = ([bridge.address for bridge in wired.path(places[address])]
+                 if wired and address in places else [])
+        most = min([own.most_payload, *(
+            _need(sizes.get(bridge), bridge).most_payload
+            for bridge in above)])
+        if own.payload < most:
+            yield Violation(
+                f'MaxPayload of {address} is {own.payload} bytes',
+                f'{most} bytes, which card and bridges above it can',
+                (('# pci=pcie_bus_perf on the kernel command line, or the '
+                  'setting of the firmware'),),
+                None if own.payload < _FAIR_PAYLOAD else Severity.NOTE)
+        if own.read_request < _LARGE_READ and (
+                card.kind == _NETWORK or own.read_request < _USUAL_READ):
+            yield Violation(
+                f'MaxReadReq of {address} is {own.read_request} bytes',
+                f'{_LARGE_READ} bytes', (
+                    f'setpci -s {address} CAP_EXP+8.w=5000:7000',
+                    ('# not lasting: the driver or the firmware of the card '
+                     'sets it at each start')),
+                None if own.read_request < _USUAL_READ else Severity.NOTE)
+
+
 def _equals(subject: AuditSubject) -> Iterator[Violation]:
     hardware, models = subject.facts.hardware, dict[str, list[str]]()
     for address, card in _cards(subject).items():
@@ -224,9 +329,12 @@ RULES = (
          ('Nova-Devices', 'Linux-Vfio'), _drivers),
     Rule('device-groups', Severity.ERROR,
          'Each device of a guest has an IOMMU group of its own (a warning if '
-         'all in the group are for guests).',
+         'all in the group are for guests), and no driver of the host holds '
+         'another function of the group, of whatever class; bridges may be '
+         'in it.',
          'one guest gets all devices of a group, which reach each other past '
-         'the IOMMU: the price of ACS that is off', ('Linux-Vfio',), _groups),
+         'the IOMMU: the price of ACS that is off; VFIO gives away no group '
+         'of which the host uses a part', ('Linux-Vfio',), _groups),
     Rule('device-peers', Severity.WARNING,
          'Where ACS redirects what GPU and network card below one switch '
          'send, it passes translated requests directly, and the card has ATS '
@@ -239,6 +347,14 @@ RULES = (
          'virtual functions follow their card.',
          'a transfer otherwise waits for all before it, and drivers ask for '
          'nothing else', ('Levin-2020',), _ordering),
+    Rule('device-transfers', Severity.WARNING,
+         'GPUs and network cards of guests have the largest ``MaxPayload`` '
+         'that they and the bridges above them can (a note from 256 bytes '
+         'on), and a ``MaxReadReq`` of at least 512 bytes, network cards of '
+         '4096 (a note).',
+         'small transfers leave a larger part of the link to headers, and '
+         'small requests do not fill it while the answers are on their way',
+         ('Linux-Parameters',), _sizes),
     Rule('device-equals', Severity.WARNING,
          'Devices of guests that are of one model have BARs of the same size, '
          'and links that can be equally wide and fast.',

@@ -44,6 +44,11 @@ COSTS = {
 }
 
 
+#: What takes back one of these mitigations only.
+_SMALLER_CHANGE = (
+    '# smaller, for the pages of guests only: see nx-huge-pages',)
+
+
 def _kvm(subject: AuditSubject) -> Iterator[Violation]:
     if not subject.facts.kernel.has_kvm:
         yield Violation(
@@ -89,6 +94,68 @@ def _tuned(subject: AuditSubject) -> Iterator[Violation]:
             'tuned runs', ('systemctl enable --now tuned',))
 
 
+#: A processor with this flag raises an exception for each split lock.
+_SPLIT_FLAG = 'split_lock_detect'
+_SPLIT_LOCKS = 'proc/sys/kernel/split_lock_mitigate'
+
+#: The first kernel that lets a program wait at each split lock.
+_WAITS_SINCE = (5, 19)
+
+
+def _split_locks(subject: AuditSubject) -> Iterator[Violation]:
+    cpu, kernel = subject.facts.cpu, subject.facts.kernel
+    if _SPLIT_FLAG not in cpu.flags or cpu.is_guest:
+        return
+    chosen = [word.partition('=')[2] for word in kernel.command_line
+              if word.startswith(f'{_SPLIT_FLAG}=')][-1:]
+    # With a limit of their rate, only locks of the bus are watched.
+    if chosen and (chosen[0] == 'off' or chosen[0].startswith('ratelimit:')):
+        return
+    if chosen == ['fatal']:
+        yield Violation(
+            f'{_SPLIT_FLAG}=fatal ends programs and guests at their first '
+            'split lock', f'{_SPLIT_FLAG}=warn with split_lock_mitigate=0, '
+            'or off', (f'# {_SPLIT_FLAG}=off on the kernel command line',))
+        return
+    value = subject.facts.setting(_SPLIT_LOCKS)
+    version = re.match('([0-9]{1,3})[.]([0-9]{1,3})', kernel.release)
+    if value is None and version and (
+            int(version[1]), int(version[2])) >= _WAITS_SINCE:
+        yield Violation(
+            'the kernel lets guests wait at each split lock, and has no '
+            'switch for it (split_lock_mitigate)',
+            f'{_SPLIT_FLAG}=off', (
+                f'# {_SPLIT_FLAG}=off on the kernel command line',))
+    elif value not in (None, '0'):
+        yield Violation(
+            f'/{_SPLIT_LOCKS} is {value}', '0, unless tenants that are not '
+            'trusted may slow down others',
+            (f'echo 0 > /{_SPLIT_LOCKS}',
+             f'# lasting: {_make_lasting(_SPLIT_LOCKS, "0")}'))
+
+
+_NX_HUGE_PAGES = 'sys/module/kvm/parameters/nx_huge_pages'
+
+
+def _nx_huge_pages(subject: AuditSubject) -> Iterator[Violation]:
+    state = subject.facts.kernel.vulnerabilities.get('itlb_multihit', '')
+    is_needless = state == 'Not affected'
+    if not is_needless and 'Split huge pages' not in state:
+        return
+    value = subject.facts.setting(_NX_HUGE_PAGES)
+    if value in ('Y', 'auto'):
+        condition = () if is_needless else (
+            ('# only if no tenant of the host would crash it; it leaves all '
+             'other mitigations, unlike mitigations=off:'),)
+        yield Violation(
+            f'/{_NX_HUGE_PAGES} is {value}',
+            'off' if is_needless else 'a decision between speed and the '
+            'protection of the host from crashes',
+            (*condition, f'echo off > /{_NX_HUGE_PAGES}',
+             f'# lasting: {_make_lasting(_NX_HUGE_PAGES, "off")}'),
+            None if is_needless else Severity.NOTE)
+
+
 def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
     states = subject.facts.kernel.vulnerabilities
     costly = [f'{name} ({states[name]})' for name, pattern in COSTS.items()
@@ -98,7 +165,9 @@ def _mitigations(subject: AuditSubject) -> Iterator[Violation]:
             'mitigations that cost: ' + '; '.join(costly),
             'a decision between speed and isolation',
             (('# only if all tenants of the host trust each other: '
-             'mitigations=off on the kernel command line'),))
+             'mitigations=off on the kernel command line'),
+             *_SMALLER_CHANGE * any(
+                 each.startswith('itlb_multihit') for each in costly)))
 
 
 def _setting(code: str, severity: Severity, path: str, bad: str,
@@ -255,13 +324,21 @@ RULES = (
              'waits for a message goes through the scheduler; polling for '
              'milliseconds takes time from its sibling',
              'Linux-Halt-Polling'),
-    _setting('nx-huge-pages', Severity.WARNING,
-             'sys/module/kvm/parameters/nx_huge_pages', 'Y|auto', 'off',
-             lambda subject: subject.facts.kernel.vulnerabilities.get(
-                 'itlb_multihit') == 'Not affected',
-             'where the processor is not affected by iTLB multihit',
-             'code of guests otherwise runs from pages of 4 KiB needlessly',
-             'Linux-Vulnerabilities'),
+    Rule('nx-huge-pages', Severity.WARNING,
+         '``/sys/module/kvm/parameters/nx_huge_pages`` is off where the '
+         'processor is not affected by iTLB multihit (a note where it is).',
+         'code of guests otherwise runs from pages of 4 KiB; on an affected '
+         'processor this keeps guests from crashing the host, and switching '
+         'it off is a smaller change than ``mitigations=off``',
+         ('Linux-Vulnerabilities',), _nx_huge_pages),
+    Rule('split-locks', Severity.WARNING,
+         'Where the processor detects split locks, neither '
+         '``kernel.split_lock_mitigate`` nor ``split_lock_detect=fatal`` '
+         'punishes guests for them.',
+         'a guest otherwise waits at each atomic access across two cache '
+         'lines, one CPU of the host at a time, and some programs take '
+         'many times as long; without that, such accesses slow down others '
+         'on the host', ('Linux-Kernel', 'Linux-Parameters'), _split_locks),
     Rule('pause-loops', Severity.NOTE,
          'KVM intercepts spinning (``ple_gap``, ``pause_filter_count``) if '
          'all guests share CPUs (a warning if not), and not if none does.',

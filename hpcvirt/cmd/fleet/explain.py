@@ -16,6 +16,7 @@ from hpcvirt.cmd.fleet import history_file
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import explain_report
+from hpcvirt.fleet import log_line
 from hpcvirt.fleet import log_reading
 from hpcvirt.fleet import verdict
 
@@ -178,7 +179,7 @@ def _explain_log(args: argparse.Namespace) -> command.CommandResult:
 
 def _time(word: str) -> str:
     try:
-        return log_reading.normalize_time(word)
+        return log_line.normalize_time(word)
     except ValueError as exc:
         raise argparse.ArgumentTypeError(
             'must be a time such as 2026-11-24 or 2026-11-24T09:30, not '
@@ -188,6 +189,12 @@ def _time(word: str) -> str:
 def _explain_empty(found: log_reading.Found, request: str | None) -> str:
     cut = (f'; {explain_report.count_unreadable(found)}'
            if found.unreadable else '')
+    if found.is_of_conductor or found.no_valid_host:
+        return ('is a log of nova-conductor, which says that there is no '
+                'valid host, but not why: give the log of nova-scheduler'
+                if found.no_valid_host else
+                'is a log of nova-conductor, and no build in it has failed: '
+                'refusals are in the log of nova-scheduler') + cut
     if request is None:
         return ('has no refused request and no comparison of '
                 f'HPCTopologyFilter, which logs them at INFO level{cut}')

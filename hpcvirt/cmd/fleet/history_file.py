@@ -55,9 +55,10 @@ def add(path: str, logs: Iterable[bytes]) -> log_reading.Found:
             raise exception.InvalidInput(path, 'is no history of refusals')
         known = set(map(hash, before))
         fresh = [_FIRST] if first is None else []
-        for line, _ in log_reading.records(logs, found):
-            if hash(line) not in known:
-                known.add(hash(line))
-                fresh.append(line)
+        for texts, _ in log_reading.records(logs, found):
+            for line in texts:
+                if hash(line) not in known:
+                    known.add(hash(line))
+                    fresh.append(line)
         output_file.append(stream, b''.join(line + b'\n' for line in fresh))
     return found

@@ -48,10 +48,11 @@ class AuditTest(audited.Case):
                 else:
                     silent.add(name)
         # They matter where another fact is bad: with deep idle states, a
-        # driver without turbo switch, nested paging off and so on. Firmware
-        # is only compared between hosts.
+        # driver without turbo switch, nested paging off, an IOMMU group
+        # with a device of a guest and so on. Firmware is only compared between
+        # hosts.
         self.assertEqual(
-            {'firmware', 'wake_limit_us',
+            {'firmware', 'grouped', 'wake_limit_us',
              'slab_unreclaimable_mib', 'total_mib'}, silent)
 
     def test_facts_that_matter_only_then_are_missed_then(self):

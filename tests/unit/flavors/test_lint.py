@@ -61,9 +61,9 @@ FINDINGS = (
      {ALIAS: 'a:1', AFFINITY: 'preferred'}, {}),
     ('vgpu-anywhere', 'note', 'resources:VGPU', {'resources:VGPU': '1'}, {}),
     ('vgpu-anywhere', 'note', 'resources1:VGPU', {'resources1:VGPU': '1'}, {}),
-    ('page-size-class', 'error', 'hw:mem_page_size',
+    ('page-size-class', 'warning', 'hw:mem_page_size',
      {'hw:mem_page_size': 'large'}, {}),
-    ('page-size-class', 'error', 'hw:mem_page_size',
+    ('page-size-class', 'warning', 'hw:mem_page_size',
      {'hw:mem_page_size': 'any'}, {}),
     ('many-cells', 'note', 'hw:numa_nodes', {'hw:numa_nodes': '6'},
      {'vcpus': 12, 'ram': 12288}),
@@ -102,6 +102,12 @@ FINDINGS = (
      {SET: 'gpu2', ALIAS: 'gpu2-0:1,gpu2-2:1'}, {}),
     ('set-places', 'error', ALIAS,
      {SET: 'gpu1', ALIAS: 'gpu1-0:1,gpu1-ib-1:1'}, {}),
+    ('not-validated', 'note', 'hw:maxphysaddr_mode',
+     {'hw:maxphysaddr_mode': 'passthrough'}, {}),
+    ('not-validated', 'note', 'hw:maxphysaddr_bits',
+     {'hw:maxphysaddr_mode': 'emulate', 'hw:maxphysaddr_bits': '46'}, {}),
+    ('bad-value', 'error', 'hw:maxphysaddr_mode',
+     {'hw:maxphysaddr_mode': 'host'}, {}),
     ('too-long', 'error', ALIAS, {ALIAS: ','.join(
         f'gpu16-{number}:1' for number in range(26))}, {}),
 )
@@ -154,6 +160,34 @@ class LintTest(unittest.TestCase):
                          [(item.code, item.key) for item in refused])
         bad = lint.lint(flavor({'hw:cpu_policy': 'Dedicated'}))
         self.assertEqual(['bad-value'], [item.code for item in bad])
+
+    def test_all_mistakes_are_told_at_once(self):
+        self.assertEqual(
+            {('unknown-key', 'hw:cpu_polcy'), ('refused', 'hw:numa_nodes'),
+             ('bad-value', 'hw:cpu_thread_policy'),
+             ('page-size-class', 'hw:mem_page_size'),
+             ('topology-mismatch', 'hw:cpu_sockets')},
+            {(code, key) for code, _, key in found({
+                'hw:cpu_polcy': 'dedicated', 'hw:numa_nodes': '3',
+                'hw:cpu_thread_policy': 'requires',
+                'hw:mem_page_size': 'large', 'hw:cpu_cores': '5'})})
+
+    def test_what_follows_from_a_mistake_is_not_told(self):
+        for specs in ({'hw:cpu_policy': 'pinned', THREADS: 'require'},
+                      {'hw:mem_page_size': '2 MB', 'hw:locked_memory': '1'},
+                      {'hw:numa_nodes': '3', 'hw:numa_cpus.5': '1'},
+                      {SET: 'gpu4', ALIAS: 'gpu'}):
+            with self.subTest(specs):
+                self.assertEqual(1, len(found(specs)))
+
+    def test_an_unknown_key_has_a_suggestion(self):
+        for name, meant in (('hw:cpu_polcy', 'hw:cpu_policy'),
+                            ('hw:numa_cpu.1', 'hw:numa_cpus.1'),
+                            ('hw:numa_scope', 'hpcvirt:numa_scope'),
+                            ('hw:maxphysaddr', 'hw:maxphysaddr_')):
+            advice = {item.key: item.advice for item in lint.lint(
+                flavor({name: '1'}))}[name]
+            self.assertIn(f'(did you mean {meant}', advice)
 
     def test_a_flavor_of_ours_that_was_changed(self):
         marked = catalogue.mark_specs(8, 8192, 0, GOOD)

@@ -85,6 +85,12 @@ class ProfileTest(unittest.TestCase):
             r"devices\[0\]: unknown key 'vendor'; known: .*vendor_id",
             devices=[{'vendor': '15b3'}])
 
+    def test_an_unknown_key_has_a_suggestion(self):
+        self.assert_refused(r'.*\(did you mean page_size\?\)', pagesize='2M')
+        self.assert_refused(
+            r'.*hw:cpu_real_time.*\(did you mean hw:cpu_realtime\?\)',
+            extra_specs={'hw:cpu_real_time': 'yes'})
+
     def test_a_wrong_type_names_the_key_and_what_it_takes(self):
         for key, value, pattern in (
                 ('disk_gib', '20', 'must be a whole number'),

@@ -4,10 +4,8 @@
 
 import datetime
 import json
-import os
 import time
 import unittest
-from unittest import mock
 
 from hpcvirt.fit import decision_log
 from hpcvirt.fit import reasons
@@ -281,7 +279,10 @@ class NovaTest(unittest.TestCase):
         self.assertEqual([], self.read(
             nova_line('nova.filters', FILTERS.replace('ImageProperties',
                                                       'HPCTopology')),
-            nova_line('nova.filters', 'Filter ComputeFilter returned 0 hosts'),
+            nova_line('nova.filters',
+                      'Filter HPCTopologyFilter returned 0 hosts'),
+            nova_line('nova.filters', 'Filter ComputeFilter returned 2 '
+                      'host(s)', 'DEBUG'),
             nova_line('nova.filters', 'Filtering removed all hosts for the '
                       f"request with instance ID '{INSTANCE}'. Filter "
                       "results: [('ComputeFilter', None)]", 'DEBUG'),
@@ -298,23 +299,10 @@ class NovaTest(unittest.TestCase):
                                           context=context))
             self.assertEqual(expected, record.request_id, context)
 
-    def test_a_line_without_a_time_cannot_be_read(self):
-        found = log_reading.read(
-            [b'INFO nova.scheduler.manager [None req-1 u] '
-             + PLACEMENT.encode()], None)
-        self.assertEqual((0, 1), (found.refused, found.unreadable))
-
-    def test_times_without_a_zone_are_those_of_this_machine(self):
-        self.addCleanup(time.tzset)
-        for zone, expected in (('UTC', '10'), ('EST+5', '15')):
-            with mock.patch.dict(os.environ, TZ=zone):
-                time.tzset()
-                self.assertEqual(
-                    f'2026-11-22T{expected}:00:00.123+00:00',
-                    log_reading.normalize_time('2026-11-22 10:00:00,123'))
-        self.assertEqual(
-            '2026-11-22T08:00:00.000+00:00',
-            log_reading.normalize_time('2026-11-22T10:00+02:00'))
+    def test_a_line_without_a_time_is_read(self):
+        record, = self.read(b'INFO nova.scheduler.manager [None req-1 u] '
+                            + PLACEMENT.encode())
+        self.assertEqual(('', 'req-1'), (record.time, record.request_id))
 
     def test_hostile_lines_take_no_time(self):
         begin = time.process_time()
@@ -345,3 +333,124 @@ class NovaTest(unittest.TestCase):
                 since.isoformat(timespec='milliseconds'),
                 until.isoformat(timespec='milliseconds'))
             self.assertEqual(expected, found.refused)
+
+
+#: What nova.virt.hardware and NUMATopologyFilter log of a host at DEBUG level.
+NO_MEMORY = (
+    'Not enough available memory to schedule instance with pagesize 2048. '
+    'Required: 2048, available: 0, total: 4096.')
+NO_PAGES = (
+    'Host does not support requested memory pagesize, or not enough free '
+    'pages of the requested size. Requested memory pagesize: 2048 (small = '
+    '-1, large = -2, any = -3)')
+NO_FIT = (
+    f'[instance: {INSTANCE}] a, a fails NUMA topology requirements. The '
+    'instance does not fit on this host.')
+NUMA = 'nova.scheduler.filters.numa_topology_filter'
+LEFT_NONE = 'Filter NUMATopologyFilter returned 0 hosts'
+REMOVED = FILTERS.replace('ImagePropertiesFilter', 'NUMATopologyFilter')
+
+
+class ReasonTest(unittest.TestCase):
+    """Nova's own filters say why at DEBUG level."""
+
+    def lines(self, *messages, context='None req-1 u p - - -', **more):
+        levels = {'nova.filters': 'INFO'}
+        return [nova_line(logger, message, levels.get(logger, 'DEBUG'),
+                          context, **more) for logger, message in messages]
+
+    def read(self, *lines):
+        found = log_reading.read(lines, None)
+        self.assertEqual(0, found.unreadable)
+        return [record for records in found.refusals.values()
+                for record in records]
+
+    def test_the_reason_is_that_of_the_function_that_fits_cells(self):
+        place = (' _numa_fit_instance_cell '
+                 '/opt/stack/nova/nova/virt/hardware.py:1216')
+        for end in ('', place, f' {{{{(pid=7){place}}}}}'):
+            record, = self.read(*self.lines(
+                ('nova.filters', 'Filter ComputeFilter returned 1 host(s)'),
+                ('nova.virt.hardware', 'Attempting to fit instance cell x'),
+                ('nova.virt.hardware', NO_MEMORY + end),
+                (NUMA, NO_FIT + end), ('nova.filters', LEFT_NONE),
+                ('nova.filters', REMOVED)))
+            self.assertEqual(
+                ('NUMATopologyFilter', INSTANCE,
+                 f'NUMATopologyFilter leaves none of the hosts: {NO_MEMORY}'),
+                (record.kind, record.instance, record.reason))
+
+    def test_the_most_frequent_of_several_reasons_is_named(self):
+        record, = self.read(*self.lines(
+            ('nova.virt.hardware', NO_MEMORY), ('nova.virt.hardware',
+                                                NO_PAGES),
+            ('nova.virt.hardware', NO_PAGES), ('nova.filters', LEFT_NONE),
+            ('nova.filters', REMOVED)))
+        self.assertIn('Host does not support', record.reason)
+        self.assertTrue(record.reason.endswith(' (and 1 other reason)'))
+        self.assertLessEqual(len(record.reason), decision_log.MAX_LENGTH)
+
+    def test_what_an_earlier_filter_said_is_not_the_reason(self):
+        record, = self.read(*self.lines(
+            ('nova.virt.hardware', NO_MEMORY),
+            ('nova.filters', 'Filter NUMATopologyFilter returned 3 host(s)'),
+            ('nova.scheduler.filters.compute_capabilities_filter',
+             '(a, a) ram: 1 disk: 2 fails extra_spec requirements.'),
+            ('nova.filters', LEFT_NONE.replace(
+                'NUMATopology', 'ComputeCapabilities'))))
+        self.assertEqual(
+            'ComputeCapabilitiesFilter leaves none of the hosts: (a, a) ram: '
+            '1 disk: 2 fails extra_spec requirements.', record.reason)
+
+    def test_a_log_that_ends_before_the_last_line_names_the_filter(self):
+        record, = self.read(*self.lines(
+            ('nova.virt.hardware', NO_PAGES), ('nova.filters', LEFT_NONE)))
+        self.assertEqual(('filter', 'NUMATopologyFilter', 'req-1'),
+                         (record.step, record.kind, record.request_id))
+        self.assertIn('not enough free pages', record.reason)
+
+    def test_what_another_request_logs_is_not_the_reason(self):
+        record, = self.read(
+            *self.lines(('nova.virt.hardware', NO_PAGES),
+                        context='None req-2 u p - - -'),
+            *self.lines(('nova.filters', LEFT_NONE),
+                        ('nova.filters', REMOVED)))
+        self.assertNotIn('pages', record.reason)
+
+    def test_a_line_that_another_request_may_quote_is_not_the_reason(self):
+        found = log_reading.read([
+            *self.lines(
+                ('nova.scheduler.filters.image_props_filter',
+                 'Instance contains properties x that are not provided by y'),
+                context='None req-2 u p - - -'),
+            *self.lines(('nova.virt.hardware', NO_PAGES),
+                        ('nova.filters', LEFT_NONE))], None)
+        self.assertEqual({}, found.refusals)
+
+    def test_the_lines_of_a_record_tell_the_same_when_read_again(self):
+        lines = self.lines(
+            ('nova.virt.hardware', NO_PAGES), (NUMA, NO_FIT),
+            ('nova.filters', LEFT_NONE), ('nova.filters', REMOVED))
+        found = log_reading.Found()
+        (texts, record), = log_reading.records(lines, found)
+        self.assertNotIn(lines[1], texts)
+        self.assertEqual([record], self.read(*texts))
+
+    def test_requests_do_not_fill_the_memory(self):
+        found = log_reading.read((
+            line for number in range(3000) for line in self.lines(
+                ('nova.filters', LEFT_NONE),
+                context=f'None req-{number} u p - - -')), None)
+        self.assertEqual((3000, log_reading.MAX_REFUSALS),
+                         (found.refused, len(found.refusals)))
+
+    def test_the_log_of_nova_conductor_points_to_the_other(self):
+        found = log_reading.read([
+            nova_line('nova.conductor.manager', 'Failed to schedule instances:'
+                      ' nova.exception_Remote.NoValidHost_Remote: No valid '
+                      'host was found.', 'ERROR'),
+            nova_line('nova.scheduler.utils', 'Failed to '
+                      'compute_task_build_instances: No valid host was found.',
+                      'WARNING')], None)
+        self.assertEqual((2, True), (found.no_valid_host,
+                                     found.is_of_conductor))

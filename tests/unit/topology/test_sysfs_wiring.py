@@ -314,6 +314,22 @@ class ReadConfigTest(unittest.TestCase):
                     self.assertIsNone(sysfs_wiring.read_controls(
                         bytes(data[:size])))
 
+    def test_the_sizes_of_transfers(self) -> None:
+        data = bytearray(make_config(0))
+        # DevCap: 512 bytes; DevCtl: 256 bytes, requests of 4096.
+        data[0x84] = 0x02
+        data[0x88:0x8a] = bytes((0x3f, 0x5f))
+        self.assertEqual((256, 512, 4096),
+                         sysfs_wiring.read_sizes(bytes(data)))
+        self.assertEqual((256, 512, 4096),
+                         sysfs_wiring.read_sizes(bytes(data[:256])))
+        # Any user may read 64 bytes; 6 and 7 are reserved.
+        self.assertIsNone(sysfs_wiring.read_sizes(bytes(data[:64])))
+        data[0x89] = 0x7f
+        self.assertIsNone(sysfs_wiring.read_sizes(bytes(data)))
+        for none in (b'', bytes(4096), b'\xff' * 4096):
+            self.assertIsNone(sysfs_wiring.read_sizes(none))
+
     def test_a_device_without_pci_express_has_no_controls(self) -> None:
         data = bytearray(4096)
         self.assertEqual((None, None), sysfs_wiring.read_controls(bytes(data)))
@@ -340,3 +356,4 @@ class ReadConfigTest(unittest.TestCase):
             self.assertIn(kind, (*wiring.PortKind, None))
             self.assertLessEqual(acs or frozenset(), {*wiring.ACS_CONTROLS})
             sysfs_wiring.read_controls(bytes(data[:size]))
+            sysfs_wiring.read_sizes(bytes(data[:size]))

@@ -73,6 +73,29 @@ class ReadBridgesTest(Case):
         self.assertEqual(ON, found['0000:00:01.1'][1])
 
 
+class ReadSizesTest(Case):
+    def read(self, text: str) -> dict[str, tool_output.TransferSizes]:
+        self.outputs['lspci'] = text
+        return tool_output.read_sizes(self.text)
+
+    def test_the_lines_of_old_and_new_releases_are_read(self) -> None:
+        for most in ('MaxPayload 512 bytes, PhantFunc 0, Latency L0s <64ns',
+                     'MaxPayload 512 bytes, PhantFunc 0'):
+            self.assertEqual(
+                {'0000:b3:00.0': (256, 512, 4096)}, self.read(
+                    'b3:00.0 Ethernet controller: Mellanox\n'
+                    '\tCapabilities: [60] Express (v2) Endpoint, MSI 00\n'
+                    f'\t\tDevCap:\t{most}\n'
+                    '\t\t\tRlxdOrd+ ExtTag+ PhantFunc- AuxPwr- NoSnoop+\n'
+                    '\t\t\tMaxPayload 256 bytes, MaxReadReq 4096 bytes\n'))
+
+    def test_what_lspci_did_not_print_is_unknown(self) -> None:
+        self.assertEqual({}, self.read(published('devices-lspci')))
+        self.assertEqual({}, self.read(
+            'b3:00.0 Ethernet controller: x\n\t\tDevCap:\tMaxPayload 512 '
+            'bytes\n'))
+
+
 class ReadControlsTest(Case):
     def read(self, text: str) -> dict[str, tool_output.Controls]:
         self.outputs['lspci'] = text

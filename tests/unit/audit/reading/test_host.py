@@ -446,10 +446,10 @@ class ReadingTest(audited.Case):
 class EmulatedTest(audited.Case):
     """Machines of tests/data/hosts."""
 
-    def read(self, name):
+    def read(self, name, more=None):
         root = pathlib.Path(sysfs_files.scratch(self), name)
-        sysfs_files.lay_out(
-            sysfs_files.emulated(name) | sysfs_files.WHOLE, root)
+        sysfs_files.lay_out(sysfs_files.emulated(name) | (more or {})
+                            | sysfs_files.WHOLE, root)
         return host.read(root)
 
     def test_a_machine_that_nobody_tuned(self):
@@ -475,6 +475,32 @@ class EmulatedTest(audited.Case):
         intel = self.read('intel-2s-smt')
         self.assertEqual('GenuineIntel', intel.cpu.vendor)
         self.assertTrue(intel.cpu.is_guest)
+
+    def test_a_machine_whose_audio_function_has_its_driver(self):
+        above = 'sys/devices/pci0000:80/0000:80:01.0'
+        for driver, expected in (('snd_hda_intel', ['error']),
+                                 ('vfio-pci', [])):
+            files = {}
+            for place, code, device, bound in (
+                    ('', '0x060400', '0x347a', 'pcieport'),
+                    ('/0000:86:00.0', '0x030000', '0x2204', 'vfio-pci'),
+                    ('/0000:86:00.1', '0x040300', '0x1aef', driver)):
+                here = f'{above}{place}'
+                address = here.rpartition('/')[2]
+                vendor = '0x10de' if place else '0x8086'
+                files |= {
+                    f'{here}/class': code, f'{here}/vendor': vendor,
+                    f'{here}/device': device, f'{here}/numa_node': '1',
+                    f'{here}/driver': sysfs_files.Link(
+                        f'/sys/bus/pci/drivers/{bound}'),
+                    f'sys/bus/pci/devices/{address}': sysfs_files.Link(
+                        f'../../../../{here}'),
+                    f'sys/kernel/iommu_groups/66/devices/{address}':
+                        sysfs_files.Link(f'../../../../../{here}')}
+            found = audit.audit(self.read('intel-2s-tuned', files)).findings
+            self.assertEqual(expected, [
+                item.severity for item in found
+                if item.code == 'device-groups'])
 
 
 class RunningTest(unittest.TestCase):

@@ -6,12 +6,14 @@ import dataclasses
 import json
 
 from hpcvirt.audit import audit
+from hpcvirt.audit.reading.hardware import GroupedFunction
 from hpcvirt.audit.reading.hardware import VirtualFunctions
 from hpcvirt.deployment import host_files
 from hpcvirt.flavors import profile as profiles
 from hpcvirt.model import host as host_model
 from hpcvirt.model import wiring
 from hpcvirt.topology import hardware_state
+from hpcvirt.topology.tool_output import TransferSizes
 from tests.builders import audited
 from tests.builders import wired
 
@@ -33,6 +35,11 @@ class Case(audited.Case):
         self.controls = dict.fromkeys(CARDS, (True, True))
         self.bars = dict.fromkeys((*GPUS, *CARDS), 131072)
         self.slots: dict[str, tuple[float, int]] = {}
+        self.grouped: tuple[GroupedFunction, ...] = ()
+        self.sizes: dict[str, TransferSizes] = {}
+        for address in (*GPUS, *CARDS, *(
+                bridge.address for bridge in self.host.wiring.bridges)):
+            self.sizes[address] = TransferSizes(512, 512, 4096)
 
     def change(self, address: str, **fields: object) -> None:
         """Change a device, or how it or a bridge is wired."""
@@ -74,6 +81,7 @@ class Case(audited.Case):
                                   for each in self.specs) or None},
                 hardware={
                     'controls': self.controls, 'bars': self.bars,
+                    'grouped': self.grouped, 'sizes': self.sizes,
                     'functions': tuple(
                         VirtualFunctions(address, count, frozenset({0}))
                         for address, count in self.functions.items()),
@@ -226,6 +234,81 @@ class GroupTest(Case):
             self.host = dataclasses.replace(self.host, wiring=lost)
             self.assertTrue(any('device-groups' in each
                                 for each in self.unknown()))
+
+
+class HeldGroupTest(Case):
+    """Functions that no topology lists, in the group of a GPU of a guest."""
+
+    GROUP = 20  # of GPUS[0]
+
+    def add(self, address: str, code: str, driver: str | None,
+            group: int = GROUP) -> None:
+        self.grouped = (GroupedFunction(address, group, code, '10de', '1aef',
+                                        driver),)
+
+    def test_a_function_of_the_card_that_a_driver_of_the_host_holds(self):
+        for code, driver, kind in (
+                ('0403', 'snd_hda_intel', 'audio function'),
+                ('0c03', 'xhci_hcd', 'USB controller'),
+                ('0c80', 'nvidia-gpu', 'bus controller')):
+            self.add(f'{GPUS[0][:-1]}1', code, driver)
+            (severity, found), = self.find('device-groups')
+            self.assertEqual('error', severity)
+            self.assertIn(f'the {kind} of the same card in IOMMU group 20 of '
+                          f'{GPUS[0]}, is bound to the host driver {driver}',
+                          found)
+
+    def test_a_controller_of_the_host_in_the_group(self) -> None:
+        self.add('0000:02:00.0', '0107', 'mpt3sas')
+        (severity, found), = self.find('device-groups')
+        self.assertEqual('error', severity)
+        self.assertIn('the SAS controller of the host in IOMMU group 20',
+                      found)
+
+    def test_what_does_not_hold_the_group(self) -> None:
+        for code, driver, group in (
+                ('0403', 'vfio-pci', 20), ('0403', None, 20),
+                ('0403', 'pci-stub', 20), ('0604', 'pcieport', 20),
+                ('0604', None, 20),
+                # Another group, in which no guest has a device.
+                ('0403', 'snd_hda_intel', 99)):
+            self.add(f'{GPUS[0][:-1]}1', code, driver, group)
+            self.assertEqual([], self.find('device-groups'), (code, driver))
+
+    def test_a_function_that_guests_get_too_is_released(self) -> None:
+        self.add(f'{GPUS[0][:-1]}1', '0403', 'snd_hda_intel')
+        self.specs = [{'vendor_id': '10de', 'product_id': '1aef'}]
+        self.assertEqual([], self.find('device-groups'))
+
+
+class TransfersTest(Case):
+    def test_a_payload_that_card_and_bridges_could_exceed(self) -> None:
+        self.assertEqual([], self.find('device-transfers'))
+        for payload, expected in ((128, 'warning'), (256, 'note')):
+            self.sizes[CARDS[0]] = TransferSizes(payload, 512, 4096)
+            self.assertEqual(
+                [(expected,
+                  f'MaxPayload of {CARDS[0]} is {payload} bytes')],
+                self.find('device-transfers'))
+
+    def test_a_bridge_that_can_no_more(self) -> None:
+        self.sizes[CARDS[0]] = TransferSizes(256, 512, 4096)
+        self.sizes[PORTS[CARDS[0]]] = TransferSizes(256, 256, 512)
+        self.assertEqual([], self.find('device-transfers'))
+
+    def test_requests_that_are_small(self) -> None:
+        for address, size, expected in (
+                (CARDS[0], 128, ['warning']), (CARDS[0], 512, ['note']),
+                (GPUS[0], 256, ['warning']), (GPUS[0], 512, [])):
+            self.sizes[address] = TransferSizes(512, 512, size)
+            self.assertEqual(expected, [severity for severity, _ in self.find(
+                'device-transfers')], (address, size))
+            self.sizes[address] = TransferSizes(512, 512, 4096)
+
+    def test_what_is_not_captured_is_unknown(self) -> None:
+        del self.sizes[GPUS[0]]
+        self.assertTrue(any('device-transfers' in each
+                            for each in self.unknown()))
 
 
 class PeersTest(Case):

@@ -2,6 +2,7 @@
 
 """The rules about the kernel: its settings, threads and command line."""
 
+from hpcvirt.audit import audit
 from hpcvirt.audit.reading.kernel import Program
 from hpcvirt.flavors import profile as profiles
 from tests.builders import audited
@@ -19,7 +20,8 @@ class KernelTest(audited.Case):
     def test_what_a_kernel_does_not_have_is_fine(self):
         nothing = audited.replace(
             audited.GOOD, **dict.fromkeys(audited.SETTINGS))
-        self.assertEqual([], self.codes(nothing))
+        self.assertEqual([], self.codes(
+            self.but(nothing, kernel={'release': '5.10.0'})))
 
     def test_khugepaged_matters_to_guests_with_normal_pages(self):
         for profile, thp, expected in ((SMALL, 'always', 1),
@@ -30,12 +32,54 @@ class KernelTest(audited.Case):
 
     def test_huge_pages_are_split_where_the_processor_needs_it(self):
         for value, state, expected in (
-                ('Y', 'Not affected', 1), ('N', 'Not affected', 0),
-                ('never', 'Not affected', 0),
-                ('Y', 'KVM: Mitigation: Split huge pages', 0)):
+                ('Y', 'Not affected', ['warning']), ('N', 'Not affected', []),
+                ('never', 'Not affected', []),
+                ('Y', 'KVM: Mitigation: Split huge pages', ['note']),
+                ('N', 'KVM: Mitigation: Split huge pages', []),
+                ('Y', 'KVM: Vulnerable', [])):
             self.check('nx-huge-pages', expected,
                        self.with_settings(nx_huge_pages=value), kernel={
                            'vulnerabilities': {'itlb_multihit': state}})
+
+    def test_the_split_pages_alone_are_a_smaller_change(self):
+        facts = self.but(self.with_settings(nx_huge_pages='Y'), kernel={
+            'vulnerabilities': {
+                'itlb_multihit': 'KVM: Mitigation: Split huge pages',
+                'mds': 'Mitigation: Clear CPU buffers'}})
+        changes = {item.code: item.change for item
+                   in audit.audit(facts, audited.PROFILE).findings}
+        self.assertIn('see nx-huge-pages', changes['mitigations'][-1])
+        self.assertIn('echo off > /sys/module/kvm/parameters/nx_huge_pages',
+                      changes['nx-huge-pages'])
+
+    def test_guests_wait_at_split_locks(self):
+        able = frozenset({'fpu', 'split_lock_detect'})
+        for flags, value, line, release, expected in (
+                (able, '1', (), '6.8.0', ['warning']),
+                (able, '0', (), '6.8.0', []),
+                # The locks are not detected.
+                (frozenset({'fpu'}), '1', (), '6.8.0', []),
+                (able, '1', ('split_lock_detect=off',), '6.8.0', []),
+                (able, '1', ('split_lock_detect=ratelimit:9',), '6.8.0', []),
+                (able, '1', ('split_lock_detect=off',
+                              'split_lock_detect=warn'), '6.8.0',
+                 ['warning']),
+                # The first lock ends a guest.
+                (able, '0', ('split_lock_detect=fatal',), '6.8.0',
+                 ['warning']),
+                # Kernels that have no switch; the older ones let none wait.
+                (able, None, (), '6.0.0-1', ['warning']),
+                (able, None, (), '5.15.0-91-generic', []),
+                (able, None, ('split_lock_detect=off',), '6.0.0-1', [])):
+            self.check(
+                'split-locks', expected,
+                self.with_settings(split_lock_mitigate=value),
+                cpu={'flags': flags},
+                kernel={'command_line': line, 'release': release})
+
+    def test_guests_of_a_guest_have_the_locks_of_its_host(self):
+        self.check('split-locks', 0, self.with_settings(
+            split_lock_mitigate='1'), cpu={'is_guest': True})
 
     def test_the_clock_of_x86_hosts(self):
         for clock, vendor, guest, expected in (

@@ -294,13 +294,13 @@ class LintTest(CommandTest):
 
     def test_an_error_is_status_1_and_a_warning_is_not(self):
         good = self.write('good.json', self.GOOD)
-        bad = self.write('bad.json', self.GOOD.replace('2048', 'large'))
+        bad = self.write('bad.json', self.GOOD.replace('2048', 'huge'))
         poor = self.write('poor.json', self.GOOD.replace('8,', '7,'))
         self.assertEqual(0, self.run_command('lint', good)[0])
         self.assertEqual(0, self.run_command('lint', poor)[0])
         status, out, _ = self.run_command('lint', good, bad, poor)
         self.assertEqual(1, status)
-        self.assertIn('error: page-size-class: hw:mem_page_size: ', out)
+        self.assertIn('error: bad-value: hw:mem_page_size: ', out)
         self.assertIn('3 flavors: 1 error, 1 warning, 0 notes.', out)
 
     def test_hosts_are_held_against_flavors(self):
@@ -330,7 +330,7 @@ class LintTest(CommandTest):
         self.assertEqual((1, 2), (status, out.count('does-not-fit')))
 
     def test_the_document(self):
-        path = self.write('f.json', self.GOOD.replace('2048', 'any'))
+        path = self.write('f.json', self.GOOD.replace('2048', 'huge'))
         document = commands.read_document(self, self.run_command(
             'lint', path, '--format', 'json'), status=1)
         self.assertEqual(['m1'], document['flavors'])
@@ -345,11 +345,11 @@ class LintTest(CommandTest):
     def test_flavors_of_the_cloud(self):
         api = self.serve()
         flavor = api.add('m1', 8, 1024, extra_specs={
-            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': 'any'})
+            'hw:cpu_policy': 'dedicated', 'hw:mem_page_size': 'huge'})
         for name in ('m1', flavor['id']):
             status, out, _ = self.run_command('lint', name)
             self.assertEqual(1, status)
-            self.assertIn('page-size-class', out)
+            self.assertIn('bad-value', out)
         self.assert_bad_input('neither a file nor a flavor', 'lint', 'm2')
 
     def test_what_looks_like_a_file_is_never_asked_of_a_cloud(self):
