@@ -100,7 +100,7 @@ class Follower:
             says_why = (_NO_FIT.match(message) if is_hardware
                         else _REFUSES.search(message))
             if says_why:
-                self._note_reason(line, message.strip(), text)
+                self._note_reason(line, message.strip().rstrip('.'), text)
         if len(self._requests) > _MAX_REQUESTS:
             _, oldest = self._requests.popitem(last=False)
             return _conclude(oldest) if oldest.left_none else None

@@ -56,8 +56,9 @@ _ISO_TIMES = ('time', '@timestamp', 'timestamp')
 #: What precedes the objects of the forms json-sse and json-seq of journalctl.
 _BEFORE_OBJECT = re.compile(r'(?:data: |\x1e)(?=\{)')
 
-#: The most lines of an object that the form json-pretty spreads over several.
-_MAX_SPREAD = 200
+#: The most bytes of an object that the form json-pretty spreads over lines; it
+#: may give each byte of a text with colors a line of its own.
+_MAX_SPREAD = 256 * 1024
 
 _MONTHS = ('Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep',
            'Oct', 'Nov', 'Dec')
@@ -153,16 +154,20 @@ def join_objects(lines: Iterable[bytes]) -> Iterator[bytes]:
     Lines that do not make an object stay as they are.
     """
     spread: list[bytes] = []
+    size = 0
     for line in lines:
         text = line.strip()
-        if not spread and text != b'{':
-            yield line
-            continue
+        if not spread:
+            if text != b'{':
+                yield line
+                continue
+            size = 0
         spread.append(line)
-        if text == b'}':
+        size += len(line) + 1
+        if text == b'}' and line.startswith(b'}'):
             yield from _join(spread)
             spread = []
-        elif len(spread) == _MAX_SPREAD or (
+        elif size > _MAX_SPREAD or (
                 len(spread) > 1 and not line.startswith((b'\t', b' '))):
             yield from spread
             spread = []

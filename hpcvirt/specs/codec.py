@@ -134,11 +134,12 @@ def _numbered(specs: Mapping[str, str],
 
 def _split(vcpus: int, ram_mib: int,
            nodes: int) -> tuple[list[frozenset[int]], list[int]]:
-    for what, amount in (('vCPUs', vcpus), ('MiB', ram_mib)):
-        if amount % nodes:
-            raise exception.InvalidInput(
-                vocabulary.NUMA_NODES.name,
-                f'{amount} {what} do not divide into {nodes} guest cells')
+    wrong = [f'{amount} {what}' for what, amount in (
+        ('vCPUs', vcpus), ('MiB', ram_mib)) if amount % nodes]
+    if wrong:
+        raise exception.InvalidInput(
+            vocabulary.NUMA_NODES.name,
+            f'{" and ".join(wrong)} do not divide into {nodes} guest cells')
     share = vcpus // nodes
     return ([frozenset(range(node * share, (node + 1) * share))
              for node in range(nodes)], [ram_mib // nodes] * nodes)

@@ -100,16 +100,17 @@ class LogLineTest(unittest.TestCase):
             self.assertIsNone(log_line.find(json.dumps({'MESSAGE': wrong})))
 
     def test_an_object_of_several_lines_is_joined(self):
-        pretty = json.dumps({'__REALTIME_TIMESTAMP': '1795341600123456',
-                             'MESSAGE': SHORT}, indent='\t')
-        lines = pretty.encode().splitlines()
-        whole, = log_line.join_objects(lines)
-        self.assert_found(whole.decode(), PRECISE)
+        for message in (SHORT, list(COLORED.encode())):
+            pretty = json.dumps({'__REALTIME_TIMESTAMP': '1795341600123456',
+                                 'MESSAGE': message}, indent='\t')
+            lines = pretty.encode().splitlines()
+            whole, = log_line.join_objects(lines)
+            self.assert_found(whole.decode(), PRECISE)
 
     def test_lines_that_are_no_object_stay_as_they_are(self):
         for lines in ([b'{', b'x', b'}'], [b'{', b' x', b'}'], [b'{'],
                       [b'a', b'{', b' "b": 1,', b'c'], [b'}'],
-                      [b'{', *[b' 1'] * 900]):
+                      [b'{', *[b' 1'] * 100_000]):
             self.assertEqual(lines, [*log_line.join_objects(lines)])
 
     def test_a_time_without_a_year_is_the_last_one(self):

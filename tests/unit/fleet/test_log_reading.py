@@ -377,7 +377,8 @@ class ReasonTest(unittest.TestCase):
                 ('nova.filters', REMOVED)))
             self.assertEqual(
                 ('NUMATopologyFilter', INSTANCE,
-                 f'NUMATopologyFilter leaves none of the hosts: {NO_MEMORY}'),
+                 'NUMATopologyFilter leaves none of the hosts: '
+                 + NO_MEMORY.rstrip('.')),
                 (record.kind, record.instance, record.reason))
 
     def test_the_most_frequent_of_several_reasons_is_named(self):
@@ -400,7 +401,7 @@ class ReasonTest(unittest.TestCase):
                 'NUMATopology', 'ComputeCapabilities'))))
         self.assertEqual(
             'ComputeCapabilitiesFilter leaves none of the hosts: (a, a) ram: '
-            '1 disk: 2 fails extra_spec requirements.', record.reason)
+            '1 disk: 2 fails extra_spec requirements', record.reason)
 
     def test_a_log_that_ends_before_the_last_line_names_the_filter(self):
         record, = self.read(*self.lines(

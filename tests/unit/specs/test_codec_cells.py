@@ -51,7 +51,7 @@ class ReadTest(unittest.TestCase):
                          read(TWO_CELLS, MIXED))
 
     def test_what_does_not_divide_is_refused(self):
-        self.assert_refused('8 vCPUs do not divide into 3',
+        self.assert_refused('8 vCPUs and 8000 MiB do not divide into 3',
                             {'hw:numa_nodes': '3'})
         self.assert_refused('8001 MiB do not divide into 2',
                             {'hw:numa_nodes': '2'}, ram_mib=8001)

@@ -61,6 +61,11 @@ class MistakesTest(unittest.TestCase):
             ['hw:numa_nodes', 'hw:numa_mem.{num}'],
             places({**CELLS, 'hw:numa_nodes': '4', 'hw:numa_mem.1': '511'}))
 
+    def test_vcpus_and_memory_that_do_not_divide_are_both_named(self):
+        refused, = mistakes.find(3, 4097, {'hw:numa_nodes': '2'}).refusals
+        self.assertEqual('3 vCPUs and 4097 MiB do not divide into 2 guest '
+                         'cells', refused.what)
+
     def test_a_size_that_no_correction_helps_is_told_once(self):
         found = mistakes.find(0, 1024, CELLS)
         self.assertEqual(['vcpus'], [item.where for item in found.refusals])

@@ -77,10 +77,6 @@ class KernelTest(audited.Case):
                 cpu={'flags': flags},
                 kernel={'command_line': line, 'release': release})
 
-    def test_guests_of_a_guest_have_the_locks_of_its_host(self):
-        self.check('split-locks', 0, self.with_settings(
-            split_lock_mitigate='1'), cpu={'is_guest': True})
-
     def test_the_clock_of_x86_hosts(self):
         for clock, vendor, guest, expected in (
                 ('tsc', 'GenuineIntel', False, 0),
