@@ -225,4 +225,3 @@ def answers(dice, load=0.0):
             continue
         if found.flavors:
             return found
-
