@@ -58,9 +58,10 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
     parser = PARSERS[name]
     wanted = expectation.normalize(parser.keys, expect, where or name)
     try:
-        found = _read(parser, raw, wanted)
+        found = _read(parser, _decode(raw), wanted)
     except reading.InvalidOutput as exc:
-        return outcome.Outcome(valid=False, reason=exc.reason)
+        return outcome.Outcome(
+            valid=False, reason=_explain(parser, raw, wanted, exc))
     reason = expectation.find_mismatch(parser.keys, wanted, found)
     if reason is None and exit_status not in (None, found.exit_status):
         reason = (f'the program ended with exit status {exit_status}, '
@@ -73,14 +74,46 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
                if key.name in found.parameters})
 
 
-def _read(parser: Parser, raw: bytes,
-          wanted: Mapping[str, str]) -> reading.Reading:
+def _decode(raw: bytes) -> str:
     reading.require(
         len(raw) <= text.LIMIT_BYTES,
         f'the output is larger than {text.LIMIT_BYTES >> 20} MiB')
     words = text.clean(raw)
-    if not words.lstrip().startswith('{'):
-        words = text.drop_long_lines(words)
+    if words.lstrip().startswith('{'):
+        return words
+    return text.drop_long_lines(words)
+
+
+def _explain(parser: Parser, raw: bytes, wanted: Mapping[str, str],
+             refusal: reading.InvalidOutput) -> str:
+    """Return the reason of a refusal, or the prefixes that caused it.
+
+    The parser finds no line of an output that a logger wrote, or that is
+    indented, and so seems to be incomplete. Without the prefixes, it reads
+    the output, or refuses it with a reason that is about its content.
+    """
+    if len(raw) > text.LIMIT_BYTES:
+        return refusal.reason
+    stripped = text.strip_prefixes(_decode(raw))
+    if stripped is None:
+        return refusal.reason
+    prefix, words = stripped
+    try:
+        _read(parser, words, wanted)
+    except reading.InvalidOutput as exc:
+        is_about_content = not isinstance(exc, reading.Missing)
+        was_missing = isinstance(refusal, reading.Missing)
+        if not (is_about_content and was_missing):
+            return refusal.reason
+    if prefix.isspace():
+        return ('each line is indented, which the program does not do: give '
+                'its output without the indentation')
+    return (f'each line has a prefix such as "{text.quote(prefix)}", which is '
+            'not from the program: give its output without the prefixes')
+
+
+def _read(parser: Parser, words: str,
+          wanted: Mapping[str, str]) -> reading.Reading:
     reading.require(words.strip(), 'the output is empty')
     try:
         found = parser.read(words, wanted)
@@ -92,7 +125,7 @@ def _read(parser: Parser, raw: bytes,
         complaint = text.complaint(words)
         if complaint is None:
             raise
-        raise reading.InvalidOutput(
+        raise reading.Missing(
             f'{exc.reason}; the output says: {complaint}') from exc
     for name, metric in found.metrics.items():
         reading.require(math.isfinite(metric.value) and metric.value > 0,

@@ -64,6 +64,35 @@ class TestEveryParser(testtools.TestCase):
                     b''.join(b'0: ' + line + b'\n' for line in lines)):
                 self.assertEqual(plain, self.parse(name, changed, expect))
 
+    def test_prefixes_of_loggers_are_named_as_the_reason(self):
+        for prefix in ('2026-11-29 10:00:{:02d},123 INFO ',
+                       '[2026-11-29T10:00:{:02d}Z] ', '10:00:{:02d} | ',
+                       'Nov 29 10:00:{:02d} n1 bench[123]: ', 'n1: '):
+            for name, raw, expect in GOOD:
+                lines = [line for line in raw.splitlines() if line.strip()]
+                if len(lines) < 3:
+                    continue
+                found = self.parse(name, b''.join(
+                    prefix.format(number % 60).encode() + line + b'\n'
+                    for number, line in enumerate(lines)), expect)
+                if found.valid:
+                    self.assertEqual(self.parse(name, raw, expect).metrics,
+                                     found.metrics)
+                else:
+                    self.assertIn('each line has a prefix such as',
+                                  found.reason, f'{name} {prefix}')
+
+    def test_an_indented_output_is_read_or_named_as_that(self):
+        for name, raw, expect in GOOD:
+            lines = raw.splitlines()
+            if len(lines) < 3:
+                continue
+            found = self.parse(
+                name, b''.join(b'    ' + line + b'\n' for line in lines),
+                expect)
+            if not found.valid:
+                self.assertIn('each line is indented', found.reason, name)
+
     def test_nothing_and_near_nothing_are_refused(self):
         for name in parser.PARSERS:
             for raw in (b'', b' \n\t\n', b'\x00' * 100, b'{', b'{}', b'[]',
