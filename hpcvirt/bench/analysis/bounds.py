@@ -170,10 +170,10 @@ def _bound(rule: definitions.BoundRule,
         slowdown = 1 / slowdown
     ratio = next(limit for limit in (slowdown, rule.at_least, rule.at_most)
                  if limit is not None)
-    return judgement.Bound(
-        ratio, rule.margin,
-        f'{bibliography.get(rule.source).citation}, {rule.line}', rule.kind,
-        rule.conditions)
+    source = ('the site' if rule.source == definitions.SITE
+              else bibliography.get(rule.source).citation)
+    return judgement.Bound(ratio, rule.margin, f'{source}, {rule.line}',
+                           rule.kind, rule.conditions)
 
 
 def _applies(rule: definitions.BoundRule, size: int | None,

@@ -8,17 +8,26 @@ no state, reads no files and never crashes: any bytes result in an Outcome.
 """
 
 import dataclasses
+import functools
 import importlib
 import math
 import pkgutil
 from collections.abc import Callable
 from collections.abc import Mapping
 
+from hpcvirt import exception
+from hpcvirt import plug_ins
+from hpcvirt import words
 from hpcvirt.bench import parsers
+from hpcvirt.bench.model import line_pattern
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import pattern
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import text
+from hpcvirt.bench.parsers import text as texts
+
+#: The entry points of other packages: a module like those of this package.
+GROUP = 'hpcvirt.bench.parsers'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,19 +52,21 @@ def _find() -> dict[str, Parser]:
 
 
 def parse(name: str, raw: bytes, expect: Mapping[str, str],
-          exit_status: int | None = None,
-          where: str | None = None) -> outcome.Outcome:
+          exit_status: int | None = None, where: str | None = None,
+          lines: line_pattern.LineRules | None = None) -> outcome.Outcome:
     """Parse one output.
 
-    :param name: name of the parser, a key of :data:`PARSERS`
+    :param name: name of the parser, for :func:`get`
     :param raw: the unchanged output; if it is larger than
         :data:`hpcvirt.bench.parsers.text.LIMIT_BYTES`, its beginning suffices
     :param expect: the requested parameters by name or alias
     :param exit_status: exit status of the program, None if it is unknown
     :param where: the subject of an error, the parser by default
-    :raises InvalidInput: if ``expect`` is invalid, never because of the output
+    :param lines: the lines of the output, for :func:`get`
+    :raises InvalidInput: if ``expect`` is invalid or there is no such parser,
+        never because of the output
     """
-    parser = PARSERS[name]
+    parser = get(name, lines)
     wanted = expectation.normalize(parser.keys, expect, where or name)
     try:
         found = _read(parser, _decode(raw), wanted)
@@ -76,12 +87,12 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
 
 def _decode(raw: bytes) -> str:
     reading.require(
-        len(raw) <= text.LIMIT_BYTES,
-        f'the output is larger than {text.LIMIT_BYTES >> 20} MiB')
-    words = text.clean(raw)
-    if words.lstrip().startswith('{'):
-        return words
-    return text.drop_long_lines(words)
+        len(raw) <= texts.LIMIT_BYTES,
+        f'the output is larger than {texts.LIMIT_BYTES >> 20} MiB')
+    content = texts.clean(raw)
+    if content.lstrip().startswith('{'):
+        return content
+    return texts.drop_long_lines(content)
 
 
 def _explain(parser: Parser, raw: bytes, wanted: Mapping[str, str],
@@ -92,14 +103,14 @@ def _explain(parser: Parser, raw: bytes, wanted: Mapping[str, str],
     indented, and so seems to be incomplete. Without the prefixes, it reads
     the output, or refuses it with a reason that is about its content.
     """
-    if len(raw) > text.LIMIT_BYTES:
+    if len(raw) > texts.LIMIT_BYTES:
         return refusal.reason
-    stripped = text.strip_prefixes(_decode(raw))
+    stripped = texts.strip_prefixes(_decode(raw))
     if stripped is None:
         return refusal.reason
-    prefix, words = stripped
+    prefix, content = stripped
     try:
-        _read(parser, words, wanted)
+        _read(parser, content, wanted)
     except reading.InvalidOutput as exc:
         is_about_content = not isinstance(exc, reading.Missing)
         was_missing = isinstance(refusal, reading.Missing)
@@ -108,21 +119,22 @@ def _explain(parser: Parser, raw: bytes, wanted: Mapping[str, str],
     if prefix.isspace():
         return ('each line is indented, which the program does not do: give '
                 'its output without the indentation')
-    return (f'each line has a prefix such as "{text.quote(prefix)}", which is '
-            'not from the program: give its output without the prefixes')
+    shown = texts.quote(prefix)
+    return (f'each line has a prefix such as "{shown}", which is not from the '
+            'program: give its output without the prefixes')
 
 
-def _read(parser: Parser, words: str,
+def _read(parser: Parser, content: str,
           wanted: Mapping[str, str]) -> reading.Reading:
-    reading.require(words.strip(), 'the output is empty')
+    reading.require(content.strip(), 'the output is empty')
     try:
-        found = parser.read(words, wanted)
+        found = parser.read(content, wanted)
         for key in parser.keys:
             if key.name in found.parameters and (
                     key.kind is outcome.ParameterType.WHOLE):
                 reading.whole(found.parameters[key.name], key.name)
     except reading.Missing as exc:
-        complaint = text.complaint(words)
+        complaint = texts.complaint(content)
         if complaint is None:
             raise
         raise reading.Missing(
@@ -131,6 +143,67 @@ def _read(parser: Parser, words: str,
         reading.require(math.isfinite(metric.value) and metric.value > 0,
                         f'{name} is {metric.value}')
     reading.require(found.metrics, 'the output has no figure')
+    return found
+
+
+def get(name: str, lines: line_pattern.LineRules | None = None) -> Parser:
+    """Return a parser of hpcvirt, or one that another package adds.
+
+    The parsers of hpcvirt take precedence.
+
+    :param lines: the lines that a definition describes; it then needs no
+        other parser
+    :raises InvalidInput: if there is no such parser
+    """
+    if lines is not None:
+        return Parser(pattern.keys(lines),
+                      lambda text, _expect: pattern.read(lines, text))
+    if name in PARSERS:
+        return PARSERS[name]
+    return find_added(name)
+
+
+@functools.cache
+def find_added(name: str) -> Parser:
+    """Return the parser of another package."""
+    found = plug_ins.find(GROUP, name)
+    if found is None:
+        known = [*PARSERS, *plug_ins.names(GROUP)]
+        raise exception.InvalidInput(
+            name, 'no such parser, neither of hpcvirt nor an entry point of '
+            f'{GROUP}{words.nearest(name, known)}')
+    keys = getattr(found, 'KEYS', None)
+    if not isinstance(keys, tuple) or not all(
+            isinstance(key, expectation.ParameterKey) for key in keys):
+        raise exception.InvalidInput(
+            f'parser {name}', 'has no KEYS, a tuple of ParameterKey')
+    if not callable(getattr(found, 'read', None)):
+        raise exception.InvalidInput(f'parser {name}', 'has no function read')
+    return Parser(keys, functools.partial(_read_safely, name, found.read))
+
+
+def _read_safely(name: str, read: Callable[[str, Mapping[str, str]], object],
+                 text: str, expect: Mapping[str, str]) -> reading.Reading:
+    """Call a parser of another package, which may fail in any way."""
+    try:
+        found = read(text, expect)
+        if not isinstance(found, reading.Reading):
+            raise reading.InvalidOutput(
+                f'the parser {name} returned no Reading')
+        for metric in found.metrics.values():
+            # They raise an error if they get something else.
+            math.isfinite(metric.value)
+            outcome.Direction(metric.direction)
+        reading.require(
+            all(isinstance(value, str)
+                for value in found.parameters.values()),
+            f'the parser {name} returned a parameter that is no text')
+    except reading.InvalidOutput:
+        raise
+    except Exception as exc:
+        raise reading.InvalidOutput(texts.quote(
+            f'the parser {name} failed ({type(exc).__name__}: {exc})'
+        )) from exc
     return found
 
 

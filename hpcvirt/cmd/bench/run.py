@@ -20,6 +20,7 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd import terminal
+from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
@@ -108,9 +109,11 @@ class RunBenchmarks(command.Report):
             'the row in reports')
         targets.add_options(parser)
         store_arguments.add(parser)
+        catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Measure and judge the guest."""
+        catalogue_arguments.choose(args)
         own_bounds = dict(bounds.parse(word) for word in args.bounds)
         settings = requests.read_settings(args.settings, targets.SET)
         case = study_case.read(args)
