@@ -18,7 +18,7 @@ _RATES = ('host_to_device_memcpy_ce', 'device_to_host_memcpy_ce',
 _LATENCY = 'host_device_latency_sm'
 
 _RUNNING = reading.line(r'Running (\w+)\.?$')
-_WAIVED = reading.line(r'.*\b[Ww]aived\b')
+_WAIVED = reading.line(r'(?:Waived|\w+:? waived)\b')
 _FAILED = reading.line(r'.*(?:Invalid value when checking|CUDA_ERROR_|'
                        r'\bERROR\b).*$')
 

@@ -101,9 +101,10 @@ def _explain(parser: Parser, raw: bytes, wanted: Mapping[str, str],
 
     The parser finds no line of an output that a logger wrote, or that is
     indented, and so seems to be incomplete. Without the prefixes, it reads
-    the output, or refuses it with a reason that is about its content.
+    the output, or refuses it with a reason that is about its content. Some
+    programs write logs: what is refused for its content has that reason.
     """
-    if len(raw) > texts.LIMIT_BYTES:
+    if not isinstance(refusal, reading.Missing):
         return refusal.reason
     stripped = texts.strip_prefixes(_decode(raw))
     if stripped is None:
@@ -112,9 +113,7 @@ def _explain(parser: Parser, raw: bytes, wanted: Mapping[str, str],
     try:
         _read(parser, content, wanted)
     except reading.InvalidOutput as exc:
-        is_about_content = not isinstance(exc, reading.Missing)
-        was_missing = isinstance(refusal, reading.Missing)
-        if not (is_about_content and was_missing):
+        if isinstance(exc, reading.Missing):
             return refusal.reason
     if prefix.isspace():
         return ('each line is indented, which the program does not do: give '

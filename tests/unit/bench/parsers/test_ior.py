@@ -49,11 +49,20 @@ class TestIor(base.ParserTestCase):
                 'WARNING: incorrect data on write (1 errors found).',
                 'WARNING: Incorrect data on read (-1 errors found).',
                 'WARNING: INCORRECT DATA on read',
+                'WARNING: data mismatch on read',
                 'WARNING: overflow in errors counted, (ior.c:434)',
                 '[3] failed comparison of buffer containing 8-byte ints:',
                 'WARNING: Inconsistent file size by different tasks.'):
             self.assert_refused(warning.strip(), OUTPUT.replace(
                 'Max Write', f'{warning}\nMax Write'))
+
+    def test_version_2_is_refused_as_that(self):
+        for version, what in (('2.10.3', 'IOR 2 has another form'),
+                              ('2.10.3\n', "no 'IOR-VERSION'")):
+            self.assert_refused(what, OUTPUT.replace('3.4.0+dev', version))
+        # What it says of its data comes first.
+        self.assert_refused('incorrect data', OUTPUT.replace(
+            '3.4.0+dev', '2.10.3') + 'WARNING: incorrect data on read.\n')
 
     def test_warnings_about_options_and_paths_are_no_wrong_data(self):
         for line in ('WARNING: too few test repetitions. Using value of 1.',
