@@ -106,8 +106,7 @@ class RunBenchmarks(command.Report):
             help='the worst ratio guest / native that passes')
         parser.add_argument(
             '--overhead', metavar='PERCENT',
-            help='how much slower the guest may be in every primary metric, '
-            'instead of the bounds of the benchmark')
+            help='how much slower the guest may be in every primary metric')
         parser.add_argument(
             _NO_VERDICT, action='store_true',
             help='measure both sides although a benchmark has no bound; the '
