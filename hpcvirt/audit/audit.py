@@ -4,10 +4,14 @@
 
 import contextlib
 import dataclasses
+import functools
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt import bibliography
 from hpcvirt import exception
+from hpcvirt import plug_ins
 from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import finding
@@ -30,6 +34,9 @@ RULES: tuple[rules.Rule, ...] = (
     *kernel.RULES, *memory.RULES, *isolation.RULES,
     *nova_cpus.RULES, *nova.RULES, *cpu.RULES, *hardware.RULES,
     *devices.RULES)
+
+#: The entry points of other packages: a rule, or a module with RULES.
+GROUP = 'hpcvirt.audit.rules'
 
 #: The code of the findings about facts that are not known.
 UNKNOWN = 'unknown-fact'
@@ -76,9 +83,9 @@ def audit(facts: HostFacts,
     percents: dict[tuple[finding.Severity, str], float] = {}
     silent: dict[fact.UnknownFact, list[str]] = {}
     checked = []
-    for rule in RULES:
+    for rule in all_rules():
         try:
-            for item in rule.find(subject):
+            for item in _find_violations(rule, subject):
                 cost = item.cost or costs.BY_RULE.get(rule.code)
                 severity = item.severity or rule.severity
                 percents[severity, rule.code] = max(
@@ -98,6 +105,50 @@ def audit(facts: HostFacts,
         -percents.get((item.severity, item.code), 0), item.code))
     return Audit(facts.name, tuple(found), tuple(checked),
         plan.warnings if isinstance(plan, plans.Plan) else ())
+
+
+@functools.cache
+def all_rules() -> tuple[rules.Rule, ...]:
+    """Return the rules of hpcvirt, and then those of other packages.
+
+    :raises InvalidInput: if a rule of another package cannot be loaded, or
+        has the code of another rule
+    """
+    found = list(RULES)
+    codes = {rule.code for rule in RULES} | {UNKNOWN}
+    for name in plug_ins.names(GROUP):
+        added = plug_ins.find(GROUP, name)
+        where = f'entry point {name} of {GROUP}'
+        more = getattr(added, 'RULES', (added,))
+        for rule in more:
+            if not isinstance(rule, rules.Rule):
+                raise exception.InvalidInput(
+                    where, 'is neither a Rule nor a module with RULES')
+            if rule.code in codes:
+                raise exception.InvalidInput(
+                    where, f'has the code {rule.code!r} of another rule')
+            for key in rule.sources:
+                # The report cites it.
+                bibliography.get(key)
+            codes.add(rule.code)
+            found.append(rule)
+    return tuple(found)
+
+
+def _find_violations(rule: rules.Rule,
+                     subject: rules.AuditSubject) -> Iterator[rules.Violation]:
+    """Apply a rule; one of another package may fail in any way."""
+    if rule in RULES:
+        yield from rule.find(subject)
+        return
+    try:
+        yield from rule.find(subject)
+    except exception.HpcvirtError:
+        raise
+    except Exception as exc:
+        raise fact.NotKnown(
+            f'rule {rule.code}',
+            f'failed ({type(exc).__name__}: {exc})') from exc
 
 
 def counts(audit: Audit) -> Mapping[finding.Severity, int]:

@@ -82,10 +82,14 @@ SIZED = re.compile(r'(?P<name>[^\[\]]+)\[(?P<size>[0-9]{1,15})\]')
 
 
 def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
-    """Find the default bounds of all metrics that a run measured.
+    """Find the bounds of all metrics that a run measured.
+
+    They are those of its overhead, or else the default bounds.
 
     :raises InvalidInput: if its benchmark has no definition
     """
+    if run.overhead_percent is not None:
+        return _of_overhead(run, run.overhead_percent)
     metrics = dict.fromkeys(name for sample in run.samples
                             for name in sample.outcome.metrics)
     definition = catalogue.get(run.benchmark)
@@ -107,11 +111,19 @@ def foresee(run: record.Run) -> dict[str, judgement.Bound]:
     most = run.parameters.get('max_size', '')
     sizes = [size for size in _SIZES
              if not most.isdecimal() or size <= int(most)]
-    names = [name for figure in definition.metrics
-             for name in ([f'{figure.name}[{size}]' for size in sizes]
-                          if figure.per_size else [figure.name])]
-    return {**find_defaults(definition, names, find_facts(run, definition)),
-            **run.bounds}
+    names: dict[str, definitions.MetricDefinition] = {}
+    for figure in definition.metrics:
+        if figure.per_size:
+            names |= {f'{figure.name}[{size}]': figure for size in sizes}
+        else:
+            names[figure.name] = figure
+    percent = run.overhead_percent
+    if percent is None:
+        found = find_defaults(definition, names, find_facts(run, definition))
+    else:
+        found = {name: _make_overhead(percent, figure.direction)
+                 for name, figure in names.items() if figure.primary}
+    return {**found, **run.bounds}
 
 
 def find_defaults(definition: definitions.Definition, metrics: Iterable[str],
@@ -157,7 +169,21 @@ def parse_overhead(text: str, direction: outcome.Direction) -> judgement.Bound:
     :param text: ``5`` or ``5%``: the guest may take 1.05 times as long
     :raises InvalidInput: if it is not a number of at least 0
     """
-    slowdown = 1 + _number(text.strip().removesuffix('%'), text, 0) / 100
+    return _make_overhead(read_overhead(text), direction)
+
+
+def read_overhead(text: str) -> float:
+    """Read an overhead in percent.
+
+    :param text: ``5`` or ``5%``
+    :raises InvalidInput: if it is not a number of at least 0
+    """
+    return _number(text.strip().removesuffix('%'), text, 0)
+
+
+def _make_overhead(percent: float,
+                   direction: outcome.Direction) -> judgement.Bound:
+    slowdown = 1 + percent / 100
     return judgement.Bound(
         slowdown if direction is outcome.Direction.DOWN else 1 / slowdown,
         source='given by the user')
@@ -170,10 +196,10 @@ def _bound(rule: definitions.BoundRule,
         slowdown = 1 / slowdown
     ratio = next(limit for limit in (slowdown, rule.at_least, rule.at_most)
                  if limit is not None)
-    return judgement.Bound(
-        ratio, rule.margin,
-        f'{bibliography.get(rule.source).citation}, {rule.line}', rule.kind,
-        rule.conditions)
+    source = ('the site' if rule.source == definitions.SITE
+              else bibliography.get(rule.source).citation)
+    return judgement.Bound(ratio, rule.margin, f'{source}, {rule.line}',
+                           rule.kind, rule.conditions)
 
 
 def _applies(rule: definitions.BoundRule, size: int | None,
@@ -209,7 +235,7 @@ def set_bounds(run: record.Run, given: Mapping[str, judgement.Bound],
     :raises InvalidInput: if the overhead is not a number
     """
     if overhead is not None:
-        chosen = {**_of_overhead(run, overhead), **given}
+        chosen = {**_of_overhead(run, read_overhead(overhead)), **given}
     elif given or (run.bounds and not context):
         chosen = dict(given or run.bounds)
     else:
@@ -231,14 +257,14 @@ def _default(run: record.Run,
 
 
 def _of_overhead(run: record.Run,
-                 overhead: str) -> dict[str, judgement.Bound]:
+                 percent: float) -> dict[str, judgement.Bound]:
     """Bound the primary metrics, or all metrics of an unknown benchmark."""
     definition = _definition(run)
     primary = None if definition is None else {
         figure.name for figure in definition.metrics if figure.primary}
     metrics = {name: metric for sample in run.samples
                for name, metric in sample.outcome.metrics.items()}
-    return {name: parse_overhead(overhead, metric.direction)
+    return {name: _make_overhead(percent, metric.direction)
             for name, metric in metrics.items()
             if primary is None or split(name)[0] in primary}
 

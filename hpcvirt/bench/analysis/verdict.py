@@ -84,11 +84,22 @@ def exit_status(result: record.Result) -> int:
     """
     if result.runs and all(run.purpose is record.Purpose.UNPAIRED
                            for run in result.runs):
-        valid = all(sample.outcome.valid for run in result.runs
-                    for sample in run.samples)
-        return 0 if valid else 1
+        return 0 if _is_valid(result) else 1
     word = result.verdict.result if result.verdict else None
     return 0 if word is judgement.VerdictResult.PASS else 1
+
+
+def is_unbounded(result: record.Result) -> bool:
+    """Whether a judged result is good, but no figure of it has a bound."""
+    is_bounded = any(run.bounds for run in result.runs)
+    is_invalid = result.verdict is not None and (
+        result.verdict.result is judgement.VerdictResult.INVALID)
+    return _is_valid(result) and not is_bounded and not is_invalid
+
+
+def _is_valid(result: record.Result) -> bool:
+    return all(sample.outcome.valid for run in result.runs
+               for sample in run.samples)
 
 
 def judge(runs: Sequence[record.Run], *,

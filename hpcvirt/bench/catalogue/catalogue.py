@@ -2,10 +2,12 @@
 
 """Read the definitions of benchmarks, and find one by any of its names.
 
-The definitions are the YAML files of this package: to add a benchmark, add a
-file. They are checked strictly, so that every definition that loads can be
-used. Definitions that share a parser are a family: its outputs can be parsed
-without naming the benchmark that wrote them.
+The definitions are the YAML files of this package, and of the folders of a
+site (:mod:`hpcvirt.bench.catalogue.folders`): to add a benchmark, add a file.
+They are checked strictly, so that every definition that loads can be used. No
+definition of a site has a name of this package, since results would not tell
+them apart. Definitions that share a parser are a family: its outputs can be
+parsed without naming the benchmark that wrote them.
 
 A file with the key ``shares: NAME`` also has the keys of ``NAME.shared.yaml``;
 its own keys take precedence. ``<WORD>`` stands for an entry of ``words`` of
@@ -14,7 +16,6 @@ either file.
 
 import dataclasses
 import functools
-import importlib.resources
 import re
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -26,9 +27,9 @@ from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt import yaml_document
 from hpcvirt.bench.catalogue import definition as definitions
+from hpcvirt.bench.catalogue import folders
+from hpcvirt.bench.model import line_pattern
 from hpcvirt.bench.model import outcome
-
-_FOLDER = importlib.resources.files('hpcvirt.bench.catalogue')
 
 #: Family, which is named after its parser, to its aliases.
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -39,7 +40,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     'wrf': (),
 }
 
-NAME = re.compile(r'[a-z][a-z0-9]*(-[a-z0-9]+)*')
+NAME = folders.NAME
 _WORD = re.compile(r'<(\w+)>')
 
 
@@ -60,6 +61,11 @@ class OutputSource:
     def expect(self) -> Mapping[str, str]:
         """The parameters that every output of this source must print."""
         return {} if self.definition is None else self.definition.expect
+
+    @property
+    def lines(self) -> line_pattern.LineRules | None:
+        """The lines of the output, if the definition describes them."""
+        return None if self.definition is None else self.definition.lines
 
 
 def find(text: str) -> tuple[definitions.Definition, str | None]:
@@ -131,32 +137,88 @@ def all_definitions() -> tuple[definitions.Definition, ...]:
     return tuple(load(name) for name in names())
 
 
-@functools.cache
 def names() -> tuple[str, ...]:
     """List the names of all definitions, in alphabetical order."""
-    return tuple(sorted(
-        name for child in _FOLDER.iterdir() if child.name.endswith('.yaml')
-        and NAME.fullmatch(name := child.name.removesuffix('.yaml'))))
+    return tuple(_places(folders.list_site()))
 
 
 @functools.cache
+def _shipped() -> tuple[str, ...]:
+    return folders.list_names(None)
+
+
+@functools.cache
+def _places(site: tuple[str, ...]) -> Mapping[str, str | None]:
+    """Find the folder of each definition, None for the package.
+
+    :param site: the folders of the site
+    :raises InvalidInput: if a definition of the site has a name that is taken
+    """
+    places: dict[str, str | None] = dict.fromkeys(_shipped())
+    taken = dict.fromkeys(places, 'hpcvirt')
+    if site:
+        for name in _shipped():
+            taken |= dict.fromkeys(_load(name, None).aliases, 'hpcvirt')
+        for family, aliases in FAMILIES.items():
+            taken |= dict.fromkeys((family, *aliases), 'hpcvirt')
+    for folder in site:
+        for name in folders.list_names(folder):
+            where = f'{folder}/{name}.yaml'
+            definition = _load(name, folder)
+            for alias in map(fold, (name, *definition.aliases)):
+                if alias in taken:
+                    raise exception.InvalidInput(
+                        where, f'{taken[alias]} has a benchmark {alias}; '
+                        'choose another name')
+                taken[alias] = folder
+            places[name] = folder
+    return dict(sorted(places.items()))
+
+
 def load(name: str) -> definitions.Definition:
-    """Read one definition of the package.
+    """Read one definition.
 
     :param name: one of :func:`names`
     """
-    document = _read_file(name)
-    if 'shares' in document:
-        shared = _read_file(f'{document.pop("shares")}.shared')
-        words = {**shared.pop('words', {}),
-                 **document.pop('words', {})}
-        document = _substitute({**shared, **document}, words)
-    return read(document, f'definition {name}')
+    return _load(name, _places(folders.list_site())[name])
 
 
-def _read_file(name: str) -> dict[str, Any]:
-    text = (_FOLDER / f'{name}.yaml').read_text(encoding='utf-8')
-    found: dict[str, Any] = yaml_document.value(text, f'definition {name}')
+@functools.cache
+def _load(name: str, folder: str | None) -> definitions.Definition:
+    where = (f'definition {name}' if folder is None
+             else f'{folder}/{name}.yaml')
+    document = yaml_document.value(folders.read(folder, name), where)
+    if isinstance(document, dict) and 'shares' in document:
+        shares = str(document.pop('shares'))
+        shared = yaml_document.value(folders.find_shared(folder, shares),
+                                     f'{shares}.shared.yaml')
+        document = _merge(document, shared, where)
+    definition = read(document, where, of_site=folder is not None)
+    if definition.name != name:
+        raise exception.InvalidInput(
+            where, f'has the name {definition.name!r}, not that of its file')
+    return definition
+
+
+def _merge(document: dict[Any, Any], shared: Any,
+           where: str) -> dict[Any, Any]:
+    """Add what a definition shares, and replace the words."""
+    own_words = document.pop('words', {})
+    shared_words = shared.pop('words', {}) if isinstance(shared, dict) else {}
+    for part in (shared, own_words, shared_words):
+        if not isinstance(part, dict):
+            raise exception.InvalidInput(
+                where, 'what it shares, and words, must be mappings')
+    try:
+        merged = _substitute({**shared, **document},
+                             {**shared_words, **own_words})
+    except KeyError as exc:
+        raise exception.InvalidInput(
+            where, f'no word for <{exc.args[0]}>') from exc
+    except RecursionError as exc:
+        raise exception.InvalidInput(
+            where, 'words stand for each other') from exc
+    found: dict[Any, Any] = merged
     return found
 
 
@@ -196,19 +258,23 @@ def _family(name: str) -> str | None:
     return None
 
 
-def read(document: object, where: str) -> definitions.Definition:
+def read(document: object, where: str,
+         of_site: bool = False) -> definitions.Definition:
     """Turn the document of a YAML file into a definition, and check it.
 
+    :param of_site: its bounds may have the site itself as their source
     :raises InvalidInput: with the field that is wrong
     """
     definition = serialization.load(definitions.Definition, document,
                                     where)
-    for fault in _faults(definition):
+    for fault in (*_faults(definition, of_site=of_site),
+                  *_line_faults(definition)):
         raise exception.InvalidInput(where, fault)
     return definition
 
 
-def _faults(definition: definitions.Definition) -> Iterator[str]:
+def _faults(definition: definitions.Definition, *,
+            of_site: bool) -> Iterator[str]:
     """Find the faults that types cannot express."""
     for name in (definition.name, *definition.aliases,
                  *(variant.name for variant in definition.variants)):
@@ -232,11 +298,48 @@ def _faults(definition: definitions.Definition) -> Iterator[str]:
         if bound.metric not in figures:
             yield f'bound of an unknown metric {bound.metric!r}'
         else:
-            yield from _bound_faults(bound, figures[bound.metric])
+            yield from _bound_faults(bound, figures[bound.metric],
+                                     of_site=of_site)
+
+
+def _line_faults(definition: definitions.Definition) -> Iterator[str]:
+    """Find the faults of the lines that a definition describes.
+
+    :raises InvalidInput: for a pattern that is not good
+    """
+    described = {'required_lines': definition.required_lines,
+                 'forbidden_lines': definition.forbidden_lines,
+                 'echo_patterns': definition.echo_patterns,
+                 'pattern of a metric': any(
+                     figure.pattern for figure in definition.metrics)}
+    rules = definition.lines
+    if rules is None:
+        for what, value in described.items():
+            if value:
+                yield (f'{what}: only for the parser '
+                       f'{definitions.PATTERN}')
+        return
+    if not rules.required:
+        yield ('no required_lines: name a text of the line with which a '
+               'complete output ends')
+    if not all(text.strip() for text in (*rules.required,
+                                         *rules.forbidden)):
+        yield 'a text of required_lines or forbidden_lines is empty'
+    for figure in definition.metrics:
+        if figure.per_size:
+            yield f'{figure.name}: a pattern finds no table of sizes'
+        line_pattern.compile_pattern(figure.pattern,
+                                     f'pattern of {figure.name}')
+    for name, pattern in rules.parameters.items():
+        line_pattern.compile_pattern(pattern, f'echo_patterns: {name}')
+    for name in (*definition.expect, *definition.echo):
+        if name not in rules.parameters:
+            yield f'{name} is expected, but echo_patterns does not have it'
 
 
 def _bound_faults(bound: definitions.BoundRule,
-                  figure: definitions.MetricDefinition) -> Iterator[str]:
+                  figure: definitions.MetricDefinition, *,
+                  of_site: bool) -> Iterator[str]:
     up = figure.direction is outcome.Direction.UP
     given = [kind for kind in ('at_least', 'at_most', 'slowdown_at_most')
              if getattr(bound, kind) is not None]
@@ -245,7 +348,8 @@ def _bound_faults(bound: definitions.BoundRule,
     elif given == ['at_most' if up else 'at_least']:
         yield (f'bound of {bound.metric}: {given[0]} contradicts the '
                'direction of the metric')
-    if bound.source not in bibliography.KEYS:
+    if bound.source not in bibliography.KEYS and not (
+            of_site and bound.source == definitions.SITE):
         yield (f'bound of {bound.metric}: the source {bound.source!r} is not '
                'in the bibliography')
     for field in ('line', 'conditions'):

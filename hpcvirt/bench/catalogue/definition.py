@@ -19,6 +19,7 @@ from hpcvirt import serialization
 from hpcvirt import words
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import line_pattern
 from hpcvirt.bench.model import outcome
 
 #: ``{N}`` in a command, an input file or an expectation.
@@ -36,6 +37,10 @@ CONDITIONS = {
     'pages': re.compile(r'small|large'),
     'shape': re.compile(r'[1-9][0-9]*x[1-9][0-9]*', re.ASCII),
 }
+#: The parser whose format the definition itself describes.
+PATTERN = 'pattern'
+#: The source of a bound that a site gives to its own benchmark.
+SITE = 'site'
 #: Placeholders of every definition, in addition to its sizes and paths.
 RUN_VALUES = ('ranks', 'threads', 'cpus')
 
@@ -135,6 +140,7 @@ class MetricDefinition:
     :ivar name: the program's own name for it, if there is one
     :ivar per_size: there is a metric ``NAME[BYTES]`` per message size
     :ivar primary: it is the benchmark's figure of merit
+    :ivar pattern: of the line that has the figure, for the parser ``pattern``
     """
 
     name: str
@@ -143,6 +149,7 @@ class MetricDefinition:
     help: str
     per_size: bool = False
     primary: bool = False
+    pattern: str = ''
 
 
 def _quotient(value: object) -> float:
@@ -195,7 +202,8 @@ class Definition:
 
     :ivar name: as in ``hpcvirt bench list``
     :ivar aliases: other names of the benchmark
-    :ivar parser: module of :mod:`hpcvirt.bench.parsers`
+    :ivar parser: module of :mod:`hpcvirt.bench.parsers`, the name of a parser
+        of another package, or :data:`PATTERN`
     :ivar size: placeholder to the rule that computes its value
     :ivar files: input file to its content, with placeholders
     :ivar validity: a description of a valid output
@@ -205,6 +213,10 @@ class Definition:
     :ivar echo: parameters that the output of a run must print, with
         placeholders
     :ivar time_limit_s: seconds after which the runner ends the program
+    :ivar required_lines: texts on lines of a complete output, for the parser
+        ``pattern``
+    :ivar forbidden_lines: texts that no good output has, in any letter case
+    :ivar echo_patterns: parameter to the pattern of the line that prints it
     """
 
     name: str
@@ -226,6 +238,20 @@ class Definition:
     echo: Mapping[str, str] = dataclasses.field(default_factory=dict)
     bounds: tuple[BoundRule, ...] = ()
     time_limit_s: int = 3600
+    required_lines: tuple[str, ...] = ()
+    forbidden_lines: tuple[str, ...] = ()
+    echo_patterns: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def lines(self) -> line_pattern.LineRules | None:
+        """The lines of the output, None if a parser knows its format."""
+        if self.parser != PATTERN:
+            return None
+        return line_pattern.LineRules(
+            {figure.name: line_pattern.FigureLine(
+                figure.pattern, figure.unit, figure.direction)
+             for figure in self.metrics},
+            self.echo_patterns, self.required_lines, self.forbidden_lines)
 
     def variant(self, name: str | None = None) -> Variant:
         """Return a variant by name, or the first if no name is given.

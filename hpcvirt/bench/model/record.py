@@ -181,6 +181,9 @@ class Run:
         takes all pairs.
     :ivar bounds: metric to bound; a metric without one is reported but not
         judged
+    :ivar overhead_percent: how much slower the guest may be in every primary
+        metric that ``bounds`` does not have; None for the bounds of the
+        definition
     :ivar launch: state of the guest in all samples that count; None if it
         was not controlled
     :ivar planned_controls: number of pairs with a control
@@ -227,6 +230,7 @@ class Run:
     earlier: tuple[Attempt, ...] = ()
     omitted: int = 0
     targets: tuple[str, ...] = ()
+    overhead_percent: float | None = None
 
     @property
     def attempts_before(self) -> int:

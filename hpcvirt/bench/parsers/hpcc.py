@@ -111,7 +111,8 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read ``hpccoutf.txt``."""
     for marker, what in ((_SUMMARY, 'summary'), (_END, 'end marker')):
         seen = len(marker.findall(text))
-        reading.require(seen, f'no {what}: the output is not complete')
+        reading.require(seen, f'no {what}: the output is not complete',
+                        reading.Missing)
         reading.require(seen == 1, f'{seen} runs in one file: HPCC appends to '
                         'hpccoutf.txt, remove it before each run')
     sections = _sections(text)

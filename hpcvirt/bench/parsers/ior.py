@@ -15,12 +15,22 @@ KEYS = (
 )
 
 _BANNER = reading.line(r'IOR-(\S+): MPI Coordinated')
+_OLD = reading.line(r'IOR-[12]\.\d+\.\d+: MPI Coordinated')
 _SUMMARY = reading.line(r'Summary of all tests:')
 _RESULT = reading.line(r'(write|read) +[\d.]+ .*')
 _ROW = reading.line(r'(write|read) +\S+ +\S+ +(\S+) .*\n')
 _FINISHED = reading.line(r'Finished *:')
-_TROUBLE = reading.line(r'.*(?:Incorrect data on|FAILED comparison|\bERROR\b|'
-                        r'Expected aggregate file size).*$')
+#: What a complete output has, by its name in a reason.
+_REQUIRED = {'IOR-VERSION': _BANNER, 'Finished': _FINISHED,
+             'Summary of all tests': _SUMMARY}
+#: The warnings, which IOR 2 to 4 word differently. ERROR is in capitals: file
+#: names and options may have the word in small letters.
+_TROUBLE = reading.line(
+    r'.*(?:\bERROR\b|(?i:\b(?:incorrect|wrong|bad|corrupt(?:ed)?) +data\b|'
+    r'\bdata +(?:is |was |check |verification )?(?:incorrect|wrong|corrupt|'
+    r'mismatch|failed)|failed comparison|'
+    r'[1-9]\d* errors? found|errors counted|inconsistent file size|'
+    r'expected aggregate file size)).*$')
 
 
 def _option(name: str) -> re.Pattern[str]:
@@ -30,9 +40,11 @@ def _option(name: str) -> re.Pattern[str]:
 def read(text: str, _expect: Mapping[str, str]) -> reading.Reading:
     """Read the standard output."""
     reading.refuse(text, _TROUBLE)
-    for pattern in (_BANNER, _FINISHED, _SUMMARY):
-        last = reading.find(pattern, text, f'no {pattern.pattern[1:9]!r}: the '
-                            'output is not complete')
+    reading.require(not _OLD.search(text),
+                    'the output of IOR 2 has another form; use IOR 3 or 4')
+    for name, pattern in _REQUIRED.items():
+        last = reading.find(pattern, text,
+                            f'no {name!r}: the output is not complete')
     reading.check_single(text, _BANNER, _SUMMARY)
     rows = _ROW.findall(text, last.end())
     metrics = {}

@@ -18,7 +18,9 @@ _RATES = ('host_to_device_memcpy_ce', 'device_to_host_memcpy_ce',
 _LATENCY = 'host_device_latency_sm'
 
 _RUNNING = reading.line(r'Running (\w+)\.?$')
-_FAILED = reading.line(r'.*(?:Invalid value when checking|CUDA_ERROR_).*$')
+_WAIVED = reading.line(r'(?:Waived|\w+:? waived)\b')
+_FAILED = reading.line(r'.*(?:Invalid value when checking|CUDA_ERROR_|'
+                       r'\bERROR\b).*$')
 
 
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
@@ -26,16 +28,42 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     reading.refuse(text, _FAILED)
     # What precedes the first test, then names and bodies in turn.
     _, *pieces = _RUNNING.split(text)
+    waived = len(_WAIVED.findall(text))
+    if not pieces and waived:
+        raise reading.InvalidOutput(
+            f'no figure: all {waived} tests were waived, since the machine '
+            'cannot run them')
+    reading.require(pieces, 'no figure: no line "Running TEST."',
+                    reading.Missing)
     metrics = {}
-    for name, body in zip(pieces[::2], pieces[1::2], strict=True):
-        total = reading.find_figure(
-            reading.line(rf'SUM {name} (\S+)[ \t]*\n'), body, f'SUM {name}')
-        reading.require(name not in metrics, 'several runs in one file')
+    names = pieces[::2]
+    reading.require(len({*names}) == len(names), 'several runs in one file')
+    for name, body in zip(names, pieces[1::2], strict=True):
+        total = _read_sum(name, body)
         if name in _RATES:
             metrics[name] = reading.rate(total, 'GB/s')
         elif name == _LATENCY:
             metrics[name] = reading.duration(total, 'ns')
+    reading.require(
+        metrics, f'no figure: {", ".join(names[:3])} ran, and the figures are '
+        f'the sums of {", ".join((*_RATES, _LATENCY))}')
+    expected = expect.get('tests')
+    if expected is not None and waived:
+        is_complete = len(names) == reading.whole(expected, 'tests')
+        reading.require(
+            is_complete, f'tests={expected} was requested, but the output '
+            f'says {len(names)}, and {waived} were waived, since the machine '
+            'cannot run them')
     return reading.Reading(
-        metrics, {'tests': str(len(pieces) // 2)},
-        remarks=() if 'tests' in expect else (
+        metrics, {'tests': str(len(names))},
+        remarks=() if expected is not None else (
             'only --expect tests can show that the output is complete',))
+
+
+def _read_sum(name: str, body: str) -> float:
+    """Read the sum of a test; one in both directions has a total."""
+    what = name
+    if '_bidirectional_' in name and f'SUM {name}_' in body:
+        what = f'{name}_total'
+    return reading.find_figure(
+        reading.line(rf'SUM {what} (\S+)[ \t]*\n'), body, f'SUM {what}')

@@ -5,6 +5,10 @@
 The headers depend on the version, but all have a title line, a line of column
 names with the unit, and rows that begin with the message size. Validation
 adds a column Pass or Fail; -z adds percentiles.
+
+The one-sided tests (``MPI_Put``, ``MPI_Get``) have similar titles and the same
+columns, but are other tests. So is a test with buffers in the memory of a GPU:
+its name here ends in ``-device``.
 """
 
 import functools
@@ -13,11 +17,13 @@ from collections.abc import Mapping
 
 from hpcvirt.bench.parsers import expectation
 from hpcvirt.bench.parsers import reading
+from hpcvirt.bench.parsers import text as texts
 
 KEYS = (
     expectation.word('test', 'such as latency, bi-bandwidth or allreduce'),
     *expectation.SIZES,
     expectation.word('version', 'such as 7.5'),
+    expectation.word('buffers', 'of a test on GPUs, such as D D'),
 )
 
 #: The smallest and largest message by default, between two ranks and in
@@ -43,8 +49,14 @@ _TESTS = {
 }
 
 _TITLE = re.compile(
-    r'^# *OSU MPI\S*(?: (.*?))? Test *v?([0-9][\w.-]*)?[ \t]*$',
+    r'^# *OSU (.*?) *\bTest *v?([0-9][\w.-]*)?[ \t]*$',
     re.MULTILINE | re.IGNORECASE)
+#: A title without "OSU" and "Test": the interface, that of a GPU, the test.
+_NAME = re.compile(r'MPI(?:-(\w+))? +(.*)', re.IGNORECASE)
+#: "Send Buffer on DEVICE (D) and Receive Buffer on HOST (H)".
+_BUFFERS = re.compile(r'^#.*\b(?:Buffer|Memory) on .*$',
+                      re.MULTILINE | re.IGNORECASE)
+_BUFFER = re.compile(r'\bon [\w ]{1,40}\((\w{1,2})\)', re.IGNORECASE)
 _COLUMNS = re.compile(r'^# *Size .*$', re.MULTILINE)
 #: The second word must begin like a number, nan or inf, unlike that of "2 more
 #: processes have sent help message".
@@ -59,10 +71,18 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read the standard output of one of the programs."""
     found = reading.find(_TITLE, text, 'no title of an OSU test')
     reading.check_single(text, _TITLE)
-    title = ' '.join((found[1] or '').lower().split())
-    reading.require(title in _TESTS, f'{title[:60]!r} is another OSU test')
+    words = _NAME.fullmatch(found[1])
+    title = ' '.join(words[2].lower().split()) if words else ''
+    if words is None or title not in _TESTS:
+        raise reading.InvalidOutput(
+            f'"OSU {texts.quote(found[1])} Test" is another OSU test')
     test, metric, figure, column = _TESTS[title]
     body = text[found.end():]
+    buffers = _find_buffers(body, words[1])
+    reading.require(
+        not buffers or expect.get('test') != test,
+        f'the buffers are in the memory of a GPU ({buffers}), and the '
+        'benchmark is for those in host memory')
     columns = _COLUMNS.search(body)
     reading.require(columns and column in columns[0].lower(),
                     'no line of column names: the output is not complete',
@@ -82,9 +102,25 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     remarks = reading.check_ends(sizes, expect, *(
         _COLLECTIVE_SIZES if title in _COLLECTIVES else _DEFAULT_SIZES))
     parameters = {'test': test, **reading.describe_sizes(sizes)}
+    if buffers:
+        parameters |= {'test': f'{test}-device', 'buffers': buffers}
     if found[2]:
         parameters['version'] = found[2]
     return reading.Reading(metrics, parameters, remarks=remarks)
+
+
+def _find_buffers(body: str, device: str | None) -> str:
+    """Find out where a test on GPUs has its buffers.
+
+    :param device: the interface of the GPU in the title, such as CUDA
+    :returns: ``D D``, or the interface if only the title shows it; empty if
+        both buffers are in host memory
+    """
+    line = _BUFFERS.search(body)
+    if line is None:
+        return device or ''
+    places = [place.upper() for place in _BUFFER.findall(line[0])]
+    return '' if {*places} == {'H'} else ' '.join(places) or 'unknown'
 
 
 def _check_more(more: str, name: str) -> None:

@@ -8,17 +8,26 @@ no state, reads no files and never crashes: any bytes result in an Outcome.
 """
 
 import dataclasses
+import functools
 import importlib
 import math
 import pkgutil
 from collections.abc import Callable
 from collections.abc import Mapping
 
+from hpcvirt import exception
+from hpcvirt import plug_ins
+from hpcvirt import words
 from hpcvirt.bench import parsers
+from hpcvirt.bench.model import line_pattern
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import pattern
 from hpcvirt.bench.parsers import reading
-from hpcvirt.bench.parsers import text
+from hpcvirt.bench.parsers import text as texts
+
+#: The entry points of other packages: a module like those of this package.
+GROUP = 'hpcvirt.bench.parsers'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,24 +52,27 @@ def _find() -> dict[str, Parser]:
 
 
 def parse(name: str, raw: bytes, expect: Mapping[str, str],
-          exit_status: int | None = None,
-          where: str | None = None) -> outcome.Outcome:
+          exit_status: int | None = None, where: str | None = None,
+          lines: line_pattern.LineRules | None = None) -> outcome.Outcome:
     """Parse one output.
 
-    :param name: name of the parser, a key of :data:`PARSERS`
+    :param name: name of the parser, for :func:`get`
     :param raw: the unchanged output; if it is larger than
         :data:`hpcvirt.bench.parsers.text.LIMIT_BYTES`, its beginning suffices
     :param expect: the requested parameters by name or alias
     :param exit_status: exit status of the program, None if it is unknown
     :param where: the subject of an error, the parser by default
-    :raises InvalidInput: if ``expect`` is invalid, never because of the output
+    :param lines: the lines of the output, for :func:`get`
+    :raises InvalidInput: if ``expect`` is invalid or there is no such parser,
+        never because of the output
     """
-    parser = PARSERS[name]
+    parser = get(name, lines)
     wanted = expectation.normalize(parser.keys, expect, where or name)
     try:
-        found = _read(parser, raw, wanted)
+        found = _read(parser, _decode(raw), wanted)
     except reading.InvalidOutput as exc:
-        return outcome.Outcome(valid=False, reason=exc.reason)
+        return outcome.Outcome(
+            valid=False, reason=_explain(parser, raw, wanted, exc))
     reason = expectation.find_mismatch(parser.keys, wanted, found)
     if reason is None and exit_status not in (None, found.exit_status):
         reason = (f'the program ended with exit status {exit_status}, '
@@ -73,31 +85,124 @@ def parse(name: str, raw: bytes, expect: Mapping[str, str],
                if key.name in found.parameters})
 
 
-def _read(parser: Parser, raw: bytes,
-          wanted: Mapping[str, str]) -> reading.Reading:
+def _decode(raw: bytes) -> str:
     reading.require(
-        len(raw) <= text.LIMIT_BYTES,
-        f'the output is larger than {text.LIMIT_BYTES >> 20} MiB')
-    words = text.clean(raw)
-    if not words.lstrip().startswith('{'):
-        words = text.drop_long_lines(words)
-    reading.require(words.strip(), 'the output is empty')
+        len(raw) <= texts.LIMIT_BYTES,
+        f'the output is larger than {texts.LIMIT_BYTES >> 20} MiB')
+    content = texts.clean(raw)
+    if content.lstrip().startswith('{'):
+        return content
+    return texts.drop_long_lines(content)
+
+
+def _explain(parser: Parser, raw: bytes, wanted: Mapping[str, str],
+             refusal: reading.InvalidOutput) -> str:
+    """Return the reason of a refusal, or the prefixes that caused it.
+
+    The parser finds no line of an output that a logger wrote, or that is
+    indented, and so seems to be incomplete. Without the prefixes, it reads
+    the output, or refuses it with a reason that is about its content. Some
+    programs write logs: what is refused for its content has that reason.
+    """
+    if not isinstance(refusal, reading.Missing):
+        return refusal.reason
+    stripped = texts.strip_prefixes(_decode(raw))
+    if stripped is None:
+        return refusal.reason
+    prefix, content = stripped
     try:
-        found = parser.read(words, wanted)
+        _read(parser, content, wanted)
+    except reading.InvalidOutput as exc:
+        if isinstance(exc, reading.Missing):
+            return refusal.reason
+    if prefix.isspace():
+        return ('each line is indented, which the program does not do: give '
+                'its output without the indentation')
+    shown = texts.quote(prefix)
+    return (f'each line has a prefix such as "{shown}", which is not from the '
+            'program: give its output without the prefixes')
+
+
+def _read(parser: Parser, content: str,
+          wanted: Mapping[str, str]) -> reading.Reading:
+    reading.require(content.strip(), 'the output is empty')
+    try:
+        found = parser.read(content, wanted)
         for key in parser.keys:
             if key.name in found.parameters and (
                     key.kind is outcome.ParameterType.WHOLE):
                 reading.whole(found.parameters[key.name], key.name)
     except reading.Missing as exc:
-        complaint = text.complaint(words)
+        complaint = texts.complaint(content)
         if complaint is None:
             raise
-        raise reading.InvalidOutput(
+        raise reading.Missing(
             f'{exc.reason}; the output says: {complaint}') from exc
     for name, metric in found.metrics.items():
         reading.require(math.isfinite(metric.value) and metric.value > 0,
                         f'{name} is {metric.value}')
     reading.require(found.metrics, 'the output has no figure')
+    return found
+
+
+def get(name: str, lines: line_pattern.LineRules | None = None) -> Parser:
+    """Return a parser of hpcvirt, or one that another package adds.
+
+    The parsers of hpcvirt take precedence.
+
+    :param lines: the lines that a definition describes; it then needs no
+        other parser
+    :raises InvalidInput: if there is no such parser
+    """
+    if lines is not None:
+        return Parser(pattern.keys(lines),
+                      lambda text, _expect: pattern.read(lines, text))
+    if name in PARSERS:
+        return PARSERS[name]
+    return find_added(name)
+
+
+@functools.cache
+def find_added(name: str) -> Parser:
+    """Return the parser of another package."""
+    found = plug_ins.find(GROUP, name)
+    if found is None:
+        known = [*PARSERS, *plug_ins.names(GROUP)]
+        raise exception.InvalidInput(
+            name, 'no such parser, neither of hpcvirt nor an entry point of '
+            f'{GROUP}{words.nearest(name, known)}')
+    keys = getattr(found, 'KEYS', None)
+    if not isinstance(keys, tuple) or not all(
+            isinstance(key, expectation.ParameterKey) for key in keys):
+        raise exception.InvalidInput(
+            f'parser {name}', 'has no KEYS, a tuple of ParameterKey')
+    if not callable(getattr(found, 'read', None)):
+        raise exception.InvalidInput(f'parser {name}', 'has no function read')
+    return Parser(keys, functools.partial(_read_safely, name, found.read))
+
+
+def _read_safely(name: str, read: Callable[[str, Mapping[str, str]], object],
+                 text: str, expect: Mapping[str, str]) -> reading.Reading:
+    """Call a parser of another package, which may fail in any way."""
+    try:
+        found = read(text, expect)
+        if not isinstance(found, reading.Reading):
+            raise reading.InvalidOutput(
+                f'the parser {name} returned no Reading')
+        for metric in found.metrics.values():
+            # They raise an error if they get something else.
+            math.isfinite(metric.value)
+            outcome.Direction(metric.direction)
+        reading.require(
+            all(isinstance(value, str)
+                for value in found.parameters.values()),
+            f'the parser {name} returned a parameter that is no text')
+    except reading.InvalidOutput:
+        raise
+    except Exception as exc:
+        raise reading.InvalidOutput(texts.quote(
+            f'the parser {name} failed ({type(exc).__name__}: {exc})'
+        )) from exc
     return found
 
 

@@ -2,7 +2,8 @@
 
 """Read perftest 4 to 24: ``ib_write_bw``, ``ib_write_lat`` and their kin.
 
-The columns depend on the test, and the units on its options.
+The columns depend on the test, and the units on its options. Latency that is
+measured for a duration (``-D``) has the mean, but no median.
 """
 
 import re
@@ -14,8 +15,10 @@ from hpcvirt.bench.parsers import reading
 KEYS = (
     expectation.word('test', 'such as write_bw, read_lat or send_bibw'),
     *expectation.SIZES,
+    expectation.word('statistic', 'mean, if -D measured the latency'),
 )
 
+_ONLY_MEAN = 'the latency is the mean, since the output has no median'
 #: Column to Gbit/s: MB and MiB are both 2^20 bytes.
 _GBIT_S = {'BW average[Gb/sec]': 1.0, 'BW average[MB/sec]': 2 ** 20 * 8e-9,
            'BW average[MiB/sec]': 2 ** 20 * 8e-9}
@@ -24,7 +27,9 @@ _TITLE = reading.line(
     r' *(?:RDMA_)?(Write|Read|Send)( Bidirectional)? (BW|Latency) Test')
 #: The columns, the rows, and the line below, without which rows are missing.
 _TABLE = reading.line(r' *(#bytes +#iter.*)\n((?:[^#\n-].*\n)+)-{40,}$')
-_COLUMN = re.compile(r'#\w+|(?:[\w.%]+ )?[\w.%]+\[\S+?\]')
+_COLUMN = re.compile(r'#\w+|tps average|(?:[\w.%]+ )?[\w.%]+\[\S+?\]')
+_MEDIAN = 't_typical[usec]'
+_MEAN = 't_avg[usec]'
 _ROW = reading.line(r' *(\d+[ \t]+\d+[ \t].*)$')
 _FAILED = reading.line(r'.*(?:Completion with error|Failed status).*$')
 
@@ -43,22 +48,31 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     sizes = reading.read_sizes(row[0] for row in rows)
     metrics = {}
     column = next((column for column in columns if column in _GBIT_S), '')
+    latency = _MEDIAN if _MEDIAN in columns else _MEAN
+    if title[3] == 'Latency':
+        reading.require(latency in columns,
+                        f'no column {_MEDIAN} or {_MEAN}')
+    else:
+        reading.require(column, 'no column "BW average"')
     for size, row in zip(sizes, rows, strict=True):
         cells = dict(zip(columns, row, strict=True))
         if title[3] == 'Latency':
             name = f'latency_us[{size}]'
-            metrics[name] = reading.duration(reading.figure(
-                cells.get('t_typical[usec]', ''), name), 'us')
+            metrics[name] = reading.duration(
+                reading.figure(cells[latency], name), 'us')
             continue
         name = f'bandwidth_gbit_s[{size}]'
-        rate = reading.figure(cells.get(column, ''), name) * _GBIT_S[column]
+        rate = reading.figure(cells[column], name) * _GBIT_S[column]
         metrics[name] = reading.rate(rate, 'Gbit/s')
     kind = 'bw'
     if title[3] == 'Latency':
         kind = 'lat'
     elif title[2]:
         kind = 'bibw'
-    return reading.Reading(
-        metrics, {'test': f'{title[1].lower()}_{kind}',
-                  **reading.describe_sizes(sizes)},
-        remarks=reading.check_ends(sizes, expect, 2, 8388608))
+    parameters = {'test': f'{title[1].lower()}_{kind}',
+                  **reading.describe_sizes(sizes)}
+    remarks = reading.check_ends(sizes, expect, 2, 8388608)
+    if kind == 'lat' and latency == _MEAN:
+        parameters['statistic'] = 'mean'
+        remarks = (*remarks, _ONLY_MEAN)
+    return reading.Reading(metrics, parameters, remarks=remarks)

@@ -300,8 +300,7 @@ def load_document(text: str) -> dict[str, Any] | None:
             # An unpaired surrogate could not be stored.
             json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as exc:
-        raise InvalidOutput(
-            f'not a complete JSON document: {exc}') from exc
+        raise Missing(f'not a complete JSON document: {exc}') from exc
     return document if isinstance(document, dict) else None
 
 

@@ -17,7 +17,8 @@ _OVERLONG = re.compile(r'^.{4097,}$', re.MULTILINE)
 _TAG = re.compile(
     r'^\[(?:[^\]\s]{1,200}@)?\d+,\d+\]<(?:stdout|stderr)>: ?', re.MULTILINE)
 #: The prefix of srun --label, ``0: ``, and that of mpiexec -l, ``[0] ``.
-_LABEL = re.compile(r' *\d+: ?|\[\d+\] ?')
+#: A time such as 10:00:00 is no label.
+_LABEL = re.compile(r' *\d+:(?!\d\d:) ?|\[\d+\] ?')
 
 
 def clean(raw: bytes) -> str:
@@ -54,6 +55,63 @@ def _without_label(text: str) -> str:
 def drop_long_lines(text: str) -> str:
     """Remove lines that are too long for figures and take long to search."""
     return _OVERLONG.sub('', text)
+
+
+#: What loggers write before a line and change from line to line: times,
+#: levels, words in brackets. A separator and one space may follow each.
+_LOGGED = re.compile(
+    r'(?:(?:\d{4}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?)?'
+    r'(?:Z|[+-]\d\d:?\d\d)?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?|'
+    r'[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|'
+    r'(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR)\b|\[[^\]\n]{1,60}\])'
+    r'(?: ?[:|>-](?= |$))? ?){1,8}')
+#: The end of a prefix that is the same before each line.
+_PREFIX_END = re.compile(r'.*(?:(?<!\d)[:|>\]] ?|[ \t])', re.DOTALL)
+#: Fewer lines may have the same beginning by chance.
+_MIN_PREFIXED = 3
+
+
+def strip_prefixes(text: str) -> tuple[str, str] | None:
+    """Remove what a logger or an indentation puts before each line.
+
+    :returns: the first prefix and the text without prefixes, None if a line
+        has none
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) < _MIN_PREFIXED:
+        return None
+    bare = lines
+    # A host or a program may stand before the time or after it.
+    for _ in range(3):
+        bare = _without_common(_without_logged(bare))
+    prefix = lines[0].removesuffix(bare[0])
+    if not prefix:
+        return None
+    # Lines without text are of no use to any parser.
+    return prefix, '\n'.join(bare) + ('\n' if text.endswith('\n') else '')
+
+
+def _without_logged(lines: list[str]) -> list[str]:
+    heads = [_LOGGED.match(line) for line in lines]
+    if None in heads:
+        return lines
+    return [line[head.end():] for line, head in zip(lines, heads, strict=True)
+            if head is not None]
+
+
+def _without_common(lines: list[str]) -> list[str]:
+    filled = [line for line in lines if line.strip()]
+    # What the first and the last line in alphabetical order share, all share.
+    first, last = min(filled, default=''), max(filled, default='')
+    count = 0
+    for one, other in zip(first, last, strict=False):
+        if one != other:
+            break
+        count += 1
+    common = _PREFIX_END.match(first[:count])
+    if common is None:
+        return lines
+    return [line[common.end():] for line in lines]
 
 
 #: Error messages of programs and launchers, the clearest first.

@@ -70,7 +70,8 @@ def load_run(document: str, run_id: str) -> record.Run:
     if run.benchmark not in catalogue.names():
         raise exception.InvalidInput(
             f'run {run_id}: benchmark',
-            f'{run.benchmark[:64]!r} has no definition')
+            f'{run.benchmark[:64]!r} has no definition; if it is of a site, '
+            'name its folder with $HPCVIRT_CATALOGUE')
     return run
 
 

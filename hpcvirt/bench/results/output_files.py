@@ -107,7 +107,7 @@ def collect(path: str, side: record.Side, benchmark: str | None,
     raws = itertools.chain((raw,), (read_raw(str(file)) for file in others))
     return (SideOutputs(source.name, '', tuple(
         parser.parse(source.parser, raw, {**source.expect, **expect},
-                     where=source.name)
+                     where=source.name, lines=source.lines)
         for raw in raws)),)
 
 

@@ -70,7 +70,8 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
          purpose: record.Purpose, pair_count: int | None, *, warm_ups: int = 1,
          shape: str = '', launch: str = '', until_decided: bool = False,
          of_launch: bool = False, relaunch: bool = False,
-         bounds: Mapping[str, judgement.Bound] | None = None) -> RunPlan:
+         bounds: Mapping[str, judgement.Bound] | None = None,
+         overhead_percent: float | None = None) -> RunPlan:
     """Plan the runs of benchmarks.
 
     :param pair_count: samples of each side, besides ``warm_ups``; None for
@@ -84,6 +85,9 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
         warm guest that is compared is relaunched several times, if hpcvirt
         can reboot it.
     :param relaunch: relaunch a guest that is measured unpaired, too
+    :param bounds: bounds of the user, which take precedence
+    :param overhead_percent: how much slower the guest may be in every other
+        primary metric; None for the bounds of the benchmarks
     :raises InvalidInput: for an unknown setting, for a guest that is too
         small, or if the launch needs reboots of a guest that has no rebooter
     :raises Unreachable: if a target does not answer
@@ -95,7 +99,8 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
             samples=(), purpose=purpose,
             host=', '.join(dict.fromkeys(pair.host for pair in pairs)),
             shape=shape or _shape(request, pairs),
-            planned_warm_ups=warm_ups, bounds=bounds or {}, launch=state,
+            planned_warm_ups=warm_ups, bounds=bounds or {},
+            overhead_percent=overhead_percent, launch=state,
             relaunched=not of_launch and _is_relaunched(
                 pairs, purpose, state, unpaired=relaunch),
             of_launch=of_launch, study=request.study, case=request.case))
@@ -214,8 +219,12 @@ def _shape(request: requests.RunRequest, pairs: Sequence[sides.Pair]) -> str:
 
 
 def _identity(planned: PlannedRun) -> dict[str, Any]:
+    run = serialization.dump(planned.run)
+    if planned.run.overhead_percent is None:
+        # Plans from before there was an overhead can still be continued.
+        del run['overhead_percent']
     return {
-        'run': serialization.dump(planned.run),
+        'run': run,
         'parts': {side: [{
             'command': job.command,
             'parameters': job.run.parameters,

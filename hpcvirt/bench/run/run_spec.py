@@ -10,6 +10,8 @@ from hpcvirt import exception
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import cpu_affinity
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.run import target as targets
 
 #: Lets Open MPI start as root, which it refuses by default: many guests have
@@ -106,8 +108,8 @@ def make(definition: definitions.Definition, variant_name: str | None,
 
     :param settings: sizes, ranks, threads and paths of the user
     :param hosts: the value of ``{hosts}``
-    :raises InvalidInput: for an unknown setting, a missing path, or a machine
-        that is too small
+    :raises InvalidInput: for an unknown setting, a missing path, a machine
+        that is too small, or a parser that does not exist
     """
     variant = definition.variant(variant_name)
     paths = {path.name: settings[path.name] for path in definition.paths
@@ -123,6 +125,10 @@ def make(definition: definitions.Definition, variant_name: str | None,
                 definition.name, f'{path.name} is not set ({path.help}); '
                 f'give --set {path.name}=PATH')
     build = variant.build
+    expect = definitions.expectations(definition, values)
+    # A parser that does not exist must not show after the first job.
+    parsed = parser.get(definition.parser, definition.lines)
+    expectation.normalize(parsed.keys, expect, definition.name)
     return RunSpec(
         definition=definition, variant=variant, values=values,
         command=definitions.arguments(variant.command, filled, hosts),
@@ -134,7 +140,7 @@ def make(definition: definitions.Definition, variant_name: str | None,
         inputs={name: definitions.fill(text, filled).encode()
                 for name, text in definition.files.items()},
         output=variant.output,
-        expect=definitions.expectations(definition, values),
+        expect=expect,
         builds=tuple(definitions.arguments(words, filled)
                      for words in build.commands) if build else (),
         paths=paths,

@@ -324,7 +324,7 @@ def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],
     if run.definition.exit_status:
         expect.setdefault('rc', str(run.definition.exit_status))
     return parser.parse(run.definition.parser, raw[run.output], expect,
-                        end.status, run.definition.name)
+                        end.status, run.definition.name, run.definition.lines)
 
 
 def _is_missing(raw: Mapping[str, bytes], end: End) -> bool:

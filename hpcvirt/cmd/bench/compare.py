@@ -24,6 +24,7 @@ from hpcvirt.bench.results import output_files
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.cmd import command
 from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import catalogue_arguments
 
 _COMPARE_EPILOG = """\
 NATIVE and GUEST are directories of raw outputs (paired in the natural order of
@@ -66,14 +67,16 @@ class ParseOutput(command.Report):
         parser.add_argument(
             '--exit-status', metavar='N', type=int,
             help='exit status of the program, if known')
+        catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Parse the output."""
+        catalogue_arguments.choose(args)
         source = catalogue.output_source(args.name)
         expect = {**source.expect, **_read_expectations(args.expect)}
         raw = output_files.read_raw(args.file)
         outcome = parsers.parse(source.parser, raw, expect, args.exit_status,
-                               source.name)
+                               source.name, source.lines)
         parsed = output_files.make_output(source.name, outcome)
         return command.CommandResult(serialization.dump(parsed),
                                      lambda: _draw_output(parsed),
@@ -166,9 +169,11 @@ class CompareOutputs(command.Report):
             '--all', action='store_true',
             help='also print the figures without a bound, which are not '
             'judged')
+        catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Judge the outputs."""
+        catalogue_arguments.choose(args)
         if args.warm_up < 0:
             raise exception.InvalidInput('--warm-up', 'is below 0')
         if args.max_pairs is not None and (

@@ -15,6 +15,7 @@ from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import judgement
 from hpcvirt.cmd import command
 from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import catalogue_arguments
 
 _DESCRIBE_EPILOG = """\
 With --vcpus and --memory-mib, the sizes are computed for a guest, and the
@@ -34,9 +35,12 @@ class ListBenchmarks(command.Report):
     epilog = _LIST_EPILOG
     fields = ('name', 'title', 'obtain', 'variants')
 
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        catalogue_arguments.add(parser)
+
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Load the benchmarks."""
-        del args
+        catalogue_arguments.choose(args)
         listed = catalogue.all_definitions()
         rows = [(definition.name, definition.title, _obtain(definition),
                  ' '.join(variant.name for variant in definition.variants),
@@ -94,15 +98,17 @@ class DescribeBenchmark(command.Report):
         parser.add_argument(
             '--llc-kib', type=count, metavar='N',
             help='last-level caches of its CPUs in KiB')
+        catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Load the benchmark."""
         # Importing the parsers takes long, and "list" does not need them.
         from hpcvirt.bench.parsers import parser as parsers
+        catalogue_arguments.choose(args)
         definition = catalogue.get(args.name)
         variant = definition.variant(args.variant)
         example = _example(args, definition, variant)
-        keys = parsers.PARSERS[definition.parser].keys
+        keys = parsers.get(definition.parser, definition.lines).keys
         document = serialization.dump(definition)
         document['expect_keys'] = [key.name for key in keys]
         if example is not None:

@@ -20,6 +20,7 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import store_arguments
 
 if typing.TYPE_CHECKING:
@@ -47,10 +48,12 @@ class ReportResults(command.Report):
             help='write a self-contained page; an existing file is replaced '
             'only if it is a report')
         store_arguments.add(parser)
+        catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace,
                ) -> command.CommandResult | None:
         """Read and judge the results."""
+        catalogue_arguments.choose(args)
         with extras.bench():
             from hpcvirt.bench.report import page
         shown = _results(args)

@@ -19,6 +19,7 @@ from hpcvirt.bench.run import sides
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import progress
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
@@ -36,6 +37,7 @@ failed.
 
 _NATIVE = '--native'
 _NATIVE_CPUS = '--native-cpus'
+_NO_VERDICT = '--no-verdict'
 
 
 class RunBenchmarks(command.Report):
@@ -102,14 +104,23 @@ class RunBenchmarks(command.Report):
             dest='bounds',
             help='the worst ratio guest / native that passes')
         parser.add_argument(
+            '--overhead', metavar='PERCENT',
+            help='how much slower the guest may be in every primary metric')
+        parser.add_argument(
+            _NO_VERDICT, action='store_true',
+            help='measure both sides although a benchmark has no bound; the '
+            'status is 0 if nothing has one and all outputs are valid')
+        parser.add_argument(
             '--shape', default='', metavar='IxC',
             help='instances x cores, such as 4x8; selects bounds and names '
             'the row in reports')
         targets.add_options(parser)
         store_arguments.add(parser)
+        catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Measure and judge the guest."""
+        catalogue_arguments.choose(args)
         own_bounds = dict(bounds.parse(word) for word in args.bounds)
         settings = requests.read_settings(args.settings, targets.SET)
         case = study_case.read(args)
@@ -119,6 +130,13 @@ class RunBenchmarks(command.Report):
             request.definition for request in wanted]
         requests.check_used(definitions, settings, targets.SET)
         requests.check_bounds(definitions, own_bounds)
+        overhead = None
+        if args.overhead is not None:
+            overhead = bounds.read_overhead(args.overhead)
+        is_judged = _needs_bounds(args)
+        if is_judged and overhead is None:
+            requests.check_judged(
+                requests.find_unbounded(definitions, own_bounds))
         pairs = _pairs(args)
         if case:
             wanted = case.requests(sides.whole(pairs), settings)
@@ -126,7 +144,12 @@ class RunBenchmarks(command.Report):
                           shape=args.shape, launch=args.launch or '',
                           until_decided=args.until_decided,
                           of_launch=args.this_launch,
-                          bounds=own_bounds)
+                          bounds=own_bounds, overhead_percent=overhead)
+        if is_judged:
+            # A default bound may be for other conditions.
+            requests.check_judged(
+                planned.run.benchmark for planned in plan.runs
+                if not bounds.foresee(planned.run))
         if args.until_decided and (
                 len(plan.runs) != 1 or plan.runs[0].run.purpose is
                 record.Purpose.UNPAIRED
@@ -136,10 +159,24 @@ class RunBenchmarks(command.Report):
                 'needs one benchmark, one --launch, --native '
                 f'and at least {sample_pairs.MIN_PAIRS} --pairs')
         judged = verdict.judge_result(_measure(args, plan, pairs))
+        status = verdict.exit_status(judged)
+        if args.no_verdict and verdict.is_unbounded(judged):
+            status = 0
         return command.CommandResult(
             serialization.dump(judged),
             lambda: text.table(judged, output.width() or 100),
-            status=verdict.exit_status(judged))
+            status=status)
+
+
+def _needs_bounds(args: argparse.Namespace) -> bool:
+    """Whether the run is to end in a verdict.
+
+    :raises InvalidInput: if there is to be none, but a bound is given
+    """
+    if args.no_verdict and (args.bounds or args.overhead is not None):
+        raise exception.InvalidInput(
+            _NO_VERDICT, 'contradicts --bound and --overhead')
+    return bool(args.native) and not args.no_verdict
 
 
 def _purpose(args: argparse.Namespace) -> record.Purpose:

@@ -17,6 +17,7 @@ from hpcvirt.bench.run import schedule
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
+from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 
@@ -41,9 +42,11 @@ class ListRuns(command.Report):
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         store_arguments.add(parser)
+        catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Read the unfinished runs."""
+        catalogue_arguments.choose(args)
         found = list(_unfinished(args))
         return command.CommandResult(found, lambda: _draw(found))
 
@@ -104,9 +107,11 @@ class StopRun(command.Command):
             help='id of a result in "hpcvirt bench runs"')
         targets.add_options(parser)
         store_arguments.add(parser)
+        catalogue_arguments.add(parser)
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Stop the measuring process, then the jobs on each target."""
+        catalogue_arguments.choose(parsed_args)
         args = parsed_args
         begun = _read_unfinished(args)
         _end_process(args)

@@ -9,6 +9,7 @@ import urllib.parse
 from collections.abc import Callable
 
 from hpcvirt import exception
+from hpcvirt import plug_ins
 from hpcvirt import printable
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import local
@@ -19,6 +20,10 @@ from hpcvirt.cmd.bench import store_arguments
 
 FORMS = ('local, slurm:NODE, ssh://[user@]host[:port][?key=FILE], or '
          'server:[user@]NAME[?key=FILE]')
+#: The entry points of other packages: a function that takes what follows the
+#: colon of a target, and returns an executor.
+GROUP = 'hpcvirt.bench.executors'
+_METHODS = ('run', 'expect_restart', 'close')
 
 #: The option for settings of benchmarks.
 SET = '--set'
@@ -97,8 +102,34 @@ def _find(text: str, cloud: str | None, host_key: str) -> target.Target:
         return target.Target(place, address, address)
     if text.startswith('server:') and text != 'server:':
         return _server(text.removeprefix('server:'), cloud, host_key)
+    scheme, colon, rest = text.partition(':')
+    connect = plug_ins.find(GROUP, scheme) if colon and rest else None
+    if connect is not None:
+        return _connect_added(connect, scheme, rest)
+    added = ''.join(f', or {name}:NAME' for name in plug_ins.names(GROUP))
     raise exception.InvalidInput(printable.hide_user(text),
-                                 f'not a target: {FORMS}')
+                                 f'not a target: {FORMS}{added}')
+
+
+def _connect_added(connect: Callable[[str], executor.Executor], scheme: str,
+                   rest: str) -> target.Target:
+    """Return a target behind the executor of another package."""
+    where = f'{scheme}:{rest}'
+    try:
+        place = connect(rest)
+    except exception.HpcvirtError:
+        raise
+    # Another package may fail in any way.
+    except Exception as exc:
+        raise exception.InvalidInput(
+            where, f'the executor {scheme} failed ({type(exc).__name__}: '
+            f'{exc})') from exc
+    if not (all(callable(getattr(place, name, None)) for name in _METHODS)
+            and isinstance(getattr(place, 'name', None), str)):
+        raise exception.InvalidInput(
+            where, f'the executor {scheme} has no name, or lacks one of '
+            f'{", ".join(_METHODS)}')
+    return target.Target(place, where)
 
 
 def find_named(args: argparse.Namespace, text: str) -> target.Target:

@@ -11,6 +11,8 @@ from hpcvirt.audit import report
 from hpcvirt.flavors import profile as profiles
 from tests.builders import audited
 from tests.builders import hosts
+from tests.builders import packages
+from tests.builders import refusals
 
 LOST = fact.UnknownFact('/the/file', 'cannot be read (Permission denied)')
 
@@ -143,6 +145,65 @@ class AuditTest(audited.Case):
         result = audit.audit(facts, audited.PROFILE)
         self.assertTrue(result.findings)
         self.assertTrue(result.is_clean)
+
+
+SITE_RULES = """
+from hpcvirt.audit import finding
+from hpcvirt.audit import rule
+
+
+def find(subject):
+    yield rule.Violation(f'{len(subject.host.cells)} cells', '9 cells')
+
+
+def fail(subject):
+    raise KeyError('cells')
+    yield
+
+
+def make(code, find=find, sources=()):
+    return rule.Rule(code, finding.Severity.WARNING, 'Cells.', 'cells',
+                     sources, find)
+
+
+CELLS, FAILING, TAKEN = make('site-a'), make('site-b', fail), make('swap')
+UNCITED, RULES = make('site-c', sources=('NONE',)), (make('site-d'),)
+NONE = 3
+"""
+
+
+class RulesOfPackagesTest(audited.Case):
+    def install(self, *names):
+        packages.install(self, SITE_RULES, '[hpcvirt.audit.rules]\n' + ''.join(
+            f'{name.lower()} = site_hpc:{name}\n' for name in names))
+
+    def test_they_are_applied_after_those_of_hpcvirt(self):
+        self.install('CELLS')
+        facts = audited.facts(audited.tree(audited.HOST, audited.PROFILE))
+        result = audit.audit(facts, audited.PROFILE)
+        self.assertEqual(['site-a'], [item.code for item in result.findings])
+        self.assertEqual('site-a', result.checked[-1])
+        self.assertIn('site-a', report.text(result, 80))
+
+    def test_a_module_may_have_several(self):
+        packages.install(self, SITE_RULES,
+                         '[hpcvirt.audit.rules]\nx = site_hpc\n')
+        self.assertEqual('site-d', audit.all_rules()[-1].code)
+
+    def test_one_that_fails_has_no_answer(self):
+        self.install('FAILING')
+        facts = audited.facts(audited.tree(audited.HOST, audited.PROFILE))
+        [found] = audit.audit(facts, audited.PROFILE).findings
+        self.assertEqual(finding.Severity.UNKNOWN, found.severity)
+        self.assertIn('KeyError', found.found)
+
+    def test_what_is_no_rule_is_refused(self):
+        for name, what in (('TAKEN', "has the code 'swap' of another"),
+                           ('UNCITED', 'is not in the bibliography'),
+                           ('NONE', 'is neither a Rule nor a module')):
+            self.install(name)
+            self.assertIn(what, refusals.message(self, audit.all_rules))
+            self.doCleanups()
 
 
 class RulesTest(audited.Case):

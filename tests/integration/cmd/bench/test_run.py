@@ -37,6 +37,32 @@ class RunCommandTest(run_case.RunCase):
         self.assertLess(ratio, 0.5)
         self.assertEqual(12, self.runs())
 
+    def test_an_overhead_replaces_the_bounds(self):
+        result = self.result(*self.words(), '--overhead', '25%', status=1)
+        self.assertEqual('FAIL', result['verdict']['word'])
+        [run] = result['runs']
+        self.assertEqual(25, run['overhead_percent'])
+        self.assertEqual(['mops_total'], list(run['bounds']))
+        self.assertEqual(1 / 1.25, run['bounds']['mops_total']['ratio'])
+
+    def test_a_benchmark_without_a_bound_is_measured_if_that_is_meant(self):
+        script = self.scratch / 'script'
+        script.write_text('#!/bin/sh\n'
+                          'echo "rate: 1.$(pwd | cksum | cut -c 1-4)"\n')
+        script.chmod(0o755)
+        words = ['bench', 'run', 'site-script',
+                 *self.words(native=self.server.url)[3:],
+                 '--set', f'script={script}']
+        del words[words.index('class=S') - 1:words.index('class=S') + 1]
+        place = words.index(f'npb_ser={self.source}')
+        del words[place - 1:place + 1]
+        commands.check_refused(self, 'site-script: no figure has a bound',
+                               self.run_(*words))
+        result = self.result(*words, '--no-verdict', status=0)
+        self.assertEqual(12, len(result['runs'][0]['samples']))
+        self.assertEqual('no figure has a bound',
+                         result['verdict']['reason'])
+
     def test_a_machine_compared_with_itself_does_not_fail(self):
         result = self.result(*self.words(native=self.server.url), status=0)
         self.assertEqual('PASS', result['verdict']['word'])

@@ -317,6 +317,44 @@ def ratios(given=None, overhead=None, context=None, **run):
             for name, bound in bounded.bounds.items()}
 
 
+class OverheadOfARunTest(unittest.TestCase):
+    """What ``bench run --overhead`` leaves in the record."""
+
+    def run_of(self, benchmark, metric='time_s', **more):
+        return dataclasses.replace(
+            runs.run([100, 100], [90, 90], benchmark=benchmark, metric=metric,
+                     bounds={}), overhead_percent=25.0, **more)
+
+    def test_it_replaces_the_bounds_of_the_benchmark(self):
+        run = self.run_of('npb-cg', 'mops_total')
+        found = bounds.find_bounds(run)
+        self.assertEqual(['mops_total'], list(found))
+        self.assertAlmostEqual(1 / 1.25, found['mops_total'].ratio)
+        self.assertEqual('given by the user', found['mops_total'].source)
+        self.assertEqual(found, bounds.foresee(run))
+
+    def test_it_bounds_benchmarks_that_have_no_bound(self):
+        run = self.run_of('ior', 'write_mib_s', samples=())
+        self.assertEqual({'write_mib_s', 'read_mib_s'},
+                         {*bounds.foresee(run)})
+        self.assertEqual({}, bounds.foresee(dataclasses.replace(
+            run, overhead_percent=None)))
+
+    def test_every_message_size_has_it(self):
+        run = self.run_of('osu-allreduce', 'latency_us[8]',
+                          parameters={'max_size': '16'})
+        self.assertEqual([f'latency_us[{2 ** power}]' for power in range(5)],
+                         list(bounds.foresee(run)))
+        self.assertEqual(['latency_us[8]'], list(bounds.find_bounds(run)))
+
+    def test_bounds_of_the_user_go_before_it(self):
+        run = self.run_of('npb-cg', 'mops_total')
+        run = dataclasses.replace(
+            run, bounds={'mops_total': judgement.Bound(0.5)})
+        judged = verdict.judge_result(record.Result((run,)))
+        self.assertEqual(0.5, judged.runs[0].bounds['mops_total'].ratio)
+
+
 class WithBoundsTest(unittest.TestCase):
     def test_the_definition_bounds_a_run_that_has_no_bounds(self):
         self.assertEqual({'mops_total': round(1 / 1.03, 4)}, ratios())

@@ -32,6 +32,10 @@ class TestHpl(base.ParserTestCase):
         ('another size', 'N=1000 was requested', OUTPUT, {'N': '1000'}),
     )
 
+    def test_an_indented_output_is_not_called_incomplete(self):
+        raw = ''.join(f'    {line}\n' for line in RUN.decode().splitlines())
+        self.assert_refused('each line is indented', raw)
+
     def test_the_rate_is_read(self):
         self.assertEqual({'gflops': 668.032}, self.figures(
             OUTPUT, {'N': '82081', 'NB': '256', 'P': '1', 'Q': '1'}))

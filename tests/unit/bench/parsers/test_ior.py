@@ -39,6 +39,40 @@ class TestIor(base.ParserTestCase):
          {'ranks': '16'}),
     )
 
+    def test_each_version_warns_of_wrong_data_in_its_own_words(self):
+        self.assert_refused('WARNING: incorrect data on read (5876 errors',
+                            base.data('ior/wrong_data_3.3.txt'))
+        for warning in (
+                # 2.10, 3.0 to 3.3, 4.0, and what each task prints.
+                'WARNING: incorrect data on write.',
+                '         12 errors found on read check.',
+                'WARNING: incorrect data on write (1 errors found).',
+                'WARNING: Incorrect data on read (-1 errors found).',
+                'WARNING: INCORRECT DATA on read',
+                'WARNING: data mismatch on read',
+                'WARNING: overflow in errors counted, (ior.c:434)',
+                '[3] failed comparison of buffer containing 8-byte ints:',
+                'WARNING: Inconsistent file size by different tasks.'):
+            self.assert_refused(warning.strip(), OUTPUT.replace(
+                'Max Write', f'{warning}\nMax Write'))
+
+    def test_version_2_is_refused_as_that(self):
+        for version, what in (('2.10.3', 'IOR 2 has another form'),
+                              ('2.10.3\n', "no 'IOR-VERSION'")):
+            self.assert_refused(what, OUTPUT.replace('3.4.0+dev', version))
+        # What it says of its data comes first.
+        self.assert_refused('incorrect data', OUTPUT.replace(
+            '3.4.0+dev', '2.10.3') + 'WARNING: incorrect data on read.\n')
+
+    def test_warnings_about_options_and_paths_are_no_wrong_data(self):
+        for line in ('WARNING: too few test repetitions. Using value of 1.',
+                     'WARNING: The file "/x/errors" exists already',
+                     '0 errors found on read check.'):
+            self.figures(OUTPUT.replace('Max Write', f'{line}\nMax Write'))
+
+    def test_reasons_name_lines_and_no_patterns(self):
+        self.assert_refused("no 'IOR-VERSION'", OUTPUT.partition('\n')[2])
+
     def test_the_means_of_the_summary_are_read(self):
         self.assertEqual({'write_mib_s': 1299.23, 'read_mib_s': 5429.38},
                          self.figures(OUTPUT, {'api': 'posix'}))

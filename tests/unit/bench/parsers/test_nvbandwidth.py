@@ -4,6 +4,10 @@ from tests.unit.bench.parsers import base
 
 OUTPUT = base.data('nvbandwidth/gh200.txt').decode()
 
+SMS = ('Running host_to_device_memcpy_sm.\n'
+       'memcpy SM CPU(row) -> GPU(column) bandwidth (GB/s)\n'
+       '           0\n 0      9.95\n\nSUM host_to_device_memcpy_sm 9.95\n')
+
 GOOD_OUTPUTS = ((OUTPUT.encode(), {'tests': '4'}), (OUTPUT.encode(), {}))
 
 
@@ -24,7 +28,15 @@ class TestNvbandwidth(base.ParserTestCase):
         ('an error of CUDA', 'CUDA_ERROR_UNKNOWN',
          OUTPUT + '[CUDA_ERROR_UNKNOWN] unknown error\n'),
         ('two runs', 'several runs', OUTPUT + OUTPUT),
-        ('no test', 'no figure', OUTPUT[:OUTPUT.index('Running')]),
+        ('no test', 'no line "Running TEST."',
+         OUTPUT[:OUTPUT.index('Running')]),
+        ('waived tests alone', 'all 3 tests were waived',
+         OUTPUT[:OUTPUT.index('Running')] + 'Waived:\n' * 3),
+        ('tests by SMs alone', 'host_to_device_memcpy_sm ran, and the figures',
+         SMS),
+        ('an unknown test', 'Testcase copy not found',
+         'ERROR: Testcase copy not found!\n'),
+        ('waived tests', '4, and 3 were waived', OUTPUT, {'tests': '7'}),
         ('a test that did not run', 'tests=6 was requested', OUTPUT,
          {'tests': '6'}),
     )
@@ -49,6 +61,18 @@ class TestNvbandwidth(base.ParserTestCase):
                'SUM device_to_device_memcpy_write_ce 552.26\n')
         self.assertEqual({'device_to_device_memcpy_write_ce': 552.26},
                          self.figures(raw))
+
+    def test_both_directions_at_once_have_a_total(self):
+        name = 'device_to_device_bidirectional_memcpy_read_ce'
+        raw = (f'Running {name}.\n' + ''.join(
+            f'memcpy CE GPU(row) <-> GPU(column) {what} bandwidth (GB/s)\n'
+            '           0         1\n 0       N/A    276.07\n\n'
+            f'SUM {name}_{what.lower()} 276.07\n\n'
+            for what in ('Read1', 'Read2', 'Total')))
+        self.assertEqual(self.figures(OUTPUT), self.figures(raw + OUTPUT))
+        self.assert_refused(
+            f'no complete line "SUM {name}_total"',
+            raw[:raw.index('_total')] + '\n' + OUTPUT)
 
     def test_tests_that_are_missing_cannot_be_seen(self):
         self.assertIn('--expect tests', self.parse(OUTPUT).remarks[0])

@@ -100,8 +100,54 @@ class TestOsu(base.ParserTestCase):
         self.assert_refused('validation failed', raw.replace(
             'Pass\n64 ', 'Fail\n64 '))
 
-    def test_cuda_and_other_devices_stand_in_the_title(self):
-        self.figures(table('MPI-CUDA Latency'))
+    def test_one_sided_tests_are_refused_by_their_titles(self):
+        self.assert_refused('"OSU MPI_Put Bandwidth Test" is another',
+                            base.data('osu/put_bw_5.3.txt'),
+                            {'test': 'bandwidth'})
+        window = ('# Window creation: MPI_Win_allocate\n'
+                  '# Synchronization: MPI_Win_flush\n')
+        for title in (
+                'MPI_Put Bandwidth', 'MPI_Get Bandwidth', 'MPI_Put Latency',
+                'MPI_Get latency', 'MPI_Accumulate latency',
+                'MPI_Compare_and_swap latency', 'MPI_Fetch_and_op latency',
+                'MPI_Get_accumulate latency',
+                'MPI_Put Bi-directional Bandwidth', 'MPI_Put-CUDA Bandwidth',
+                'MPI_Get-ROCM latency', 'One Sided MPI_Put latency'):
+            column = ('Bandwidth (MB/s)' if 'Bandwidth' in title
+                      else 'Latency (us)')
+            self.assert_refused(f'"OSU {title} Test" is another OSU test',
+                                table(title, column, datatype=window))
+
+    def test_tests_of_other_libraries_are_refused(self):
+        for title in ('UPC memput', 'OpenSHMEM Put', 'NCCL-CUDA Latency',
+                      'MPI', 'MPI-CUDA'):
+            self.assert_refused('is another OSU test', table(title))
+
+    def test_buffers_in_memory_of_a_gpu_are_another_test(self):
+        form = '# Send Buffer on {} and Receive Buffer on {}\n'
+        for line, buffers in (
+                (form.format('DEVICE (D)', 'DEVICE (D)'), 'D D'),
+                (form.format('HOST (H)', 'DEVICE (D)'), 'H D'),
+                (form.format('MANAGED (M)', 'HOST (H)'), 'M H'),
+                # Version 7.5 prints no such line.
+                ('# Datatype: MPI_CHAR.\n', 'CUDA')):
+            raw = table('MPI-CUDA Latency', datatype=line)
+            found = self.parse(raw)
+            self.assertEqual(
+                ('latency-device', buffers),
+                (found.parameters['test'], found.parameters['buffers']))
+            self.assert_refused(f'in the memory of a GPU ({buffers})', raw,
+                                {'test': 'latency'})
+        self.assert_refused(
+            'in the memory of a GPU (ROCM)',
+            table('MPI-ROCM Allreduce Latency'), {'test': 'allreduce'})
+
+    def test_a_program_for_gpus_may_use_host_memory(self):
+        raw = table('MPI-CUDA Latency', datatype='# Send Buffer on HOST (H) '
+                    'and Receive Buffer on HOST (H)\n')
+        found = self.parse(raw, {'test': 'latency'})
+        self.assertTrue(found.valid, found.reason)
+        self.assertNotIn('buffers', found.parameters)
 
     def test_the_table_must_reach_the_default_size(self):
         raw = table(sizes=[1, 2, 4, 8])

@@ -12,6 +12,8 @@ from hypothesis import strategies
 
 from hpcvirt.bench.parsers import parser
 from hpcvirt.bench.parsers import text
+from tests.builders import packages
+from tests.builders import refusals
 
 #: Parser, a good output of it, and what is expected of it: ``GOOD_OUTPUTS`` of
 #: the module that tests the parser.
@@ -27,6 +29,66 @@ SETTINGS = hypothesis.settings(
 #: Pieces that outputs are made of, put together at random.
 FRAGMENTS = strategies.sampled_from([
     line + b'\n' for _, raw, _ in GOOD for line in raw.splitlines()])
+
+
+SITE_PARSER = """
+from hpcvirt.bench.model import outcome
+from hpcvirt.bench.parsers import expectation
+from hpcvirt.bench.parsers import reading
+
+KEYS = (expectation.whole('ranks', 'ranks'),)
+
+
+def read(text, expect):
+    if 'crash' in text:
+        return 1 / 0
+    if 'nothing' in text:
+        return None
+    if 'refuse' in text:
+        raise reading.InvalidOutput('not good')
+    word = text.split()[0]
+    value = eval(word, {'inf': float('inf')})
+    return reading.Reading({'x': outcome.Metric(value, 's', 'down')},
+                           {'ranks': text.split()[1]})
+"""
+
+
+class TestParsersOfPackages(testtools.TestCase):
+    def setUp(self):
+        super().setUp()
+        packages.install(
+            self, SITE_PARSER + 'EMPTY = object()\nclass KeyLess:\n'
+            '    KEYS = ()\n', '[hpcvirt.bench.parsers]\nsite = site_hpc\n'
+            'osu = site_hpc\nempty = site_hpc:EMPTY\n'
+            'keyless = site_hpc:KeyLess\n')
+
+    def test_it_reads_as_those_of_hpcvirt_do(self):
+        found = parser.parse('site', b'2.5 4\n', {'ranks': '4'})
+        self.assertTrue(found.valid, found.reason)
+        self.assertEqual(2.5, found.metrics['x'].value)
+        found = parser.parse('site', b'2.5 4\n', {'ranks': '8'})
+        self.assertIn('ranks=8 was requested', found.reason)
+
+    def test_whatever_it_does_is_an_outcome(self):
+        for raw, what in (
+                (b'crash', 'the parser site failed (ZeroDivisionError'),
+                (b'nothing', 'the parser site returned no Reading'),
+                (b'refuse', 'not good'), (b'0 4', 'x is 0'),
+                (b'-1 4', 'x is -1'), (b'inf 4', 'x is inf'),
+                (b"'1' 4", 'the parser site failed (TypeError'),
+                (b'1 many', "ranks is 'many', which is not a whole")):
+            found = parser.parse('site', raw, {})
+            self.assertFalse(found.valid)
+            self.assertIn(what, found.reason)
+
+    def test_the_parsers_of_hpcvirt_take_precedence(self):
+        self.assertEqual(parser.PARSERS['osu'], parser.get('osu'))
+
+    def test_what_is_no_parser_is_refused(self):
+        for name, what in (('empty', 'has no KEYS'),
+                           ('keyless', 'has no function read'),
+                           ('oso', 'no such parser, neither of hpcvirt')):
+            self.assertIn(what, refusals.message(self, parser.get, name))
 
 
 class TestEveryParser(testtools.TestCase):
@@ -63,6 +125,35 @@ class TestEveryParser(testtools.TestCase):
                              for line in lines),
                     b''.join(b'0: ' + line + b'\n' for line in lines)):
                 self.assertEqual(plain, self.parse(name, changed, expect))
+
+    def test_prefixes_of_loggers_are_named_as_the_reason(self):
+        for prefix in ('2026-11-29 10:00:{:02d},123 INFO ',
+                       '[2026-11-29T10:00:{:02d}Z] ', '10:00:{:02d} | ',
+                       'Nov 29 10:00:{:02d} n1 bench[123]: ', 'n1: '):
+            for name, raw, expect in GOOD:
+                lines = [line for line in raw.splitlines() if line.strip()]
+                if len(lines) < 3:
+                    continue
+                found = self.parse(name, b''.join(
+                    prefix.format(number % 60).encode() + line + b'\n'
+                    for number, line in enumerate(lines)), expect)
+                if found.valid:
+                    self.assertEqual(self.parse(name, raw, expect).metrics,
+                                     found.metrics)
+                else:
+                    self.assertIn('each line has a prefix such as',
+                                  found.reason, f'{name} {prefix}')
+
+    def test_an_indented_output_is_read_or_named_as_that(self):
+        for name, raw, expect in GOOD:
+            lines = raw.splitlines()
+            if len(lines) < 3:
+                continue
+            found = self.parse(
+                name, b''.join(b'    ' + line + b'\n' for line in lines),
+                expect)
+            if not found.valid:
+                self.assertIn('each line is indented', found.reason, name)
 
     def test_nothing_and_near_nothing_are_refused(self):
         for name in parser.PARSERS:

@@ -13,7 +13,16 @@ GBITS = LATENCY[:LATENCY.index(' #bytes')].replace('Latency', 'BW') + (
     ' 65536      20000            111.72             111.71             '
     '0.213070\n' + '-' * 87 + '\n')
 
+#: The same with -D, which prints other columns.
+DURATION = LATENCY[:LATENCY.index(' #bytes')] + (
+    ' #bytes        #iterations       t_avg[usec]    tps average\n'
+    'Conflicting CPU frequency values detected: 917.2 != 2153.7. CPU Frequency'
+    ' is not max.\n'
+    ' 2             1577611            1.90           262864.28\n'
+    + '-' * 87 + '\n')
+
 GOOD_OUTPUTS = ((BANDWIDTH.encode(), {}), (LATENCY.encode(), {}),
+                (DURATION.encode(), {'statistic': 'mean'}),
                 (GBITS.encode(), {'min_size': '65536',
                                   'max_size': '65536'}))
 
@@ -34,6 +43,16 @@ class TestPerftest(base.ParserTestCase):
          BANDWIDTH.replace('           42.55', '             nan')),
         ('nothing', 'latency_us[2] is 0.00',
          LATENCY.replace('1.93         1.47', '1.93         0.00')),
+        ('a mean of nothing', 'latency_us[2] is 0.00',
+         DURATION.replace('1.90 ', '0.00 ')),
+        ('a lost rate', 'a row is truncated',
+         DURATION.replace('           262864.28', '')),
+        ('a mean where a median was asked for', 'does not name it', LATENCY,
+         {'statistic': 'mean'}),
+        ('neither mean nor median', 'no column t_typical[usec] or t_avg',
+         DURATION.replace('t_avg', 't_other')),
+        ('no rate', 'no column "BW average"',
+         GBITS.replace('BW average', 'BW other')),
         ('a transfer that failed', 'Completion with error at client',
          BANDWIDTH + ' Completion with error at client\n'),
         ('server and client in one file', 'several runs',
@@ -62,6 +81,16 @@ class TestPerftest(base.ParserTestCase):
     def test_the_median_latency_is_read(self):
         self.assertEqual({'latency_us[2]': 1.47},
                          self.figures(LATENCY, {'test': 'write_lat'}))
+
+    def test_latency_by_duration_is_a_mean(self):
+        found = self.parse(DURATION, {'test': 'write_lat'})
+        self.assertEqual(1.90, found.metrics['latency_us[2]'].value)
+        self.assertEqual('mean', found.parameters['statistic'])
+        self.assertIn('the latency is the mean', found.remarks[-1])
+        # Version 5 has no rate.
+        old = DURATION.replace('    tps average', '').replace(
+            '           262864.28', '')
+        self.assertEqual({'latency_us[2]': 1.90}, self.figures(old))
 
     def test_both_directions_are_another_test(self):
         raw = BANDWIDTH.replace('Write BW', 'Write Bidirectional BW')

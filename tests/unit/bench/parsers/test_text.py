@@ -28,6 +28,23 @@ class TestText(testtools.TestCase):
         for rows in (b'0: 1 bytes\n1: 2 bytes', b'0: 1 bytes'):
             self.assertEqual(rows.decode(), text.clean(rows))
 
+    def test_times_are_no_label(self):
+        rows = '10:00:01 a\n10:00:02 b\n'
+        self.assertEqual(rows, text.clean(rows.encode()))
+
+    def test_prefixes_of_loggers_are_found(self):
+        self.assertEqual(
+            ('n1 2026-11-29T10:00:01Z INFO: ', 'a b\n  c\nd\n'),
+            text.strip_prefixes('n1 2026-11-29T10:00:01Z INFO: a b\n\n'
+                                'n1 2026-11-29T10:00:02Z INFO:   c\n'
+                                'n1 2026-11-29T10:00:03Z INFO: d\n'))
+
+    def test_lines_that_differ_have_no_prefix(self):
+        for lines in ('', 'a b\n', 'a: 1\na: 2\n',
+                      '# Size Latency\n1 2.5\n2 2.5\n',
+                      '10:00:01 a\nb\nc\n'):
+            self.assertIsNone(text.strip_prefixes(lines))
+
     def test_bytes_that_are_no_text_stay_as_a_mark(self):
         self.assertEqual('1\ufffd2', text.clean(b'1\xff2'))
 

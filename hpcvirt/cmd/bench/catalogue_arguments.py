@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The argument that names folders with benchmarks of a site."""
+
+import argparse
+
+from hpcvirt.bench.catalogue import folders
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add --catalogue."""
+    parser.add_argument(
+        '--catalogue', action='append', default=[], metavar='DIR',
+        help='a folder with benchmarks of your own, NAME.yaml each; may be '
+        f'repeated (default: those of ${folders.ENVIRONMENT}, separated by '
+        'colons)')
+
+
+def choose(args: argparse.Namespace) -> None:
+    """Let the catalogue have the folders that the arguments name."""
+    folders.choose(args.catalogue)
