@@ -85,7 +85,7 @@ def strip_prefixes(text: str) -> tuple[str, str] | None:
     for _ in range(3):
         bare = _without_common(_without_logged(bare))
     prefix = lines[0].removesuffix(bare[0])
-    if not prefix:
+    if not prefix or not any(line.strip() for line in bare):
         return None
     # Lines without text are of no use to any parser.
     return prefix, '\n'.join(bare) + ('\n' if text.endswith('\n') else '')

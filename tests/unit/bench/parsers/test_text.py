@@ -42,7 +42,7 @@ class TestText(testtools.TestCase):
     def test_lines_that_differ_have_no_prefix(self):
         for lines in ('', 'a b\n', 'a: 1\na: 2\n',
                       '# Size Latency\n1 2.5\n2 2.5\n',
-                      '10:00:01 a\nb\nc\n'):
+                      '10:00:01 a\nb\nc\n', 'same: \n' * 5):
             self.assertIsNone(text.strip_prefixes(lines))
 
     def test_bytes_that_are_no_text_stay_as_a_mark(self):
