@@ -215,8 +215,9 @@ class DocumentationTest(unittest.TestCase):
         status, text, error = self.ask('capacity')
         self.assertEqual(0, status)
         self.assertIn('hpc.8c1n.2m      8   14    4', text)
-        self.assertEqual('hpcvirt: flavor wrong: hw:numa_nodes: 8 vCPUs do '
-                         'not divide into 3 guest cells; it is left out',
+        self.assertEqual('hpcvirt: flavor wrong: hw:numa_nodes: 8 vCPUs and '
+                         '14336 MiB do not divide into 3 guest cells; it is '
+                         'left out',
                          error.splitlines()[-1])
 
     def test_a_broken_host_does_not_stop_the_rest(self):
