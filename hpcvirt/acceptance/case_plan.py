@@ -55,6 +55,11 @@ def document(planned: CasePlan | scaling.CaseRefusal) -> dict[str, Any]:
     scaled = planned.scaled
     return {'case': scaled.case.id, 'hosts': list(scaled.hosts),
             'per_host': scaled.per_host, 'launch': scaled.case.launch,
+            'guest_pages': scaled.case.guests.pages,
+            'benchmarks': [
+                {'benchmark': each.benchmark, 'variant': each.variant,
+                 'ranks': scaled.find_ranks(each)}
+                for each in scaled.case.benchmarks],
             'networks': scaled.case.guests.networks,
             'device': scaled.case.guests.device,
             'instructions': list(preconditions.instructions(scaled.case)),
@@ -63,6 +68,12 @@ def document(planned: CasePlan | scaling.CaseRefusal) -> dict[str, Any]:
                 'ram_mib': planned.flavor.ram_mib,
                 'disk_gib': planned.flavor.disk_gib,
                 'extra_specs': dict(planned.flavor.extra_specs)}}
+
+
+_LEGEND = """
+Pages: the pages of the host. Inside: those of the programs in the guest.
+Ranks: the MPI ranks in all guests together, if the case sets them.
+"""
 
 
 class CasePlanner:
@@ -165,9 +176,11 @@ def table(cases: Sequence[CasePlan | scaling.CaseRefusal],
     rows = [_table_row(each) for each in cases
             if isinstance(each, CasePlan)]
     text = text_table.draw(
-        ('Case', 'Guests', 'MiB each', 'Cells', 'CPUs', 'Pages', 'Launch',
-         'Networks', 'Settings'), rows, {'MiB each', 'Cells'},
-        width) if rows else ''
+        ('Case', 'Guests', 'MiB each', 'Cells', 'CPUs', 'Pages', 'Inside',
+         'Ranks', 'Launch', 'Networks', 'Settings'), rows,
+        {'MiB each', 'Cells', 'Ranks'}, width) if rows else ''
+    if rows:
+        text += _LEGEND
     refused = [f'{each.case.id} cannot be run: it {each.reason}\n'
                for each in cases if isinstance(each, scaling.CaseRefusal)]
     return text + ''.join(refused)
@@ -183,8 +196,10 @@ def _table_row(planned: CasePlan) -> tuple[str, ...]:
     settings = ' '.join(f'{name}={value}' for name, value
                         in case.host_settings.items())
     network = f'{guests.networks} {guests.device}'.strip()
+    ranks = dict.fromkeys(scaled.find_ranks(each) for each in case.benchmarks)
     return (case.id, scaled.shape, str(scaled.memory_mib), cells, cpus,
-            pages, case.launch or '-',
+            pages, guests.pages or '-', ', '.join(filter(None, ranks)) or '-',
+            case.launch or '-',
             network if guests.networks else '-', settings or '-')
 
 

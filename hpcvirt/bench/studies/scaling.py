@@ -66,9 +66,24 @@ class ScaledCase:
     guest: shape.Shape | None
 
     @property
+    def guests(self) -> int:
+        """The guests on all hosts together."""
+        return self.per_host * len(self.hosts)
+
+    @property
     def shape(self) -> str:
         """Instances x vCPUs of each, on all hosts together."""
-        return f'{self.per_host * len(self.hosts)}x{self.vcpus}'
+        return f'{self.guests}x{self.vcpus}'
+
+    def find_ranks(self, benchmark: study.StudyBenchmark) -> str:
+        """Return the MPI ranks that the case sets in all guests together.
+
+        :returns: the number, or "" if the case leaves it to the benchmark
+        """
+        together = sizing.Machine(self.guests * self.vcpus,
+                                  self.guests * self.memory_mib)
+        return scale_parameters(self.case, benchmark, together).get(
+            'ranks', '')
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import printable
+from hpcvirt import words
 from hpcvirt.acceptance import case_plan
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
@@ -127,10 +128,14 @@ def _steps(args: argparse.Namespace, planned: case_plan.CasePlan,
     yield (f'Create the flavor {planned.flavor.name}: {scaled.vcpus} VCPUs, '
            f'{scaled.memory_mib} MiB')
     for host in scaled.hosts:
-        yield f'Start {scaled.per_host} instances of it on {host}'
-    names = dict.fromkeys(
-        f'{each.benchmark}/{each.variant}' for each in chosen.benchmarks)
-    yield (f'Run {", ".join(names)} in all instances and on '
+        count = words.count_noun(scaled.per_host, 'instance')
+        yield f'Start {count} of it on {host}'
+    names = []
+    for each in chosen.benchmarks:
+        ranks = scaled.find_ranks(each)
+        names.append(f'{each.benchmark}/{each.variant}' + (
+            f' with {words.count_noun(int(ranks), "rank")}' if ranks else ''))
+    yield (f'Run {", ".join(dict.fromkeys(names))} in all instances and on '
            f'{_native(args, "HOST")}, {args.pairs} times')
     yield 'Delete the instances and the flavor'
     if not args.apply:

@@ -122,11 +122,12 @@ class CompareStudy(command.Report):
 def _runs(args: argparse.Namespace) -> list[record.Run]:
     """Read every run of the store that the arguments name."""
     store = store_arguments.open_existing(args)
-    if store is None and args.store is None:
-        raise exception.InvalidInput(
-            args.data, f'has no {location.DATABASE}; "hpcvirt bench run" '
-            'creates it')
     if store is None:
+        # Nothing was measured yet. Only a place that was given must exist.
+        if args.store is None and args.data != location.default_directory():
+            raise exception.InvalidInput(
+                args.data, f'has no {location.DATABASE}; "hpcvirt bench run" '
+                'creates it')
         return []
     try:
         return [run for _, result in store.results(store.entries())

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import json
+import os
 import pathlib
+from unittest import mock
 
 import testtools
 
@@ -89,10 +91,22 @@ class ScaleTest(StudyCase):
     def test_every_case_has_its_line_or_its_reason(self):
         status, out, _ = self.call('scale', 'S3', PLAIN)
         self.assertEqual(0, status)
-        lines = {line.split()[0]: line for line in out.splitlines()}
+        lines = {line.split()[0]: line for line in out.splitlines() if line}
         self.assertIn('1x32', lines['off-1vm-4'])
         self.assertIn('cannot be run: it needs SMT', lines['on-1vm-4'])
-        self.assertEqual(2 + 16, len(lines))
+        cases = [line for line in lines if line.startswith(('on', 'off'))]
+        self.assertEqual(16, len(cases))
+
+    def test_cases_that_differ_in_ranks_or_pages_have_different_lines(self):
+        for study_id in ('S1', 'S3'):
+            _, out, _ = self.call('scale', study_id, SMT)
+            lines = [line.partition(' ')[2] for line in out.splitlines()
+                     if ' smt=' in line or 'nested_paging=' in line]
+            self.assertEqual(len(lines), len(set(lines)), out)
+        _, (plan,) = self.document('scale', 'S3', SMT, '--case',
+                                   'on-2vm-1net-4')
+        self.assertEqual(['16'], [
+            each['ranks'] for each in plan['benchmarks']])
 
     def test_a_document_has_the_flavor_or_the_reason(self):
         status, plans = self.document('scale', 'S3', SMT, '--case',
@@ -134,6 +148,11 @@ class RunTest(StudyCase):
                      'use --apply to do it'):
             self.assertIn(line, out)
 
+    def test_the_plan_says_how_many_ranks_and_instances_there_are(self):
+        _, out, _ = self.call('run', 'S1', 'small-on', f'n7={SMT}')
+        self.assertIn('Start 1 instance of it on n7', out)
+        self.assertIn('Run hpcc/mpi with 16 ranks in all instances', out)
+
     def test_warnings_about_the_hosts_are_shown_once(self):
         uneven = str(hosts.TOPOLOGIES / 'xeon-2s-24c-snc2-1g.json')
         for words in (('run', 'S2', 'numa-host-warm'), ('scale', 'S2')):
@@ -167,6 +186,13 @@ class CompareTest(StudyCase):
         self.assert_unusable('bench.sqlite', 'compare', 'S4', '--data',
                              folder)
         self.assertFalse(pathlib.Path(folder).exists())
+
+    def test_before_any_result_the_published_figures_are_shown(self):
+        with mock.patch.dict(os.environ, XDG_DATA_HOME=str(self.folder)):
+            status, out, err = self.call('compare', 'S4')
+        self.assertEqual((0, 15, ''), (
+            status, out.count('not yet run'), err))
+        self.assertEqual([], [*self.folder.iterdir()])
 
     def test_an_empty_store_shows_what_is_not_yet_run(self):
         url = f'sqlite:///{self.folder}/bench.sqlite'
