@@ -59,9 +59,13 @@ def find_warnings(hosts: Sequence[plans.PlannedHost],
 
 
 def _keeps_a_core(planned: plans.PlannedHost) -> bool:
-    """Whether the host keeps a core, as it may with ``--cpus``."""
-    used = planned.settings.dedicated | planned.settings.shared
-    return not all(core & used for cell in planned.host.cells
+    """Whether the host's own processes have a core.
+
+    It may be outside of ``--cpus``, or one of the shared cores, on which these
+    processes run beside the guests without dedicated CPUs.
+    """
+    dedicated = planned.settings.dedicated
+    return not all(core & dedicated for cell in planned.host.cells
                    for core in cell.siblings)
 
 

@@ -55,6 +55,10 @@ class PlanWarningsTest(unittest.TestCase):
             plan(hosts.build()), warning.WarningCode.NO_HOUSEKEEPING))
         self.assertNotIn('no-housekeeping', codes(
             plan(hosts.build(), housekeeping_cores_per_cell=4)))
+        # The host's processes run on the shared cores.
+        self.assertNotIn('no-housekeeping', codes(
+            plan(hosts.build(), housekeeping_cores_per_cell=0,
+                 shared_cores_per_cell=1)))
         for cpus, expected in ((None, True), ('0-31', True), ('4-7', False)):
             found = planner.plan([hosts.build()], profiles.DENSE,
                                  host_part.build(cpus, ()))
