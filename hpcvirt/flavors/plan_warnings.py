@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from hpcvirt import words
 from hpcvirt.fit import demand as demands
 from hpcvirt.fit import devices
+from hpcvirt.fit import reasons
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import memory
@@ -163,6 +164,7 @@ def _devices(planned: plans.PlannedHost,
                 else _without_cell(planned, wanted))
     if wanted.kind is device_choice.DeviceKind.VF:
         yield from _unknown_products(planned, wanted)
+        yield from _cells_without_vfs(planned, wanted)
 
 
 def warn_missing(host: host_model.Host,
@@ -227,6 +229,24 @@ def _without_cell(planned: plans.PlannedHost,
             f'the cell of {_addresses(unknown)} is unknown, so the affinity '
             f'policy {wanted.affinity} has no effect on '
             f'{"it" if len(unknown) == 1 else "them"}')
+
+
+def _cells_without_vfs(planned: plans.PlannedHost,
+                       wanted: device_choice.Devices,
+                       ) -> Iterator[_CodeAndText]:
+    """Warn if guests of some cells can only have VFs of other cells."""
+    near: set[int] = set()
+    for item in planned.offered:
+        if item.device.cell is None:
+            return
+        near.add(item.device.cell)
+    far = [share.id for share in planned.partition.cells
+           if share.id not in near]
+    if wanted.affinity is shape_model.PCIAffinity.PREFERRED and near and far:
+        yield warning.WarningCode.CELLS_WITHOUT_VFS, (
+            f'guests on {reasons.cells(far)} get virtual functions of '
+            f'{reasons.cells(sorted(near))}; the affinity required keeps '
+            'guests with virtual functions off such cells')
 
 
 def _unknown_products(planned: plans.PlannedHost,

@@ -23,6 +23,7 @@ class WarningCode(enum.StrEnum):
     CELL_NOT_USED = 'cell-not-used'
     CELL_WITHOUT_CPUS = 'cell-without-cpus'
     CELL_WITHOUT_MEMORY = 'cell-without-memory'
+    CELLS_WITHOUT_VFS = 'cells-without-vfs'
     CLAIM_TOO_LONG = 'claim-too-long'
     DEVICES_FAR = 'devices-far'
     DEVICES_MISSING = 'devices-missing'

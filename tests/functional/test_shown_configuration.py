@@ -44,7 +44,8 @@ LOCAL = 'local.conf'
 OF_OTHERS = {'prometheus.yml', 'rules.yml', 'hpcvirt.service', 'ipa.yml',
              'watcher.conf', 'globals.yml', 'kolla.yml', 'nova-hpcvirt.yaml',
              'controlplane.yaml', 'placement.conf', 'vendordata.conf',
-             'hpcvirt-guest-topology.service'}
+             'hpcvirt-guest-topology.service', 'pyproject.toml', 'heat.yaml',
+             'steps.yaml'}
 
 #: "``[group]option``" and "``[group]option = value``" within a sentence.
 NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')

@@ -65,10 +65,16 @@ class LintFlavors(command.Report):
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Check the flavors."""
         part = host_part.build(args.cpus, args.pages)
+        document = None
+        if args.fleet is not None or args.path:
+            document = hosts.read(args)
+            if args.path:
+                # A file that cannot be read is refused before others are.
+                document.list_topologies()
         flavors = _flavors(args)
         on_hosts: dict[str, tuple[lint.LintFinding, ...]] = {}
-        if args.fleet is not None or args.path:
-            on_hosts = _check_hosts(flavors, hosts.read(args), part)
+        if document is not None:
+            on_hosts = _check_hosts(flavors, document, part)
         findings: list[lint.LintFinding] = []
         for flavor in flavors:
             findings += lint.lint(flavor)

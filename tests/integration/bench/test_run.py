@@ -127,7 +127,7 @@ class IdentityTest(unittest.TestCase):
         definition = catalogue.get('namd-stmv')
         variant = definition.variants[0]
         for changes, name in (
-                ({'parser': 'gromacs'}, 'parser'),
+                ({'parser': 'gromacs', 'echo': {}}, 'parser'),
                 ({'metrics': definition.metrics[:1]}, 'figures'),
                 ({'files': {'x': '1'}}, 'input x'),
                 ({'echo': {'steps': '7'}}, 'setting steps'),

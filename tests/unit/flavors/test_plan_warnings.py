@@ -64,6 +64,16 @@ class PlanWarningsTest(unittest.TestCase):
                                  host_part.build(cpus, ()))
             self.assertEqual(expected, 'no-housekeeping' in codes(found))
 
+    def test_cells_whose_guests_get_virtual_functions_of_other_cells(self):
+        for where, affinity, expected in (
+                ([1], 'preferred', True), ([1], 'required', False),
+                ([0, 1], 'preferred', False)):
+            wanted = device_choice.Devices(
+                affinity=shape.PCIAffinity(affinity))
+            found = plan(hosts.build(vfs=dict.fromkeys(where, 8)),
+                         devices=(wanted,))
+            self.assertEqual(expected, 'cells-without-vfs' in codes(found))
+
     def test_several_caches_of_a_cell(self):
         self.assertIn('llc-not-seen', codes(plan(hosts.build(llc_cores=4))))
         self.assertNotIn('llc-not-seen', codes(plan(hosts.build())))

@@ -66,9 +66,10 @@ class ServeTest(ServedFleet):
             process.send_signal(signal.SIGTERM)
             _, complaints = process.communicate(timeout=30)
         self.assertEqual(0, process.returncode)
-        # A warning of the plan is printed at the first reading only.
-        warned, *broken = complaints.splitlines()
-        self.assertIn('Warning: no-housekeeping: ', warned)
+        # The warnings of the plan are printed at the first reading only.
+        housekeeping, planned, *broken = complaints.splitlines()
+        self.assertIn('Warning: no-housekeeping: ', housekeeping)
+        self.assertIn('Warning: planned-anew: ', planned)
         self.assertTrue(broken)
         for line in broken:
             self.assertIn('fleet.json: is not valid JSON', line)

@@ -231,7 +231,7 @@ class ChoicesTest(unittest.TestCase):
                 ((*fleet, *fleet), 'a.json: is another fleet of the name a'),
                 ((*fleet, '--fleet', self.folder / 'b.json'), 'b.json'),
                 ((*fleet, *self.fleet('b', 'nowhere.json')), 'nowhere.json'),
-                ((*fleet, *fleet, '--cpus', '1'), '--cpus: cannot be used'),
+                ((*fleet, '--cpus', '1'), '--cpus names CPU 1 but not its'),
                 ((*fleet, *self.given()), 'cannot be used with --fleet'),
                 ((*self.given(), '--in-use'), '--in-use: needs --fleet')):
             with self.subTest(words):
