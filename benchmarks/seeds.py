@@ -88,7 +88,11 @@ def scene() -> Scene:
                         host.state.supply, pools=())))
         for flavor in plan.flavors:
             name = flavor.flavor.name
-            flavors[name] = compiled_flavor.make(flavor.flavor)
+            # The flavor does not name the virtual functions of its ports.
+            planned = guests.compile_shape(
+                flavor.guest, flavor.flavor.vcpus, flavor.flavor.ram_mib)
+            flavors[name] = dataclasses.replace(
+                compiled_flavor.make(flavor.flavor), demand=planned.demand)
             requested.append(workload.Demand(
                 name, flavor.flavor.vcpus, max(flavor.per_host.values())))
     return Scene(tuple(hosts.values()), flavors, tuple(requested))
