@@ -77,6 +77,11 @@ def merge(files: Iterable[Sections], names: Sequence[tuple[str, str]],
     return tuple(values)
 
 
+def is_true(text: str) -> bool:
+    """Whether the value of a switch is on."""
+    return text.strip().lower() in ('true', '1', 'on', 'yes')
+
+
 def _unquoted(text: str) -> str:
     value = text.strip()
     if value and value[0] == value[-1] and value[0] in '"\'':

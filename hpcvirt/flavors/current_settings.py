@@ -27,8 +27,6 @@ RESERVED_MIB = 512
 _CPU_RATIO = ('cpu_allocation_ratio', 'initial_cpu_allocation_ratio')
 _RAM_RATIO = ('ram_allocation_ratio', 'initial_ram_allocation_ratio')
 
-_TRUE = ('true', '1', 'on', 'yes')
-
 
 def keep_pages(host: host_model.Host, planned: host_settings.HostSettings,
                ) -> host_settings.HostSettings:
@@ -90,7 +88,7 @@ class NovaConf:
 
     def is_true(self, group: str, name: str) -> bool:
         """Whether a switch is on, as oslo.config reads it."""
-        return self.get(group, name).lower() in _TRUE
+        return config_file.is_true(self.get(group, name))
 
     def read_cpus(self, name: str) -> frozenset[int] | None:
         """Read a set of CPUs; None if the option is not set."""

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
-from hpcvirt.fit import devices
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
 from hpcvirt.model import host as host_model
@@ -98,24 +97,6 @@ def choose_devices(host: host_model.Host, wanted: device_choice.Devices | None,
             for device in found)
     return tuple(OfferedDevice(device, 1, wanted) for device in found
                  if bool(device.total_vfs) == (type_ == TYPE_PF))
-
-
-def pools(found: Iterable[OfferedDevice], wanted: device_choice.Devices | None,
-          number: int = 1) -> tuple[devices.Pool, ...]:
-    """Make the pools from which the requests of guests are served.
-
-    :param number: the vGPUs of each guest; Placement does not know cells, and
-        takes all vGPUs of a guest from one card
-    """
-    if wanted is None:
-        return ()
-    request = wanted.make_request(number)
-    tags = request.alias, request.physnet, request.resource_class
-    if wanted.kind is device_choice.DeviceKind.VGPU:
-        return tuple(devices.pool(None, item.count // number * number, *tags)
-                     for item in found)
-    return tuple(devices.pool(item.device.cell, item.count, *tags)
-                 for item in found)
 
 
 def count_per_cell(found: Iterable[OfferedDevice]) -> Mapping[int | None, int]:

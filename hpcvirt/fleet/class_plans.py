@@ -87,19 +87,18 @@ def _use_settings(plan: plans.Plan, own: classes.FleetClass) -> plans.Plan:
     """Replace planned settings by those that the hosts have."""
     if own.settings == classes.PLANNED:
         return plan
-    # Hosts of one kind share their settings.
-    known: dict[tuple[int, int], tuple[host_settings.HostSettings,
-                                       plans.PlannedHost]] = {}
+    # Hosts of one kind share their settings and their empty state.
+    known: dict[tuple[int, int], plans.PlannedHost] = {}
     hosts = []
     for host in plan.hosts:
         key = id(host.settings), id(host.host.cells)
         if key not in known:
             settings = _find_settings(host, own)
-            known[key] = settings, dataclasses.replace(
+            known[key] = dataclasses.replace(
                 host, settings=settings,
                 state=host_settings.make_empty_host(host.host, settings))
-        settings, first = known[key]
-        hosts.append(dataclasses.replace(host, settings=settings,
+        first = known[key]
+        hosts.append(dataclasses.replace(host, settings=first.settings,
                                          state=first.state))
     return fleet_plan.recount(dataclasses.replace(plan, hosts=tuple(hosts)))
 

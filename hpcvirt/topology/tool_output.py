@@ -10,6 +10,7 @@ Text that is cut off or contradicts itself is refused.
 import re
 import typing
 from collections.abc import Callable
+from collections.abc import Iterator
 
 from hpcvirt import exception
 from hpcvirt.model import wiring
@@ -69,29 +70,35 @@ _PORT = re.compile(r'Express \(v[0-9]\) (?:(Root|Upstream|Downstream) Port|'
 def read_controls(text: Text) -> dict[str, Controls]:
     """Read the functions that lspci was allowed to describe, by address."""
     found: dict[str, Controls] = {}
-    for block in re.split(r'\n(?=\S)', text('lspci')):
-        address = re.match(f'{_ADDRESS} ', block)
+    for address, block in _split_functions(text('lspci')):
         ordering = re.search('RlxdOrd([+-])', block)
         ats = re.search(r'ATSCtl:\s*Enable([+-])', block)
-        if address and ordering:
-            found[_normal(*address.groups())] = (
-                ordering[1] == '+', ats[1] == '+' if ats else None)
+        if ordering:
+            found[address] = (ordering[1] == '+',
+                              ats[1] == '+' if ats else None)
     return found
 
 
 def read_sizes(text: Text) -> dict[str, TransferSizes]:
     """Read the functions that lspci was allowed to describe, by address."""
     found = {}
-    for block in re.split(r'\n(?=\S)', text('lspci')):
-        address = re.match(f'{_ADDRESS} ', block)
+    for address, block in _split_functions(text('lspci')):
         # The first is in the line DevCap, the second in the lines DevCtl.
         most = re.search(r'DevCap:\s*MaxPayload ([0-9]{1,5}) bytes', block)
         now = re.search('MaxPayload ([0-9]{1,5}) bytes, MaxReadReq '
                         '([0-9]{1,5}) bytes', block)
-        if address and most and now:
-            found[_normal(*address.groups())] = TransferSizes(
-                int(now[1]), int(most[1]), int(now[2]))
+        if most and now:
+            found[address] = TransferSizes(int(now[1]), int(most[1]),
+                                           int(now[2]))
     return found
+
+
+def _split_functions(lspci: str) -> Iterator[tuple[str, str]]:
+    """Yield each function's address and its lines."""
+    for block in re.split(r'\n(?=\S)', lspci):
+        address = re.match(f'{_ADDRESS} ', block)
+        if address:
+            yield _normal(*address.groups()), block
 
 
 def read_bridges(text: Text) -> dict[str, Port]:

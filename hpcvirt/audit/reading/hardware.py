@@ -4,6 +4,8 @@
 
 import dataclasses
 import re
+import typing
+from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
@@ -15,6 +17,8 @@ from hpcvirt.audit.reading.files import Files
 from hpcvirt.topology import hardware_state
 from hpcvirt.topology import sysfs_wiring
 from hpcvirt.topology import tool_output
+
+T = typing.TypeVar('T')
 
 _PCI = 'sys/bus/pci/devices'
 _GROUPS = 'sys/kernel/iommu_groups'
@@ -99,24 +103,31 @@ class MemoryController:
 
 
 def _controls(files: Files) -> Mapping[str, tool_output.Controls]:
-    found = tool_output.read_controls(
-        lambda name: '' if files.is_running else
-        files.setting(f'{tool_output.FOLDER}/{name}') or '')
-    for address in files.names(_PCI, 'sys'):
-        if controls := sysfs_wiring.read_controls(files.data(
-                f'{_PCI}/{address}/config')):
-            found[address] = controls
-    return found
+    return _read_functions(files, tool_output.read_controls,
+                           sysfs_wiring.read_controls)
 
 
 def _sizes(files: Files) -> Mapping[str, tool_output.TransferSizes]:
-    found = tool_output.read_sizes(
+    return _read_functions(files, tool_output.read_sizes,
+                           sysfs_wiring.read_sizes)
+
+
+def _read_functions(files: Files,
+                    read_lspci: Callable[[tool_output.Text], dict[str, T]],
+                    read_config: Callable[[bytes], T | None],
+                    ) -> dict[str, T]:
+    """Read what PCI functions say of themselves, by address.
+
+    A capture has the output of lspci, which was root; what the files of sysfs
+    say counts where both say something.
+    """
+    found = read_lspci(
         lambda name: '' if files.is_running else
         files.setting(f'{tool_output.FOLDER}/{name}') or '')
     for address in files.names(_PCI, 'sys'):
-        if sizes := sysfs_wiring.read_sizes(files.data(
-                f'{_PCI}/{address}/config')):
-            found[address] = sizes
+        said = read_config(files.data(f'{_PCI}/{address}/config'))
+        if said:
+            found[address] = said
     return found
 
 

@@ -95,7 +95,7 @@ class NovaFacts:
 
     def is_true(self, group: str, name: str) -> bool:
         """Whether a switch is on, as oslo.config reads it."""
-        return self.get(group, name).lower() in ('true', '1', 'on', 'yes')
+        return config_file.is_true(self.get(group, name))
 
 
 def read(files: Files) -> NovaFacts | None:

@@ -5,14 +5,18 @@ import random
 import unittest
 
 from hpcvirt import exception
+from hpcvirt.fit import capacity
+from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import offered_devices
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
+from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape
 from tests.builders import hosts
+from tests.builders import plans
 
 GPU = hosts.GPU
 VGPU = dataclasses.replace(hosts.VGPU, per_instance=2, vgpus_per_device=5)
@@ -84,10 +88,11 @@ class GivenDevicesTest(unittest.TestCase):
         host = hosts.build(gpus={0: 1, 1: 1})
         found = offered_devices.choose_devices(host, VGPU, '')
         self.assertEqual([5, 5], [item.count for item in found])
-        for number, expected in ((1, [5, 5]), (2, [4, 4]), (6, [0, 0])):
-            self.assertEqual(expected, [
-                pool.free for pool in offered_devices.pools(found, VGPU,
-                                                            number)])
+        empty = plans.plan(host, devices=(VGPU,)).hosts[0].state
+        for number, expected in ((1, 5 + 5), (2, 2 + 2), (6, 0)):
+            guest = compiled_flavor.make(flavor_model.Flavor('x', 1, 64, 0, {
+                'hw:cpu_policy': 'dedicated', 'resources:VGPU': str(number)}))
+            self.assertEqual(expected, capacity.fill(guest, empty).count)
 
     def test_virtual_functions_are_counted_as_before(self):
         host = hosts.build(vfs={0: 4, 1: 8}, gpus={0: 1})
