@@ -48,7 +48,7 @@ if typing.TYPE_CHECKING:
 METAVAR = '[NAME=]PATH[*COUNT]'
 
 EPILOG = """\
-PATH is a topology that "hpcvirt topology show" reads, or - for standard input.
+PATH is a topology that "hpcvirt host show" reads, or - for standard input.
 It may also be a pattern ('rack1/*.json'), a folder or an archive (.tar,
 .tar.gz, .zip), in which each file *.json or *.xml is the topology of one host.
 NAME replaces the name of a single host; all names must be different. COUNT
@@ -86,12 +86,9 @@ def add_fleet(parser: argparse._ActionsContainer, help_text: str = '',
 
 
 def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
-    """Add the hosts and --source."""
+    """Add the hosts."""
     parser.add_argument('path', metavar=METAVAR, nargs=nargs,
                         help='the topology of a host, or of several')
-    parser.add_argument('--source', choices=collection.SOURCES, default='auto',
-                        help='the format of every PATH; auto (the default) '
-                        'detects it')
 
 
 def add_division(parser: argparse._ActionsContainer) -> None:
@@ -134,8 +131,7 @@ def read(args: argparse.Namespace) -> documents.FleetDocument:
         raise exception.InvalidInput(
             'hosts', 'are missing; give --fleet FILE'
             + (f', or {METAVAR}' if hasattr(args, 'path') else ''))
-    return _read_class(paths, getattr(args, 'source', 'auto'),
-                       read_profile_content(profile or 'default'))
+    return _read_class(paths, read_profile_content(profile or 'default'))
 
 
 def read_fleet(path: str, *,
@@ -196,34 +192,32 @@ def _read_conf(settings: str,
         input_file.name(path))
 
 
-def read_hosts(paths: Sequence[str],
-               kind: str = 'auto') -> list[host_model.Host]:
+def read_hosts(paths: Sequence[str]) -> list[host_model.Host]:
     """Read the hosts of words [NAME=]PATH[*COUNT].
 
     :raises InvalidInput: if one is invalid, or two have the same name
     """
-    return list(_read_class(paths, kind).list_topologies())
+    return list(_read_class(paths).list_topologies())
 
 
-def _read_class(paths: Sequence[str], kind: str,
+def _read_class(paths: Sequence[str],
                 profile: str | dict[str, object] = 'default',
                 ) -> documents.FleetDocument:
     document = documents.FleetDocument('hosts', {
         CLASS: fleet_classes.FleetClass(
-            hosts=tuple(read_entries(paths, kind)), profile=profile)},
+            hosts=tuple(read_entries(paths)), profile=profile)},
         is_file=False)
     document.check_names()
     return document
 
 
-def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
+def read_entries(paths: Sequence[str], folder: str = '',
                  known: _Topologies | None = None, *, names_only: bool = False,
                  ) -> Iterator[fleet_classes.HostEntry]:
     """Read words of the form [NAME=]PATH[*COUNT].
 
     The topology of a file with an invalid content is an error value.
 
-    :param kind: the format of all files, one of ``collection.SOURCES``
     :param folder: the directory of relative paths
     :param known: cache of the paths that were read; it is updated
     :param names_only: whether not to read the topology of NAME=PATH
@@ -236,7 +230,7 @@ def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
             yield fleet_classes.HostEntry(name=name, count=count)
             continue
         if path not in known:
-            known[path] = list(collection.read(path, kind))
+            known[path] = list(collection.read(path))
         found = known[path]
         if name and len(found) > 1:
             raise exception.InvalidInput(

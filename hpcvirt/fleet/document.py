@@ -29,7 +29,7 @@ of a cloud::
       - {policy: anti-affinity, members: [web-1], max_server_per_host: 1}
 
 A host is a text ``[NAME=]PATH[*COUNT]``, relative to the file, or a mapping
-with its ``name`` and its ``topology`` (a snapshot as "hpcvirt topology show"
+with its ``name`` and its ``topology`` (a snapshot as "hpcvirt host show"
 writes it). ``profile`` is the name of a profile, a file, or the content of a
 profile. ``flavors`` are the flavors of the cloud, and ``flavor_files`` are
 files with further flavors. Without both, the profiles plan the flavors.
