@@ -60,9 +60,6 @@ def describe(parser: argparse.ArgumentParser) -> Iterator[str]:
             if (action.help is not argparse.SUPPRESS
                     and action.option_strings not in SILENT):
                 yield from option(parser, action)
-        # The group has no actions, because they are the same for all reports.
-        if group.title == 'output':
-            yield from prose(group.description)
     yield from prose(parser.epilog)
 
 

@@ -221,11 +221,11 @@ class Report(lister.Lister, Command):
         for group in parser._action_groups:
             if group.title is not None and group.title.lower() in _FORMATTING:
                 _hide(group)
-        names = sorted([*FORMATTERS, *self.more_formats])
-        parser.add_argument_group('output', (
-            f'-f {{{",".join(names)}}} chooses the format, and -c COLUMN a '
-            'column; the page on the program tells the other options of '
-            'formats.'))
+        form = parser._option_string_actions['--format']
+        form.metavar = 'FORMAT'
+        form.help = ', '.join(form.choices or ()) + (
+            '; the page of the program tells its options')
+        parser._optionals._group_actions.append(form)
         return parser
 
     def _load_formatter_plugins(self) -> Any:
@@ -324,8 +324,7 @@ def _shorten_usage(parser: argparse.ArgumentParser) -> None:
 def _hide(group: argparse._ArgumentGroup) -> None:
     """Leave a group of options out of the help."""
     group.description = None
-    for action in group._group_actions:
-        action.help = argparse.SUPPRESS
+    group._group_actions.clear()
 
 
 def get_summary(command_class: type[command.Command]) -> str:

@@ -48,11 +48,8 @@ if typing.TYPE_CHECKING:
 METAVAR = '[NAME=]PATH[*COUNT]'
 
 EPILOG = """\
-PATH is a topology that "hpcvirt host show" reads, or - for standard input.
-It may also be a pattern ('rack1/*.json'), a folder or an archive (.tar,
-.tar.gz, .zip), in which each file *.json or *.xml is the topology of one host.
-NAME replaces the name of a single host; all names must be different. COUNT
-makes that many equal hosts, which are called NAME-1, NAME-2 and so on.
+PATH is a topology that "hpcvirt host show" reads, or a pattern, a folder or an
+archive of them. NAME= names a single host, and *COUNT makes that many.
 """
 
 #: The name of the class of hosts on the command line.
@@ -79,10 +76,8 @@ def add_fleet(parser: argparse._ActionsContainer, help_text: str = '',
     """
     parser.add_argument(
         '--fleet', metavar='FILE', action=action,
-        help='the fleet, as YAML or JSON: classes of hosts with their '
-        'profiles, and optionally their instances and flavors; "hpcvirt fleet '
-        'dump" writes the file for a cloud'
-        + help_text)
+        help='the fleet document, which "hpcvirt fleet dump" writes for a '
+        'cloud' + help_text)
 
 
 def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
@@ -94,22 +89,17 @@ def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
 def add_division(parser: argparse._ActionsContainer) -> None:
     """Add --profile, --cpus and --pages, which divide hosts."""
     parser.add_argument('--profile', metavar='NAME|FILE',
-                        help='the resources of each host for guests: '
-                        '"default" keeps some cores for the host, "dense" '
-                        'gives guests all cores, and a FILE (./dense for one '
-                        'of that name) has your own choices in YAML (default: '
-                        'default)')
+                        help='what guests get of each host: "default" keeps '
+                        'cores for the host, "dense" keeps none, and a FILE '
+                        'has your own choices (default: default)')
     parser.add_argument('--cpus', metavar='LIST',
-                        help='the CPUs of each host for guests, as in '
-                        'cpu_dedicated_set: 2-7,10-15 (default: all CPUs '
-                        'that the profile does not keep for the host)')
+                        help='the CPUs of each host for guests, such as '
+                        '2-7,10-15 (default: those of the profile)')
     parser.add_argument(
         '--pages', metavar='[CELL:]SIZE[:COUNT]', action='append', default=[],
-        help='the pages for guests on one host cell, or on each host cell: '
-        '2M:1024 for 1024 pages, 4K:50%% for half of the memory of the cell, '
-        '2M for the pages that the host has now; may be given once for each '
-        'cell (default: all memory that the profile does not keep for the '
-        'host)')
+        help='the pages for guests on a host cell, or on each: 2M:1024, '
+        '4K:50%% of the memory, or 2M for those that the host has now; may '
+        'be repeated (default: those of the profile)')
 
 
 def read(args: argparse.Namespace) -> documents.FleetDocument:

@@ -34,8 +34,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add --data."""
     parser.add_argument(
         '--data', metavar='DIR', default=location.default_directory(),
-        help='directory of raw outputs, and of the results unless '
-        f'${ENVIRONMENT} names a database (default: %(default)s)')
+        help='directory of results (default: ~/.local/share/hpcvirt)')
 
 
 def open_store(args: argparse.Namespace) -> 'store.Store':

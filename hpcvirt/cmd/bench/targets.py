@@ -40,10 +40,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
                         help='an entry of clouds.yaml, for server:')
     parser.add_argument('--host-key', choices=('known', 'accept-new'),
                         default='known', help='the trusted ssh host keys: '
-                        'known, those in known_hosts or on the console of a '
-                        'server: (the default); accept-new, also the first '
-                        'key of a machine without a known key, and no other '
-                        'key during the run')
+                        'known_hosts and the console of a server: (known), or '
+                        'also the first key of a new machine')
 
 
 def add_instances(parser: argparse.ArgumentParser,

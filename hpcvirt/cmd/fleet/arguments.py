@@ -24,8 +24,7 @@ from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 
 EPILOG = """\
-A host with a broken record (an invalid topology, an instance on CPUs that the
-host does not have) is reported as broken and otherwise ignored.
+A host with an invalid record is reported as broken and otherwise ignored.
 """
 
 
@@ -37,11 +36,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def add_live(parser: argparse.ArgumentParser) -> None:
     """Add --config-file."""
-    live = parser.add_argument_group('on a controller')
-    live.add_argument(
+    parser.add_argument(
         '--config-file', metavar='PATH', action='append', default=[],
-        help='a configuration file of Nova, or a folder of them; may be given '
-        'several times (default: /etc/nova/nova.conf)')
+        help='a configuration file of Nova, or a folder of them; may be '
+        'repeated (default: /etc/nova/nova.conf)')
 
 
 def add_flavor(parser: argparse._ActionsContainer) -> None:
