@@ -7,6 +7,7 @@ well. The merged plan therefore counts each flavor on the hosts of all classes.
 """
 
 import dataclasses
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ from hpcvirt.model import flavor as flavor_model
 
 def set_traits(planned: Mapping[str, plans.Plan],
                traits: Mapping[str, frozenset[str]],
+               isolated: Container[str] = (),
                ) -> dict[str, plans.Plan]:
     """Give the hosts of each class their traits.
 
@@ -33,6 +35,7 @@ def set_traits(planned: Mapping[str, plans.Plan],
     some: ``hpcvirt host config`` gives these to the hosts of the class.
 
     :param traits: class -> the traits that its hosts have
+    :param isolated: the classes whose aggregates keep other flavors off
     """
     own = {}
     for name, plan in planned.items():
@@ -42,14 +45,18 @@ def set_traits(planned: Mapping[str, plans.Plan],
         own[name] = traits.get(name, frozenset()) | required
     if not any(own.values()):
         return dict(planned)
-    return {name: _replace_states(plan, own[name])
-            for name, plan in planned.items()}
+    found = {}
+    for name, plan in planned.items():
+        kept_for = traits[name] if name in isolated else frozenset[str]()
+        found[name] = _replace_states(plan, own[name], kept_for)
+    return found
 
 
-def _replace_states(plan: plans.Plan, traits: frozenset[str]) -> plans.Plan:
+def _replace_states(plan: plans.Plan, traits: frozenset[str],
+                    kept_for: frozenset[str]) -> plans.Plan:
     # Hosts of one kind share their state.
-    states = {id(host.state): dataclasses.replace(host.state, traits=traits)
-              for host in plan.hosts}
+    states = {id(host.state): dataclasses.replace(
+        host.state, traits=traits, kept_for=kept_for) for host in plan.hosts}
     hosts = tuple(dataclasses.replace(host, state=states[id(host.state)])
                   for host in plan.hosts)
     return dataclasses.replace(plan, hosts=hosts)
@@ -77,24 +84,33 @@ def _warn_elsewhere(name: str, planned: Mapping[str, plans.Plan],
                     flavors: Iterable[plans.PlannedFlavor],
                     ) -> Iterator[warning.PlanWarning]:
     """Say on which hosts of other classes the flavors of a class fit."""
-    own = {row.flavor.name for row in planned[name].flavors}
-    for other, plan in planned.items():
-        theirs = {row.flavor.name for row in plan.flavors}
-        names = []
-        fitting: set[str] = set()
-        for row in flavors:
-            found = {host.name for host in plan.hosts
-                     if row.per_host[host.name]}
-            if found and row.flavor.name in own - theirs:
-                names.append(row.flavor.name)
-                fitting |= found
-        if names:
-            yield warning.PlanWarning(
-                warning.WarningCode.FITS_ELSEWHERE,
-                f'planned for the class {name}, and also fit on '
-                f'{words.count_noun(len(fitting), "host")} of the class '
-                f'{other}; traits of the class {name} would keep its flavors '
-                'to its hosts', tuple(names))
+    planned_by: dict[str, set[str]] = {}
+    class_of = {}
+    for own, plan in planned.items():
+        for row in plan.flavors:
+            planned_by.setdefault(row.flavor.name, set()).add(own)
+        for host in plan.hosts:
+            class_of[host.name] = own
+    # The same hosts of other classes -> the flavors that fit there.
+    found: dict[tuple[str, ...], list[str]] = {}
+    for row in flavors:
+        homes = planned_by[row.flavor.name]
+        if name not in homes:
+            continue
+        fitting = tuple(host for host, number in row.per_host.items()
+                        if number and class_of[host] not in homes)
+        if fitting:
+            found.setdefault(fitting, []).append(row.flavor.name)
+    for hosts, names in found.items():
+        others = list(dict.fromkeys(class_of[host] for host in hosts))
+        fit = 'fits' if len(names) == 1 else 'fit'
+        noun = 'class' if len(others) == 1 else 'classes'
+        yield warning.PlanWarning(
+            warning.WarningCode.FITS_ELSEWHERE,
+            f'planned for the class {name}, and also {fit} on '
+            f'{words.count_noun(len(hosts), "host")} of the {noun} '
+            f'{", ".join(others)}; traits of the class {name} would keep its '
+            'flavors to its hosts', tuple(names))
 
 
 def join_flavors(planned: Mapping[str, plans.Plan],

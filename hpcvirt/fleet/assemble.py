@@ -128,11 +128,10 @@ def _find_targets(instances: Iterable[state.Instance],
 
 def _name_place(host: state.FleetHost,
                 own: classes.FleetClass) -> state.FleetHost:
-    aggregates = (own.aggregate or '').split(', ')
     return dataclasses.replace(
         host, zone=own.zone or '',
         project_aggregate=own.project_aggregate or '',
-        aggregates=tuple(name for name in aggregates if name))
+        aggregates=own.aggregates)
 
 
 def _group_by_host(instances: Iterable[state.Instance],

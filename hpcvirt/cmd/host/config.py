@@ -38,6 +38,12 @@ _IN_PLACEMENT = (
     'holds for the whole cloud: set the first on all hosts with PCI devices, '
     'also on those that are not in this plan, and the second only when all '
     'report them.')
+_ISOLATED = (
+    'Warning: the scheduler keeps instances off the hosts of {} only once '
+    'these are in an aggregate of their own; "hpcvirt flavor apply '
+    '--aggregates" creates it. enable_isolated_aggregate_filtering holds for '
+    'the whole cloud: it also applies to other aggregates that have '
+    'trait:NAME = required in their metadata.')
 _UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
            'as root')
 
@@ -103,6 +109,10 @@ class ConfigureHosts(command.Command):
         hosts.warn(plan.warnings)
         if plan.has_sets:
             output.warn(_IN_PLACEMENT)
+        if plan.isolated:
+            noun = 'class' if len(plan.isolated) == 1 else 'classes'
+            output.warn(_ISOLATED.format(
+                f'the {noun} {", ".join(plan.isolated)}'))
         return 0
 
 
