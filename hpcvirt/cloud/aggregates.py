@@ -18,7 +18,7 @@ from hpcvirt.flavors import planned as plans
 from hpcvirt.specs import vocabulary
 
 
-class Action(enum.StrEnum):
+class AggregateAction(enum.StrEnum):
     """What is done to an aggregate."""
 
     CREATE = 'create'
@@ -56,18 +56,18 @@ class AggregateChange:
     other_hosts: tuple[str, ...] = ()
 
     @property
-    def action(self) -> Action:
+    def action(self) -> AggregateAction:
         """What is to be done.
 
         Metadata would also keep instances off hosts of others.
         """
         if self.wanted.metadata and self.other_hosts:
-            return Action.FOREIGN
+            return AggregateAction.FOREIGN
         if self.number is None:
-            return Action.CREATE
+            return AggregateAction.CREATE
         if self.missing_hosts or self.missing_metadata:
-            return Action.COMPLETE
-        return Action.SAME
+            return AggregateAction.COMPLETE
+        return AggregateAction.SAME
 
 
 def list_wanted(plan: plans.Plan) -> list[Aggregate]:

@@ -31,7 +31,12 @@ from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.model import cpuset
 
+#: The folder of the files of controllers, and that of Nova in it.
+CONTROLLERS = 'controllers'
+CONTROLLER = f'{CONTROLLERS}/nova.conf'
+
 SOURCE = 'nova-base-plugin-hpcvirt'
+
 #: Where the source of hpcvirt is on the machine that builds images.
 SOURCE_PLACE = '/opt/hpcvirt-source'
 
@@ -57,7 +62,7 @@ def _controller_files(plan: plans.Plan) -> tuple[tree.File, ...]:
             ('placement', 'Options of Placement.',
              nova_conf.placement(plan))):
         if lines:
-            found.append(tree.make_file(f'controllers/{name}.conf', about,
+            found.append(tree.make_file(f'{CONTROLLERS}/{name}.conf', about,
                                         '\n'.join(lines)))
     return tuple(found)
 

@@ -139,7 +139,7 @@ def _format_kept(planned: plans.PlannedHost) -> str:
 
 
 #: Traits that "hpcvirt host accept" sets.
-_CHANGING = 'CUSTOM_HPCVIRT_'
+CHANGING = 'CUSTOM_HPCVIRT_'
 
 
 def make_provider(planned: plans.PlannedHost,
@@ -149,7 +149,7 @@ def make_provider(planned: plans.PlannedHost,
         trait for item in plan.flavors if item.per_host.get(planned.name)
         for trait in codec.read_traits(item.flavor.extra_specs,
                                       vocabulary.REQUIRED)
-        if trait.startswith('CUSTOM_') and not trait.startswith(_CHANGING)})
+        if trait.startswith('CUSTOM_') and not trait.startswith(CHANGING)})
     if not traits:
         return None
     return {

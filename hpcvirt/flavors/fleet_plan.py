@@ -18,8 +18,10 @@ from hpcvirt import words
 from hpcvirt.fit import admission
 from hpcvirt.fit import capacity
 from hpcvirt.fit import guest as guests
+from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
@@ -50,6 +52,47 @@ def set_traits(planned: Mapping[str, plans.Plan],
         kept_for = traits[name] if name in isolated else frozenset[str]()
         found[name] = _replace_states(plan, own[name], kept_for)
     return found
+
+
+def share_aliases(planned: Mapping[str, plans.Plan],
+                  ) -> dict[str, plans.Plan]:
+    """Let the devices of each host serve the aliases of all classes.
+
+    nova-api makes requests for vendors and products of aliases, and knows no
+    classes: an alias of one class gets devices of another if these are of the
+    same product.
+    """
+    known: list[Mapping[str, str]] = []
+    for plan in planned.values():
+        for host in plan.hosts:
+            known += [alias for alias in host.settings.pci_alias
+                      if alias not in known]
+    found = {}
+    for name, plan in planned.items():
+        # Hosts of one kind share their state.
+        states: dict[int, placement.HostState] = {}
+        hosts = []
+        for host in plan.hosts:
+            if id(host.state) not in states:
+                states[id(host.state)] = _serve_aliases(host, known)
+            hosts.append(dataclasses.replace(host,
+                                             state=states[id(host.state)]))
+        found[name] = dataclasses.replace(plan, hosts=tuple(hosts))
+    return found
+
+
+def _serve_aliases(host: plans.PlannedHost,
+                   known: Iterable[Mapping[str, str]],
+                   ) -> placement.HostState:
+    own = host.settings.pci_alias
+    foreign = [alias for alias in known if alias not in own]
+    specs = host.settings.pci_device_spec
+    # An item without a product is for the devices of its own plan only.
+    if not foreign or not specs or any(
+            'product_id' not in spec for spec in specs):
+        return host.state
+    return host_settings.make_empty_host(host.host, dataclasses.replace(
+        host.settings, pci_alias=(*own, *foreign)))
 
 
 def _replace_states(plan: plans.Plan, traits: frozenset[str],
@@ -121,11 +164,12 @@ def join_flavors(planned: Mapping[str, plans.Plan],
     """
     rows: dict[str, tuple[str, plans.PlannedFlavor]] = {}
     aliases: dict[str, tuple[str, tuple[str, ...]]] = {}
+    in_placement = any(plan.has_sets for plan in planned.values())
     for name, plan in planned.items():
         _check_packing(planned, name)
         for host in plan.hosts:
             for item in host.settings.pci_alias:
-                _check_alias(aliases, name, item)
+                _check_alias(aliases, name, item, in_placement)
         for row in plan.flavors:
             _add_flavor(rows, name, row)
     return [row for _, row in rows.values()]
@@ -144,14 +188,15 @@ def _check_packing(planned: Mapping[str, plans.Plan], name: str) -> None:
 
 
 def _check_alias(known: dict[str, tuple[str, tuple[str, ...]]], name: str,
-                 item: Mapping[str, str]) -> None:
+                 item: Mapping[str, str], in_placement: bool) -> None:
     """Check that an alias means the same in all classes.
 
     :param known: alias -> the first class that has it, and what it means
+    :param in_placement: whether Nova asks Placement for devices
     """
     kind = [item['device_type'], item['numa_policy']]
-    if 'traits' in item:
-        # Placement takes an alias of a set for devices of one product.
+    if in_placement:
+        # Placement takes an alias for devices of one product.
         kind += [item['vendor_id'], item['product_id']]
     other, first = known.setdefault(item['name'], (name, tuple(kind)))
     if tuple(kind) != first:

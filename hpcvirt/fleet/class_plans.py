@@ -48,7 +48,7 @@ def plan_classes(document: documents.FleetDocument,
                 raise exception.InvalidInput(where, str(exc)) from exc
             raise
     return fleet_plan.set_traits(
-        found,
+        fleet_plan.share_aliases(found),
         {name: frozenset(own.traits)
          for name, own in document.classes.items()},
         {name for name, own in document.classes.items() if own.isolated})

@@ -147,10 +147,12 @@ def _kept_for(aggregates: Iterable[typing.Any]) -> frozenset[str]:
     if not nova.conf.CONF.scheduler.enable_isolated_aggregate_filtering:
         return frozenset()
     prefix = 'trait:'
-    return frozenset(
-        key.removeprefix(prefix) for aggregate in aggregates
-        for key, value in aggregate.metadata.items()
-        if key.startswith(prefix) and value == 'required')
+    found: set[str] = set()
+    for aggregate in aggregates:
+        found.update(key.removeprefix(prefix)
+                     for key, value in aggregate.metadata.items()
+                     if key.startswith(prefix) and value == 'required')
+    return frozenset(found)
 
 
 def _place(aggregates: Iterable[typing.Any],

@@ -124,8 +124,12 @@ class Answers:
     def _start_nova(self):
         """Configure a compute host of Nova for each host of the plan."""
         found = {}
+        # nova-api has the aliases of all classes.
+        aliases = {alias['name']: alias for host in self.plan.hosts
+                   for alias in host.settings.pci_alias}
         for host in self.plan.hosts:
             config = serialization.dump(host.settings)
+            config['pci_alias'] = list(aliases.values())
             config['pages'] = {str(cell): pages for cell, pages
                                in config['pages'].items()}
             nova = planned_nova.ComputeHost(host.host, config)

@@ -100,7 +100,7 @@ class ApplyFlavors(command.Report):
             or done.get(step.flavor.name) == ''
             or (step.action is diff.Action.FOREIGN and not step.differences)
             for step in steps) and all(
-                change.action is aggregates.Action.SAME
+                change.action is aggregates.AggregateAction.SAME
                 or changed.get(change.wanted.name) == ''
                 for change in changes)
         document = _document(steps, done, left_over)
@@ -142,8 +142,8 @@ def _change(nova: Any, change: 'aggregates.AggregateChange') -> str | None:
     :returns: as :func:`_act`
     """
     from hpcvirt.cloud import aggregates
-    if change.action not in (aggregates.Action.CREATE,
-                             aggregates.Action.COMPLETE):
+    if change.action not in (aggregates.AggregateAction.CREATE,
+                             aggregates.AggregateAction.COMPLETE):
         return None
     try:
         aggregates.carry_out(nova, change)
