@@ -70,7 +70,7 @@ class ShowFleet(command.Report):
 
     rows = 'classes'
     fields = ('name', 'hosts', 'broken', 'cpus', 'memory_gib', 'instances',
-              'profile', 'aggregate', 'traits')
+              'profile', 'aggregate', 'traits', 'isolated')
     more_formats = (_INVENTORY,)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -125,7 +125,8 @@ def _count_class(own: classes.FleetClass) -> dict[str, Any]:
                           for cell in host.cells) // 1024,
         'profile': (own.profile if isinstance(own.profile, str)
                     else own.profile.get('base', 'default') + ', changed'),
-        'aggregate': own.aggregate, 'traits': list(own.traits)}
+        'aggregate': own.aggregate, 'traits': list(own.traits),
+        'isolated': own.isolated}
 
 
 def _draw(plain: dict[str, Any]) -> Iterator[str]:
@@ -138,7 +139,8 @@ def _draw(plain: dict[str, Any]) -> Iterator[str]:
     yield text_table.draw(_HEADINGS, [[
         each['name'], str(each['hosts']), str(each['cpus']),
         str(each['memory_gib']), str(each['instances']), each['profile'],
-        each['aggregate'] or '-', ', '.join(each['traits']) or '-']
+        each['aggregate'] or '-', ', '.join(each['traits'])
+        + (', isolated' if each['isolated'] else '') or '-']
         for each in plain['classes']],
         numbers=('Hosts', 'CPUs', 'GiB', 'Instances'),
         width=output.width()).rstrip('\n')
