@@ -6,9 +6,9 @@ For each kind of noise there are guests exactly at the bound, for which PASS
 and FAIL are both wrong; guests that are as good as native, for which FAIL is
 wrong; and guests that lose twice as much as allowed. The program computes the
 verdicts. With ``--csv`` the table is also written to
-doc/source/reference/verdict_rates.csv, which the documentation shows; its last
-column has the rates of earlier rules (``BEFORE``). The exit status is 1 if a
-rate is above 5 % by more than three standard errors.
+benchmarks/results/verdict_rates.csv; its last column has the rates of earlier
+rules (``BEFORE``). The exit status is 1 if a rate is above 5 % by more than
+three standard errors.
 """
 
 import argparse
@@ -392,8 +392,7 @@ BEFORE: dict[tuple[str, int], str] = {
 COLUMNS = ('Noise', 'Pairs', 'False PASS, %', 'False FAIL, %',
            'FAIL of equal, %', 'PASS of equal, %', 'FAIL of slow, %',
            'Before: false PASS / false FAIL / PASS of equal, %')
-CSV = (pathlib.Path(__file__).parents[1] / 'doc' / 'source' / 'reference'
-       / 'verdict_rates.csv')
+CSV = pathlib.Path(__file__).parent / 'results' / 'verdict_rates.csv'
 #: Time to relaunch a guest, if each run takes 1.
 RELAUNCH_S = 15
 
