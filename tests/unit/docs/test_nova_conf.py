@@ -61,6 +61,6 @@ class FiltersTest(unittest.TestCase):
 
     def test_devices_of_several_lines_are_read(self):
         found = read(blocks('admin/gpus')[0]).pci
-        self.assertEqual('20b0', json.loads(
+        self.assertEqual('1db1', json.loads(
             found.device_spec[0])['product_id'])
         self.assertEqual('type-PF', json.loads(found.alias[0])['device_type'])

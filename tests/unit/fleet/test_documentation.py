@@ -24,7 +24,7 @@ LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
 SHADOW_PAGE = pages.read('admin/shadow-mode')
 PAGE = pages.read('admin/capacity', 'admin/drain', 'admin/explain',
                   'admin/make-room', 'admin/read-refusals',
-                  'admin/standing-room', 'reference/fleet-json')
+                  'reference/fleet-json')
 
 
 def run(*words):
