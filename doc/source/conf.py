@@ -23,6 +23,7 @@ extensions = [
     'bibliography_page',
     'command_reference',
     'extra_spec_table',
+    'host_files_table',
     'page_checks',
 ]
 

@@ -9,7 +9,6 @@ import unittest
 import yaml
 
 from hpcvirt.deployment import formats
-from hpcvirt.deployment import host_files
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
 from tests import pages
@@ -31,20 +30,6 @@ def plan_sets():
     return planner.plan([host], dataclasses.replace(
         profiles.build(yaml.safe_load(path.read_text()), path.name),
         extra_specs=(('trait:CUSTOM_HPC', 'required'),)))
-
-
-class HostFilesPageTest(unittest.TestCase):
-    def test_each_file_is_listed_with_what_makes_it_effective(self):
-        plan = make_plan()
-        listed = {}
-        for row in pages.read('reference/host-files').split('\n   * - ')[1:]:
-            names, _, effective = row.split('\n     - ')
-            after = effective.partition('\n\n')[0]
-            for path in re.findall('``(/.*?)``', names):
-                listed[path] = tuple(re.findall('``(.*?)``', after))
-        self.assertEqual(
-            {f'/{file.path}': file.activate
-             for file in host_files.files(plan.hosts[0], plan)}, listed)
 
 
 class GuidesTest(unittest.TestCase):
