@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Simulate how often ``hpcvirt tune`` recommends what is best.
+"""Simulate how often ``hpcvirt bench tune`` recommends what is best.
 
 The worlds have 4 to 8 choices whose effects are known: 0, 0.5, 1, 3 and 10 %
 better or worse than today's value, and an interaction. A trial takes six
-minutes, and a reboot ten. Steps and findings are those of ``hpcvirt tune``. A
-plan that cannot show the difference that matters, 1 %, in four of five cases
-is refused; the last column has what would have come of it. Beside it is what
-people do: one choice at a time, three boots for each value.
+minutes, and a reboot ten. Steps and findings are those of ``hpcvirt bench
+tune``. A plan that cannot show the difference that matters, 1 %, in four of
+five cases is refused; the last column has what would have come of it. Beside
+it is what people do: one choice at a time, three boots for each value.
 
 The second table replays a published study [CERN-HEPiX-2015]: how many trials
 lead to its decision, and whether nested paging off is refused, which makes one

@@ -64,7 +64,7 @@ def path(name: str) -> pathlib.Path:
 
 def read(name: str) -> host_model.Host:
     """Read a host, with its name in the fleet."""
-    return dataclasses.replace(topology.read(path(name), 'auto'), name=name)
+    return dataclasses.replace(topology.read(path(name)), name=name)
 
 
 def kinds(names: Sequence[str]) -> dict[str, list[str]]:

@@ -26,7 +26,7 @@ function _hpcvirt_topology {
 function _hpcvirt_write_plan {
     sudo install -d -o "$(id -un)" "$HPCVIRT_DATA_DIR/topologies"
     sudo chown "$(id -un)" "$HPCVIRT_DATA_DIR"
-    _hpcvirt topology show / --format json >"$(_hpcvirt_topology "$(_hpcvirt_host)")"
+    _hpcvirt host show / --format json >"$(_hpcvirt_topology "$(_hpcvirt_host)")"
     _hpcvirt_flavor plan --format json >"$HPCVIRT_DATA_DIR/plan.json"
     "${PYTHON:-python3}" - "$HPCVIRT_DATA_DIR/plan.json" <<'EOF'
 import json

@@ -191,6 +191,12 @@ DOCUMENTS = (
         'documentation of Nova, admin/pci-passthrough', 'Nova 34 (2026.2)',
         'docs.openstack.org/nova/latest/admin/pci-passthrough.html'),
     Publication(
+        'Nova-Isolation', 'The Nova developers',
+        'Filtering hosts by isolating aggregates',
+        'documentation of Nova, reference/isolate-aggregates',
+        'Nova 34 (2026.2)',
+        'docs.openstack.org/nova/latest/reference/isolate-aggregates.html'),
+    Publication(
         'Nova-Zones', 'The Nova developers', 'Availability Zones',
         'documentation of Nova, admin/availability-zones',
         'Nova 34 (2026.2)',

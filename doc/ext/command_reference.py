@@ -27,9 +27,6 @@ UNDERLINE = '~'
 WIDTH = 76
 #: --help needs no help.
 SILENT = (['-h', '--help'],)
-#: What every report has is said once, on the page.
-COMMON = {'columns', 'fit_width', 'max_width', 'noindent', 'print_empty',
-          'quote_mode', 'sort_columns', 'sort_direction'}
 
 
 class CommandReference(rst.Directive):
@@ -61,8 +58,7 @@ def describe(parser: argparse.ArgumentParser) -> Iterator[str]:
     for group in parser._action_groups:
         for action in group._group_actions:
             if (action.help is not argparse.SUPPRESS
-                    and action.option_strings not in SILENT
-                    and action.dest not in COMMON):
+                    and action.option_strings not in SILENT):
                 yield from option(parser, action)
     yield from prose(parser.epilog)
 
@@ -70,10 +66,7 @@ def describe(parser: argparse.ArgumentParser) -> Iterator[str]:
 def usage(parser: argparse.ArgumentParser) -> Iterator[str]:
     """Yield the usage, folded for a page and not for this terminal."""
     formatter = parser.formatter_class(prog=parser.prog, width=WIDTH)
-    actions = [action for action in parser._actions
-               if action.option_strings not in SILENT
-               and action.dest not in COMMON]
-    formatter.add_usage(parser.usage, actions, [], prefix='')
+    formatter.add_usage(parser.usage, [], [], prefix='')
     text = formatter.format_help().strip()
     yield from ('.. code-block:: text', '')
     yield from (f'   {line}' for line in text.splitlines())

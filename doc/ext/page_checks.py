@@ -8,6 +8,7 @@ hpcvirt in a literal block or in the text exists, with its options. A violation
 is a warning, and the build treats warnings as errors.
 """
 
+import itertools
 import pathlib
 import re
 import shlex
@@ -98,14 +99,13 @@ def judge(command: str) -> Iterator[str]:
 
 
 def _judge_words(words: list[str]) -> Iterator[str]:
-    name = next((' '.join(words[:count]) for count in (2, 1)
+    name = next((' '.join(words[:count]) for count in (3, 2, 1)
                  if ' '.join(words[:count]) in main.COMMANDS), None)
-    plain = [word for word in words[:1] if re.fullmatch('[a-z][a-z-]*', word)]
     if name is None:
-        groups = {key.split()[0] for key in main.COMMANDS}
-        if plain and (plain[0] not in groups | {'help', 'complete'} or any(
-                re.fullmatch('[a-z][a-z-]+', word) for word in words[1:2])):
-            yield f'there is no command hpcvirt {" ".join(words[:2])}'
+        plain = list(itertools.takewhile(
+            lambda word: re.fullmatch('[a-z][a-z-]*', word), words))
+        if plain and ' '.join(plain) not in main.GROUPS:
+            yield f'there is no command hpcvirt {" ".join(plain)}'
         return
     known = main.build_parser(name)._option_string_actions
     for word in words:

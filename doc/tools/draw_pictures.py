@@ -116,7 +116,7 @@ def draw_host_life() -> str:
     """Draw the life of a host from its inspection to its quarantine."""
     return draw_flow(
         'The life of a host', (
-            Step('Inspect', 'hpcvirt topology show reads the host, or what '
+            Step('Inspect', 'hpcvirt host show reads the host, or what '
                  'Ironic found.', then='a topology'),
             Step('Plan', 'hpcvirt flavor plan tiles the host with flavors.',
                  then='flavors and settings'),
@@ -169,7 +169,7 @@ def draw_host() -> str:
                                                'hpc.5c1n.2m.vf1'))
     parts: list[str] = []
     y = 8.0
-    for cell, guests in zip(_read_json('topology', 'show', str(topology))[
+    for cell, guests in zip(_read_json('host', 'show', str(topology))[
             'cells'], ([large], [small] * 3), strict=True):
         kinds = 'a' if guests == [large] else 'bcd'
         cpus: list[str] = []

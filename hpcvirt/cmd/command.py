@@ -18,6 +18,7 @@ import inspect
 import json
 import signal
 import sys
+import textwrap
 import threading
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -52,6 +53,13 @@ FORMATTERS: Mapping[str, type[formatters.ListFormatter]] = {
     'value': value.ValueFormatter,
     'yaml': yaml_format.YAMLFormatter,
 }
+
+
+#: Beside "usage: ", this fills a terminal of 80 columns.
+_USAGE_WIDTH = 72
+#: The titles that cliff gives to groups of options which all reports share.
+_FORMATTING = ('output formatters', 'csv formatter', 'json formatter',
+               'table formatter', 'value formatter', 'yaml formatter')
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -141,6 +149,7 @@ class Command(command.Command):
         parser = CommandParser(prog=prog_name, epilog=self.get_epilog(),
                                description=self.get_description())
         self.add_arguments(parser)
+        _shorten_usage(parser)
         return parser
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -205,6 +214,19 @@ class Report(lister.Lister, Command):
     rows: ClassVar[str] = ''
     fields: ClassVar[tuple[str, ...]] = ()
     more_formats: ClassVar[tuple[str, ...]] = ()
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser; its help names the formats in one line."""
+        parser = super().get_parser(prog_name)
+        for group in parser._action_groups:
+            if group.title is not None and group.title.lower() in _FORMATTING:
+                _hide(group)
+        form = parser._option_string_actions['--format']
+        form.metavar = 'FORMAT'
+        form.help = ', '.join(form.choices or ()) + (
+            '; the page of the program tells its options')
+        parser._optionals._group_actions.append(form)
+        return parser
 
     def _load_formatter_plugins(self) -> Any:
         # The list is fixed, because searching entry points takes long.
@@ -279,6 +301,30 @@ class Report(lister.Lister, Command):
         return [_make_heading(field) for field in self.fields], [
             tuple(_make_cell(row.get(field)) for field in self.fields)
             for row in self.make_rows(_make_plain(document))]
+
+
+def _shorten_usage(parser: argparse.ArgumentParser) -> None:
+    """Let the usage show only the arguments that must be given."""
+    groups = [group for group in parser._mutually_exclusive_groups
+              if group.required]
+    needed_ids = {id(action) for group in groups
+                  for action in group._group_actions}
+    shown = [action for action in parser._actions
+             if action.required or not action.option_strings
+             or id(action) in needed_ids]
+    formatter = parser._get_formatter()
+    formatter.add_usage(None, shown, groups, prefix='')
+    needed = formatter.format_help().split()
+    own = len(parser.prog.split())
+    parser.usage = textwrap.fill(
+        ' '.join([parser.prog, '[OPTION ...]', *needed[own:]]), _USAGE_WIDTH,
+        subsequent_indent='    ', break_on_hyphens=False)
+
+
+def _hide(group: argparse._ArgumentGroup) -> None:
+    """Leave a group of options out of the help."""
+    group.description = None
+    group._group_actions.clear()
 
 
 def get_summary(command_class: type[command.Command]) -> str:

@@ -48,11 +48,8 @@ if typing.TYPE_CHECKING:
 METAVAR = '[NAME=]PATH[*COUNT]'
 
 EPILOG = """\
-PATH is a topology that "hpcvirt topology show" reads, or - for standard input.
-It may also be a pattern ('rack1/*.json'), a folder or an archive (.tar,
-.tar.gz, .zip), in which each file *.json or *.xml is the topology of one host.
-NAME replaces the name of a single host; all names must be different. COUNT
-makes that many equal hosts, which are called NAME-1, NAME-2 and so on.
+PATH is a topology that "hpcvirt host show" reads, or a pattern, a folder or an
+archive of them. NAME= names a single host, and *COUNT makes that many.
 """
 
 #: The name of the class of hosts on the command line.
@@ -79,40 +76,30 @@ def add_fleet(parser: argparse._ActionsContainer, help_text: str = '',
     """
     parser.add_argument(
         '--fleet', metavar='FILE', action=action,
-        help='the fleet, as YAML or JSON: classes of hosts with their '
-        'profiles, and optionally their instances and flavors; "hpcvirt fleet '
-        'dump" writes the file for a cloud'
-        + help_text)
+        help='the fleet document, which "hpcvirt fleet dump" writes for a '
+        'cloud' + help_text)
 
 
 def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
-    """Add the hosts and --source."""
+    """Add the hosts."""
     parser.add_argument('path', metavar=METAVAR, nargs=nargs,
                         help='the topology of a host, or of several')
-    parser.add_argument('--source', choices=collection.SOURCES, default='auto',
-                        help='the format of every PATH; auto (the default) '
-                        'detects it')
 
 
 def add_division(parser: argparse._ActionsContainer) -> None:
     """Add --profile, --cpus and --pages, which divide hosts."""
     parser.add_argument('--profile', metavar='NAME|FILE',
-                        help='the resources of each host for guests: '
-                        '"default" keeps some cores for the host, "dense" '
-                        'gives guests all cores, and a FILE (./dense for one '
-                        'of that name) has your own choices in YAML (default: '
-                        'default)')
+                        help='what guests get of each host: "default" keeps '
+                        'cores for the host, "dense" keeps none, and a FILE '
+                        'has your own choices (default: default)')
     parser.add_argument('--cpus', metavar='LIST',
-                        help='the CPUs of each host for guests, as in '
-                        'cpu_dedicated_set: 2-7,10-15 (default: all CPUs '
-                        'that the profile does not keep for the host)')
+                        help='the CPUs of each host for guests, such as '
+                        '2-7,10-15 (default: those of the profile)')
     parser.add_argument(
         '--pages', metavar='[CELL:]SIZE[:COUNT]', action='append', default=[],
-        help='the pages for guests on one host cell, or on each host cell: '
-        '2M:1024 for 1024 pages, 4K:50%% for half of the memory of the cell, '
-        '2M for the pages that the host has now; may be given once for each '
-        'cell (default: all memory that the profile does not keep for the '
-        'host)')
+        help='the pages for guests on a host cell, or on each: 2M:1024, '
+        '4K:50%% of the memory, or 2M for those that the host has now; may '
+        'be repeated (default: those of the profile)')
 
 
 def read(args: argparse.Namespace) -> documents.FleetDocument:
@@ -134,8 +121,7 @@ def read(args: argparse.Namespace) -> documents.FleetDocument:
         raise exception.InvalidInput(
             'hosts', 'are missing; give --fleet FILE'
             + (f', or {METAVAR}' if hasattr(args, 'path') else ''))
-    return _read_class(paths, getattr(args, 'source', 'auto'),
-                       read_profile_content(profile or 'default'))
+    return _read_class(paths, read_profile_content(profile or 'default'))
 
 
 def read_fleet(path: str, *,
@@ -196,34 +182,32 @@ def _read_conf(settings: str,
         input_file.name(path))
 
 
-def read_hosts(paths: Sequence[str],
-               kind: str = 'auto') -> list[host_model.Host]:
+def read_hosts(paths: Sequence[str]) -> list[host_model.Host]:
     """Read the hosts of words [NAME=]PATH[*COUNT].
 
     :raises InvalidInput: if one is invalid, or two have the same name
     """
-    return list(_read_class(paths, kind).list_topologies())
+    return list(_read_class(paths).list_topologies())
 
 
-def _read_class(paths: Sequence[str], kind: str,
+def _read_class(paths: Sequence[str],
                 profile: str | dict[str, object] = 'default',
                 ) -> documents.FleetDocument:
     document = documents.FleetDocument('hosts', {
         CLASS: fleet_classes.FleetClass(
-            hosts=tuple(read_entries(paths, kind)), profile=profile)},
+            hosts=tuple(read_entries(paths)), profile=profile)},
         is_file=False)
     document.check_names()
     return document
 
 
-def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
+def read_entries(paths: Sequence[str], folder: str = '',
                  known: _Topologies | None = None, *, names_only: bool = False,
                  ) -> Iterator[fleet_classes.HostEntry]:
     """Read words of the form [NAME=]PATH[*COUNT].
 
     The topology of a file with an invalid content is an error value.
 
-    :param kind: the format of all files, one of ``collection.SOURCES``
     :param folder: the directory of relative paths
     :param known: cache of the paths that were read; it is updated
     :param names_only: whether not to read the topology of NAME=PATH
@@ -236,7 +220,7 @@ def read_entries(paths: Sequence[str], kind: str = 'auto', folder: str = '',
             yield fleet_classes.HostEntry(name=name, count=count)
             continue
         if path not in known:
-            known[path] = list(collection.read(path, kind))
+            known[path] = list(collection.read(path))
         found = known[path]
         if name and len(found) > 1:
             raise exception.InvalidInput(

@@ -29,67 +29,54 @@ from hpcvirt.cmd import output
 #: which keeps the start fast. OpenStackClient gets the same classes from the
 #: entry points openstack.hpc.v1 in setup.cfg.
 COMMANDS = {
-    'topology show': 'hpcvirt.cmd.topology:ShowTopology',
-    'topology group': 'hpcvirt.cmd.topology:GroupTopologies',
-    'host audit': 'hpcvirt.cmd.host.audit:AuditHost',
+    'host show': 'hpcvirt.cmd.host.topology:ShowHost',
+    'host group': 'hpcvirt.cmd.host.topology:GroupHosts',
     'host capture': 'hpcvirt.cmd.host.audit:CaptureHost',
+    'host audit': 'hpcvirt.cmd.host.audit:AuditHost',
     'host config': 'hpcvirt.cmd.host.config:ConfigureHosts',
     'host accept': 'hpcvirt.cmd.host.accept:AcceptHost',
-    'host pairs': 'hpcvirt.cmd.host.report:PairHosts',
     'host report': 'hpcvirt.cmd.host.report:ReportHosts',
     'host supervise': 'hpcvirt.cmd.host.supervise:SuperviseHosts',
     'host watch': 'hpcvirt.cmd.host.watch:WatchHost',
     'host quarantine': 'hpcvirt.cmd.host.quarantine:QuarantineHost',
-    'host release': 'hpcvirt.cmd.host.quarantine:ReleaseHost',
     'flavor plan': 'hpcvirt.cmd.flavor.plan:PlanFlavors',
-    'flavor apply': 'hpcvirt.cmd.flavor.apply:ApplyFlavors',
     'flavor lint': 'hpcvirt.cmd.flavor.lint:LintFlavors',
-    'capacity': 'hpcvirt.cmd.fleet.capacity:CountCapacity',
-    'explain': 'hpcvirt.cmd.fleet.explain:ExplainRefusal',
-    'make-room': 'hpcvirt.cmd.fleet.make_room:MakeRoom',
-    'drain': 'hpcvirt.cmd.fleet.drain:DrainHosts',
+    'flavor apply': 'hpcvirt.cmd.flavor.apply:ApplyFlavors',
     'fleet dump': 'hpcvirt.cmd.fleet.documents:DumpFleet',
     'fleet show': 'hpcvirt.cmd.fleet.documents:ShowFleet',
-    'fleet inventory': 'hpcvirt.cmd.fleet.documents:WriteInventory',
-    'instance topology': 'hpcvirt.cmd.instance.topology:WriteInstanceTopology',
+    'fleet instance-topology':
+        'hpcvirt.cmd.instance.topology:WriteInstanceTopology',
+    'explain': 'hpcvirt.cmd.fleet.explain:ExplainRefusal',
+    'capacity': 'hpcvirt.cmd.fleet.capacity:CountCapacity',
+    'make-room': 'hpcvirt.cmd.fleet.make_room:MakeRoom',
+    'drain': 'hpcvirt.cmd.fleet.drain:DrainHosts',
     'simulate': 'hpcvirt.cmd.simulate.simulate:SimulateWorkload',
-    'bench list': 'hpcvirt.cmd.bench.describe:ListBenchmarks',
-    'bench describe': 'hpcvirt.cmd.bench.describe:DescribeBenchmark',
+    'bench list': 'hpcvirt.cmd.bench.list:ListBenchmarks',
     'bench run': 'hpcvirt.cmd.bench.run:RunBenchmarks',
-    'bench runs': 'hpcvirt.cmd.bench.runs:ListRuns',
-    'bench stop': 'hpcvirt.cmd.bench.runs:StopRun',
     'bench parse': 'hpcvirt.cmd.bench.compare:ParseOutput',
     'bench compare': 'hpcvirt.cmd.bench.compare:CompareOutputs',
     'bench report': 'hpcvirt.cmd.bench.report:ReportResults',
-    'study list': 'hpcvirt.cmd.study.show:ListStudies',
-    'study show': 'hpcvirt.cmd.study.show:ShowStudy',
-    'study scale': 'hpcvirt.cmd.study.show:ScaleStudy',
-    'study run': 'hpcvirt.cmd.study.run:RunStudy',
-    'study compare': 'hpcvirt.cmd.study.show:CompareStudy',
-    'tune plan': 'hpcvirt.cmd.tune.experiment:PlanTuning',
-    'tune run': 'hpcvirt.cmd.tune.run:RunExperiment',
-    'tune show': 'hpcvirt.cmd.tune.experiment:ShowExperiment',
-    'tune export': 'hpcvirt.cmd.tune.experiment:ExportProfile',
-    'tune check': 'hpcvirt.cmd.tune.run:CheckProfile',
-    'complete': 'hpcvirt.cmd.command:PrintCompletion',
+    'bench study show': 'hpcvirt.cmd.study.show:ShowStudy',
+    'bench study run': 'hpcvirt.cmd.study.run:RunStudy',
+    'bench study compare': 'hpcvirt.cmd.study.show:CompareStudy',
+    'bench tune plan': 'hpcvirt.cmd.tune.experiment:PlanTuning',
+    'bench tune run': 'hpcvirt.cmd.tune.run:RunExperiment',
+    'bench tune show': 'hpcvirt.cmd.tune.experiment:ShowExperiment',
 }
 
-#: The first word of commands to its summary.
-NOUNS = {
-    'topology': 'read, draw and group topologies of hosts',
-    'host': 'check, configure and accept compute hosts',
-    'flavor': 'plan, create and check flavors for hosts',
-    'capacity': 'count the instances that still fit on a fleet',
+#: The first words of commands to their summary, in the order of use.
+GROUPS = {
+    'host': 'read, audit, configure, accept and watch compute hosts',
+    'flavor': 'plan, check and create the flavors of hosts',
+    'fleet': 'write and summarize fleet documents',
     'explain': 'explain why an instance fits on no host',
+    'capacity': 'count the instances that still fit on a fleet',
     'make-room': 'find the fewest moves that make room for an instance',
     'drain': 'empty hosts by migrations',
-    'fleet': 'write, summarize and convert fleet documents',
-    'instance': 'write the topology of an instance for programs in it',
     'simulate': 'replay a workload over a fleet',
-    'bench': 'run benchmarks and compare guest and native',
-    'study': 'show published studies and run them again',
-    'tune': 'measure which choices of a profile pay',
-    'complete': 'print the completion of this command for bash',
+    'bench': 'measure guests against native; run studies; tune profiles',
+    'bench study': 'show published studies and run them again',
+    'bench tune': 'measure which choices of a profile pay',
 }
 
 
@@ -130,16 +117,20 @@ class HpcvirtApp(app.App):
                             ) -> argparse.ArgumentParser:
         """Return the parser of the options that all commands share."""
         del version, argparse_kwargs
-        nouns = '\n'.join(f'  {noun:<20}  {line}'
-                          for noun, line in NOUNS.items())
+        lines = [f'  {name:<12}  {summary}'
+                 for name, summary in GROUPS.items() if ' ' not in name]
         parser = command.CommandParser(
             prog=self.NAME, usage='hpcvirt [--debug] COMMAND ...',
             formatter_class=argparse.RawDescriptionHelpFormatter,
-            description=description, epilog=f'commands:\n{nouns}\n\n'
-            'hpcvirt COMMAND --help describes a command.',
+            description=description, epilog='\n'.join([
+                'commands:', *lines, '',
+                'hpcvirt COMMAND --help describes a command.']),
             add_help=False, allow_abbrev=False)
         parser.add_argument('--version', action=_Version, nargs=0,
                             help='print the version')
+        parser.add_argument('--completion', action='store_true',
+                            help='print the completion of the commands for '
+                            'bash')
         parser.add_argument('--debug', action='store_true',
                             help='print a traceback with an error message')
         return parser
@@ -149,18 +140,24 @@ class HpcvirtApp(app.App):
         end = _find_end(argv)
         self.options, rest = self.parser.parse_known_args(argv[:end])
         rest += argv[end:]
-        help_words = set(rest) & {'-h', '--help'}
-        nouns = [word for word in rest if not word.startswith('-')]
-        if help_words and not nouns:
+        if self.options.completion:
+            return self._run(command.PrintCompletion, '--completion', rest)
+        asks_for_help = not set(rest).isdisjoint(['-h', '--help'])
+        name = ' '.join(word for word in rest if not word.startswith('-'))
+        if asks_for_help and not name:
             self.parser.print_help()
+            return 0
+        if asks_for_help and name in GROUPS and name not in COMMANDS:
+            self._print_group(name)
             return 0
         try:
             factory, name, rest = self._find_command(rest)
         except ValueError:
-            if help_words and len(nouns) == 1 and nouns[0] in NOUNS:
-                self._print_verbs(nouns[0])
-                return 0
             self._refuse(rest)
+        return self._run(factory, name, rest)
+
+    def _run(self, factory: type[cliff_command.Command], name: str,
+             rest: Sequence[str]) -> int:
         chosen = factory(self, self.options)
         parser = chosen.get_parser(f'{self.NAME} {name}')
         return chosen.run(parser.parse_args(rest))
@@ -182,28 +179,40 @@ class HpcvirtApp(app.App):
                 break
         raise ValueError(given)
 
-    def _print_verbs(self, noun: str) -> None:
-        print(f'usage: hpcvirt {noun} VERB ...\n\n{NOUNS[noun]}\n')
+    def _print_group(self, group: str) -> None:
+        """Print the commands that begin with the words of a group."""
+        print(f'usage: hpcvirt {group} VERB ...\n\n{GROUPS[group]}\n')
         for name, entry in self.command_manager:
-            first, _, verb = name.partition(' ')
-            if first == noun:
-                print(f'  {verb:<20}  '
-                      f'{command.get_summary(entry.load())}')
+            if name.startswith(f'{group} '):
+                verb = name.removeprefix(f'{group} ')
+                print(f'  {verb:<20}  {command.get_summary(entry.load())}')
 
     def _refuse(self, given: Sequence[str]) -> NoReturn:
         """Exit with an error that lists or suggests commands."""
-        first, second = [*given, '', ''][:2]
-        known = list(NOUNS)
-        prog = self.NAME
-        if first in NOUNS:
-            prog, first = f'{prog} {first}', second
-            known = [name.partition(' ')[2] for name in COMMANDS
-                     if name.startswith(f'{given[0]} ')]
-        self.parser.prog = prog
-        if not first or first.startswith('-'):
+        group, rest = _split_group(given)
+        prefix = f'{group} ' if group else ''
+        known = list(dict.fromkeys(
+            name.removeprefix(prefix).partition(' ')[0]
+            for name in COMMANDS if name.startswith(prefix)))
+        word = rest[0] if rest else ''
+        self.parser.prog = f'{self.NAME} {group}'.rstrip()
+        if not word or word.startswith('-'):
             self.parser.error(f'a command is missing: {", ".join(known)}')
-        self.parser.error(f'{first!r} is not a command'
-                          + words.suggest(first, known))
+        self.parser.error(f'{word!r} is not a command'
+                          + words.suggest(word, known))
+
+
+def _split_group(given: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """Split the words of a command line after the longest group of commands.
+
+    For example, ``['bench', 'study', 'shwo']`` is split into ``'bench study'``
+    and ``['shwo']``.
+    """
+    for count in range(len(given), 0, -1):
+        group = ' '.join(given[:count])
+        if group in GROUPS:
+            return group, given[count:]
+    return '', given
 
 
 def build_parser(name: str) -> argparse.ArgumentParser:

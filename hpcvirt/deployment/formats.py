@@ -31,7 +31,12 @@ from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.model import cpuset
 
+#: The folder of the files of controllers, and that of Nova in it.
+CONTROLLERS = 'controllers'
+CONTROLLER = f'{CONTROLLERS}/nova.conf'
+
 SOURCE = 'nova-base-plugin-hpcvirt'
+
 #: Where the source of hpcvirt is on the machine that builds images.
 SOURCE_PLACE = '/opt/hpcvirt-source'
 
@@ -49,14 +54,17 @@ def write_hosts(plan: plans.Plan) -> tuple[tree.File, ...]:
 
 
 def _controller_files(plan: plans.Plan) -> tuple[tree.File, ...]:
-    """Write what the controllers need for sets of devices."""
-    placement = nova_conf.placement(plan)
-    return (
-        tree.make_file(
-            'controllers/nova.conf', 'Options of nova-api, nova-scheduler and '
-            'nova-conductor.', '\n'.join(nova_conf.controller(plan))),
-        tree.make_file('controllers/placement.conf', 'Options of Placement.',
-                       '\n'.join(placement))) if placement else ()
+    """Write what the controllers need."""
+    found = []
+    for name, about, lines in (
+            ('nova', ('Options of nova-api, nova-scheduler and '
+                      'nova-conductor.'), nova_conf.controller(plan)),
+            ('placement', 'Options of Placement.',
+             nova_conf.placement(plan))):
+        if lines:
+            found.append(tree.make_file(f'{CONTROLLERS}/{name}.conf', about,
+                                        '\n'.join(lines)))
+    return tuple(found)
 
 
 def kolla_files(plan: plans.Plan) -> tuple[tree.File, ...]:

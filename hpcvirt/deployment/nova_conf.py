@@ -72,21 +72,29 @@ def controller(plan: plans.Plan) -> list[str]:
     Some must be those of the hosts; the others are for sets of devices.
     """
     results = plan_warnings.find_results(plan)
-    options = {} if results is None else {
+    return _join({
+        'compute': _packing(plan),
+        'pci': _aliases(plan),
         'filter_scheduler': tree.explain(
-            ['pci_in_placement = true'],
+            () if results is None else ['pci_in_placement = true'],
             'For the whole cloud: first let all hosts with PCI devices report '
             'them (report_in_placement), then set this.'),
-        'scheduler': tree.explain(
-            [f'max_placement_results = {results}'],
-            'All candidates of a set of devices on '
-            f'{words.count_noun(len(plan.hosts), "host")}; plan again when '
-            'there are more.'),
+        'scheduler': [
+            *tree.explain(
+                () if results is None else [
+                    f'max_placement_results = {results}'],
+                'All candidates of a set of devices on '
+                f'{words.count_noun(len(plan.hosts), "host")}; plan again '
+                'when there are more.'),
+            *tree.explain(
+                ['enable_isolated_aggregate_filtering = true']
+                if plan.isolated else (),
+                'The aggregates of isolated classes keep all instances off '
+                'that do not require their traits ("hpcvirt flavor apply '
+                '--aggregates" creates them).', 'Nova-Isolation')],
         'workarounds': tree.explain(
-            ['disable_fallback_pcpu_query = true'],
-            'Otherwise Nova asks Placement once more, for VCPU.')}
-    return _join({'compute': _packing(plan), 'pci': _aliases(plan),
-                  **options})
+            () if results is None else ['disable_fallback_pcpu_query = true'],
+            'Otherwise Nova asks Placement once more, for VCPU.')})
 
 
 def placement(plan: plans.Plan) -> list[str]:
@@ -131,7 +139,7 @@ def _format_kept(planned: plans.PlannedHost) -> str:
 
 
 #: Traits that "hpcvirt host accept" sets.
-_CHANGING = 'CUSTOM_HPCVIRT_'
+CHANGING = 'CUSTOM_HPCVIRT_'
 
 
 def make_provider(planned: plans.PlannedHost,
@@ -141,7 +149,7 @@ def make_provider(planned: plans.PlannedHost,
         trait for item in plan.flavors if item.per_host.get(planned.name)
         for trait in codec.read_traits(item.flavor.extra_specs,
                                       vocabulary.REQUIRED)
-        if trait.startswith('CUSTOM_') and not trait.startswith(_CHANGING)})
+        if trait.startswith('CUSTOM_') and not trait.startswith(CHANGING)})
     if not traits:
         return None
     return {

@@ -32,6 +32,9 @@ class HostState:
     :ivar closed: why Nova sends no new instance to the host; None if it does
     :ivar quarantined: whether a quarantine closes the host; ``closed`` then
         says who put the host into it, and why
+    :ivar kept_for: the traits that an instance must require, because an
+        aggregate keeps all others off the host (``trait:NAME = required`` of
+        its metadata, with ``[scheduler]enable_isolated_aggregate_filtering``)
     """
 
     supply: supplies.Supply
@@ -39,6 +42,7 @@ class HostState:
     closed: str | None = None
     traits: frozenset[str] | None = None
     quarantined: bool = False
+    kept_for: frozenset[str] = frozenset()
 
     @property
     def max_unit(self) -> guests.Resources:
@@ -83,7 +87,8 @@ def describe(host: HostState) -> object:
         devices.append((pool.cell, pool.free,
                         tuple(sorted(pool.tags.items())), provider))
     return (host.supply.cells, tuple(devices), host.free, host.closed,
-            host.quarantined, host.traits, host.supply.cpu_ratio,
+            host.quarantined, host.traits, host.kept_for,
+            host.supply.cpu_ratio,
             host.supply.ram_ratio, host.supply.packing,
             host.supply.spares_devices)
 
@@ -97,8 +102,15 @@ def explain_closed(guest: guests.Guest,
 
     :returns: the reason; None if it may take one
     """
-    if host.closed is not None or host.traits is None:
+    if host.closed is not None:
         return host.closed
+    # Nova's request filter isolate_aggregates: each trait of the aggregate
+    # must be required, whether the host has it or not.
+    unasked = sorted(host.kept_for - guest.required)
+    if unasked:
+        return f'it is kept for flavors that require the trait {unasked[0]}'
+    if host.traits is None:
+        return None
     missing = sorted(guest.required - host.traits)
     if missing:
         return f'it lacks the trait {missing[0]}'

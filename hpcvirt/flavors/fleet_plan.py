@@ -7,6 +7,7 @@ well. The merged plan therefore counts each flavor on the hosts of all classes.
 """
 
 import dataclasses
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -17,8 +18,10 @@ from hpcvirt import words
 from hpcvirt.fit import admission
 from hpcvirt.fit import capacity
 from hpcvirt.fit import guest as guests
+from hpcvirt.fit import placement
 from hpcvirt.fit import reasons
 from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
@@ -26,6 +29,7 @@ from hpcvirt.model import flavor as flavor_model
 
 def set_traits(planned: Mapping[str, plans.Plan],
                traits: Mapping[str, frozenset[str]],
+               isolated: Container[str] = (),
                ) -> dict[str, plans.Plan]:
     """Give the hosts of each class their traits.
 
@@ -33,6 +37,7 @@ def set_traits(planned: Mapping[str, plans.Plan],
     some: ``hpcvirt host config`` gives these to the hosts of the class.
 
     :param traits: class -> the traits that its hosts have
+    :param isolated: the classes whose aggregates keep other flavors off
     """
     own = {}
     for name, plan in planned.items():
@@ -42,14 +47,59 @@ def set_traits(planned: Mapping[str, plans.Plan],
         own[name] = traits.get(name, frozenset()) | required
     if not any(own.values()):
         return dict(planned)
-    return {name: _replace_states(plan, own[name])
-            for name, plan in planned.items()}
+    found = {}
+    for name, plan in planned.items():
+        kept_for = traits[name] if name in isolated else frozenset[str]()
+        found[name] = _replace_states(plan, own[name], kept_for)
+    return found
 
 
-def _replace_states(plan: plans.Plan, traits: frozenset[str]) -> plans.Plan:
+def share_aliases(planned: Mapping[str, plans.Plan],
+                  ) -> dict[str, plans.Plan]:
+    """Let the devices of each host serve the aliases of all classes.
+
+    nova-api makes requests for vendors and products of aliases, and knows no
+    classes: an alias of one class gets devices of another if these are of the
+    same product.
+    """
+    known: list[Mapping[str, str]] = []
+    for plan in planned.values():
+        for host in plan.hosts:
+            known += [alias for alias in host.settings.pci_alias
+                      if alias not in known]
+    found = {}
+    for name, plan in planned.items():
+        # Hosts of one kind share their state.
+        states: dict[int, placement.HostState] = {}
+        hosts = []
+        for host in plan.hosts:
+            if id(host.state) not in states:
+                states[id(host.state)] = _serve_aliases(host, known)
+            hosts.append(dataclasses.replace(host,
+                                             state=states[id(host.state)]))
+        found[name] = dataclasses.replace(plan, hosts=tuple(hosts))
+    return found
+
+
+def _serve_aliases(host: plans.PlannedHost,
+                   known: Iterable[Mapping[str, str]],
+                   ) -> placement.HostState:
+    own = host.settings.pci_alias
+    foreign = [alias for alias in known if alias not in own]
+    specs = host.settings.pci_device_spec
+    # An item without a product is for the devices of its own plan only.
+    if not foreign or not specs or any(
+            'product_id' not in spec for spec in specs):
+        return host.state
+    return host_settings.make_empty_host(host.host, dataclasses.replace(
+        host.settings, pci_alias=(*own, *foreign)))
+
+
+def _replace_states(plan: plans.Plan, traits: frozenset[str],
+                    kept_for: frozenset[str]) -> plans.Plan:
     # Hosts of one kind share their state.
-    states = {id(host.state): dataclasses.replace(host.state, traits=traits)
-              for host in plan.hosts}
+    states = {id(host.state): dataclasses.replace(
+        host.state, traits=traits, kept_for=kept_for) for host in plan.hosts}
     hosts = tuple(dataclasses.replace(host, state=states[id(host.state)])
                   for host in plan.hosts)
     return dataclasses.replace(plan, hosts=hosts)
@@ -77,24 +127,33 @@ def _warn_elsewhere(name: str, planned: Mapping[str, plans.Plan],
                     flavors: Iterable[plans.PlannedFlavor],
                     ) -> Iterator[warning.PlanWarning]:
     """Say on which hosts of other classes the flavors of a class fit."""
-    own = {row.flavor.name for row in planned[name].flavors}
-    for other, plan in planned.items():
-        theirs = {row.flavor.name for row in plan.flavors}
-        names = []
-        fitting: set[str] = set()
-        for row in flavors:
-            found = {host.name for host in plan.hosts
-                     if row.per_host[host.name]}
-            if found and row.flavor.name in own - theirs:
-                names.append(row.flavor.name)
-                fitting |= found
-        if names:
-            yield warning.PlanWarning(
-                warning.WarningCode.FITS_ELSEWHERE,
-                f'planned for the class {name}, and also fit on '
-                f'{words.count_noun(len(fitting), "host")} of the class '
-                f'{other}; traits of the class {name} would keep its flavors '
-                'to its hosts', tuple(names))
+    planned_by: dict[str, set[str]] = {}
+    class_of = {}
+    for own, plan in planned.items():
+        for row in plan.flavors:
+            planned_by.setdefault(row.flavor.name, set()).add(own)
+        for host in plan.hosts:
+            class_of[host.name] = own
+    # The same hosts of other classes -> the flavors that fit there.
+    found: dict[tuple[str, ...], list[str]] = {}
+    for row in flavors:
+        homes = planned_by[row.flavor.name]
+        if name not in homes:
+            continue
+        fitting = tuple(host for host, number in row.per_host.items()
+                        if number and class_of[host] not in homes)
+        if fitting:
+            found.setdefault(fitting, []).append(row.flavor.name)
+    for hosts, names in found.items():
+        others = list(dict.fromkeys(class_of[host] for host in hosts))
+        fit = 'fits' if len(names) == 1 else 'fit'
+        noun = 'class' if len(others) == 1 else 'classes'
+        yield warning.PlanWarning(
+            warning.WarningCode.FITS_ELSEWHERE,
+            f'planned for the class {name}, and also {fit} on '
+            f'{words.count_noun(len(hosts), "host")} of the {noun} '
+            f'{", ".join(others)}; traits of the class {name} would keep its '
+            'flavors to its hosts', tuple(names))
 
 
 def join_flavors(planned: Mapping[str, plans.Plan],
@@ -105,11 +164,12 @@ def join_flavors(planned: Mapping[str, plans.Plan],
     """
     rows: dict[str, tuple[str, plans.PlannedFlavor]] = {}
     aliases: dict[str, tuple[str, tuple[str, ...]]] = {}
+    in_placement = any(plan.has_sets for plan in planned.values())
     for name, plan in planned.items():
         _check_packing(planned, name)
         for host in plan.hosts:
             for item in host.settings.pci_alias:
-                _check_alias(aliases, name, item)
+                _check_alias(aliases, name, item, in_placement)
         for row in plan.flavors:
             _add_flavor(rows, name, row)
     return [row for _, row in rows.values()]
@@ -128,14 +188,15 @@ def _check_packing(planned: Mapping[str, plans.Plan], name: str) -> None:
 
 
 def _check_alias(known: dict[str, tuple[str, tuple[str, ...]]], name: str,
-                 item: Mapping[str, str]) -> None:
+                 item: Mapping[str, str], in_placement: bool) -> None:
     """Check that an alias means the same in all classes.
 
     :param known: alias -> the first class that has it, and what it means
+    :param in_placement: whether Nova asks Placement for devices
     """
     kind = [item['device_type'], item['numa_policy']]
-    if 'traits' in item:
-        # Placement takes an alias of a set for devices of one product.
+    if in_placement:
+        # Placement takes an alias for devices of one product.
         kind += [item['vendor_id'], item['product_id']]
     other, first = known.setdefault(item['name'], (name, tuple(kind)))
     if tuple(kind) != first:

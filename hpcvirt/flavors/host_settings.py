@@ -208,7 +208,8 @@ def _make_pool(device: host_model.Device, spec: Mapping[str, str],
     Placement offers it only for aliases with one of its traits.
     """
     aliases = [alias for alias in settings.pci_alias
-               if _is_product(alias, spec)]
+               if _is_product(alias, spec)
+               and (device_sets.TAG in spec or _has_traits(alias, spec))]
     virtual = not aliases or (
         aliases[0].get('device_type') != offered_devices.TYPE_PF)
     count = settings.device_counts.get(
@@ -237,6 +238,12 @@ def _is_product(alias: Mapping[str, str], spec: Mapping[str, str]) -> bool:
         if key in alias and key in spec and alias[key] != spec[key]:
             return False
     return True
+
+
+def _has_traits(alias: Mapping[str, str], spec: Mapping[str, str]) -> bool:
+    """Whether Placement offers a device without sets for an alias."""
+    wanted = alias.get('traits')
+    return wanted is None or wanted in spec.get('traits', '').split(',')
 
 
 def _find_device(host: host_model.Host, address: str) -> host_model.Device:

@@ -85,6 +85,8 @@ class PlannedHost:
     :ivar rest_mib: cell -> the memory of it that the host keeps
     :ivar offered: the devices that guests get
     :ivar fleet_class: its class of the fleet document; empty without one
+    :ivar aggregates: the host aggregates of its class; the first one isolates
+        an isolated class
     """
 
     profile: profiles.Profile
@@ -96,6 +98,7 @@ class PlannedHost:
     rest_mib: Mapping[int, int]
     offered: tuple[offered_devices.OfferedDevice, ...] = ()
     fleet_class: str = ''
+    aggregates: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -195,6 +198,12 @@ class Plan:
         Nova then asks Placement for PCI devices in the whole cloud.
         """
         return any(host.settings.has_sets for host in self.hosts)
+
+    @property
+    def isolated(self) -> tuple[str, ...]:
+        """The classes whose aggregates keep other flavors off."""
+        return tuple(dict.fromkeys(host.fleet_class for host in self.hosts
+                                   if host.state.kept_for))
 
     @property
     def packing(self) -> bool:

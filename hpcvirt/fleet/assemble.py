@@ -39,8 +39,12 @@ def make_fleet(document: documents.FleetDocument,
         instance on an unknown host or of an unknown flavor
     """
     document.check_names()
-    class_of = {name: own for own in document.classes.values()
-                for name in own.names}
+    class_of = {}
+    class_names = {}
+    for name, own in document.classes.items():
+        for host_name in own.names:
+            class_of[host_name] = own
+            class_names[host_name] = name if document.is_file else ''
     machines, reported, broken = _sort_hosts(document)
     planned = class_plans.plan_classes(document, machines, part)
     flavors = document.flavors or _list_planned(document, planned)
@@ -54,11 +58,11 @@ def make_fleet(document: documents.FleetDocument,
             empty[host.name] = _EmptyHost(host.host, host.settings, host.state)
     by_name, contradicting = _charge(empty.values(), residents)
     for name, left in reported.items():
-        own = tuple(occupancy.find_devices(one, left.supply.pools or ())
-                    for one in residents[name])
-        by_name[name] = state.FleetHost(name, left, own)
+        found = tuple(occupancy.find_devices(one, left.supply.pools or ())
+                      for one in residents[name])
+        by_name[name] = state.FleetHost(name, left, found)
     fleet = state.Fleet(
-        tuple(_name_place(by_name[name], own)
+        tuple(_name_place(by_name[name], own, class_names[name])
               for name, own in class_of.items() if name in by_name),
         {**broken, **contradicting}, warning.gather((
             *(item for plan in planned.values() for item in plan.warnings),
@@ -126,13 +130,12 @@ def _find_targets(instances: Iterable[state.Instance],
     return found
 
 
-def _name_place(host: state.FleetHost,
-                own: classes.FleetClass) -> state.FleetHost:
-    aggregates = (own.aggregate or '').split(', ')
+def _name_place(host: state.FleetHost, own: classes.FleetClass,
+                fleet_class: str) -> state.FleetHost:
     return dataclasses.replace(
         host, zone=own.zone or '',
         project_aggregate=own.project_aggregate or '',
-        aggregates=tuple(name for name in aggregates if name))
+        aggregates=own.aggregates, fleet_class=fleet_class)
 
 
 def _group_by_host(instances: Iterable[state.Instance],

@@ -7,6 +7,7 @@ the changed host, as Nova would.
 """
 
 import dataclasses
+import enum
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -42,6 +43,47 @@ class Pages:
     fewer_small: int
 
 
+class ChangeKind(enum.StrEnum):
+    """The kinds of changes that are tried."""
+
+    GUEST_CELLS = 'guest-cells'
+    FEWER_CPUS = 'fewer-cpus'
+    PAGE_SIZE = 'page-size'
+    POLICY = 'policy'
+    MORE_PAGES = 'more-pages'
+    LIVE_MIGRATIONS = 'live-migrations'
+    COLD_MIGRATIONS = 'cold-migrations'
+
+
+#: What is tried of each kind.
+_WORDS = {
+    ChangeKind.GUEST_CELLS: 'other numbers of guest cells',
+    ChangeKind.FEWER_CPUS: 'fewer CPUs',
+    ChangeKind.PAGE_SIZE: 'other page sizes',
+    ChangeKind.POLICY: 'policies that allow more',
+    ChangeKind.MORE_PAGES: 'more huge pages on one cell',
+    ChangeKind.LIVE_MIGRATIONS: 'live migrations of other instances',
+    ChangeKind.COLD_MIGRATIONS: 'cold migrations of other instances',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class TriedChanges:
+    """A kind of change that was tried.
+
+    :ivar most: the most migrations that were tried together; 0 for others
+    :ivar changes: those with which the guest fits
+    """
+
+    kind: ChangeKind
+    changes: tuple['Change', ...]
+    most: int = 0
+
+    def __str__(self) -> str:
+        words = _WORDS[self.kind]
+        return f'up to {self.most} {words}' if self.most else words
+
+
 @dataclasses.dataclass(frozen=True)
 class Change:
     """A change with which the guest fits.
@@ -68,16 +110,42 @@ class Change:
 
 def nearest(guest: guests.Guest,
             hosts: tuple[state.FleetHost, ...]) -> tuple[Change, ...]:
-    """Find the smallest change of each kind.
+    """Find the smallest changes of each kind; see :func:`try_all`."""
+    found: list[Change] = []
+    for trial in try_all(guest, hosts):
+        found += trial.changes
+    return tuple(found)
+
+
+def try_all(guest: guests.Guest,
+            hosts: tuple[state.FleetHost, ...]) -> tuple[TriedChanges, ...]:
+    """Try the changes of each kind.
 
     :param guest: a guest that fits on none of the hosts
+    :returns: the kinds that were tried, each with its smallest changes
     """
-    kinds = [group[0] for group in state.group_alike(hosts)]
-    found = (*_other_cells(guest, kinds),
-             _fewer_cpus(guest, kinds), *_other_pages(guest, kinds),
-             *_policies(guest, kinds), _more_pages(guest, kinds),
-             _moves(guest, hosts))
-    return tuple(change for change in found if change is not None)
+    alike = [group[0] for group in state.group_alike(hosts)]
+    found = [
+        _make_trial(ChangeKind.GUEST_CELLS, *_other_cells(guest, alike)),
+        _make_trial(ChangeKind.FEWER_CPUS, _fewer_cpus(guest, alike)),
+        _make_trial(ChangeKind.PAGE_SIZE, *_other_pages(guest, alike)),
+        _make_trial(ChangeKind.POLICY, *_policies(guest, alike)),
+        _make_trial(ChangeKind.MORE_PAGES, _more_pages(guest, alike))]
+    most = 2 if len(hosts) <= MAX_HOSTS_FOR_TWO_MOVES else 1
+    for kind in (ChangeKind.LIVE_MIGRATIONS, ChangeKind.COLD_MIGRATIONS):
+        change = _moves(guest, hosts, most,
+                        kind is ChangeKind.COLD_MIGRATIONS)
+        found.append(_make_trial(kind, change, most=most))
+        # Cold migrations stop instances: the last resort.
+        if change is not None:
+            break
+    return tuple(found)
+
+
+def _make_trial(kind: ChangeKind, *found: Change | None,
+                most: int = 0) -> TriedChanges:
+    return TriedChanges(kind, tuple(change for change in found
+                             if change is not None), most)
 
 
 def _try(what: str, guest: guests.Guest,
@@ -296,12 +364,9 @@ def _with_pages(guest: guests.Guest, host: state.FleetHost,
         host.name, cell.id, size, missing, small.size_kib, count))
 
 
-def _moves(guest: guests.Guest,
-           hosts: tuple[state.FleetHost, ...]) -> Change | None:
-    most = 2 if len(hosts) <= MAX_HOSTS_FOR_TWO_MOVES else 1
-    # Cold migrations stop instances: the last resort.
-    plan = (make_room.search(guest, hosts, most)
-            or make_room.search(guest, hosts, most, cold=True))
+def _moves(guest: guests.Guest, hosts: tuple[state.FleetHost, ...],
+           most: int, cold: bool) -> Change | None:
+    plan = make_room.search(guest, hosts, most, cold=cold)
     if plan is None:
         return None
     moves = ', then '.join(

@@ -41,20 +41,24 @@ def plan_classes(document: documents.FleetDocument,
         try:
             plan = planner.plan_hosts(machines[name], profile, part)
             if document.is_file:
-                plan = _name_class(plan, name)
+                plan = _name_class(plan, name, own)
             found[name] = _use_settings(plan, own)
         except exception.InvalidInput as exc:
             if document.is_file:
                 raise exception.InvalidInput(where, str(exc)) from exc
             raise
-    return fleet_plan.set_traits(found, {
-        name: frozenset(own.traits)
-        for name, own in document.classes.items()})
+    return fleet_plan.set_traits(
+        fleet_plan.share_aliases(found),
+        {name: frozenset(own.traits)
+         for name, own in document.classes.items()},
+        {name for name, own in document.classes.items() if own.isolated})
 
 
-def _name_class(plan: plans.Plan, name: str) -> plans.Plan:
-    hosts = tuple(dataclasses.replace(host, fleet_class=name)
-                  for host in plan.hosts)
+def _name_class(plan: plans.Plan, name: str,
+                own: classes.FleetClass) -> plans.Plan:
+    hosts = tuple(dataclasses.replace(
+        host, fleet_class=name, aggregates=own.name_aggregates(name))
+        for host in plan.hosts)
     return dataclasses.replace(plan, hosts=hosts)
 
 

@@ -139,6 +139,8 @@ class FleetClass:
     :ivar name_prefix: the prefix of its flavors; None for the profile's
     :ivar name_template: the template of names; None for the profile's
     :ivar traits: the traits of its hosts that Nova does not set
+    :ivar isolated: whether an aggregate keeps all instances off its hosts
+        whose flavors do not require these traits
     :ivar aggregate: the host aggregates, separated by commas
     :ivar zone: the availability zone of its hosts
     :ivar project_aggregate: the aggregate that keeps its hosts for projects
@@ -152,6 +154,7 @@ class FleetClass:
     name_template: str | None = None
     traits: tuple[Annotated[str, serialization.text(
         '[A-Z0-9_]{1,255}', 'CUSTOM_HPC_GPU')], ...] = ()
+    isolated: bool = False
     aggregate: str | None = None
     zone: str | None = None
     project_aggregate: str | None = None
@@ -160,6 +163,20 @@ class FleetClass:
     def names(self) -> tuple[str, ...]:
         """The names of its hosts."""
         return tuple(name for entry in self.hosts for name in entry.names)
+
+    @property
+    def aggregates(self) -> tuple[str, ...]:
+        """The names of its host aggregates."""
+        names = (name.strip() for name in (self.aggregate or '').split(','))
+        return tuple(name for name in names if name)
+
+    def name_aggregates(self, name: str) -> tuple[str, ...]:
+        """Name its host aggregates; the first one isolates it.
+
+        :param name: the name of the class, which an isolated class without an
+            aggregate gives to its own
+        """
+        return self.aggregates or ((name,) if self.isolated else ())
 
     @property
     def profile_content(self) -> dict[str, Any]:
@@ -207,7 +224,8 @@ def dump_class(own: FleetClass) -> dict[str, Any]:
             **drop_defaults({
                 key: serialization.dump(getattr(own, key)) for key in (
                     'profile', 'settings', 'name_prefix', 'name_template',
-                    'traits', 'aggregate', 'zone', 'project_aggregate')
+                    'traits', 'isolated', 'aggregate', 'zone',
+                    'project_aggregate')
                 if (key, getattr(own, key)) not in (
                     ('profile', 'default'), ('settings', PLANNED))})}
 

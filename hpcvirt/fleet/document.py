@@ -12,6 +12,7 @@ of a cloud::
         profile: gpu.yaml
         name_prefix: hpc-gpu
         traits: [CUSTOM_HPC_GPU]
+        isolated: true
         aggregate: gpu
       plain:
         hosts: [rack8/, rack9.tar.gz]
@@ -29,7 +30,7 @@ of a cloud::
       - {policy: anti-affinity, members: [web-1], max_server_per_host: 1}
 
 A host is a text ``[NAME=]PATH[*COUNT]``, relative to the file, or a mapping
-with its ``name`` and its ``topology`` (a snapshot as "hpcvirt topology show"
+with its ``name`` and its ``topology`` (a snapshot as "hpcvirt host show"
 writes it). ``profile`` is the name of a profile, a file, or the content of a
 profile. ``flavors`` are the flavors of the cloud, and ``flavor_files`` are
 files with further flavors. Without both, the profiles plan the flavors.
@@ -397,7 +398,30 @@ def read(plain: object, where: str) -> FleetDocument:
     for name, own in document.classes.items():
         if not isinstance(own.profile, str):
             own.read_profile(document.locate(name))
+    _check_isolated(document)
     return document
+
+
+def _check_isolated(document: FleetDocument) -> None:
+    """Check that isolated classes have a trait and an aggregate of their own.
+
+    :raises InvalidInput: naming the class
+    """
+    for name, own in document.classes.items():
+        if not own.isolated:
+            continue
+        if not own.traits:
+            raise exception.InvalidInput(
+                f'{document.locate(name)}.isolated', 'needs traits: the '
+                'scheduler keeps all flavors off the class that do not '
+                'require them')
+        first = own.name_aggregates(name)[0]
+        for other, theirs in document.classes.items():
+            if other != name and first in theirs.name_aggregates(other):
+                raise exception.InvalidInput(
+                    f'{document.locate(name)}.aggregate', f'{first[:64]!r} is '
+                    f'also an aggregate of the class {other[:64]}, and would '
+                    'isolate its hosts too; name one of its own first')
 
 
 def find_flavors(document: FleetDocument,

@@ -29,6 +29,7 @@ _MAX_WEIGHED = 5
 _WEIGHTS = ('Host', 'Weight', 'Parts')
 
 HEADINGS = ('Hosts', 'Names', 'Step', 'Why')
+_CLASS = 'Class'
 
 #: The most other refusals that the table names.
 _MAX_OTHERS = 20
@@ -40,7 +41,7 @@ _NUMBERS = {'Requests', 'Hosts'}
 
 
 def document(verdicts: Sequence[verdict.HostVerdict],
-             nearest: Sequence[changes.Change]) -> dict[str, Any]:
+             tried: Sequence[changes.TriedChanges]) -> dict[str, Any]:
     """Write the verdicts as dicts, lists, numbers and strings."""
     return {
         'schema_version': SCHEMA_VERSION,
@@ -51,16 +52,43 @@ def document(verdicts: Sequence[verdict.HostVerdict],
                    'reason': item.reason, 'cells': list(item.cells),
                    'cpus': sorted(item.cpus), 'weight': item.weight,
                    'scores': dict(item.scores),
-                   'compared': item.compared}
+                   'compared': item.compared, 'class': item.fleet_class,
+                   'lacks': item.lacks}
                   for item in verdicts],
-        'nearest': [{'change': str(change), 'proven': True}
-                    for change in nearest],
+        'tried': [{'kind': trial.kind.value, 'helps': bool(trial.changes)}
+                  for trial in tried],
+        'nearest': [_describe(change, kind)
+                    for change, kind in _list_changes(tried)],
     }
 
 
+def _list_changes(tried: Sequence[changes.TriedChanges],
+                  ) -> list[tuple[changes.Change, changes.ChangeKind]]:
+    found = []
+    for trial in tried:
+        found += [(change, trial.kind) for change in trial.changes]
+    return found
+
+
+def _describe(change: changes.Change,
+              kind: changes.ChangeKind) -> dict[str, Any]:
+    """Write a change as data; what it does not change is null or empty."""
+    return {
+        'change': str(change), 'proven': True, 'kind': kind.value,
+        'host': change.host, 'cells': list(change.cells),
+        'guest': change.guest and serialization.dump(change.guest.shape),
+        'pages': change.pages and serialization.dump(change.pages),
+        'moves': [{'id': move.id, 'source': move.source,
+                   'target': move.target, 'cold': move.cold}
+                  for move in change.moves]}
+
+
 def text(name: str, verdicts: Sequence[verdict.HostVerdict],
-         nearest: Sequence[changes.Change], width: int | None = None) -> str:
-    """Write the verdicts as a table; hosts with equal reasons share a line.
+         tried: Sequence[changes.TriedChanges], width: int | None = None) -> str:
+    """Write the verdicts as a table.
+
+    Hosts of one class with equal reasons share a line, which names the nearest
+    of them first.
 
     :param name: the name of the flavor
     :param width: the columns of the terminal; None without a terminal
@@ -68,10 +96,16 @@ def text(name: str, verdicts: Sequence[verdict.HostVerdict],
     room = width or text_table.WIDTH
     fitting = sum(item.fits for item in verdicts)
     hosts = words.count_noun(len(verdicts), 'host')
+    headings: tuple[str, ...] = HEADINGS
+    groups = _alike(verdicts)
+    rows = [_row(group) for group in groups]
+    if len({item.fleet_class for item in verdicts}) > 1:
+        headings = (_CLASS, *HEADINGS)
+        rows = [(group[0].fleet_class or '-', *row)
+                for group, row in zip(groups, rows, strict=True)]
     blocks = [
         f'{name} fits on {fitting} of {hosts}.\n',
-        text_table.draw(HEADINGS, [_row(group) for group
-                                    in _alike(verdicts)], {'Hosts'}, room)]
+        text_table.draw(headings, rows, {'Hosts'}, room)]
     ranked = sorted((item for item in verdicts if item.scores),
                     key=lambda item: (
                         -item.weight, words.natural_order(item.name)))
@@ -84,6 +118,7 @@ def text(name: str, verdicts: Sequence[verdict.HostVerdict],
                 f'HPCTopologyWeigher compares what the instance takes from '
                 f'others. On {ranked[0].name}, {ranked[0].compared}.', room,
                 break_on_hyphens=False) + '\n')
+    nearest = [change for change, _ in _list_changes(tried)]
     if nearest:
         lines = ['It fits with any of these changes, each of which was tried:']
         for change in nearest:
@@ -92,17 +127,25 @@ def text(name: str, verdicts: Sequence[verdict.HostVerdict],
                                    break_on_hyphens=False)
         blocks.append('\n'.join(lines) + '\n')
     elif not fitting:
-        blocks.append('It does not fit with any of the single changes that '
-                      'were tried.\n')
+        blocks.append(textwrap.fill(
+            'It does not fit with any of the changes that were tried: '
+            f'{", ".join(map(str, tried))}.', room,
+            break_on_hyphens=False) + '\n')
     return '\n'.join(blocks)
 
 
 def _alike(verdicts: Sequence[verdict.HostVerdict],
            ) -> list[list[verdict.HostVerdict]]:
-    """Group verdicts by reason; hosts on which the guest fits come first."""
+    """Group verdicts by class and reason, the nearest hosts first.
+
+    Hosts on which the guest fits come before all others.
+    """
     groups: dict[object, list[verdict.HostVerdict]] = {}
-    for item in sorted(verdicts, key=lambda item: not item.fits):
-        groups.setdefault((item.step, item.code, item.root), []).append(item)
+    for item in sorted(verdicts, key=lambda item: (
+            not item.fits, item.lacks)):
+        key = (item.fleet_class, item.step, item.code, item.root,
+               item.resource)
+        groups.setdefault(key, []).append(item)
     return list(groups.values())
 
 

@@ -85,6 +85,7 @@ class FleetHost:
     :ivar project_aggregate: the aggregate that keeps it for projects; empty
         if none does, "multiple" if several do
     :ivar aggregates: the names of all its aggregates
+    :ivar fleet_class: its class of the fleet document; empty without one
     """
 
     name: str
@@ -93,6 +94,7 @@ class FleetHost:
     zone: str = ''
     project_aggregate: str = ''
     aggregates: tuple[str, ...] = ()
+    fleet_class: str = ''
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,7 @@ from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
+from hpcvirt.fleet import nearness
 from hpcvirt.fleet import state
 
 
@@ -58,6 +59,11 @@ class HostVerdict:
     :ivar scores: weigher -> its part of the weight of the host; empty if it
         is not known, or if no other host takes the guest
     :ivar compared: what HPCTopologyWeigher compares on the host
+    :ivar resource: the resource class that Placement has too little of, and
+        whether it is too little ``free`` or ``in all``; empty for others
+    :ivar fleet_class: the class of the host; empty without one
+    :ivar lacks: how far the host is from taking the guest, see
+        :mod:`hpcvirt.fleet.nearness`
     """
 
     name: str
@@ -69,6 +75,9 @@ class HostVerdict:
     cpus: frozenset[int] = frozenset()
     scores: Mapping[str, float] = dataclasses.field(default_factory=dict)
     compared: str = ''
+    resource: str = ''
+    fleet_class: str = ''
+    lacks: float = 0.0
 
     @property
     def weight(self) -> float:
@@ -128,8 +137,32 @@ def refuse(name: str, misfit: reasons.Misfit,
 
     :param step: the step that refuses; None to derive it from the reason
     """
+    details = misfit.details
+    resource = ''
+    if misfit.code is reasons.Code.RESOURCES:
+        resource = f'{details["resource"]} {details["which"]}'
     return HostVerdict(name, step or step_of(misfit.code), misfit.code,
-                       misfit.root, misfit.message)
+                       misfit.root, misfit.message, resource=resource)
+
+
+def place_hosts(found: Explanation) -> Explanation:
+    """Say of each host its class, and how far it is from taking the guest."""
+    hosts = {host.name: host for host in found.hosts}
+    known: dict[int, float] = {}
+    verdicts = []
+    for item in found.verdicts:
+        host = hosts.get(item.name)
+        if host is None or item.fits:
+            verdicts.append(item if host is None else dataclasses.replace(
+                item, fleet_class=host.fleet_class))
+            continue
+        # Hosts of one kind share their state.
+        key = id(host.state)
+        if key not in known:
+            known[key] = nearness.measure(found.guest, host.state)
+        verdicts.append(dataclasses.replace(
+            item, fleet_class=host.fleet_class, lacks=known[key]))
+    return dataclasses.replace(found, verdicts=tuple(verdicts))
 
 
 def step_of(code: reasons.Code) -> SchedulingStep:

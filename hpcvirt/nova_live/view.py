@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+import nova.conf
 from nova import context as nova_context
 
 from hpcvirt import exception
@@ -133,9 +134,25 @@ def _state(host_state: typing.Any, provider: providers.Provider,
                 devices.pool(None, free, resource_class=name)._replace(
                     provider=uuid) for name, free, uuid in provider.devices
                 if uuid not in own)))
-    return placement.HostState(supply,
-                                guests.Resources(0, 0, 0) if closed else free,
-                                closed, provider.traits, in_quarantine)
+    return placement.HostState(
+        supply, guests.Resources(0, 0, 0) if closed else free, closed,
+        provider.traits, in_quarantine, _kept_for(host_state.aggregates))
+
+
+def _kept_for(aggregates: Iterable[typing.Any]) -> frozenset[str]:
+    """Return the traits that isolating aggregates of a host demand.
+
+    As ``isolate_aggregates`` of nova/scheduler/request_filter.py reads them.
+    """
+    if not nova.conf.CONF.scheduler.enable_isolated_aggregate_filtering:
+        return frozenset()
+    prefix = 'trait:'
+    found: set[str] = set()
+    for aggregate in aggregates:
+        found.update(key.removeprefix(prefix)
+                     for key, value in aggregate.metadata.items()
+                     if key.startswith(prefix) and value == 'required')
+    return frozenset(found)
 
 
 def _place(aggregates: Iterable[typing.Any],

@@ -139,7 +139,7 @@ class HostTable:
         known: dict[object, bool] = {}
         found = []
         for host in self._fleet:
-            key = host.closed, host.traits
+            key = host.closed, host.traits, host.kept_for
             if key not in known:
                 known[key] = placement.explain_closed(guest, host) is None
             found.append(known[key])

@@ -37,7 +37,7 @@ and of weighers are skipped.
 """),
     cfg.StrOpt('topology_dir', help="""
 A directory with one file ``HOST.json`` for each of ``hosts``: the output of
-``hpcvirt topology show --format json``. From it the tests read which host
+``hpcvirt host show --format json``. From it the tests read which host
 cells share a socket and which host cell each device is on. If it is not set,
 these tests are skipped.
 """),
@@ -92,7 +92,7 @@ If it is empty, these tests are skipped.
 """),
     cfg.ListOpt('benchmark_settings', default=[], help="""
 Sizes, ranks, threads and paths, each as ``NAME:KEY=VALUE``, for example
-``hpcc:N=20000``; ``hpcvirt bench describe NAME`` lists the keys. The
+``hpcc:N=20000``; ``hpcvirt bench list NAME`` lists the keys. The
 definition of the benchmark derives other values from the CPUs and the memory
 of the guest.
 """),

@@ -2,7 +2,7 @@
 
 """Read the topology of a compute host from one of several sources.
 
-Other packages call ``read(path, source)``. Each source has a reader of its
+Other packages call ``read(path)``. Each source has a reader of its
 own; :mod:`hpcvirt.topology.collection` lists them.
 """
 

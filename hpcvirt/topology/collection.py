@@ -11,8 +11,8 @@ A path is one of these:
 * an archive (.tar, .tar.gz or .zip), whose files with these suffixes are read
   at any depth; nothing is unpacked to a disk.
 
-The source ``auto`` decides by the content, never by the name. Without a path
-it reads the running machine. A directory or a capture is read as the root of a
+The content decides how a path is read, never the name. Without a path, the
+running machine is read. A directory or a capture is read as the root of a
 sysfs, and any other file by the first source that recognizes it.
 
 To add a source, write a module with its reader, and add one line to
@@ -42,7 +42,7 @@ from hpcvirt.topology import pasted
 class _Source:
     """A kind of file that describes a machine.
 
-    :ivar name: the value of ``--source``
+    :ivar name: the name of the source, for messages
     :ivar form: the form of its files, for messages
     :ivar recognizes: whether a file has this form
     :ivar read: reads the machine, or raises InvalidInput
@@ -91,7 +91,7 @@ def _read_snapshot(file: document.TopologyDocument) -> host.Host:
     return snapshot.read(file.data, file.path)
 
 
-#: The sources that are files, in the order in which ``auto`` asks them.
+#: The sources that are files, in the order in which they are asked.
 _SOURCES = (
     _xml('libvirt', 'capabilities', _read_libvirt),
     _xml('hwloc', 'topology', _read_hwloc),
@@ -100,33 +100,22 @@ _SOURCES = (
             _read_snapshot),
 )
 
-#: The values of ``--source``.
-SOURCES = ('auto', 'sysfs', *(source.name for source in _SOURCES))
 
-
-def read_source(path: str | None = None, source: str = 'auto') -> host.Host:
+def read_source(path: str | None = None) -> host.Host:
     """Read one machine.
 
     :param path: a file, or the root directory (or the ``sys`` directory) of
         another machine, or a capture of it; None reads the running machine
-    :param source: one of ``SOURCES``
     :raises InvalidInput: if there is no complete and consistent topology
     """
-    if source not in SOURCES:
-        raise exception.InvalidInput(
-            '--source', f'{source!r} is not one of {", ".join(SOURCES)}')
-    if source == 'sysfs' or (source == 'auto' and _is_root(path)):
+    if path is None or _is_root(path):
         from hpcvirt.topology import sysfs
         with capture.open_root(path or '/') as root:
             return sysfs.read(root)
-    if path is None:
-        raise exception.InvalidInput(
-            f'--source {source}', 'needs the PATH of a file')
-    return read_document(document.TopologyDocument(path), source)
+    return read_document(document.TopologyDocument(path))
 
 
-def read_document(file: document.TopologyDocument,
-                  source: str = 'auto') -> host.Host:
+def read_document(file: document.TopologyDocument) -> host.Host:
     """Read one machine from a file.
 
     :raises InvalidInput: if it has no complete and consistent topology
@@ -136,8 +125,7 @@ def read_document(file: document.TopologyDocument,
     if tool is not None:
         raise exception.InvalidInput(file.path, pasted.explain(tool))
     for candidate in _SOURCES:
-        if source == candidate.name or (
-                source == 'auto' and candidate.recognizes(file)):
+        if candidate.recognizes(file):
             return candidate.read(file)
     found = (f'is XML of <{file.root.tag[:40]}>' if file.begins_with('<')
              else 'has an unknown form')
@@ -146,9 +134,9 @@ def read_document(file: document.TopologyDocument,
         file.path, f'{found}; expected one of: {forms}')
 
 
-def _is_root(path: str | None) -> bool:
+def _is_root(path: str) -> bool:
     try:
-        return path is None or os.path.isdir(path) or (
+        return os.path.isdir(path) or (
             os.path.isfile(path) and capture.is_capture(path))
     except ValueError:  # a NUL in the path
         return False
@@ -162,8 +150,7 @@ _SUFFIXES = ('.json', '.xml')
 Topology = host_model.Host | exception.InvalidInput
 
 
-def read(path: str,
-         source: str = 'auto') -> Iterator[tuple[str, Topology]]:
+def read(path: str) -> Iterator[tuple[str, Topology]]:
     """Read the hosts of a path, each with the name of its file.
 
     An invalid file does not affect other hosts: its error is yielded.
@@ -173,24 +160,24 @@ def read(path: str,
     if path == input_file.STDIN or os.path.isfile(path):
         kind = archive.find_kind(path)
         if kind is not None and not capture.is_capture(path):
-            yield from _read_archive(path, kind, source)
+            yield from _read_archive(path, kind)
             return
-    elif source == 'auto' and os.path.isdir(path) and not _is_sysfs(path):
+    elif os.path.isdir(path) and not _is_sysfs(path):
         names = [f'{path.rstrip("/")}/{name}'
                  for name in _ask(os.listdir, path)
                  if name.endswith(_SUFFIXES) and not name.startswith('.')]
-        yield from _read_files(path, names, source)
+        yield from _read_files(path, names)
         return
     elif glob.has_magic(path) and not os.path.lexists(path):
-        yield from _read_files(path, glob.glob(path), source)
+        yield from _read_files(path, glob.glob(path))
         return
     else:
         _ask(os.stat, path)
-    yield path, _read_one(path, source)
+    yield path, _read_one(path)
 
 
-def _read_files(path: str, names: list[str],
-                source: str) -> Iterator[tuple[str, Topology]]:
+def _read_files(path: str,
+                names: list[str]) -> Iterator[tuple[str, Topology]]:
     if not names:
         raise exception.InvalidInput(
             path, 'has no topology: no file *.json or *.xml'
@@ -199,12 +186,12 @@ def _read_files(path: str, names: list[str],
         raise exception.InvalidInput(
             path, f'has more than {archive.MAX_FILES} files')
     for name in sorted(names, key=words.natural_order):
-        yield name, _read_one(name, source)
+        yield name, _read_one(name)
 
 
-def _read_one(path: str, source: str) -> Topology:
+def _read_one(path: str) -> Topology:
     try:
-        return read_source(path, source)
+        return read_source(path)
     except exception.InvalidInput as exc:
         return exc
 
@@ -224,8 +211,8 @@ def _is_sysfs(path: str) -> bool:
                for below in ('sys', 'devices/system'))
 
 
-def _read_archive(path: str, kind: str,
-                  source: str) -> Iterator[tuple[str, Topology]]:
+def _read_archive(path: str,
+                  kind: str) -> Iterator[tuple[str, Topology]]:
     members = dict(archive.read(path, kind, _SUFFIXES))
     if not members:
         raise exception.InvalidInput(
@@ -234,7 +221,7 @@ def _read_archive(path: str, kind: str,
         where = f'{path}:{name}'
         try:
             found: Topology = read_document(
-                document.TopologyDocument(where, members[name]), source)
+                document.TopologyDocument(where, members[name]))
         except exception.InvalidInput as exc:
             found = exc
         yield where, found

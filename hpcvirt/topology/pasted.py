@@ -67,4 +67,4 @@ def explain(tool: str) -> str:
             else 'which is no topology')
     return (f'is the output of {tool}, {form}: on that host, run "lstopo --of '
             'xml > FILE" or "virsh capabilities > FILE", and give this file '
-            '(page user/read-topology, about "hpcvirt topology show")')
+            '(page user/read-topology, about "hpcvirt host show")')

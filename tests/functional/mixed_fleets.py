@@ -78,8 +78,9 @@ def _a_class(dice, name):
            'profile': profile, 'name_prefix': f'f{name}'}
     if dice.random() < 0.4:
         own['settings'] = 'current'
-    if dice.random() < 0.2:
+    if dice.random() < 0.3:
         own['traits'] = ['CUSTOM_SITE']
+        own['isolated'] = dice.random() < 0.6
     return own
 
 
@@ -123,12 +124,17 @@ class Answers:
     def _start_nova(self):
         """Configure a compute host of Nova for each host of the plan."""
         found = {}
+        # nova-api has the aliases of all classes.
+        aliases = {alias['name']: alias for host in self.plan.hosts
+                   for alias in host.settings.pci_alias}
         for host in self.plan.hosts:
             config = serialization.dump(host.settings)
+            config['pci_alias'] = list(aliases.values())
             config['pages'] = {str(cell): pages for cell, pages
                                in config['pages'].items()}
             nova = planned_nova.ComputeHost(host.host, config)
             nova.traits = host.state.traits
+            nova.kept_for = self._read_isolation(host)
             found[host.name] = nova
         return found
 
@@ -143,9 +149,16 @@ class Answers:
             for own, claimed in nova.running.items():
                 yield claimed.record(own, name)
 
+    def _read_isolation(self, host):
+        """Return the traits that the aggregate of a class demands."""
+        own = self.document.classes[host.fleet_class]
+        return set(own.traits) if own.isolated else set()
+
     @staticmethod
     def _admits(nova, flavor):
         guest = compiled_flavor.make(flavor)
+        if nova.kept_for - guest.required:
+            return False
         return nova.traits is None or (guest.required <= nova.traits and
                                        not guest.forbidden & nova.traits)
 

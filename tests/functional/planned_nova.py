@@ -155,7 +155,8 @@ class ComputeHost:
             trait = self.aliases[name]['traits']
             offered.append([
                 pool['parent'] for pool in self.pci.pools if pool['count']
-                and trait in self.specs[pool['parent']]['traits'].split(',')])
+                and trait in self.specs[pool['parent']].get(
+                    'traits', '').split(',')])
         free = {pool['parent']: pool['count'] for pool in self.pci.pools}
         legal = []
         for chosen in itertools.product(*offered):
@@ -170,8 +171,8 @@ class ComputeHost:
     def _is_set(self, flavor, chosen):
         """Whether the devices are those of one set of the requested kind."""
         kind = flavor['extra_specs'].get('hpcvirt:device_set')
-        labels = [set(self.specs[name]['hpcvirt_device_sets'].split(','))
-                  for name in chosen]
+        labels = [set(self.specs[name].get('hpcvirt_device_sets', '').split(
+            ',')) for name in chosen]
         common = set.intersection(*labels)
         return kind is None or any(
             label.split(':')[0] == kind for label in common)

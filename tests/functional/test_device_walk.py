@@ -132,8 +132,8 @@ class DeviceWalkTest(lives.LivesNova):
         text, = self.connections[self.host.name].domains()
         domain = self.folder / 'domain.xml'
         domain.write_text(guest_files.add_addresses(text))
-        done = commands.run('instance', 'topology', server['name'], TOPOLOGY,
-                            '--domain', domain, '-f', 'nccl')
+        done = commands.run('fleet', 'instance-topology', server['name'],
+                            TOPOLOGY, '--domain', domain, '-f', 'nccl')
         self.assertEqual(0, done.status, done.err)
         cells = {device.address: device.cell for device in self.host.devices}
         expected = {

@@ -39,11 +39,10 @@ guest_overhead_mib: 32
 """
 
 
-class FlavorApplyTest(nova.EmbeddedNova):
+class CloudOfNova(nova.EmbeddedNova):
+    """A Nova that clients reach as a cloud."""
+
     WEIGHT_CLASSES = ('nova.scheduler.weights.all_weighers',)
-    OPTIONS = (('pci', 'alias', [json.dumps({
-        'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
-        'device_type': 'type-VF'})]),)
 
     def setUp(self):
         super().setUp()
@@ -70,6 +69,21 @@ class FlavorApplyTest(nova.EmbeddedNova):
         intercept.install_intercept()
         self.addCleanup(intercept.uninstall_intercept)
 
+    def write(self, host):
+        return hosts.as_json(host, self.folder / f'{host.name}.json')
+
+    def flavors(self):
+        """Read all flavors from the API."""
+        found = self.api.api_get('flavors?is_public=None').body['flavors']
+        return {flavor['name']: flavor for flavor in (
+            self.api.get_flavor(item['id']) for item in found)}
+
+
+class FlavorApplyTest(CloudOfNova):
+    OPTIONS = (('pci', 'alias', [json.dumps({
+        'name': 'hpc-vf', 'vendor_id': '15b3', 'product_id': '101e',
+        'device_type': 'type-VF'})]),)
+
     def openstack(self, *words):
         """Run the command of OpenStackClient, as its shell does."""
 
@@ -93,15 +107,6 @@ class FlavorApplyTest(nova.EmbeddedNova):
             words += ('--profile', 'dense')
         status, text, self.errors = commands.run('flavor', *words)
         return status, text
-
-    def write(self, host):
-        return hosts.as_json(host, self.folder / f'{host.name}.json')
-
-    def flavors(self):
-        """Read all flavors from the API."""
-        found = self.api.api_get('flavors?is_public=None').body['flavors']
-        return {flavor['name']: flavor for flavor in (
-            self.api.get_flavor(item['id']) for item in found)}
 
     def steps(self, *words):
         _, text = self.hpcvirt('apply', '--format', 'json', *words)

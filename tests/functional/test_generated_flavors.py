@@ -47,7 +47,7 @@ class GeneratedFlavorsTest(base.HPCNova):
         devices = profile.get('devices', [{}])[0]
         self.add_machines(*(
             planned.machine(
-                topology.read(self.topologies / f'{name}.json', 'auto'),
+                topology.read(self.topologies / f'{name}.json'),
                 document, devices.get('vfs_per_device'),
                 devices.get('vgpus_per_device', 0)) for name in names))
         return document

@@ -33,6 +33,7 @@ from placement.conf import placement as placement_conf
 from hpcvirt import exception as hpcvirt_exception
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import read_back
 from hpcvirt.deployment import tree
 from hpcvirt.fit import device_sets
 from hpcvirt.flavors import device_choice
@@ -126,6 +127,17 @@ class FilesTest(unittest.TestCase):
         self.write(f'{number}/hpcvirt.yaml', files[host_files.PROVIDER])
         (found,) = provider_config.get_provider_configs(str(folder)).values()
         self.assertEqual(['CUSTOM_HPC'], found['traits']['additional'])
+
+    def test_options_that_are_read_back_are_those_of_nova(self):
+        for group, options in read_back.OPTIONS.items():
+            owner = None if group == 'DEFAULT' else group
+            for option in options:
+                theirs = CONF._get_opt_info(option.dest, owner)['opt']
+                # A bound of Nova's type does not change what is read.
+                self.assertEqual(
+                    (type(option), option.multi, theirs.default or None),
+                    (type(theirs), theirs.multi, option.default or None),
+                    option.name)
 
     def load(self, *paths):
         CONF([], project='nova', default_config_dirs=[],

@@ -101,7 +101,7 @@ class InstanceTopologyTestCase(base.OneNovaTestCase):
 
 class CommandTest(InstanceTopologyTestCase):
     def hpcvirt(self, *words):
-        return commands.run('instance', 'topology', self.server['name'],
+        return commands.run('fleet', 'instance-topology', self.server['name'],
                             self.host_file, *words)
 
     def test_devices_are_on_their_guest_cells(self):
@@ -181,7 +181,7 @@ class CommandTest(InstanceTopologyTestCase):
                 ('No such file', ('--guest', self.folder))):
             commands.check_refused(self, said, self.hpcvirt(*words))
         commands.check_refused(self, 'no such server', commands.run(
-            'instance', 'topology', 'nobody', self.host_file))
+            'fleet', 'instance-topology', 'nobody', self.host_file))
 
     def test_another_host_is_noticed(self):
         self.host_file.write_text(snapshot.dumps(dataclasses.replace(
@@ -269,7 +269,7 @@ class VendordataTest(InstanceTopologyTestCase):
 
     def test_nova_gets_what_concerns_the_instance(self):
         made = self.ask_as_nova()
-        done = commands.run('instance', 'topology', self.server['id'],
+        done = commands.run('fleet', 'instance-topology', self.server['id'],
                             self.host_file, '-f', 'json')
         self.assertEqual(json.loads(done.out)['hpcvirt'], made)
         # Nothing of the host is in it: no name, address or CPU number.

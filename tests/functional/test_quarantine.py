@@ -52,7 +52,8 @@ class QuarantineNova(lives.LivesNova):
         return text
 
     def release(self, host, *more):
-        status, text = self.hpcvirt('host', 'release', host, '--apply', *more)
+        status, text = self.hpcvirt('host', 'quarantine', host, '--release',
+                                  '--apply', *more)
         self.assertEqual(0, status, text)
         return text
 
@@ -319,7 +320,8 @@ class QuarantineStateTest(QuarantineNova):
         for words, pattern in (
                 (('host', 'quarantine', 'node9', '--reason', 'x'),
                  'no compute host'),
-                (('host', 'release', 'node'), 'no compute host'),
+                (('host', 'quarantine', 'node', '--release'),
+                 'no compute host'),
                 (('host', 'quarantine', 'node1', '--reason', ' '), '1 to 150'),
                 (('host', 'quarantine', 'node1', '--reason', 'x' * 151),
                  '1 to 150')):

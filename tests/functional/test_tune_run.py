@@ -107,8 +107,9 @@ class TuneRunTest(base.HPCNova):
             boot_all))
 
     def tune(self, verb, *words):
-        return commands.run('tune', verb, self.document, '--image', 'bench',
-                            '--network', 'net', '--data', self.data, *words)
+        return commands.run('bench', 'tune', verb, self.document,
+                            '--image', 'bench', '--network', 'net',
+                            '--data', self.data, *words)
 
     def succeed(self, verb, *words):
         status, out, err = self.tune(verb, *words)

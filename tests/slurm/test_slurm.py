@@ -184,7 +184,8 @@ class BenchRunTest(RunCase):
     def test_a_stopped_run_frees_its_nodes(self):
         process = self.started()
         (entry,) = self.entries()
-        status, out, err = commands.run('bench', 'stop', entry, *self.data)
+        status, out, err = commands.run('bench', 'run', '--stop', entry,
+                                        *self.data)
         self.assertEqual(0, status, err)
         self.assertIn('slurm:n1: stopped', out)
         self.assertEqual(-signal.SIGTERM, process.wait(20))

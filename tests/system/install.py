@@ -63,7 +63,7 @@ def install(page: str, scratch: pathlib.Path) -> None:
         _run(f'{programs}/python -c "import importlib.util as i;'
              f' assert not i.find_spec(\'{module}\')"', home, home)
     # The data files, and the modules that other extras need.
-    _run(f'{programs}/hpcvirt topology show'
+    _run(f'{programs}/hpcvirt host show'
          f' {programs}/../etc/hpcvirt/topologies/opteron-4s-12c.json', home,
          home)
     _run(f'{programs}/hpcvirt bench list', home, home)

@@ -34,7 +34,7 @@ _SECRET = re.compile(r'(passw(or)?d|pwd|secret|token)\s*=', re.IGNORECASE)
 
 
 def parse_argument(text: str) -> sqlalchemy.URL:
-    """Read the URL of ``--store``, and add the password.
+    """Read the URL in ``$HPCVIRT_STORE``, and add the password.
 
     :raises InvalidInput: if it is not a database URL, or has a password
     """
@@ -42,8 +42,8 @@ def parse_argument(text: str) -> sqlalchemy.URL:
     query = urllib.parse.unquote(text.partition('?')[2])
     if url.password is not None or _SECRET.search(query):
         raise exception.InvalidInput(
-            '--store', 'has a password, which every user of this machine '
-            f'can see; omit it and set {PASSWORD_VARIABLE}')
+            'HPCVIRT_STORE', 'has a password, which other programs of this '
+            f'user can see; omit it and set {PASSWORD_VARIABLE}')
     password = os.environ.get(PASSWORD_VARIABLE)
     if password and url.get_backend_name() != 'sqlite':
         url = url.set(password=password)

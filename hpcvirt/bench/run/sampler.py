@@ -221,8 +221,9 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
             places.setdefault(where, target.place.name)
         if len(places) > 1:
             found = ' and '.join(map(' on '.join, places.items()))
-            raise exception.InvalidInput('--job-directory', 'MPI needs the '
-                                         f'same directory, not {found}')
+            raise exception.InvalidInput(
+                'HPCVIRT_JOB_DIRECTORY',
+                f'MPI needs the same directory, not {found}')
     begin = time.monotonic()
     with futures.ThreadPoolExecutor(len(specs)) as pool:
         for _ in pool.map(jobs.Job.start, running,

@@ -11,9 +11,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add --catalogue."""
     parser.add_argument(
         '--catalogue', action='append', default=[], metavar='DIR',
-        help='a folder with benchmarks of your own, NAME.yaml each; may be '
-        f'repeated (default: those of ${folders.ENVIRONMENT}, separated by '
-        'colons)')
+        help='a folder with benchmarks of your own; may be repeated '
+        f'(default: those in ${folders.ENVIRONMENT})')
 
 
 def choose(args: argparse.Namespace) -> None:

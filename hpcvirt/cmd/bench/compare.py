@@ -62,7 +62,7 @@ class ParseOutput(command.Report):
         parser.add_argument(
             '--expect', metavar='KEY=VALUE', action='append', default=[],
             help='a parameter of the run (N=1000, ranks=4, class=C, rc=2): an '
-            'output with another value is invalid; "bench describe" lists the '
+            'output with another value is invalid; "bench list" lists the '
             'keys; may be repeated')
         parser.add_argument(
             '--exit-status', metavar='N', type=int,

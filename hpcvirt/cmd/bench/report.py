@@ -21,6 +21,7 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import catalogue_arguments
+from hpcvirt.cmd.bench import runs
 from hpcvirt.cmd.bench import store_arguments
 
 if typing.TYPE_CHECKING:
@@ -47,6 +48,10 @@ class ReportResults(command.Report):
             '--html', metavar='FILE',
             help='write a self-contained page; an existing file is replaced '
             'only if it is a report')
+        parser.add_argument(
+            '--unfinished', action='store_true',
+            help='show the runs that are in progress or were interrupted '
+            'instead; "hpcvirt bench run --stop" stops one')
         store_arguments.add(parser)
         catalogue_arguments.add(parser)
 
@@ -54,6 +59,11 @@ class ReportResults(command.Report):
                ) -> command.CommandResult | None:
         """Read and judge the results."""
         catalogue_arguments.choose(args)
+        if args.unfinished:
+            if args.results or args.html:
+                raise exception.InvalidInput(
+                    '--unfinished', 'contradicts RESULT and --html')
+            return runs.describe(args)
         with extras.bench():
             from hpcvirt.bench.report import page
         shown = _results(args)

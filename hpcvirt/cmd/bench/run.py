@@ -21,6 +21,7 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import progress
+from hpcvirt.cmd.bench import runs
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import study_case
 from hpcvirt.cmd.bench import targets
@@ -35,7 +36,9 @@ unpaired and valid), 1: FAIL, INCONCLUSIVE or INVALID, 2: the measurement
 failed.
 """
 
+_WHERE = '--where'
 _NATIVE = '--native'
+_STOP = '--stop'
 _NATIVE_CPUS = '--native-cpus'
 _NO_VERDICT = '--no-verdict'
 
@@ -59,13 +62,13 @@ class RunBenchmarks(command.Report):
         parser.add_argument(
             '--study', metavar='ID/CASE',
             help='instead of names: take the benchmarks, sizes and launch of '
-            'a case; see "hpcvirt study show"')
+            'a case; see "hpcvirt bench study show"')
         parser.add_argument(
             '--instead', metavar='NAME',
             help='with --study: a free benchmark that replaces one of the '
             'case, if the study allows it')
         parser.add_argument(
-            '--where', required=True, action='append', metavar='TARGET',
+            _WHERE, action='append', default=[], metavar='TARGET',
             help='the guest; several guests are measured together')
         parser.add_argument(
             _NATIVE, action='append', metavar='TARGET',
@@ -98,7 +101,7 @@ class RunBenchmarks(command.Report):
             targets.SET, action='append', default=[], metavar='KEY=VALUE',
             dest='settings',
             help='a size, ranks, threads, or a path that the benchmark '
-            'needs; see "hpcvirt bench describe"')
+            'needs; see "hpcvirt bench list"')
         parser.add_argument(
             '--bound', action='append', default=[], metavar='METRIC=RATIO',
             dest='bounds',
@@ -114,13 +117,22 @@ class RunBenchmarks(command.Report):
             '--shape', default='', metavar='IxC',
             help='instances x cores, such as 4x8; selects bounds and names '
             'the row in reports')
+        parser.add_argument(
+            _STOP, metavar='RESULT',
+            help='measure nothing, but stop the processes of an unfinished '
+            'run, which "hpcvirt bench report --unfinished" lists')
         targets.add_options(parser)
         store_arguments.add(parser)
         catalogue_arguments.add(parser)
 
-    def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Measure and judge the guest."""
+    def answer(self, args: argparse.Namespace,
+               ) -> command.CommandResult | None:
+        """Measure and judge the guest, or stop a run."""
         catalogue_arguments.choose(args)
+        if args.stop is not None:
+            return _stop(args)
+        if not args.where:
+            raise exception.InvalidInput(_WHERE, 'is missing')
         own_bounds = dict(bounds.parse(word) for word in args.bounds)
         settings = requests.read_settings(args.settings, targets.SET)
         case = study_case.read(args)
@@ -166,6 +178,14 @@ class RunBenchmarks(command.Report):
             serialization.dump(judged),
             lambda: text.table(judged, output.width() or 100),
             status=status)
+
+
+def _stop(args: argparse.Namespace) -> command.CommandResult:
+    for option, given in (('NAME', args.benchmarks), (_WHERE, args.where),
+                          (_NATIVE, args.native), ('--study', args.study)):
+        if given:
+            raise exception.InvalidInput(option, f'contradicts {_STOP}')
+    return command.CommandResult([], str, runs.stop(args))
 
 
 def _needs_bounds(args: argparse.Namespace) -> bool:
@@ -222,8 +242,10 @@ def _measure(args: argparse.Namespace, plan: plans.RunPlan,
             plan, store, runner.read_versions('hpcvirt'), shown))
     except KeyboardInterrupt:
         shown.stop()
-        where = (f'; "hpcvirt bench runs" lists it, "hpcvirt bench stop '
-                 f'{shown.result}" ends it' if shown.result else '')
+        where = ''
+        if shown.result:
+            where = ('; "hpcvirt bench report --unfinished" lists it, '
+                     f'"hpcvirt bench run --stop {shown.result}" ends it')
         output.complain(
             'hpcvirt: interrupted; finished samples are kept, the current '
             'sample continues on its target unless that is a node of Slurm, '

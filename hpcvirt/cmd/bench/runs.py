@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench runs`` and ``stop``: list and stop unfinished runs."""
+"""List unfinished runs for ``bench report``, stop them for ``bench run``."""
 
 import argparse
 import os
@@ -17,7 +17,6 @@ from hpcvirt.bench.run import schedule
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
-from hpcvirt.cmd.bench import catalogue_arguments
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.bench import targets
 
@@ -30,31 +29,20 @@ END_S = 20.0
 PAUSE_S = 0.1
 
 
-class ListRuns(command.Report):
-    """List the runs that are in progress or were interrupted.
+def describe(args: argparse.Namespace) -> command.CommandResult:
+    """Describe the runs that are in progress or were interrupted.
 
-    The command that began an interrupted run continues it; "hpcvirt bench
-    stop" stops the jobs that it left on its targets.
+    The command that began an interrupted run continues it; "hpcvirt bench run
+    --stop" stops the jobs that it left on its targets.
     """
-
-    fields = ('result', 'run', 'state', 'started_at', 'samples',
-              'planned_samples', 'remaining', 'targets')
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        store_arguments.add(parser)
-        catalogue_arguments.add(parser)
-
-    def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Read the unfinished runs."""
-        catalogue_arguments.choose(args)
-        found = list(_unfinished(args))
-        return command.CommandResult(found, lambda: _draw(found))
+    found = list(_unfinished(args))
+    return command.CommandResult(found, lambda: _draw(found))
 
 
 def _draw(found: list[dict[str, typing.Any]]) -> str:
     if not found:
         return 'No run is in progress, and none was interrupted.\n'
-    rows = [(each['result'], each['run'], each['state'], each['started_at'],
+    rows = [(each['id'], each['run'], each['state'], each['started_at'],
              f'{each["samples"]} of {each["planned_samples"]}',
              each['remaining'] or '-', ', '.join(each['targets']))
             for each in found]
@@ -78,7 +66,7 @@ def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
             for last in result.runs[-1:]:
                 missing = schedule.list_missing(last)
                 yield {
-                    'result': entry.id, 'run': last.label,
+                    'id': entry.id, 'finished': False, 'run': last.label,
                     'state': 'interrupted' if process is None else
                     f'process {process.pid} on {process.host}',
                     'started_at': last.started_at,
@@ -92,47 +80,34 @@ def _unfinished(args: argparse.Namespace) -> Iterator[dict[str, typing.Any]]:
         store.close()
 
 
-class StopRun(command.Command):
-    """Stop a run on this machine and on its targets.
+def stop(args: argparse.Namespace) -> int:
+    """Stop the unfinished run ``args.stop`` here and on its targets.
 
-    Stop the measuring process, if it runs on this machine, and all processes
-    that the run started on its targets, including those of mpirun. Finished
-    samples are kept, even one that was not read yet. The command that began
-    the run continues it.
+    The measuring process, if it runs on this machine, and all processes that
+    the run started on its targets are ended. Finished samples are kept, even
+    one that was not read yet.
+
+    :returns: the exit status
     """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            'result', metavar='RESULT',
-            help='id of a result in "hpcvirt bench runs"')
-        targets.add_options(parser)
-        store_arguments.add(parser)
-        catalogue_arguments.add(parser)
-
-    def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Stop the measuring process, then the jobs on each target."""
-        catalogue_arguments.choose(parsed_args)
-        args = parsed_args
-        begun = _read_unfinished(args)
-        _end_process(args)
-        places: dict[str, list[record.Run]] = {}
-        for run in begun:
-            for word in dict.fromkeys(run.targets):
-                places.setdefault(word, []).append(run)
-        failed = False
-        for word, runs in places.items():
-            try:
-                line = _stop(args, word, runs)
-            except exception.HpcvirtError as exc:
-                failed = True
-                output.complain(f'hpcvirt: not stopped: {exc}')
-            else:
-                sys.stdout.write(printable.lines([line]))
-        samples = sum(len(run.samples) for run in begun)
-        print(
-            f'{samples} finished samples are kept; the command that began the '
-              'run continues it.')
-        return 2 if failed else 0
+    begun = _read_unfinished(args)
+    _end_process(args)
+    places: dict[str, list[record.Run]] = {}
+    for run in begun:
+        for word in dict.fromkeys(run.targets):
+            places.setdefault(word, []).append(run)
+    failed = False
+    for word, runs in places.items():
+        try:
+            line = _stop(args, word, runs)
+        except exception.HpcvirtError as exc:
+            failed = True
+            output.complain(f'hpcvirt: not stopped: {exc}')
+        else:
+            sys.stdout.write(printable.lines([line]))
+    samples = sum(len(run.samples) for run in begun)
+    print(f'{samples} finished samples are kept; the command that began the '
+          'run continues it.')
+    return 2 if failed else 0
 
 
 def _read_unfinished(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
@@ -140,7 +115,7 @@ def _read_unfinished(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
     store = store_arguments.open_existing(args)
     try:
         for entry in store.entries() if store else ():
-            if entry.id == args.result:
+            if entry.id == args.stop:
                 if entry.finished_at is not None:
                     raise exception.InvalidInput(
                         entry.id, 'is finished and has no running jobs')
@@ -148,28 +123,28 @@ def _read_unfinished(args: argparse.Namespace) -> 'tuple[record.Run, ...]':
     finally:
         if store is not None:
             store.close()
-    raise exception.InvalidInput(args.result, 'the store has no such result')
+    raise exception.InvalidInput(args.stop, 'the store has no such result')
 
 
 def _end_process(args: argparse.Namespace) -> None:
     """End the measuring process, which would start its jobs again."""
     with extras.bench():
         from hpcvirt.bench.results import location
-    process = location.process(args.data, args.result)
+    process = location.process(args.data, args.stop)
     if process is None:
         return
     if process.host != os.uname().nodename:
         raise exception.Unreachable(
-            f'{args.result} is measured by process {process.pid} on '
+            f'{args.stop} is measured by process {process.pid} on '
             f'{process.host}; stop it on that machine')
     # A kill loses nothing. A process that a shell started in the background
     # ignores SIGINT.
     os.kill(process.pid, signal.SIGTERM)
-    left = waiting.poll(lambda: location.process(args.data, args.result),
+    left = waiting.poll(lambda: location.process(args.data, args.stop),
                         lambda found: found is None, END_S, PAUSE_S)
     if left is not None:
         raise exception.Unreachable(
-            f'process {process.pid}, which measures {args.result}, does not '
+            f'process {process.pid}, which measures {args.stop}, does not '
             'end; kill it and repeat the command')
     print(f'process {process.pid}: ended')
 

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The arguments that name the store of results."""
+"""The arguments that name the store of results.
+
+The database of a site is a setting of the site: $HPCVIRT_STORE is its
+SQLAlchemy URL without the password, which is in $HPCVIRT_STORE_PASSWORD.
+Without it, the database is a file in the directory of raw outputs.
+"""
 
 import argparse
+import os
 import typing
 
 from hpcvirt.bench.results import location
@@ -10,19 +16,25 @@ from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
 
 if typing.TYPE_CHECKING:
+    import sqlalchemy
+
     from hpcvirt.bench.results import store
 
 
+#: The environment variable with the URL of a database.
+ENVIRONMENT = 'HPCVIRT_STORE'
+
+
+def find_url() -> str | None:
+    """Return the URL of the database of the site; None if there is none."""
+    return os.environ.get(ENVIRONMENT) or None
+
+
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add --store and --data."""
-    parser.add_argument(
-        '--store', metavar='URL',
-        help='SQLAlchemy URL of the database of results without its password, '
-        'which is read from HPCVIRT_STORE_PASSWORD (default: '
-        f'sqlite:///DATA/{location.DATABASE})')
+    """Add --data."""
     parser.add_argument(
         '--data', metavar='DIR', default=location.default_directory(),
-        help='directory of raw outputs (default: %(default)s)')
+        help='directory of results (default: ~/.local/share/hpcvirt)')
 
 
 def open_store(args: argparse.Namespace) -> 'store.Store':
@@ -31,10 +43,8 @@ def open_store(args: argparse.Namespace) -> 'store.Store':
     :raises NotInstalled: if a library of the bench extra is missing
     """
     with extras.bench():
-        from hpcvirt.bench.results import database
         from hpcvirt.bench.results import store
-    return store.Store(args.store and database.parse_argument(args.store),
-                       args.data, warn=output.warn)
+    return store.Store(_parse_url(), args.data, warn=output.warn)
 
 
 def open_existing(args: argparse.Namespace) -> 'store.Store | None':
@@ -43,8 +53,11 @@ def open_existing(args: argparse.Namespace) -> 'store.Store | None':
     :returns: None if it does not exist
     """
     with extras.bench():
-        from hpcvirt.bench.results import database
         from hpcvirt.bench.results import store
-    return store.open_existing(
-        args.store and database.parse_argument(args.store), args.data,
-        output.warn)
+    return store.open_existing(_parse_url(), args.data, output.warn)
+
+
+def _parse_url() -> 'sqlalchemy.URL | None':
+    from hpcvirt.bench.results import database
+    url = find_url()
+    return None if url is None else database.parse_argument(url)

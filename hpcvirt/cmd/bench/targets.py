@@ -4,6 +4,7 @@
 
 import argparse
 import dataclasses
+import os
 import posixpath
 import urllib.parse
 from collections.abc import Callable
@@ -25,26 +26,22 @@ FORMS = ('local, slurm:NODE, ssh://[user@]host[:port][?key=FILE], or '
 GROUP = 'hpcvirt.bench.executors'
 _METHODS = ('run', 'expect_restart', 'close')
 
+#: The environment variable with the directory for files of runs on targets: a
+#: directory on a local disk, where only the user can write, if homes are
+#: shared.
+JOB_DIRECTORY = 'HPCVIRT_JOB_DIRECTORY'
 #: The option for settings of benchmarks.
 SET = '--set'
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add --os-cloud, --host-key and --job-directory."""
+    """Add --os-cloud and --host-key."""
     parser.add_argument('--os-cloud', metavar='NAME',
                         help='an entry of clouds.yaml, for server:')
     parser.add_argument('--host-key', choices=('known', 'accept-new'),
                         default='known', help='the trusted ssh host keys: '
-                        'known, those in known_hosts or on the console of a '
-                        'server: (the default); accept-new, also the first '
-                        'key of a machine without a known key, and no other '
-                        'key during the run')
-    parser.add_argument('--job-directory', metavar='DIR', type=_directory,
-                        help='where the files of a run are on its targets '
-                        'until it ends; name a directory on a local disk, '
-                        'where only you can write, if homes are shared '
-                        '(default: hpcvirt in $XDG_STATE_HOME of the target, '
-                        'or in ~/.local/state)')
+                        'known_hosts and the console of a server: (known), or '
+                        'also the first key of a new machine')
 
 
 def add_instances(parser: argparse.ArgumentParser,
@@ -70,12 +67,18 @@ def add_instances(parser: argparse.ArgumentParser,
     store_arguments.add(parser)
 
 
-def _directory(text: str) -> str:
-    """Check an absolute path that is not the root."""
-    path = posixpath.normpath(text)
-    if not posixpath.isabs(path) or path.strip('/') == '':
-        raise argparse.ArgumentTypeError(
-            f'must be an absolute path, not {text!r}')
+def _find_job_directory() -> str:
+    """Return the directory of the site for files of runs on their targets.
+
+    :returns: an absolute path; empty for the default, which is hpcvirt in
+        $XDG_STATE_HOME of the target, or in ~/.local/state
+    :raises InvalidInput: if it is not the path of a directory below the root
+    """
+    text = os.environ.get(JOB_DIRECTORY, '')
+    path = posixpath.normpath(text) if text else ''
+    if text and (not posixpath.isabs(path) or path.strip('/') == ''):
+        raise exception.InvalidInput(
+            JOB_DIRECTORY, f'must be an absolute path, not {text!r}')
     return path
 
 
@@ -87,7 +90,7 @@ def find(args: argparse.Namespace, text: str) -> target.Target:
     :raises Unreachable: if the cloud does not answer
     """
     found = _find(text, args.os_cloud, args.host_key)
-    return dataclasses.replace(found, directory=args.job_directory or '')
+    return dataclasses.replace(found, directory=_find_job_directory())
 
 
 def _find(text: str, cloud: str | None, host_key: str) -> target.Target:

@@ -5,6 +5,10 @@
 import argparse
 import collections
 import dataclasses
+import typing
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
@@ -15,6 +19,9 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
 from hpcvirt.cmd import planning
 from hpcvirt.flavors import diff
+
+if typing.TYPE_CHECKING:
+    from hpcvirt.cloud import aggregates
 
 _EPILOG = hosts.EPILOG + """
 The cloud is selected as in every OpenStack client: by clouds.yaml (OS_CLOUD or
@@ -59,12 +66,22 @@ class ApplyFlavors(command.Report):
             '--private', action='store_true',
             help='create private flavors, which only projects with access can '
             'use')
+        parser.add_argument(
+            '--aggregates', action='store_true',
+            help='also create the host aggregates of the classes of --fleet, '
+            'or add the hosts and the metadata that they lack')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Compare the plan with the cloud, and carry it out with --apply."""
         # The client libraries take half a second to load.
+        from hpcvirt.cloud import aggregates
         from hpcvirt.cloud import flavors as cloud_flavors
         plan = planning.plan(args)
+        own = aggregates.list_wanted(plan) if args.aggregates else []
+        if args.aggregates and not own:
+            raise exception.InvalidInput(
+                '--aggregates', 'needs a fleet document (--fleet) with a '
+                'class that names an aggregate or is isolated')
         wanted = [dataclasses.replace(item.flavor, projects=())
                   if args.private and item.flavor.projects is None
                   else item.flavor for item in plan.flavors]
@@ -72,17 +89,28 @@ class ApplyFlavors(command.Report):
         existing = cloud_flavors.read(nova, {item.name for item in wanted})
         hosts.warn(plan.warnings)
         steps = diff.steps(wanted, existing)
+        changes = aggregates.compare(nova, own) if own else ()
         done = {step.flavor.name: _act(nova, step, args)
                 for step in steps} if args.apply else {}
+        changed = {change.wanted.name: _change(nova, change)
+                   for change in changes} if args.apply else {}
         left_over = diff.find_left_over(wanted, existing)
         as_planned = all(
             step.action is diff.Action.SAME
             or done.get(step.flavor.name) == ''
             or (step.action is diff.Action.FOREIGN and not step.differences)
-            for step in steps)
+            for step in steps) and all(
+                change.action is aggregates.AggregateAction.SAME
+                or changed.get(change.wanted.name) == ''
+                for change in changes)
+        document = _document(steps, done, left_over)
+        if changes:
+            document['aggregates'] = [
+                _describe(change, changed) for change in changes]
         return command.CommandResult(
-            _document(steps, done, left_over),
-            lambda: _text(steps, done, left_over, args),
+            document,
+            lambda: _text(steps, done, left_over, args) + printable.lines(
+                _draw_aggregates(changes, changed)),
             status=0 if as_planned or not args.apply else 1)
 
 
@@ -106,6 +134,57 @@ def _act(nova: Any, step: diff.FlavorChange,
     except exception.Unreachable as exc:
         return str(exc)
     return ''
+
+
+def _change(nova: Any, change: 'aggregates.AggregateChange') -> str | None:
+    """Create or complete an aggregate.
+
+    :returns: as :func:`_act`
+    """
+    from hpcvirt.cloud import aggregates
+    if change.action not in (aggregates.AggregateAction.CREATE,
+                             aggregates.AggregateAction.COMPLETE):
+        return None
+    try:
+        aggregates.carry_out(nova, change)
+    except exception.Unreachable as exc:
+        return str(exc)
+    return ''
+
+
+def _describe(change: 'aggregates.AggregateChange',
+              done: Mapping[str, str | None]) -> dict[str, Any]:
+    name = change.wanted.name
+    return {'name': name, 'action': change.action.value,
+            'hosts': list(change.wanted.hosts),
+            'metadata': dict(change.wanted.metadata),
+            'missing_hosts': list(change.missing_hosts),
+            'missing_metadata': dict(change.missing_metadata),
+            'other_hosts': list(change.other_hosts),
+            'done': done.get(name) == '', 'error': done.get(name) or None}
+
+
+def _draw_aggregates(changes: Sequence['aggregates.AggregateChange'],
+                     done: Mapping[str, str | None]) -> Iterator[str]:
+    """Write a line for each aggregate, and what stands in its way."""
+    if changes:
+        yield ''
+    for change in changes:
+        wanted = change.wanted
+        facts = [words.count_noun(len(wanted.hosts), 'host')]
+        facts += [f'{key}={value}' for key, value in wanted.metadata.items()]
+        result = done.get(wanted.name)
+        ending = ''
+        if result is not None:
+            ending = f': FAILED: {result}' if result else ': done'
+        yield (f'{change.action:9}aggregate {wanted.name} '
+               f'({", ".join(facts)}){ending}')
+        if change.other_hosts:
+            others = words.join_names(change.other_hosts, 'hosts')
+            what = ('its metadata would keep instances off these; take them '
+                    'out, or name an aggregate of the class alone'
+                    if wanted.metadata else 'they are left there')
+            yield f'         also has the hosts {others}: {what}'
 
 
 def _document(steps: tuple[diff.FlavorChange, ...],

@@ -24,8 +24,7 @@ from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 
 EPILOG = """\
-A host with a broken record (an invalid topology, an instance on CPUs that the
-host does not have) is reported as broken and otherwise ignored.
+A host with an invalid record is reported as broken and otherwise ignored.
 """
 
 
@@ -36,16 +35,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def add_live(parser: argparse.ArgumentParser) -> None:
-    """Add --config-file and --config-dir."""
-    live = parser.add_argument_group('on a controller')
-    live.add_argument(
-        '--config-file', metavar='FILE', action='append', default=[],
-        help='a configuration file of Nova; may be given several times '
-        '(without it, /etc/nova/nova.conf)')
-    live.add_argument(
-        '--config-dir', metavar='FOLDER', action='append', default=[],
-        help='a folder with configuration files of Nova; may be given '
-        'several times')
+    """Add --config-file."""
+    parser.add_argument(
+        '--config-file', metavar='PATH', action='append', default=[],
+        help='a configuration file of Nova, or a folder of them; may be '
+        'repeated (default: /etc/nova/nova.conf)')
 
 
 def add_flavor(parser: argparse._ActionsContainer) -> None:
@@ -130,6 +124,8 @@ def look(args: argparse.Namespace) -> Any:
     with extras.nova():
         from hpcvirt.nova_live import settings
         from hpcvirt.nova_live import view
-    settings.load(tuple(args.config_file), tuple(args.config_dir))
+    folders = tuple(filter(os.path.isdir, args.config_file))
+    files = tuple(path for path in args.config_file if path not in folders)
+    settings.load(files, folders)
     with settings.convert_errors():
         return view.read()

@@ -107,7 +107,7 @@ def _serve(args: argparse.Namespace) -> None:
         sys.executable, '-Pm', 'hpcvirt.cmd.main', 'capacity',
         '--format=prometheus', *(
             f'--{name.replace("_", "-")}={value}'
-            for name in ('flavor', 'config_file', 'config_dir')
+            for name in ('flavor', 'config_file')
             for value in getattr(args, name)),
         *(f'--{name}={getattr(args, name)}' for name in ('fleet', 'history')
           if getattr(args, name) is not None)],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt fleet``: write, summarize and convert fleet documents."""
+"""``hpcvirt fleet dump`` and ``show``: write and summarize documents."""
 
 import argparse
 import collections
@@ -21,6 +21,7 @@ from hpcvirt.fleet import document as documents
 from hpcvirt.model import host as host_model
 
 SCHEMA_VERSION = 1
+_INVENTORY = 'inventory'
 
 _HEADINGS = ('Class', 'Hosts', 'CPUs', 'GiB', 'Instances', 'Profile',
              'Aggregate', 'Traits')
@@ -61,12 +62,16 @@ class ShowFleet(command.Report):
     """Summarize a fleet document.
 
     Print the number of hosts and instances of each class, and the hosts with
-    broken records. The rows are the classes.
+    broken records. The rows are the classes. The format inventory writes the
+    hosts with their classes as an inventory of Ansible, for the playbooks of
+    the collection hpcvirt.hpc; the topology of a host NAME=PATH need not exist
+    yet.
     """
 
     rows = 'classes'
     fields = ('name', 'hosts', 'broken', 'cpus', 'memory_gib', 'instances',
-              'profile', 'aggregate', 'traits')
+              'profile', 'aggregate', 'traits', 'isolated')
+    more_formats = (_INVENTORY,)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('fleet', metavar='FILE',
@@ -74,28 +79,19 @@ class ShowFleet(command.Report):
 
     def answer(self, parsed_args: argparse.Namespace) -> command.CommandResult:
         """Read and summarize the document."""
+        if parsed_args.formatter == _INVENTORY:
+            return command.CommandResult(None, others={
+                _INVENTORY: lambda: _make_inventory(parsed_args.fleet)})
         document = hosts.read_fleet(parsed_args.fleet)
         plain = make_summary(document)
         return command.CommandResult(
             plain, lambda: '\n'.join(_draw(plain)) + '\n')
 
 
-class WriteInventory(command.Command):
-    """Write the hosts of a fleet document as an inventory of Ansible.
-
-    Print the hosts with their classes, for the playbooks of the collection
-    hpcvirt.hpc. The topology of a host NAME=PATH need not exist yet.
-    """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('fleet', metavar='FILE',
-                            help='a fleet document, as YAML or JSON')
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Write the inventory."""
-        document = hosts.read_fleet(parsed_args.fleet, names_only=True)
-        sys.stdout.write(ansible.class_inventory({
-            name: own.names for name, own in document.classes.items()}).text)
+def _make_inventory(path: str) -> str:
+    document = hosts.read_fleet(path, names_only=True)
+    return ansible.class_inventory({
+        name: own.names for name, own in document.classes.items()}).text
 
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
@@ -129,7 +125,8 @@ def _count_class(own: classes.FleetClass) -> dict[str, Any]:
                           for cell in host.cells) // 1024,
         'profile': (own.profile if isinstance(own.profile, str)
                     else own.profile.get('base', 'default') + ', changed'),
-        'aggregate': own.aggregate, 'traits': list(own.traits)}
+        'aggregate': own.aggregate, 'traits': list(own.traits),
+        'isolated': own.isolated}
 
 
 def _draw(plain: dict[str, Any]) -> Iterator[str]:
@@ -142,7 +139,8 @@ def _draw(plain: dict[str, Any]) -> Iterator[str]:
     yield text_table.draw(_HEADINGS, [[
         each['name'], str(each['hosts']), str(each['cpus']),
         str(each['memory_gib']), str(each['instances']), each['profile'],
-        each['aggregate'] or '-', ', '.join(each['traits']) or '-']
+        each['aggregate'] or '-', ', '.join(each['traits'])
+        + (', isolated' if each['isolated'] else '') or '-']
         for each in plain['classes']],
         numbers=('Hosts', 'CPUs', 'GiB', 'Instances'),
         width=output.width()).rstrip('\n')

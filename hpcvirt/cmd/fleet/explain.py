@@ -32,7 +32,7 @@ class ExplainRefusal(command.Report):
 
     epilog = arguments.EPILOG
     rows = 'hosts'
-    fields = ('name', 'fits', 'step', 'code', 'reason', 'weight')
+    fields = ('name', 'class', 'fits', 'step', 'code', 'reason', 'weight')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_flavor(parser)
@@ -79,12 +79,12 @@ class ExplainRefusal(command.Report):
                 raise exception.InvalidInput(
                     f'--{option.replace("_", "-")}',
                     'needs --scheduler-log or --history')
-        found = _explain(parsed_args)
+        found = verdict.place_hosts(_explain(parsed_args))
         fits = any(item.fits for item in found.verdicts)
-        nearest = () if fits else changes.nearest(found.guest, found.hosts)
+        tried = () if fits else changes.try_all(found.guest, found.hosts)
         return command.CommandResult(
-            explain_report.document(found.verdicts, nearest),
-            lambda: explain_report.text(found.name, found.verdicts, nearest,
+            explain_report.document(found.verdicts, tried),
+            lambda: explain_report.text(found.name, found.verdicts, tried,
                                         output.width()),
             status=0 if fits else 1)
 

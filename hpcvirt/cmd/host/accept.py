@@ -268,8 +268,7 @@ def _command(args: argparse.Namespace) -> str:
     words = ['hpcvirt', 'host', 'accept', args.host, '--benchmarks',
              ','.join(args.benchmarks)]
     for name in ('plan', 'image', 'network', 'user', 'native', 'gate',
-                 'pairs', 'audit', 'os_cloud', 'store', 'data', 'host_key',
-                 'job_directory'):
+                 'pairs', 'audit', 'os_cloud', 'data', 'host_key'):
         value = getattr(args, name)
         if value is not None:
             words += [f'--{name.replace("_", "-")}', str(value)]

@@ -97,7 +97,7 @@ class AuditHost(command.Report):
 class CaptureHost(command.Command):
     """Print a script that captures a host.
 
-    The script writes what "host audit --root" and "topology show" read of the
+    The script writes what "host audit --root" and "host show" read of the
     host that it runs on, and nothing secret, to a tar file. It needs a POSIX
     shell and no Python.
     """

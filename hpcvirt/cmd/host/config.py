@@ -17,6 +17,7 @@ from hpcvirt.deployment import ansible
 from hpcvirt.deployment import disk
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
+from hpcvirt.deployment import read_back
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import site_variables
 from hpcvirt.deployment import steps as step_model
@@ -38,6 +39,12 @@ _IN_PLACEMENT = (
     'holds for the whole cloud: set the first on all hosts with PCI devices, '
     'also on those that are not in this plan, and the second only when all '
     'report them.')
+_ISOLATED = (
+    'Warning: the scheduler keeps instances off the hosts of {} only once '
+    'these are in an aggregate of their own; "hpcvirt flavor apply '
+    '--aggregates" creates it. enable_isolated_aggregate_filtering holds for '
+    'the whole cloud: it also applies to other aggregates that have '
+    'trait:NAME = required in their metadata.')
 _UNREAD = ('{} cannot be read, so its settings may conflict; run the command '
            'as root')
 
@@ -98,11 +105,16 @@ class ConfigureHosts(command.Command):
                 '--apply', 'changes one host, with --deployer files; give one '
                 'host, or a folder with --write')
         else:
-            _print(step_model.compare(formats.FORMATS[args.deployer](plan),
-                                      {}))
+            files = formats.FORMATS[args.deployer](plan)
+            read_back.check(args.deployer, files, plan)
+            _print(step_model.compare(files, {}))
         hosts.warn(plan.warnings)
         if plan.has_sets:
             output.warn(_IN_PLACEMENT)
+        if plan.isolated:
+            noun = 'class' if len(plan.isolated) == 1 else 'classes'
+            output.warn(_ISOLATED.format(
+                f'the {noun} {", ".join(plan.isolated)}'))
         return 0
 
 
@@ -164,6 +176,7 @@ def _host(root: pathlib.Path, plan: plans.Plan, apply: bool,
         raise exception.InvalidInput(
             str(root), f'has {len(conflicts)} settings that conflict, and is '
             'left alone; remove them, or give --replace')
+    read_back.check('files', files, plan)
     steps = [*step_model.compare(files, present), *(
         site_settings.remove(conflicts, site) if replace else ())]
     if not apply:
@@ -185,6 +198,7 @@ def _write(folder: pathlib.Path, deployer: str, plan: plans.Plan,
            apply: bool) -> None:
     """Write the files of a deployment tool into a folder."""
     files = formats.FORMATS[deployer](plan)
+    read_back.check(deployer, files, plan)
     found = step_model.compare(files, disk.read_present(
         folder, [file.path for file in files]))
     for step in found:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt host quarantine`` and ``release``: keep new instances away."""
+"""``hpcvirt host quarantine``: keep new instances away from a host."""
 
 import argparse
 import contextlib
@@ -25,18 +25,37 @@ command.
 _MAX_CHARACTERS = 150
 
 
-class _HostCommand(command.Command):
-    """Changes the quarantine of a host by one holder; no reason ends it."""
+class QuarantineHost(command.Command):
+    """Keep new instances away from a host, or release it.
+
+    HPCTopologyFilter sends no new instances to a compute host in quarantine,
+    whatever their flavor. Instances on it keep running. The host gets a trait,
+    and joins an aggregate whose metadata contain the reason. A host that is
+    released stays in quarantine as long as another holder has it there.
+    """
 
     epilog = _EPILOG
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('host', metavar='HOST', help='a compute host, as '
                             '"openstack compute service list" names it')
+        wanted = parser.add_mutually_exclusive_group(required=True)
+        wanted.add_argument('--reason', metavar='TEXT', type=_reason,
+                            help='why the host is put in quarantine, in at '
+                            f'most {_MAX_CHARACTERS} characters')
+        wanted.add_argument('--release', action='store_true',
+                            help='let new instances start on the host again')
+        parser.add_argument(
+            '--holder', choices=quarantine.HOLDERS,
+            default=quarantine.OPERATOR,
+            help='with --release, whose quarantine ends (default: '
+            '%(default)s, that of this command)')
         cloud_arguments.add_apply(parser)
 
     def take_action(self, args: argparse.Namespace) -> None:
         """Print the state and the steps, and with --apply take them."""
+        if not args.release and args.holder != quarantine.OPERATOR:
+            raise exception.InvalidInput('--holder', 'needs --release')
         cloud = cloud_arguments.connect_quarantine(args)
         is_marked = None
         holds = cloud.holds(args.host)
@@ -75,39 +94,6 @@ class _HostCommand(command.Command):
                 args.holder, args.reason, own[0].since if own else None))
         sys.stdout.write(printable.lines([
             f'Done. {_state(args.host, cloud.holds(args.host))}']))
-
-
-class QuarantineHost(_HostCommand):
-    """Keep new instances away from a host.
-
-    Put a compute host in quarantine: HPCTopologyFilter sends no new instances
-    there, whatever their flavor. Instances on the host keep running. The host
-    gets a trait, and joins an aggregate whose metadata contain the reason.
-    """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('--reason', required=True, metavar='TEXT',
-                            type=_reason, help='why, in at most '
-                            f'{_MAX_CHARACTERS} characters')
-        parser.set_defaults(holder=quarantine.OPERATOR)
-
-
-class ReleaseHost(_HostCommand):
-    """Let new instances start on a host again.
-
-    Release a compute host that "hpcvirt host quarantine" put in quarantine. It
-    stays in quarantine as long as another holder has it in quarantine.
-    """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument(
-            '--holder', choices=quarantine.HOLDERS,
-            default=quarantine.OPERATOR,
-            help='whose quarantine ends (default: %(default)s, that of '
-            '"hpcvirt host quarantine")')
-        parser.set_defaults(reason=None)
 
 
 def _reason(word: str) -> str:

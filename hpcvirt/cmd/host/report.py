@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt host report`` and ``pairs``: compare the hosts of a fleet."""
+"""``hpcvirt host report``: compare the hosts of a fleet."""
 
 import argparse
 import sys
+from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt import printable
@@ -30,10 +31,19 @@ no host is slow, 1 if one is, 2 if there are no results.
     fields = ('host', 'result', 'slower', 'low', 'high', 'figure', 'differs')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument(
+            '--rounds', metavar='HOST', nargs='+',
+            help='report nothing, but print the pairs of these hosts to '
+            'measure: each meets each other, and no host is twice in a round, '
+            'which ends with an empty line')
         store_arguments.add(parser)
 
-    def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Judge the hosts."""
+    def answer(self, args: argparse.Namespace,
+               ) -> command.CommandResult | None:
+        """Judge the hosts, or print the rounds of pairs."""
+        if args.rounds is not None:
+            _print_rounds(args.rounds)
+            return None
         with extras.bench():
             from hpcvirt.acceptance import class_verdict
             from hpcvirt.acceptance import fleet
@@ -59,19 +69,7 @@ no host is slow, 1 if one is, 2 if there are no results.
                            for each in hosts)))
 
 
-class PairHosts(command.Command):
-    """Print rounds of pairs in which each host meets each other.
-
-    No host is twice in a round, so that all pairs of a round can be measured
-    at the same time. A line is a pair, and an empty line ends a round.
-    """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument('hosts', metavar='HOST', nargs='+',
-                            help='the hosts of a leaf')
-
-    def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Print the rounds."""
-        from hpcvirt.acceptance import fleet
-        for pairs in fleet.make_rounds(parsed_args.hosts):
-            sys.stdout.write(printable.lines([*map(' '.join, pairs), '']))
+def _print_rounds(hosts: Sequence[str]) -> None:
+    from hpcvirt.acceptance import fleet
+    for pairs in fleet.make_rounds(hosts):
+        sys.stdout.write(printable.lines([*map(' '.join, pairs), '']))

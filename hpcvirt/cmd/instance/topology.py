@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt instance topology``: write where the devices of a guest are."""
+"""``hpcvirt fleet instance-topology``: write where devices of a guest are."""
 
 import argparse
 import dataclasses
@@ -40,7 +40,7 @@ document of -f json is a vendor_data2.json for hpcvirt-guest-topology.
         parser.add_argument('server', metavar='SERVER',
                             help='name or UUID of the instance')
         parser.add_argument('path', metavar='PATH', help='topology of its '
-                            'compute host, as "hpcvirt topology show" reads '
+                            'compute host, as "hpcvirt host show" reads '
                             'it')
         for name, metavar, text in (
                 ('domain', 'FILE', 'what "virsh dumpxml" prints of it'),

@@ -35,7 +35,7 @@ LOG = logging.getLogger(__name__)
 OPTION = cfg.StrOpt(
     'topologies', default='/etc/hpcvirt/topologies',
     help='The folder with the topology of each compute node: NODE.json, as '
-         '"hpcvirt topology show -f json" prints it.')
+         '"hpcvirt host show -f json" prints it.')
 
 #: Only users of OpenStack's services have this role.
 _ROLE = 'service'
@@ -94,7 +94,7 @@ class VendordataService:
         held = self._clients.placement.list_devices(instance)
         node = pathlib.PurePath(servers.get_node(server) or '-').name
         return description.describe(
-            topology.read(str(self._topologies / f'{node}.json'), 'snapshot'),
+            topology.read(str(self._topologies / f'{node}.json')),
             servers.read_cells(self._clients.nova, server),
             [*map(description.HeldDevice, held)])
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The arguments that several commands of ``hpcvirt study`` share."""
+"""The arguments that several commands of ``hpcvirt bench study`` share."""
 
 import argparse
 import typing
@@ -14,9 +14,10 @@ if typing.TYPE_CHECKING:
     from hpcvirt.bench.studies import scaling
 
 
-def add_study(parser: argparse.ArgumentParser) -> None:
+def add_study(parser: argparse.ArgumentParser,
+              nargs: str | None = None) -> None:
     """Add the argument that names a study."""
-    parser.add_argument('study', metavar='STUDY',
+    parser.add_argument('study', metavar='STUDY', nargs=nargs,
                         help=f'one of {", ".join(study_catalogue.IDS)}')
 
 
@@ -52,7 +53,7 @@ def planner(args: argparse.Namespace) -> 'case_plan.CasePlanner':
     """
     from hpcvirt.acceptance import case_plan
     from hpcvirt.cmd import hosts
-    return case_plan.CasePlanner(hosts.read_hosts(args.path, args.source),
+    return case_plan.CasePlanner(hosts.read_hosts(args.path),
                                  hosts.read_profile(args.profile or 'dense'))
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt study run``: run a case of a study on hosts of a site."""
+"""``hpcvirt bench study run``: run a case of a study on hosts of a site."""
 
 import argparse
 import contextlib
@@ -23,6 +23,7 @@ from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import sides
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import scaling
+from hpcvirt.bench.studies import study as studies
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
@@ -37,9 +38,10 @@ from hpcvirt.cmd.study import arguments
 class RunStudy(command.Report):
     """Run a case of a study on hosts of a site.
 
-    Without --apply, print the settings to make by hand and the steps. With
-    it, create a flavor, start instances on the hosts, run the benchmarks of
-    the case in them and natively, and remove everything that was created. The
+    Without --case, print how the hosts can run each case, or why they cannot.
+    With it, print the settings to make by hand and the steps; with --apply,
+    create a flavor, start instances on the hosts, run the benchmarks of the
+    case in them and natively, and remove everything that was created. The
     hosts must have no other instances. If the command is killed, the same
     command continues.
     """
@@ -47,17 +49,14 @@ class RunStudy(command.Report):
     epilog = hosts.EPILOG + f"""\
 The name of a host is that of its compute service. A TARGET is
 {targets.FORMS}.
-Status 1: these hosts cannot run the case, or its verdict is not PASS.
+Status 1: these hosts cannot run a case, or its verdict is not PASS.
 """
-    rows = 'runs'
-    fields = ('benchmark', 'variant', 'shape', 'host')
+    fields = ('case', 'hosts', 'per_host', 'launch', 'refused')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         arguments.add_study(parser)
-        parser.add_argument('case', metavar='CASE',
-                            help='a case of the study, see "hpcvirt study '
-                            'show"')
         arguments.add_hosts(parser)
+        arguments.add_case(parser)
         parser.add_argument('--image', metavar='NAME|UUID',
                             help='image with the benchmarks')
         parser.add_argument('--network', action='append', default=[],
@@ -76,16 +75,19 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
                             help='number of pairs (default: %(default)s)')
         targets.add_instances(parser)
 
-    def answer(self, parsed_args: argparse.Namespace,
-               ) -> command.CommandResult:
-        """Print the steps, and carry them out with --apply."""
-        args = parsed_args
+    def answer(self, args: argparse.Namespace) -> command.CommandResult:
+        """Plan the cases, and run one with --apply."""
+        planner = arguments.planner(args)
+        if args.case is None:
+            if args.apply:
+                raise exception.InvalidInput('--apply', 'needs --case')
+            return _plan_cases(study_catalogue.get(args.study), planner)
         study_ = study_catalogue.get(args.study)
         case = study_.case(args.case)
-        planned = arguments.planner(args).plan(study_, case)
+        planned = planner.plan(study_, case)
         if isinstance(planned, scaling.CaseRefusal):
             return command.CommandResult(
-                {**case_plan.document(planned), 'runs': []},
+                [case_plan.document(planned)],
                 lambda: case_plan.table([planned], output.width()), 1)
         chosen = study_case.StudyCase(
             study_, case,
@@ -98,15 +100,29 @@ Status 1: these hosts cannot run the case, or its verdict is not PASS.
             sys.stdout.flush()
         arguments.warn([planned])
         if not args.apply:
-            return command.CommandResult(
-                {**case_plan.document(planned), 'runs': []}, str)
+            return command.CommandResult([case_plan.document(planned)], str)
         from hpcvirt.bench.report import text
         judged = verdict.judge_result(
             _measure(args, planned, chosen, settings))
+        document = {**case_plan.document(planned),
+                    **json.loads(json_format.dumps(judged))}
         return command.CommandResult(
-            json.loads(json_format.dumps(judged)),
+            [document],
             lambda: '\n' + text.table(judged, output.width() or 100),
             verdict.exit_status(judged))
+
+
+def _plan_cases(study_: studies.Study,
+                planner: case_plan.CasePlanner) -> command.CommandResult:
+    """Describe how the hosts can run each case of a study."""
+    plans_ = [planner.plan(study_, case) for case in study_.cases]
+    arguments.warn(plans_)
+    possible = [each for each in plans_
+                if isinstance(each, case_plan.CasePlan)]
+    return command.CommandResult(
+        [case_plan.document(each) for each in plans_],
+        lambda: case_plan.table(plans_, output.width()),
+        status=int(not possible))
 
 
 def _check(args: argparse.Namespace, networks: int) -> None:

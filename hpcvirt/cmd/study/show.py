@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt study``: show published studies, and compare with them."""
+"""``hpcvirt bench study``: show published studies, and compare with them."""
 
 import argparse
 from collections.abc import Mapping
@@ -20,74 +20,37 @@ from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.cmd.study import arguments
 
 
-class ListStudies(command.Report):
-    """List the published studies."""
+class ShowStudy(command.Report):
+    """List the published studies, or show one.
 
-    fields = ('id', 'title', 'source')
+    With STUDY, print its document, its cases, and its figures with the ratios
+    computed from them. The rows are the studies, or the figures of one.
+    """
+
+    fields = ('id', 'title', 'case', 'what', 'benchmark', 'metric', 'native',
+              'guest', 'unit', 'ratio')
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        arguments.add_study(parser, nargs='?')
+        arguments.add_case(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Load the studies."""
-        del args
+        if args.study is not None:
+            study_ = arguments.find_study(args)
+            return command.CommandResult(
+                document.describe_study(study_),
+                lambda: ''.join(study_text.describe(study_, output.width())))
+        if args.case is not None:
+            raise exception.InvalidInput('--case', 'needs STUDY')
         studies = study_catalogue.studies()
         return command.CommandResult(
             [document.describe_study(each) for each in studies],
             lambda: study_text.listing(studies, output.width()))
 
-
-class ShowStudy(command.Report):
-    """Show a published study.
-
-    Print its document, its cases, and its figures with the ratios computed
-    from them. The rows are the figures.
-    """
-
-    rows = 'rows'
-    fields = ('id', 'case', 'what', 'benchmark', 'metric', 'native', 'guest',
-              'unit', 'ratio')
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        arguments.add_study(parser)
-        arguments.add_case(parser)
-
-    def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Load the study."""
-        study_ = arguments.find_study(args)
-        return command.CommandResult(
-            document.describe_study(study_),
-            lambda: ''.join(study_text.describe(study_, output.width())))
-
-
-class ScaleStudy(command.Report):
-    """Scale the cases of a study to hosts.
-
-    Print how the hosts of a site can run each case, or why they cannot. The
-    exit status is 1 if they cannot run any case.
-    """
-
-    fields = ('case', 'hosts', 'per_host', 'launch', 'reason')
-
-    def get_epilog(self) -> str:
-        """Return the description of hosts."""
-        from hpcvirt.cmd import hosts
-        return hosts.EPILOG
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        arguments.add_study(parser)
-        arguments.add_hosts(parser)
-        arguments.add_case(parser)
-
-    def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Plan the cases."""
-        from hpcvirt.acceptance import case_plan
-        study_ = arguments.find_study(args)
-        planner = arguments.planner(args)
-        plans = [planner.plan(study_, case) for case in study_.cases]
-        arguments.warn(plans)
-        return command.CommandResult(
-            [case_plan.document(each) for each in plans],
-            lambda: case_plan.table(plans, output.width()),
-            status=int(not any(isinstance(each, case_plan.CasePlan)
-                               for each in plans)))
+    def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
+        """Return a row for each study, or for each figure of one."""
+        return document if isinstance(document, list) else document['rows']
 
 
 class CompareStudy(command.Report):
@@ -124,7 +87,8 @@ def _runs(args: argparse.Namespace) -> list[record.Run]:
     store = store_arguments.open_existing(args)
     if store is None:
         # Nothing was measured yet. Only a place that was given must exist.
-        if args.store is None and args.data != location.default_directory():
+        is_default = args.data == location.default_directory()
+        if store_arguments.find_url() is None and not is_default:
             raise exception.InvalidInput(
                 args.data, f'has no {location.DATABASE}; "hpcvirt bench run" '
                 'creates it')

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The commands of ``hpcvirt tune``."""
+"""The commands of ``hpcvirt bench tune``."""

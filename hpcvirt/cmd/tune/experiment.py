@@ -9,7 +9,6 @@ import itertools
 import math
 import os
 import re
-import sys
 import textwrap
 from typing import Any
 
@@ -20,7 +19,6 @@ from hpcvirt import text_table
 from hpcvirt import words
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import sizing
-from hpcvirt.bench.results import location
 from hpcvirt.bench.run import run_spec
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
@@ -28,6 +26,7 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import html_file
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
+from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
 from hpcvirt.tune import configurations
@@ -40,10 +39,10 @@ from hpcvirt.tune import model
 class PlanTuning(command.Report):
     """Plan an experiment that compares choices of a profile.
 
-    Print how many configurations "hpcvirt tune run" would measure, the boots,
-    reboots and hours that this takes at most, the smallest effect of each
-    choice that it can show, and the guests, cores and memory of a host with
-    each value. An experiment that cannot show the differences that matter
+    Print how many configurations "hpcvirt bench tune run" would measure, the
+    boots, reboots and hours that this takes at most, the smallest effect of
+    each choice that it can show, and the guests, cores and memory of a host
+    with each value. An experiment that cannot show the differences that matter
     within its limits is refused.
     """
 
@@ -118,11 +117,15 @@ class ShowExperiment(command.Report):
     """Show what an experiment has found so far.
 
     Show the recommended profile with its gain, the effect of each value
-    compared with today's, its cost, and what was published about it.
+    compared with today's, its cost, and what was published about it. The
+    format profile prints the recommended profile for "hpcvirt flavor plan
+    --profile"; the comment of each choice has its effect with the interval,
+    the number of trials, the dates and the class of hosts.
     """
 
     rows = 'values'
     fields = ('choice', 'value', 'decision', 'trials', 'guard')
+    more_formats = ('profile',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         _add(parser)
@@ -138,7 +141,8 @@ class ShowExperiment(command.Report):
         shown = report.TuneReport(*found)
         if args.html is None:
             return command.CommandResult(
-                shown.document(), lambda: shown.text(output.width()))
+                shown.document(), lambda: shown.text(output.width()),
+                others={'profile': lambda: report.profile(shown)})
         if args.formatter != 'table':
             raise exception.InvalidInput('--format', 'is not for --html')
         now = datetime.datetime.now(datetime.UTC)
@@ -146,25 +150,6 @@ class ShowExperiment(command.Report):
             shown, f'{now:%Y-%m-%d %H:%M} UTC'), report.TITLE)
         print(args.html)
         return None
-
-
-class ExportProfile(command.Command):
-    """Print the recommended profile of an experiment.
-
-    The profile is for "hpcvirt flavor plan --profile". The comment of each
-    choice has its effect with the interval, the number of trials, the dates
-    and the class of hosts.
-    """
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        _add(parser)
-
-    def take_action(self, args: argparse.Namespace) -> int:
-        """Print the profile."""
-        found = _read(args)
-        from hpcvirt.tune import report
-        sys.stdout.write(report.profile(report.TuneReport(*found)))
-        return 0
 
 
 def add_experiment(parser: argparse.ArgumentParser) -> None:
@@ -231,9 +216,7 @@ def _check_program(program: experiments.TunedProgram,
 
 def _add(parser: argparse.ArgumentParser) -> None:
     add_experiment(parser)
-    parser.add_argument(
-        '--data', metavar='DIR', default=location.default_directory(),
-        help='directory of raw outputs (default: %(default)s)')
+    store_arguments.add(parser)
 
 
 def _read(args: argparse.Namespace) -> tuple[
@@ -247,6 +230,6 @@ def _read(args: argparse.Namespace) -> tuple[
         args.data, tuning.make_record(space, name)).trials
     if not trials:
         raise exception.InvalidInput(
-            tuning.locate(args.data, name), 'has no trial: "hpcvirt tune run '
-            '--apply" has made none of this experiment here')
+            tuning.locate(args.data, name), 'has no trial: "hpcvirt bench '
+            'tune run --apply" has made none of this experiment here')
     return space, analysis.analyse(space, trials), trials

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt tune run`` and ``hpcvirt tune check``: make trials."""
+"""``hpcvirt bench tune run``: make trials."""
 
 import argparse
 import contextlib
@@ -24,7 +24,7 @@ MARK = 'hpcvirt-tune'
 
 
 class RunExperiment(command.Command):
-    """Carry out an experiment.
+    """Carry out an experiment, or only its confirmation.
 
     Fill the hosts with instances of one configuration after the other, run the
     programs in all instances of a host at once, and record what they reach.
@@ -35,8 +35,11 @@ class RunExperiment(command.Command):
     """
 
     epilog = """\
-Exit status: 0 at the end or at a limit, or without --apply if the steps
-can be taken; 2 if a trial cannot be made, or a host could not be restored.
+A check is the confirmation of an experiment alone, for the day after a new
+kernel, Nova or firmware. Exit status: 0 at the end or at a limit, for PASS of
+a check, or without --apply if the steps can be taken; 1 for FAIL or
+INCONCLUSIVE of a check; 2 if a trial cannot be made, or a host could not be
+restored.
 """
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,11 @@ can be taken; 2 if a trial cannot be made, or a host could not be restored.
         parser.add_argument('--network', required=True, metavar='NAME',
                             help='a network over which this machine can reach '
                             'the instances by SSH')
+        parser.add_argument('--check', metavar='PROFILE',
+                            help='compare this profile, a file or the name of '
+                            'a built-in one, with that of today in fresh '
+                            'boots instead; a check that was killed begins '
+                            'anew')
         parser.add_argument('--restore', action='store_true',
                             help='make no trials, but restore what a run left '
                             'that was killed')
@@ -53,34 +61,10 @@ can be taken; 2 if a trial cannot be made, or a host could not be restored.
 
     def take_action(self, args: argparse.Namespace) -> int:
         """Print the steps, and with --apply take them."""
-        space = experiments.read(args.experiment)
-        _carry_out(args, space, space.experiment.name)
-        return 0
-
-
-class CheckProfile(RunExperiment):
-    """Compare a profile with today's in fresh boots.
-
-    This is the confirmation of an experiment alone, for the day after a new
-    kernel, Nova or firmware, with as many guests on a host as today.
-    Everything is restored at the end, as by "hpcvirt tune run". A check that
-    was killed begins anew.
-    """
-
-    epilog = """\
-Exit status: 0 for PASS, if the profile is not worse than today's by what
-matters, or without --apply if the steps can be taken; 1 for FAIL or
-INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
-"""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        super().add_arguments(parser)
-        parser.add_argument('profile', metavar='PROFILE',
-                            help='a file, or the name of a built-in profile')
-
-    def take_action(self, args: argparse.Namespace) -> int:
-        """Print the steps, and with --apply take them and judge."""
-        space = experiments.read(args.experiment, args.profile)
+        space = experiments.read(args.experiment, args.check)
+        if args.check is None:
+            _carry_out(args, space, space.experiment.name)
+            return 0
         trials = _carry_out(args, space, time.strftime(
             f'{space.experiment.name}-check-%Y%m%dT%H%M%S', time.gmtime()))
         if trials is None or args.restore:

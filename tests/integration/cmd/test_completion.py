@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""The completion that ``hpcvirt complete`` prints, in bash."""
+"""The completion that ``hpcvirt --completion`` prints, in bash."""
 
 import subprocess
 import sys
 import unittest
 
-MAKE = (sys.executable, '-m', 'hpcvirt.cmd.main', 'complete')
+MAKE = (sys.executable, '-m', 'hpcvirt.cmd.main', '--completion')
 #: The function of bash-completion that the script calls.
 COMPLETE = """
 _get_comp_words_by_ref() {
@@ -38,12 +38,13 @@ class CompletionTest(unittest.TestCase):
         return done.stdout.split()
 
     def test_nouns_and_verbs_are_completed(self):
-        self.assertEqual(['topology', 'tune'], self.complete('t'))
+        self.assertEqual(['flavor', 'fleet'], self.complete('f'))
         self.assertEqual(['make-room'], self.complete('m'))
-        self.assertEqual(['instance'], self.complete('i'))
+        self.assertEqual(['study'], self.complete('bench', 's'))
+        self.assertEqual(['show'], self.complete('bench', 'study', 's'))
         self.assertEqual(['plan'], self.complete('flavor', 'p'))
 
     def test_options_are_completed(self):
         self.assertIn('--profile', self.complete('flavor', 'plan', '--p'))
         self.assertIn('--sort-column',
-                      self.complete('topology', 'show', '--so'))
+                      self.complete('host', 'show', '--so'))

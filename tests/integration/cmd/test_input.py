@@ -23,7 +23,7 @@ STREAM = ROOT / 'tests/data/bench/native_np1/hpccoutf.txt'
 
 #: Every argument that names a file to read.
 READERS = (
-    ('topology', 'show', '{}'),
+    ('host', 'show', '{}'),
     ('flavor', 'plan', '{}'),
     ('flavor', 'plan', str(HOST), '--profile', '{}'),
     ('flavor', 'lint', '{}'),
@@ -117,7 +117,7 @@ class InputTest(unittest.TestCase):
         pathlib.Path(plan).write_text(here(
             'flavor', 'plan', str(HOST), '--format', 'json')[1])
         for path, words in (
-                (str(HOST), ('topology', 'show', '{}')),
+                (str(HOST), ('host', 'show', '{}')),
                 (str(HOST), ('flavor', 'plan', '{}')),
                 (str(HOST), ('flavor', 'plan', 'n7={}')),
                 (profile, ('flavor', 'plan', str(HOST), '--profile', '{}')),

@@ -62,7 +62,7 @@ class OpenStackClientTest(unittest.TestCase):
             ['hpc', 'make-room', '--standing', 'hpc.16c1n.2m=1', *fleet],
             ['hpc', 'flavor', 'plan', '--profile', 'dense', str(HOST),
              '-f', 'json'],
-            ['hpc', 'topology', 'show', str(HOST), '-f', 'value', '-c', 'id'],
+            ['hpc', 'host', 'show', str(HOST), '-f', 'value', '-c', 'id'],
             ['hpc', 'bench', 'list', '-f', 'json'],
             ['hpc', 'flavor', 'apply', '--profile', 'dense', str(HOST)]])
         self.assertEqual([1, 1, 2, 0, 0, 0, 0, 2],

@@ -22,14 +22,14 @@ STREAM = 'tests/data/bench/native_np1/hpccoutf.txt'
 
 #: A command of each kind of output.
 WRITERS = (
-    'topology show ' + HOST,
-    'topology show --format json ' + HOST,
+    'host show ' + HOST,
+    'host show --format json ' + HOST,
     'flavor plan ' + HOST,
     'flavor plan --format yaml ' + HOST,
     'bench list',
-    'bench describe stream',
+    'bench list stream',
     'bench parse hpcc ' + STREAM,
-    'study show S3',
+    'bench study show S3',
     '--version',
     '--help',
     'flavor plan --help',
@@ -118,7 +118,7 @@ class ErrorTest(unittest.TestCase):
                   'topology.read = lambda *_: 1 / 0; '
                   'from hpcvirt.cmd import main; sys.exit(main.main())')
         done = subprocess.run(
-            [sys.executable, '-c', broken, 'topology', 'show'], text=True,
+            [sys.executable, '-c', broken, 'host', 'show'], text=True,
             capture_output=True, check=False, cwd=ROOT, timeout=60)
         self.assertEqual((2, ''), (done.returncode, done.stdout))
         self.assertEqual(
@@ -129,16 +129,15 @@ class ErrorTest(unittest.TestCase):
     def test_unusual_arguments_are_one_line(self) -> None:
         long = 'x' * 5000
         for command in (
-                'flavor plan /:x --profile=--', 'topology show --source=--',
-                'topology show -- -- --', 'topology show --sou=--',
-                f'topology show {long}', f'flavor plan {long}/{long}',
+                'flavor plan /:x --profile=--', 'host show --format=--',
+                'host show -- -- --', 'host show --for=--',
+                f'host show {long}', f'flavor plan {long}/{long}',
                 f'flavor plan {HOST} --profile {long}',
                 f'flavor lint ./{long}', f'bench parse hpcc {long}',
                 f'bench compare {long} {long} --benchmark hpcc',
                 f'bench compare {long}/* {long} --benchmark hpcc',
-                f'topology show --source sysfs {long}',
                 f'bench report --html {long} --data .',
-                'topology show a\x1b[31mb', 'topology show ""'):
+                'host show a\x1b[31mb', 'host show ""'):
             with (self.subTest(command[:60]), contextlib.chdir(ROOT),
                   tempfile.TemporaryDirectory() as data,
                   mock.patch.dict(os.environ, XDG_DATA_HOME=data)):

@@ -37,7 +37,7 @@ SMT_MACHINE = MACHINE.with_name('intel-2s-16c-smt.json')
 COMMAND = f"""#!/bin/sh
 echo "hpcvirt $*" >>"$CALLS"
 case "$1 $2" in
-"topology show") cat "$MACHINE" ;;
+"host show") cat "$MACHINE" ;;
 "flavor plan") exec {sys.executable} -c \
     'from hpcvirt.cmd import main; raise SystemExit(main.main())' "$@" ;;
 esac

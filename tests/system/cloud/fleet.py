@@ -82,7 +82,7 @@ def plan_guests(settings: cloud_settings.Settings) -> None:
     """
     hpcvirt = settings.program('hpcvirt')
     document = json.loads(commands.output([
-        hpcvirt, 'topology', 'show', '--format', 'json']))
+        hpcvirt, 'host', 'show', '--format', 'json']))
     document['name'] = compute.LIBVIRT_HOST
     cells = [cell for cell in document['cells'] if cell['cpus']]
     path = topology(settings, compute.LIBVIRT_HOST)

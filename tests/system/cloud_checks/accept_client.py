@@ -209,8 +209,8 @@ def emulated(client):
     if host is not None:
         sys.exit(f'a server started on {host}, which is in quarantine')
     # Other checks need it.
-    subprocess.run([*client.hpcvirt, 'host', 'release', client.host,
-                    '--holder', 'accept', '--apply'], check=True,
+    subprocess.run([*client.hpcvirt, 'host', 'quarantine', client.host,
+                    '--release', '--holder', 'accept', '--apply'], check=True,
                    env={**os.environ, 'OS_CLOUD': 'envvars'},
                    stdout=subprocess.DEVNULL)
     client.check_state()

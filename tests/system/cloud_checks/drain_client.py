@@ -37,8 +37,8 @@ class Client(fleet_client.Client):
 
     def release(self):
         """Let new instances start on the host again."""
-        subprocess.run([self._hpcvirt, 'host', 'release', EMPTIED,
-                        '--holder', 'drain', '--apply'],
+        subprocess.run([self._hpcvirt, 'host', 'quarantine', EMPTIED,
+                        '--release', '--holder', 'drain', '--apply'],
                        check=True, timeout=fleet_client.LIMIT_S)
 
 

@@ -33,7 +33,7 @@ class Client:
         self.cloud = openstack.connect()
 
     def words(self, *words):
-        return [self.hpcvirt, 'tune', *words]
+        return [self.hpcvirt, 'bench', 'tune', *words]
 
     def run_words(self, *words):
         return self.words('run', self.document, '--image', 'guest',

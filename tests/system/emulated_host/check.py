@@ -258,7 +258,7 @@ def _compile() -> None:
     subprocess.run(
         [sys.executable, '-c',
          'import tests.system.emulated_host.inspection'], check=True)
-    for words in (('topology', 'show', '--format', 'json'),
+    for words in (('host', 'show', '--format', 'json'),
                   ('host', 'audit', '--profile', 'default')):
         subprocess.run([*_HPCVIRT.split(), *words], check=False,
                        stdout=subprocess.DEVNULL)

@@ -30,7 +30,6 @@ MEANINGS = {
     '--serve': 'serve metrics at an address',
     '--set': 'a setting of a benchmark',
     '--shape': 'instances x cores',
-    '--source': 'the format of every PATH',
     '--this-launch': 'judge the launch that was measured',
     '--warm-up': 'what comes first and does not count',
 }
@@ -80,12 +79,13 @@ class ProgramTest(unittest.TestCase):
         return err
 
     def test_a_wrong_command_names_the_nearest(self) -> None:
-        for words, nearest in ((('topologi', 'show'), 'topology'),
+        for words, nearest in ((('hots', 'show'), 'host'),
                                (('bench', 'pars'), None),
                                (('bench', 'compar', 'a'), None),
-                               (('topology', 'shwo'), 'show'),
-                               (('topology', 'show', '--sourec', 'x'),
-                                '--source')):
+                               (('host', 'shwo'), 'show'),
+                               (('bench', 'study', 'shwo'), 'show'),
+                               (('flavor', 'plan', '--profiel', 'x'),
+                                '--profile')):
             with self.subTest(words):
                 if nearest is not None:
                     self.assertIn(f'(did you mean {nearest}?)',
@@ -94,47 +94,49 @@ class ProgramTest(unittest.TestCase):
                     self.assertNotIn('not a command', self.refuse(*words))
 
     def test_a_wrong_name_of_the_catalogue_names_the_nearest(self) -> None:
-        for words, nearest in ((('bench', 'describe', 'straem'), 'stream'),
+        for words, nearest in ((('bench', 'list', 'straem'), 'stream'),
                                (('bench', 'run', 'osu-bw/mpl', '--where',
                                  'local'), None),
-                               (('study', 'show', 'S4', '--case',
+                               (('bench', 'study', 'show', 'S4', '--case',
                                  '4x8-tune'), '4x8-tuned')):
             err = self.refuse(*words)
             if nearest is not None:
                 self.assertIn(f'(did you mean {nearest}?)', err)
 
     def test_a_missing_command_names_all(self) -> None:
-        self.assertIn('topology, host, flavor', self.refuse())
-        self.assertIn('show, group', self.refuse('topology'))
+        self.assertIn('host, flavor, fleet', self.refuse())
+        self.assertIn('show, group', self.refuse('host'))
 
     def test_debug_may_stand_anywhere(self) -> None:
-        for words in (('--debug', 'topology', 'show', '/none'),
-                      ('topology', '--debug', 'show', '/none'),
-                      ('topology', 'show', '/none', '--debug')):
+        for words in (('--debug', 'host', 'show', '/none'),
+                      ('host', '--debug', 'show', '/none'),
+                      ('host', 'show', '/none', '--debug')):
             status, _, err = run(*words)
             self.assertEqual(2, status)
             self.assertRegex(err, r'^Traceback \(most recent call last\)')
-            self.assertEqual(run('topology', 'show', '/none')[2],
+            self.assertEqual(run('host', 'show', '/none')[2],
                              err.splitlines(True)[-1])
         self.assertNotIn('Traceback', run(
-            'topology', 'show', '--', '--debug')[2])
+            'host', 'show', '--', '--debug')[2])
 
     def test_options_of_a_command_may_stand_before_its_noun(self) -> None:
         path = str(ROOT / 'etc/hpcvirt/topologies/hs06-2s-16c.json')
-        expected = run('topology', 'show', path, '-f', 'json')
+        expected = run('host', 'show', path, '-f', 'json')
         self.assertEqual(0, expected[0])
-        for words in (('-f', 'json', 'topology', 'show', path),
-                      ('--format=json', 'topology', 'show', path)):
+        for words in (('-f', 'json', 'host', 'show', path),
+                      ('--format=json', 'host', 'show', path)):
             self.assertEqual(expected, run(*words))
         self.assertIn('nowhere', self.refuse(
             '--os-cloud', 'nowhere', 'flavor', 'apply', path))
         self.assertIn('--os-cloud', self.refuse(
-            '--os-cloud', 'x', 'topology', 'show', path))
+            '--os-cloud', 'x', 'host', 'show', path))
         self.assertIn('a command is missing', self.refuse('-f', 'json'))
 
     def test_help_of_a_noun_lists_its_commands(self) -> None:
-        status, out, _ = run('topology', '--help')
+        status, out, _ = run('host', '--help')
         self.assertEqual(0, status)
         self.assertIn('Group hosts that are alike, and find those that '
                       'differ', out)
         self.assertIn('make-room', run('--help')[1])
+        for words in (('bench', '--help'), ('bench', 'study', '--help')):
+            self.assertIn('Run a case of a study', run(*words)[1])

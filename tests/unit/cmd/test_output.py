@@ -90,7 +90,7 @@ class HostileTextTest(unittest.TestCase):
     def test_a_report_as_text(self) -> None:
         data = self.store()
         self.assertIn('FORGED', self.shown('bench', 'report', '--data', data))
-        self.shown('study', 'compare', 'S1', '--data', data)
+        self.shown('bench', 'study', 'compare', 'S1', '--data', data)
 
     def test_a_report_as_a_page(self) -> None:
         page = self.folder / 'page.html'
@@ -146,7 +146,7 @@ class HostileTextTest(unittest.TestCase):
                                                *words))
 
     def test_names_of_files(self) -> None:
-        for words in (('topology', 'show'), ('flavor', 'lint'),
+        for words in (('host', 'show'), ('flavor', 'lint'),
                       ('bench', 'parse', 'hpcc'), ('flavor', 'plan')):
             self.assertIn('FORGED', self.shown(*words, f'./{EVIL}'))
         self.shown('bench', 'parse', f'./{EVIL}')

@@ -175,8 +175,29 @@ class FormatsTest(unittest.TestCase):
             self.assertFalse([
                 path for path in files(form, *twins(vfs={1: 8}),
                                        devices=(hosts.VFS,))
-                if 'placement' in path or 'controllers' in path
-                or 'conductor' in path])
+                if 'placement' in path or 'conductor' in path])
+
+    def test_controllers_get_the_aliases_of_all_classes(self):
+        for form in ('files', 'edpm', 'ansible'):
+            found = files(form, *twins(vfs={1: 8}), devices=(hosts.VFS,))
+            self.assertIn('\nalias = ', found['controllers/nova.conf'])
+            self.assertNotIn('controllers/nova.conf', files(form, *twins()))
+
+    def test_the_scheduler_isolates_classes(self):
+        plan = planner.plan(twins(), profiles.Profile(extra_specs=(
+            ('trait:CUSTOM_HPC', 'required'),)))
+        kept = frozenset({'CUSTOM_HPC'})
+        merged = fleet_plan.merge_plans(fleet_plan.set_traits(
+            {'c': plan}, {'c': kept}, {'c'}))
+        line = '\nenable_isolated_aggregate_filtering = true\n'
+        for form, path in (('kolla', 'config/nova/nova-scheduler.conf'),
+                           ('kayobe', 'kolla/config/nova/nova-scheduler.conf'),
+                           ('files', 'controllers/nova.conf'),
+                           ('edpm', 'controllers/nova.conf'),
+                           ('ansible', 'controllers/nova.conf')):
+            found = {file.path: file.text
+                     for file in formats.FORMATS[form](merged)}
+            self.assertIn(line, found[path].replace('[scheduler]', ''))
 
     def test_all_hosts_with_devices_report_them_if_some_have_sets(self):
         sets = planner.plan([wired.tree(name='sets')], dataclasses.replace(
@@ -216,7 +237,7 @@ class FormatsTest(unittest.TestCase):
 
 class EdpmTest(unittest.TestCase):
     def variables(self, host, **choices):
-        (text,) = files('edpm', host, **choices).values()
+        text, *_ = files('edpm', host, **choices).values()
         node_set, self.config_map = yaml.safe_load_all(text)
         self.text = re.sub(r'\n# ', ' ', text)
         return node_set['spec']['nodeTemplate']['ansible']['ansibleVars']

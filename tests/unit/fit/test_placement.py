@@ -50,6 +50,13 @@ class CheckTest(unittest.TestCase):
             self.assertIs(reasons.Code.CLOSED, code)
             self.assertIn(said, message)
 
+    def test_all_traits_of_an_isolating_aggregate_must_be_required(self):
+        wanted = guest(required=frozenset({'A'}))
+        self.assertIsNone(self.check(wanted, kept_for=frozenset({'A'})))
+        _, message = self.check(wanted, kept_for=frozenset({'A', 'B'}))
+        self.assertIn('it is kept for flavors that require the trait B',
+                      message)
+
     def test_closed_hosts(self):
         self.assertIs(reasons.Code.CLOSED,
                       self.check(guest(), closed='disabled')[0])

@@ -95,6 +95,31 @@ class MergeTest(unittest.TestCase):
         self.assertEqual({row.flavor.name for row in planned['x'].flavors},
                          set(said[0].subjects))
 
+    def test_hosts_of_all_other_classes_are_counted_together(self):
+        planned = {name: plan_class(name, name_prefix=name)
+                   for name in ('a', 'b', 'c')}
+        said = [item.message
+                for item in fleet_plan.merge_plans(planned).warnings
+                if item.code is warning.WarningCode.FITS_ELSEWHERE]
+        self.assertEqual(3, len(said))
+        self.assertIn('and also fit on 2 hosts of the classes b, c', said[0])
+
+    def test_an_isolated_class_takes_no_flavors_of_others(self):
+        plain = plan_class('a')
+        special = plan_class('b', name_prefix='b', extra_specs=(
+            ('trait:CUSTOM_IB', 'required'),))
+        planned = fleet_plan.set_traits(
+            {'x': plain, 'y': special},
+            {'x': frozenset(), 'y': frozenset({'CUSTOM_IB'})}, {'y'})
+        both = fleet_plan.merge_plans(planned)
+        for row in both.flavors:
+            of_y = row.flavor.name.startswith('b.')
+            self.assertEqual((not of_y, of_y), (
+                row.per_host['a'] > 0, row.per_host['b'] > 0))
+        self.assertFalse([
+            item for item in both.warnings
+            if item.code is warning.WarningCode.FITS_ELSEWHERE])
+
     def test_without_traits_those_of_hosts_are_unknown(self):
         planned = fleet_plan.set_traits({'x': plan_class('a')}, {})
         self.assertIsNone(planned['x'].hosts[0].state.traits)

@@ -293,6 +293,24 @@ class FleetOfClassesTest(unittest.TestCase):
                 self.assertEqual((True, 0), (item.per_host['a'] > 0,
                                              item.per_host['b']))
 
+    def test_an_isolated_class_has_traits_and_an_aggregate_alone(self):
+        classes = {'gpu': {'hosts': [HOST], 'isolated': True},
+                   'other': {'hosts': [], 'aggregate': 'all, gpu'}}
+        with self.assertRaisesRegex(
+                exception.InvalidInput,
+                r"classes\['gpu'\].isolated: needs traits"):
+            read(classes=classes)
+        classes['gpu']['traits'] = ['CUSTOM_HPC_GPU']
+        with self.assertRaisesRegex(
+                exception.InvalidInput,
+                r"classes\['gpu'\].aggregate: 'gpu' is also an aggregate of "
+                'the class other'):
+            read(classes=classes)
+        classes['gpu']['aggregate'] = 'gpus, all'
+        own = read(classes=classes).classes['gpu']
+        self.assertEqual(('gpus', 'all'), own.name_aggregates('gpu'))
+        self.assertTrue(fleet_classes.dump_class(own)['isolated'])
+
     def test_an_instance_names_a_planned_flavor(self):
         plain = {'host': 'h', 'flavor': 'hpc.15c1n.2m'}
         a, b = ({**plain, 'id': 'a', 'cells': [{'id': 0}],

@@ -265,7 +265,8 @@ class DocumentationTest(unittest.TestCase):
         self.assertEqual(
             {'name': 'spare', 'hosts': 2, 'broken': 0, 'cpus': 64,
              'instances': 0, 'profile': 'default, changed',
-             'aggregate': 'spare', 'traits': ['CUSTOM_SPARE']},
+             'aggregate': 'spare', 'traits': ['CUSTOM_SPARE'],
+             'isolated': False},
             {key: value for key, value in document['classes'][1].items()
              if key != 'memory_gib'})
         status, text, _ = run('fleet', 'show', self.fleet, '-f', 'value',

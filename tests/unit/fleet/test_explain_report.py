@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import re
 import unittest
 
 from hpcvirt.fit import reasons
@@ -23,3 +24,17 @@ class VerdictReportTest(unittest.TestCase):
         document = explain_report.document(found, ())
         self.assertEqual((True, 401), (document['fits'],
                                        len(document['hosts'])))
+
+    def test_the_nearest_host_of_each_class_and_reason_comes_first(self):
+        found = [verdict.HostVerdict(
+            f'{own}{number}', verdict.SchedulingStep.PLACEMENT,
+            reasons.Code.RESOURCES, reasons.Code.RESOURCES,
+            f'{8 - number} missing', resource=resource, fleet_class=own,
+            lacks=8 - number)
+            for own, resource in (('a', 'PCPU free'), ('b', 'PCPU free'),
+                                  ('b', 'PCPU in all'))
+            for number in range(3)]
+        text = explain_report.text('x', found, (), 80)
+        self.assertRegex(text, r'\na +3  a2, a1, a0 +placement +for example '
+                         'a2: 6 missing\n')
+        self.assertEqual(2, len(re.findall('\nb ', text)))

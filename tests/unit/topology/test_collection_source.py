@@ -42,17 +42,6 @@ class SourceTest(unittest.TestCase):
         for path in self.paths.values():
             self.assertEqual(self.host.cells, topology.read(path).cells)
 
-    def test_a_named_source_reads_its_files(self) -> None:
-        for source, path in self.paths.items():
-            self.assertEqual(self.host.cells,
-                             topology.read(path, source).cells)
-
-    def test_a_named_source_refuses_files_of_others(self) -> None:
-        for source in self.paths:
-            for other, path in self.paths.items():
-                if source != other:
-                    refusals.message(self, topology.read, path, source)
-
     def test_blanks_and_byte_order_marks_are_ignored(self) -> None:
         text = pathlib.Path(self.paths['snapshot']).read_bytes()
         for before in (b'\xef\xbb\xbf', b'\n \t', b'\xef\xbb\xbf\n'):
@@ -77,14 +66,6 @@ class SourceTest(unittest.TestCase):
                 (b'{', 'is not valid JSON')):
             self.refused(f'/x: .*{pattern}', self.write('x', data))
 
-    def test_an_unknown_source_is_refused(self) -> None:
-        self.refused("--source: 'acpi' is not one of auto, sysfs",
-                     self.paths['hwloc'], 'acpi')
-
-    def test_only_sysfs_needs_no_path(self) -> None:
-        for source in ('libvirt', 'hwloc', 'snapshot'):
-            self.refused(f'--source {source}: needs the PATH', None, source)
-
     def test_xml_is_named_after_its_file_and_a_snapshot_is_not(self) -> None:
         named = snapshot.make_json(self.host) | {'name': 'node9'}
         for path, data, name in (
@@ -100,12 +81,8 @@ class SourceTest(unittest.TestCase):
             lambda _file: machines.of_cells(machines.cell(0, (0,))))
         path = self.write('x', b'node7')
         self.refused('has an unknown form', path)
-        with (mock.patch.object(collection, '_SOURCES',
-                                (*collection._SOURCES, name_only)),
-              mock.patch.object(collection, 'SOURCES',
-                                (*collection.SOURCES, 'names'))):
-            for source in ('auto', 'names'):
-                host = topology.read(path, source)
-                self.assertEqual({0}, host.cpus)
+        with mock.patch.object(collection, '_SOURCES',
+                               (*collection._SOURCES, name_only)):
+            self.assertEqual({0}, topology.read(path).cpus)
             self.refused(r'JSON \(snapshot\), a name alone \(names\)',
                          self.write('y', b'node8'))

@@ -36,7 +36,7 @@ class Case(unittest.TestCase):
 
     def read(self) -> host_model.Host:
         sysfs_files.lay_out(self.files, self.root)
-        return topology.read(str(self.root), 'sysfs')
+        return topology.read(str(self.root))
 
     def refused(self, pattern: str) -> str:
         said = refusals.message(self, self.read)

@@ -181,7 +181,7 @@ class SampleTest(unittest.TestCase):
             job, target=dataclasses.replace(job.target, directory=''))
         with self.assertRaisesRegex(
                 exception.InvalidInput,
-                '--job-directory: MPI needs the same directory'):
+                'HPCVIRT_JOB_DIRECTORY: MPI needs the same directory'):
             self.sample(job)
 
     def reason(self, *jobs):

@@ -12,6 +12,9 @@ import time
 
 from tests.integration.bench import run_case
 
+LIST = ('bench', 'report', '--unfinished')
+STOP = ('bench', 'run', '--stop')
+
 
 class StopTest(run_case.RunCase):
     def setUp(self):
@@ -55,8 +58,7 @@ class StopTest(run_case.RunCase):
                 yield process.name
 
     def listed(self):
-        status, out, err = self.run_('bench', 'runs', *self.data, '--format',
-                                     'json')
+        status, out, err = self.run_(*LIST, *self.data, '--format', 'json')
         self.assertEqual(0, status, err)
         return json.loads(out)
 
@@ -67,7 +69,7 @@ class StopTest(run_case.RunCase):
         self.assertEqual(
             (name, f'process {process.pid} on {os.uname().nodename}',
              len(kept), 12, ['local', self.server.url]),
-            (run['result'], run['state'], run['samples'],
+            (run['id'], run['state'], run['samples'],
              run['planned_samples'], run['targets']))
         self.assertGreater(run['remaining_s'], 0)
         # The same command is not run twice at once.
@@ -75,8 +77,8 @@ class StopTest(run_case.RunCase):
         self.assertEqual(2, status)
         self.assertIn(f'result {name} is being measured by process '
                       f'{process.pid} on ', err)
-        status, out, err = self.run_('bench', 'stop', name, '--host-key',
-                                     'accept-new', *self.data)
+        status, out, err = self.run_(*STOP, name, '--host-key', 'accept-new',
+                                     *self.data)
         self.assertEqual(0, status, err)
         self.assertIn(f'process {process.pid}: ended', out)
         self.assertIn('stopped 1', out)
@@ -85,7 +87,7 @@ class StopTest(run_case.RunCase):
         self.assertEqual([], self.list_left(name))
         (run,) = self.listed()
         self.assertEqual('interrupted', run['state'])
-        self.assertRegex(self.run_('bench', 'runs', *self.data)[1],
+        self.assertRegex(self.run_(*LIST, *self.data)[1],
                          f'{name} .*interrupted .* {len(kept)} of 12 .*left')
         # It is continued as if nothing had happened.
         self.slow.unlink()
@@ -95,9 +97,8 @@ class StopTest(run_case.RunCase):
                          [sample['started_at']
                           for sample in samples[:len(kept)]])
         self.assertEqual(12, len(samples))
-        self.assertIn('No run is in', self.run_('bench', 'runs',
-                                                  *self.data)[1])
-        status, _, err = self.run_('bench', 'stop', name, *self.data)
+        self.assertIn('No run is in', self.run_(*LIST, *self.data)[1])
+        status, _, err = self.run_(*STOP, name, *self.data)
         self.assertEqual(2, status)
         self.assertIn('is finished', err)
 
@@ -108,18 +109,18 @@ class StopTest(run_case.RunCase):
         self.assertEqual(130, process.returncode)
         self.assertIn('continues on its target', err[-1])
         self.assertIn('the same command continues the run', err[-1])
-        self.assertIn(f'"hpcvirt bench stop {name}" ends it', err[-1])
+        self.assertIn(f'"hpcvirt bench run --stop {name}" ends it', err[-1])
         self.assertIn('left', err[-2])
         self.assertNotEqual([], list(self.left(name)))
-        status, out, err = self.run_('bench', 'stop', name, '--host-key',
-                                     'accept-new', *self.data)
+        status, out, err = self.run_(*STOP, name, '--host-key', 'accept-new',
+                                     *self.data)
         self.assertEqual(0, status, err)
         self.assertNotIn('process', out)
         self.assertEqual([], list(self.left(name)))
         # A target that is gone is named, and the others are stopped.
         self.server.close()
-        status, out, err = self.run_('bench', 'stop', name, '--host-key',
-                                     'accept-new', *self.data)
+        status, out, err = self.run_(*STOP, name, '--host-key', 'accept-new',
+                                     *self.data)
         self.assertEqual(2, status)
         self.assertIn('local: stopped nothing', out)
         self.assertIn('hpcvirt: not stopped: ', err)
@@ -138,8 +139,8 @@ class StopTest(run_case.RunCase):
         self.assertEqual([], list(self.left(name)))
 
     def test_a_result_that_is_not_there_is_named(self):
-        status, _, err = self.run_('bench', 'stop', 'x', *self.data)
+        status, _, err = self.run_(*STOP, 'x', *self.data)
         self.assertEqual((2, 'hpcvirt: x: the store has no such result\n'),
                          (status, err))
-        self.assertEqual(0, self.run_('bench', 'runs', *self.data)[0])
+        self.assertEqual(0, self.run_(*LIST, *self.data)[0])
         self.assertFalse((self.scratch / 'data').exists())

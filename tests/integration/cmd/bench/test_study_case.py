@@ -50,8 +50,9 @@ class RunStudyTest(run_case.RunCase):
             '--pairs', '5', '--data', str(self.scratch / 'data'), *words)
 
     def compare(self, *words):
-        status, out, err = self.run_('study', 'compare', 'S1', '--data',
-                                     str(self.scratch / 'data'), *words)
+        status, out, err = self.run_(
+            'bench', 'study', 'compare', 'S1', '--data',
+            str(self.scratch / 'data'), *words)
         self.assertEqual((0, ''), (status, err))
         return out
 
@@ -130,5 +131,6 @@ class RunStudyTest(run_case.RunCase):
                 'bench', 'run', *words, '--data', str(self.scratch / 'data')))
         self.assertFalse((self.scratch / 'data').exists())
         commands.check_refused(self, 'bench.sqlite', self.run_(
-            'study', 'compare', 'S1', '--data', str(self.scratch / 'data')))
+            'bench', 'study', 'compare', 'S1', '--data',
+            str(self.scratch / 'data')))
         self.assertFalse((self.scratch / 'data').exists())

@@ -241,7 +241,7 @@ class TestListAndDescribe(CommandTestCase):
         self.assertIn('hpcc', call('list')[1])
 
     def test_a_description_is_complete(self):
-        status, out, _ = call('describe', 'hpcc', '--vcpus', '4',
+        status, out, _ = call('list', 'hpcc', '--vcpus', '4',
                               '--memory-mib', '8192')
         self.assertEqual(0, status)
         for text in ('libopenblas0-serial', 'N=', 'Default bounds',
@@ -250,7 +250,7 @@ class TestListAndDescribe(CommandTestCase):
 
     def test_every_description_comes_in_both_forms(self):
         for one in self.answer('list')[1]:
-            words = ('describe', one['name'], '--vcpus', '8', '--memory-mib',
+            words = ('list', one['name'], '--vcpus', '8', '--memory-mib',
                      '32768')
             self.assertEqual(0, call(*words)[0])
             status, found = self.answer(*words)
@@ -258,12 +258,12 @@ class TestListAndDescribe(CommandTestCase):
             self.assertTrue(found['example']['command'])
 
     def test_a_machine_that_is_too_small_is_one_line(self):
-        self.assert_unusable('not enough', 'describe', 'stream', '--vcpus',
+        self.assert_unusable('not enough', 'list', 'stream', '--vcpus',
                              '1', '--memory-mib', '256', '--llc-kib', '65536')
-        self.assert_unusable('no variant', 'describe', 'hpcc', '--variant',
+        self.assert_unusable('no variant', 'list', 'hpcc', '--variant',
                              'cuda')
-        self.assert_unusable('qe-small', 'describe', 'qe')
-        self.assert_unusable('cpus', 'describe', 'hpcc', '--vcpus', '0')
+        self.assert_unusable('qe-small', 'list', 'qe')
+        self.assert_unusable('cpus', 'list', 'hpcc', '--vcpus', '0')
 
 
 class TestCompare(CommandTestCase):

@@ -2,8 +2,10 @@
 
 """``bench report``: an empty store, a page, a file that is in the way."""
 
+import os
 import sqlite3
 import unittest
+from unittest import mock
 
 from hpcvirt.bench.results import store
 from tests.builders import commands
@@ -38,9 +40,11 @@ class ReportCommandTest(unittest.TestCase):
         self.assertEqual('three years of work', page.read_text())
 
     def test_a_directory_that_is_missing_stays_missing(self):
-        for words in (('bench', 'report'), ('study', 'compare', 'S1')):
-            for more in ((), ('--store', f'sqlite:///{self.scratch}/none/x')):
-                commands.run(*words, '--data', self.scratch / 'none', *more)
+        for words in (('bench', 'report'),
+                      ('bench', 'study', 'compare', 'S1')):
+            for url in ('', f'sqlite:///{self.scratch}/none/x'):
+                with mock.patch.dict(os.environ, HPCVIRT_STORE=url):
+                    commands.run(*words, '--data', self.scratch / 'none')
             self.assertEqual([], list(self.scratch.iterdir()))
 
     def test_a_store_that_cannot_be_used_is_one_line(self):
@@ -48,7 +52,8 @@ class ReportCommandTest(unittest.TestCase):
                     'mysql+pymysql://me:pa55@db/x', 'x', 'sqlite:////dev/full',
                     'sqlite:////' + 'x' * 5000):
             with self.subTest(url):
-                status, out, err = self.report('--store', url)
+                with mock.patch.dict(os.environ, HPCVIRT_STORE=url):
+                    status, out, err = self.report()
                 self.assertRegex(err, r'^(hpcvirt: [^\n]*\n)?$')
                 self.assertNotIn('internal', err)
                 self.assertNotIn('pa55', err)
@@ -77,5 +82,6 @@ class ReportCommandTest(unittest.TestCase):
             err, r'^[^\n]*run ofbad: [^\n]*the result bad is left out\n$')
         commands.check_refused(self, 'run ofbad', self.report('bad'))
         self.assertEqual(0, commands.run(
-            'study', 'compare', 'S1', '--data', data)[0])
-        self.assertEqual(0, commands.run('bench', 'runs', '--data', data)[0])
+            'bench', 'study', 'compare', 'S1', '--data', data)[0])
+        self.assertEqual(0, commands.run(
+            'bench', 'report', '--unfinished', '--data', data)[0])

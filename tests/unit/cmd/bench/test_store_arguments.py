@@ -31,8 +31,8 @@ JSON_VALUES = (None, '', 7, -1, 0, 20000, 10 ** 400, 2 ** 62, 2.5, 1e308,
                True, 'warm', 'guest', '2026-99-99T00:00:00', '2026-11-20',
                '0001-01-01T00:00:00+23:59', [5], [2 ** 62], ['x'], {'a': 1})
 COMMANDS = (('bench', 'report'), ('bench', 'report', '--format', 'json'),
-            ('bench', 'report', 'e2'), ('bench', 'runs'),
-            ('study', 'compare', 'S1'))
+            ('bench', 'report', 'e2'), ('bench', 'report', '--unfinished'),
+            ('bench', 'study', 'compare', 'S1'))
 NAMES = ('e1', 'e2', 'e3')
 
 

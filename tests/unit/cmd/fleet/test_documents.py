@@ -20,7 +20,7 @@ class InventoryTest(unittest.TestCase):
         path = self.folder / 'fleet.yaml'
         path.write_text(json.dumps({'schema_version': 1, 'classes': {
             name: {'hosts': words} for name, words in classes.items()}}))
-        return commands.run('fleet', 'inventory', path)
+        return commands.run('fleet', 'show', path, '-f', 'inventory')
 
     def read(self, **classes):
         """Return the class of each host in the inventory."""

@@ -53,7 +53,8 @@ class ExplainLogTest(unittest.TestCase):
         self.assertEqual([{
             'name': name, 'fits': False, 'step': 'filter', 'code': 'no-cell',
             'reason': 'no cell has room', 'cells': [], 'cpus': [],
-            'weight': 0, 'scores': {}, 'compared': ''} for name in 'ab'],
+            'weight': 0, 'scores': {}, 'compared': '', 'class': '',
+            'lacks': 0.0} for name in 'ab'],
             document['hosts'])
         (group,), = document['refusals']
         self.assertEqual((300, 'free-pcpus', 'a, b'), (

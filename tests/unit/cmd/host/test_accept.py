@@ -86,7 +86,8 @@ class AcceptTest(testtools.TestCase):
             self.assertEqual(2, error.code)
 
     def test_pairs_are_printed_in_rounds(self):
-        status, out, _ = commands.run('host', 'pairs', 'a', 'b', 'c', 'd')
+        status, out, _ = commands.run('host', 'report', '--rounds',
+                                      'a', 'b', 'c', 'd')
         rounds = [text.split('\n') for text in out.strip().split('\n\n')]
         self.assertEqual((0, [2, 2, 2]), (status, list(map(len, rounds))))
         self.assertEqual(6, len({frozenset(pair.split()) for pairs in rounds

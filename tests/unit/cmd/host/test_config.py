@@ -4,7 +4,9 @@ import json
 import re
 import shutil
 import unittest
+from unittest import mock
 
+from hpcvirt.deployment import nova_conf
 from tests.builders import commands
 from tests.builders import folders
 from tests.builders import hosts
@@ -63,6 +65,20 @@ class ConfigTest(unittest.TestCase):
         self.assertIn(f'==> {NOVA} (new)\n', out)
         self.assertIn('cpu_dedicated_set = 1-15,17-31\n', out)
         self.assertEqual(before, self.tree())
+
+    def test_nothing_is_written_if_nova_would_read_another_plan(self):
+        path = self.host()
+
+        def write_fewer(planned, plan):
+            return [line.replace('1-15,17-31', '2-15,17-31')
+                    for line in lines(planned, plan)]
+
+        lines = nova_conf.compute
+        for more in ((), ('--apply', '--root', self.root),
+                     ('--write', self.folder / 'new')):
+            with mock.patch.object(nova_conf, 'compute', write_fewer):
+                self.fails('would take .* with these files, and the plan says '
+                           '.*; nothing is written', path, *more)
 
     def test_the_second_apply_changes_nothing(self):
         path = self.host()

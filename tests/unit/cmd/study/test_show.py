@@ -26,7 +26,7 @@ class StudyCase(testtools.TestCase):
 
     def call(self, *words):
         """Run the command; its status, standard output and standard error."""
-        return commands.run('study', *words)
+        return commands.run('bench', 'study', *words)
 
     def document(self, *words):
         status, out, err = self.call(*words, '--format', 'json')
@@ -39,9 +39,9 @@ class StudyCase(testtools.TestCase):
 
 class ListTest(StudyCase):
     def test_every_study_is_listed_with_its_citation(self):
-        status, out, _ = self.call('list')
+        status, out, _ = self.call('show')
         self.assertEqual(0, status)
-        status, studies = self.document('list')
+        status, studies = self.document('show')
         self.assertEqual(0, status)
         self.assertEqual(['S1', 'S2', 'S3', 'S4', 'S5'],
                          [each['id'] for each in studies])
@@ -66,7 +66,7 @@ class ShowTest(StudyCase):
             self.assertNotIn(document.file, out)
 
     def test_a_study_of_the_list_is_shown_alike(self):
-        for each in self.document('list')[1]:
+        for each in self.document('show')[1]:
             self.assertEqual(each, self.document('show', each['id'])[1])
 
     def test_ratios_are_computed(self):
@@ -84,12 +84,12 @@ class ShowTest(StudyCase):
     def test_an_unknown_study_or_case_is_refused(self):
         self.assert_unusable('no such study', 'show', 'S9')
         self.assert_unusable('no case', 'show', 'S4', '--case', 'sriov')
-        self.assert_unusable('STUDY', 'show')
+        self.assert_unusable('needs STUDY', 'show', '--case', '4x8-tuned')
 
 
 class ScaleTest(StudyCase):
     def test_every_case_has_its_line_or_its_reason(self):
-        status, out, _ = self.call('scale', 'S3', PLAIN)
+        status, out, _ = self.call('run', 'S3', PLAIN)
         self.assertEqual(0, status)
         lines = {line.split()[0]: line for line in out.splitlines() if line}
         self.assertIn('1x32', lines['off-1vm-4'])
@@ -99,24 +99,24 @@ class ScaleTest(StudyCase):
 
     def test_cases_that_differ_in_ranks_or_pages_have_different_lines(self):
         for study_id in ('S1', 'S3'):
-            _, out, _ = self.call('scale', study_id, SMT)
+            _, out, _ = self.call('run', study_id, SMT)
             lines = [line.partition(' ')[2] for line in out.splitlines()
                      if ' smt=' in line or 'nested_paging=' in line]
             self.assertEqual(len(lines), len(set(lines)), out)
-        _, (plan,) = self.document('scale', 'S3', SMT, '--case',
+        _, (plan,) = self.document('run', 'S3', SMT, '--case',
                                    'on-2vm-1net-4')
         self.assertEqual(['16'], [
             each['ranks'] for each in plan['benchmarks']])
 
     def test_a_document_has_the_flavor_or_the_reason(self):
-        status, plans = self.document('scale', 'S3', SMT, '--case',
+        status, plans = self.document('run', 'S3', SMT, '--case',
                                       'on-4vm-4net-8')
         self.assertEqual(0, status)
         plan, = plans
         self.assertEqual((4, 16, {}), (
             plan['per_host'], plan['flavor']['vcpus'],
             plan['flavor']['extra_specs']))
-        status, plans = self.document('scale', 'S5', SMT)
+        status, plans = self.document('run', 'S5', SMT)
         self.assertEqual(1, status)
         self.assertTrue(all(plan['refused'] for plan in plans))
 
@@ -124,7 +124,7 @@ class ScaleTest(StudyCase):
         profile = self.folder / 'profile.yaml'
         profile.write_text('base: dense\n'
                            'housekeeping_cores_per_cell: 2\n')
-        _, plans = self.document('scale', 'S4', PLAIN, '--case', '4x8-tuned',
+        _, plans = self.document('run', 'S4', PLAIN, '--case', '4x8-tuned',
                                  '--profile', str(profile))
         self.assertEqual(7, plans[0]['flavor']['vcpus'])
 
@@ -134,12 +134,16 @@ class ScaleTest(StudyCase):
                 ('/nowhere', 'S4', '/nowhere'),
                 ('/nowhere', 'S4', PLAIN, '--profile', '/nowhere'),
                 ('NAME=', 'S5', PLAIN, PLAIN)):
-            self.assert_unusable(what, 'scale', *words)
+            self.assert_unusable(what, 'run', *words)
+
+
+CASE = ('--case', '4x8-tuned')
 
 
 class RunTest(StudyCase):
     def test_without_apply_the_plan_is_printed(self):
-        status, out, err = self.call('run', 'S4', '4x8-tuned', f'n7={PLAIN}')
+        status, out, err = self.call('run', 'S4', f'n7={PLAIN}',
+                                     '--case', '4x8-tuned')
         self.assertEqual(0, status)
         self.assertRegex(err, NO_HOUSEKEEPING)
         for line in ('Host: nested paging on', 'cpu_dedicated_set = 0-31',
@@ -149,35 +153,33 @@ class RunTest(StudyCase):
             self.assertIn(line, out)
 
     def test_the_plan_says_how_many_ranks_and_instances_there_are(self):
-        _, out, _ = self.call('run', 'S1', 'small-on', f'n7={SMT}')
+        _, out, _ = self.call('run', 'S1', f'n7={SMT}', '--case', 'small-on')
         self.assertIn('Start 1 instance of it on n7', out)
         self.assertIn('Run hpcc/mpi with 16 ranks in all instances', out)
 
     def test_warnings_about_the_hosts_are_shown_once(self):
         uneven = str(hosts.TOPOLOGIES / 'xeon-2s-24c-snc2-1g.json')
-        for words in (('run', 'S2', 'numa-host-warm'), ('scale', 'S2')):
-            _, _, err = self.call(*words, f'n7={uneven}')
+        for words in (('--case', 'numa-host-warm'), ()):
+            _, _, err = self.call('run', 'S2', f'n7={uneven}', *words)
             self.assertEqual(
                 ['huge-pages-given-back', 'no-housekeeping', 'no-parts'],
                 sorted(line.split(': ')[1] for line in err.splitlines()))
             self.assertIn('Warning: no-parts: n7: no flavor is smaller', err)
 
     def test_a_refused_case_is_not_run(self):
-        status, out, err = self.call('run', 'S3', 'on-1vm-4', PLAIN)
+        status, out, err = self.call('run', 'S3', PLAIN, '--case', 'on-1vm-4')
         self.assertEqual((1, ''), (status, err))
         self.assertIn('needs SMT', out)
 
     def test_what_cannot_be_used_is_named(self):
         for what, *words in (
-                ('CASE', 'S4'), ('PATH', 'S4', '4x8-tuned'),
-                ('no case', 'S4', 'sriov', PLAIN),
-                ('--image', 'S4', '4x8-tuned', PLAIN, '--apply'),
-                ('needs 1', 'S4', '4x8-tuned', PLAIN, '--network', 'a',
-                 '--network', 'b'),
-                ('--pairs', 'S4', '4x8-tuned', PLAIN, '--pairs', '0'),
-                ('--set', 'S4', '4x8-tuned', PLAIN, '--set', 'x=1'),
-                ('stand in', 'S4', '4x8-tuned', PLAIN, '--instead', 'hpcc')):
-            self.assert_unusable(what, 'run', *words)
+                ('needs --case', '--apply'), ('no case', '--case', 'sriov'),
+                ('--image', *CASE, '--apply'),
+                ('needs 1', *CASE, '--network', 'a', '--network', 'b'),
+                ('--pairs', *CASE, '--pairs', '0'),
+                ('--set', *CASE, '--set', 'x=1'),
+                ('stand in', *CASE, '--instead', 'hpcc')):
+            self.assert_unusable(what, 'run', 'S4', PLAIN, *words)
 
 
 class CompareTest(StudyCase):
@@ -196,7 +198,8 @@ class CompareTest(StudyCase):
 
     def test_an_empty_store_shows_what_is_not_yet_run(self):
         url = f'sqlite:///{self.folder}/bench.sqlite'
-        words = ('compare', 'S4', '--store', url, '--data', str(self.folder))
+        self.enterContext(mock.patch.dict(os.environ, HPCVIRT_STORE=url))
+        words = ('compare', 'S4', '--data', str(self.folder))
         status, out, _ = self.call(*words)
         self.assertEqual((0, 15), (status, out.count('not yet run')))
         _, comparisons = self.document(*words, '--case', '1x24-tuned')

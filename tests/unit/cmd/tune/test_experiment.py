@@ -28,12 +28,12 @@ class TestShipped(unittest.TestCase):
     def test_the_experiments_that_are_shipped_can_be_planned(self):
         self.assertGreaterEqual(len(SHIPPED), 2)
         for path in SHIPPED:
-            ended = commands.run('tune', 'plan', path)
+            ended = commands.run('bench', 'tune', 'plan', path)
             self.assertEqual((0, ''), (ended.status, ended.err))
 
     def test_one_of_them_has_whole_plots(self):
         reboots = [json.loads(commands.run(
-            'tune', 'plan', path, '-f', 'json').out)['reboots']
+            'bench', 'tune', 'plan', path, '-f', 'json').out)['reboots']
             for path in SHIPPED]
         self.assertEqual([True, False], [number > 0 for number in reboots])
 
@@ -55,7 +55,8 @@ class TestPlan(unittest.TestCase):
         return path
 
     def run_(self, *words, **changes):
-        return commands.run('tune', 'plan', self.write(**changes), *words)
+        return commands.run('bench', 'tune', 'plan', self.write(**changes),
+                            *words)
 
     def refused(self, said, **changes):
         commands.check_refused(self, said, self.run_(**changes))
@@ -86,8 +87,8 @@ class TestPlan(unittest.TestCase):
 
     def test_interactions_that_cannot_be_told_apart_are_named(self):
         plan = json.loads(commands.run(
-            'tune', 'plan', EXPERIMENTS / 'class-with-reboots.yaml', '-f',
-            'json').out)
+            'bench', 'tune', 'plan', EXPERIMENTS / 'class-with-reboots.yaml',
+            '-f', 'json').out)
         self.assertIn([['nested-paging', 'guests'],
                        ['pages', 'emulator-threads']],
                       [sorted(pairs) for pairs in plan['confounded']])

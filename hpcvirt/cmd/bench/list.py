@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt bench list`` and ``describe``: print the catalogue."""
+"""``hpcvirt bench list``: print the catalogue."""
 
 import argparse
 import shlex
 import textwrap
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
+from typing import Any
 
+from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.catalogue import catalogue
@@ -17,30 +20,51 @@ from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import catalogue_arguments
 
-_DESCRIBE_EPILOG = """\
+_EPILOG = """\
+Names may be written in any case, with hyphens or underscores. In "parse" and
+"compare", npb, osu, qe, namd and wrf stand for any benchmark of that program.
 With --vcpus and --memory-mib, the sizes are computed for a guest, and the
 command and its input files are printed as they would be run there.
 """
 
 
-_LIST_EPILOG = (
-    'Names may be written in any case, with hyphens or underscores. In '
-    '"parse" and "compare", npb, osu, qe, namd and wrf stand for any '
-    'benchmark of that program.')
-
-
 class ListBenchmarks(command.Report):
-    """List the benchmarks."""
+    """List the benchmarks, or describe one.
 
-    epilog = _LIST_EPILOG
+    With NAME, print how the benchmark is installed, sized, run and judged.
+    """
+
+    epilog = _EPILOG
     fields = ('name', 'title', 'obtain', 'variants')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument('name', metavar='NAME', nargs='?',
+                            help='the benchmark to describe')
+        parser.add_argument(
+            '--variant', metavar='VARIANT',
+            help='a variant such as mpi or openmp (default: the first)')
+        count = command.whole_number(1, 10 ** 12)
+        parser.add_argument('--vcpus', type=count, metavar='N', dest='cpus',
+                            help='CPUs of the guest')
+        parser.add_argument('--memory-mib', type=count, metavar='N',
+                            help='memory of the guest in MiB')
+        parser.add_argument('--cells', type=count, metavar='N', default=1,
+                            help='NUMA cells of the guest (default: 1)')
+        parser.add_argument('--llc-kib', type=count, metavar='N',
+                            help='last-level caches of its CPUs in KiB')
         catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Load the benchmarks."""
+        """Load the benchmarks, or one."""
         catalogue_arguments.choose(args)
+        if args.name is not None:
+            return _describe(args)
+        for option, given in (('--variant', args.variant),
+                              ('--vcpus', args.cpus),
+                              ('--memory-mib', args.memory_mib),
+                              ('--llc-kib', args.llc_kib)):
+            if given is not None:
+                raise exception.InvalidInput(option, 'needs NAME')
         listed = catalogue.all_definitions()
         rows = [(definition.name, definition.title, _obtain(definition),
                  ' '.join(variant.name for variant in definition.variants),
@@ -51,6 +75,36 @@ class ListBenchmarks(command.Report):
             lambda: text_table.draw(
                 ('Name', 'What', 'From', 'Variants', 'Figure'), rows,
                 width=output.width()))
+
+    def make_rows(self, document: Any) -> Sequence[Mapping[str, Any]]:
+        """Return a row for each benchmark, or that of the described one."""
+        if isinstance(document, list):
+            return document
+        return [serialization.dump(_plain(catalogue.get(document['name'])))]
+
+
+def _describe(args: argparse.Namespace) -> command.CommandResult:
+    # Importing the parsers takes long, and the list does not need them.
+    from hpcvirt.bench.parsers import parser as parsers
+    definition = catalogue.get(args.name)
+    variant = definition.variant(args.variant)
+    example = _example(args, definition, variant)
+    keys = parsers.get(definition.parser, definition.lines).keys
+    document = serialization.dump(definition)
+    document['expect_keys'] = [key.name for key in keys]
+    if example is not None:
+        document['example'] = example
+
+    def text() -> str:
+        parts = list(_text(definition))
+        parts.append('\nKeys for bench parse --expect KEY=VALUE\n')
+        parts.append(_table(('Key', 'Kind', 'Meaning'),
+                            [(key.name, key.kind, key.help) for key in keys]))
+        if example is not None:
+            parts += _example_text(variant, example)
+        return ''.join(parts)
+
+    return command.CommandResult(document, text)
 
 
 def _plain(definition: definitions.Definition) -> dict[str, object]:
@@ -69,55 +123,6 @@ def _plain(definition: definitions.Definition) -> dict[str, object]:
 
 def _obtain(definition: definitions.Definition) -> str:
     return ' '.join(dict.fromkeys(source.by for source in definition.obtain))
-
-
-class DescribeBenchmark(command.Report):
-    """Show how a benchmark is installed, sized, run and judged."""
-
-    epilog = _DESCRIBE_EPILOG
-    rows = 'metrics'
-    fields = ('name', 'unit', 'direction', 'primary', 'help')
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        parser.add_argument(
-            'name', metavar='NAME',
-            help='a benchmark of "bench list"')
-        parser.add_argument(
-            '--variant', metavar='VARIANT',
-            help='a variant such as mpi or openmp (default: the first)')
-        count = command.whole_number(1, 10 ** 12)
-        parser.add_argument(
-            '--vcpus', type=count, metavar='N', dest='cpus',
-            help='CPUs of the guest')
-        parser.add_argument(
-            '--memory-mib', type=count, metavar='N',
-            help='memory of the guest in MiB')
-        parser.add_argument(
-            '--cells', type=count, metavar='N', default=1,
-            help='NUMA cells of the guest (default: 1)')
-        parser.add_argument(
-            '--llc-kib', type=count, metavar='N',
-            help='last-level caches of its CPUs in KiB')
-        catalogue_arguments.add(parser)
-
-    def answer(self, args: argparse.Namespace) -> command.CommandResult:
-        """Load the benchmark."""
-        # Importing the parsers takes long, and "list" does not need them.
-        from hpcvirt.bench.parsers import parser as parsers
-        catalogue_arguments.choose(args)
-        definition = catalogue.get(args.name)
-        variant = definition.variant(args.variant)
-        example = _example(args, definition, variant)
-        keys = parsers.get(definition.parser, definition.lines).keys
-        document = serialization.dump(definition)
-        document['expect_keys'] = [key.name for key in keys]
-        if example is not None:
-            document['example'] = example
-        return command.CommandResult(document, lambda: ''.join((
-            *_text(definition), '\nKeys for bench parse --expect KEY=VALUE\n',
-            _table(('Key', 'Kind', 'Meaning'),
-                   [(key.name, key.kind, key.help) for key in keys]),
-            *(() if example is None else _example_text(variant, example)))))
 
 
 def _example(args: argparse.Namespace, definition: definitions.Definition,

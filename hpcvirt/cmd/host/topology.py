@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""``hpcvirt topology``: read, draw and group topologies of hosts."""
+"""``hpcvirt host show`` and ``group``: draw and compare topologies."""
 
 import argparse
 import functools
@@ -11,7 +11,6 @@ from hpcvirt import topology
 from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 from hpcvirt.model import host as host_model
-from hpcvirt.topology import collection
 from hpcvirt.topology import snapshot
 from hpcvirt.topology.alike import classes
 from hpcvirt.topology.alike import report
@@ -19,7 +18,7 @@ from hpcvirt.topology.draw import boxes
 from hpcvirt.topology.draw import diagram
 
 
-class ShowTopology(command.Report):
+class ShowHost(command.Report):
     """Draw the topology of a host, or write it as a snapshot."""
 
     epilog = """\
@@ -27,7 +26,7 @@ PATH is one of these: the root directory, or the directory sys, of a copy of
 another machine's sysfs; the XML of "virsh capabilities" or of "lstopo --of
 xml"; the JSON of "openstack baremetal node inventory save" or of "openstack
 baremetal introspection data save"; a snapshot, which this command writes with
--f json; or - for standard input, as in "virsh capabilities | hpcvirt topology
+-f json; or - for standard input, as in "virsh capabilities | hpcvirt host
 show -". The formats csv and value have one row for each host cell.
 """
     rows = 'cells'
@@ -37,14 +36,10 @@ show -". The formats csv and value have one row for each host cell.
         parser.add_argument('path', metavar='PATH', nargs='?',
                             help='the file or directory to read (default: '
                             'the machine on which the command runs)')
-        parser.add_argument('--source', choices=collection.SOURCES,
-                            default='auto',
-                            help='the format of PATH; auto (the default) '
-                            'detects it')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Read one host."""
-        host = topology.read(args.path, args.source)
+        host = topology.read(args.path)
         return command.CommandResult(
             snapshot.make_json(host), functools.partial(_draw, host),
             others={'json': lambda: _encodable(snapshot.dumps(host))})
@@ -63,7 +58,7 @@ def _encodable(text: str) -> str:
     return text
 
 
-class GroupTopologies(command.Report):
+class GroupHosts(command.Report):
     """Group hosts that are alike, and find those that differ.
 
     Divide hosts into classes, and report how odd hosts differ from their
@@ -82,7 +77,7 @@ class GroupTopologies(command.Report):
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Group the hosts."""
         from hpcvirt.cmd import hosts
-        groups = classes.group(hosts.read_hosts(args.path, args.source))
+        groups = classes.group(hosts.read_hosts(args.path))
         return command.CommandResult(
             report.document(groups),
             lambda: report.table(groups, output.width()),

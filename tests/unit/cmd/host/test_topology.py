@@ -15,7 +15,7 @@ from tests.builders import commands
 from tests.builders import folders
 from tests.builders import machines
 
-ROOT = pathlib.Path(__file__).parents[3]
+ROOT = pathlib.Path(__file__).parents[4]
 BOX = str(ROOT / 'etc/hpcvirt/topologies/single-1s-8c-smt.json')
 
 
@@ -36,7 +36,7 @@ def run(*words: str, encoding: str = 'utf-8', verb: str = 'show',
     out, err = Terminal(encoding), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            status = main.main(['topology', verb, *words])
+            status = main.main(['host', verb, *words])
         except SystemExit as exc:
             status = int(exc.code or 0)
     return commands.Ended(status, out.getvalue(), err.getvalue())
@@ -93,12 +93,8 @@ class RefusalTest(unittest.TestCase):
                          b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>',
                          b'{"schema_version": 2}'):
                 path.write_bytes(data)
-                for source in ('auto', 'snapshot', 'libvirt', 'hwloc',
-                               'sysfs'):
-                    self.assertIn('bad', self.expect_refusal(
-                        str(path), '--source', source))
+                self.assertIn('bad', self.expect_refusal(str(path)))
             self.expect_refusal(scratch)
-            self.expect_refusal(scratch, '--source', 'libvirt')
             self.expect_refusal(f'{scratch}/none')
 
     def test_a_file_over_the_limit_is_refused(self) -> None:
@@ -107,11 +103,7 @@ class RefusalTest(unittest.TestCase):
             self.assertIn('is larger than 65536 KiB',
                           self.expect_refusal(stream.name))
 
-    def test_sources_of_files_need_a_path(self) -> None:
-        self.expect_refusal('--source', 'hwloc')
-
     def test_unknown_choices_are_refused(self) -> None:
-        self.expect_refusal(BOX, '--source', 'acpi')
         self.expect_refusal(BOX, '--format', 'xml')
 
 
