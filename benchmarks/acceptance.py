@@ -7,7 +7,7 @@ within a launch. The hosts of a class may become faster in the order of their
 measurement, and the launches of the new host may vary more than those of its
 peers. Hosts exactly at the bound must neither pass nor fail; typical hosts
 must not fail, however much the class varies; hosts that are 15 % slower should
-fail. The script prints the table of doc/source/reference/acceptance-rates.csv.
+fail. The script prints benchmarks/results/acceptance_rates.csv.
 The exit status is 1 if an error rate is above 5 % by more than three standard
 errors.
 """

@@ -6,7 +6,7 @@ A host is measured repeatedly, and its history is judged after every run. A
 history has a false alarm if any judgement of a steady host names a change, or
 calls it slower than its peers. Of the hosts that become slower, the script
 counts those that are detected, and after how many runs. It prints the tables
-of doc/source/reference/history-rates.rst. The exit status is 1 if a rate of
+history_rates of benchmarks/results. The exit status is 1 if a rate of
 false alarms is above 5 % by more than three standard errors.
 """
 

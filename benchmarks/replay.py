@@ -4,7 +4,7 @@ r"""Make the tables of the study of weighers: which requests find no host.
 
 The model of a cloud, or logs, are replayed over the fleets of
 benchmarks/study_fleets.py at several loads, with strategies of
-"hpcvirt simulate"; reference/weigher-benefit has the tables. From the root of
+"hpcvirt simulate"; benchmarks/README.rst has the tables. From the root of
 the repository::
 
     python -m benchmarks.replay --results FOLDER --csv cloud:2000

@@ -6,9 +6,8 @@ Each log is replayed over fleets of benchmarks/study_fleets.py: with the
 weigher alone, with two moves when a request is refused, and with moves made
 beforehand after every request and after every tenth. These take time: the
 memory of a guest is copied at 1,000 MiB/s, and it is on both hosts meanwhile.
-reference/standing-room has the table, and the command that makes it. Run it
-from the root of the repository. Every result is a file in the folder, and is
-not computed again.
+benchmarks/README.rst has the command. Run it from the root of the repository.
+Every result is a file in the folder, and is not computed again.
 """
 
 import argparse

@@ -433,8 +433,7 @@ def main() -> int:
     return int(bool(missed))
 
 
-CSV = (pathlib.Path(__file__).parents[1] / 'doc/source/reference'
-       / 'tune_rates.csv')
+CSV = pathlib.Path(__file__).parent / 'results' / 'tune_rates.csv'
 COLUMNS = ('Noise', 'Hours', 'Refused, %', 'Trials', 'Within 1 %, %',
            'One at a time, %', 'False gain, %', 'False gain where none is, %',
            'Within 1 % if refused, %')

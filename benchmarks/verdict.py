@@ -6,9 +6,8 @@ For each kind of noise there are guests exactly at the bound, for which PASS
 and FAIL are both wrong; guests that are as good as native, for which FAIL is
 wrong; and guests that lose twice as much as allowed. The program computes the
 verdicts. With ``--csv`` the table is also written to
-doc/source/reference/verdict_rates.csv, which the documentation shows. The exit
-status is 1 if a rate that the page promises is above 5 % by more than three
-standard errors.
+benchmarks/results/verdict_rates.csv. The exit status is 1 if a rate that the
+page promises is above 5 % by more than three standard errors.
 """
 
 import argparse
@@ -272,8 +271,7 @@ CASES: dict[str, Case] = {
 }
 COLUMNS = ('Noise', 'Pairs', 'False PASS, %', 'False FAIL, %',
            'FAIL of equal, %', 'PASS of equal, %', 'FAIL of slow, %')
-CSV = (pathlib.Path(__file__).parents[1] / 'doc' / 'source' / 'reference'
-       / 'verdict_rates.csv')
+CSV = pathlib.Path(__file__).parent / 'results' / 'verdict_rates.csv'
 #: Pairs with a control.
 CONTROLS = 5
 #: Time to relaunch a guest, if each run takes 1.

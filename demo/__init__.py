@@ -4,5 +4,5 @@
 
 ``python -m demo`` reads hosts from topology files, plans flavors, creates them
 through Nova's API, fills the hosts, and places the same requests with hpcvirt
-and with only Nova. See doc/source/user/demo.rst.
+and with only Nova. See demo/README.rst.
 """

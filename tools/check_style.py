@@ -112,10 +112,10 @@ PHRASE = re.compile(
 MARKS = str.maketrans(dict.fromkeys('#\'"', ' '))
 #: Programs and documents whose texts are checked.
 TEXTS = ('README.rst', 'doc/source/**/*.rst', 'releasenotes/notes/*.yaml',
-         'hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py',
+         'hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py', 'demo/*.rst',
          'tools/**/*.py', 'tools/**/*.rst', 'tests/system/**/*.py',
          'tests/system/**/*.rst', 'doc/tools/*.py', 'contrib/**/*.py',
-         'contrib/**/*.rst', 'benchmarks/**/*.py')
+         'contrib/**/*.rst', 'benchmarks/**/*.py', 'benchmarks/**/*.rst')
 #: All code except tests.
 CODE = ('hpcvirt/**/*.py', 'testing/**/*.py', 'demo/**/*.py', 'tools/*.py',
         'benchmarks/**/*.py', 'doc/**/*.py', 'contrib/**/*.py',

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw charts of the tables in doc/source/reference."""
+"""Draw charts of the tables in benchmarks/results."""
 
 import csv
 import re
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from doc.tools import picture
 from hpcvirt.page import svg
 
-TABLES = picture.ROOT / 'doc' / 'source' / 'reference'
+TABLES = picture.ROOT / 'benchmarks' / 'results'
 
 #: A heading of one or two lines, and what fills the width of a column.
 Column = tuple[str, float]
@@ -94,7 +94,7 @@ def draw_verdict_power() -> str:
 def draw_acceptance_rates() -> str:
     """Draw how acceptance errs in each class, by the number of its hosts."""
     rows: dict[str, list[list[str]]] = {}
-    for kind, _, *rates in _rows('acceptance-rates'):
+    for kind, _, *rates in _rows('acceptance_rates'):
         rows.setdefault(kind, []).append(rates)
     columns = []
     for rate in ('worst false', 'PASS of typical', 'FAIL of slow'):
@@ -127,7 +127,7 @@ def draw_watch_detection() -> str:
         'Minutes until a slow host is found',
         [('32 CPUs', 80), ('128 CPUs', 80), ('512 CPUs', 80)],
         [(cause, *map(minutes, cells))
-         for cause, *cells in _rows('watch-detection')])
+         for cause, *cells in _rows('watch_detection')])
 
 
 def draw_weigher_benefit() -> str:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Draw the pictures of the documentation.
+"""Draw the pictures of the documentation and of the benchmarks.
 
 ::
 
-    python -m doc.tools.draw_pictures          write doc/source/images/*.svg
+    python -m doc.tools.draw_pictures          write the pictures
     python -m doc.tools.draw_pictures --check  compare them with the files
 
 The hosts, flavors and refusals in them are those that the commands of hpcvirt
-print for the shipped topologies; the charts are those of the files in
-doc/source/reference.
+print for the shipped topologies, and are written to doc/source/images; the
+charts are those of benchmarks/results, and are written to benchmarks/images.
 """
 
 import argparse
@@ -34,6 +34,7 @@ from hpcvirt.page import svg
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDER = ROOT / 'doc' / 'source' / 'images'
+OF_BENCHMARKS = ROOT / 'benchmarks' / 'images'
 SHIPPED = ROOT / 'etc' / 'hpcvirt'
 
 _LINE = 17
@@ -263,8 +264,7 @@ def _arrow(x: float, top: float, bottom: float) -> Iterator[str]:
 
 PICTURES: dict[str, Callable[[], str]] = {
     'request': draw_request, 'modes': draw_modes, 'host-life': draw_host_life,
-    'verdict': draw_verdict, 'host': draw_host, 'refusal': draw_refusal,
-    **charts.CHARTS}
+    'verdict': draw_verdict, 'host': draw_host, 'refusal': draw_refusal}
 
 
 def main() -> int:
@@ -274,8 +274,12 @@ def main() -> int:
                         help='only compare; 1 if a picture differs')
     check = parser.parse_args().check
     status = 0
-    for name, draw in PICTURES.items():
-        path, drawn = FOLDER / f'{name}.svg', draw()
+    pictures = {FOLDER / f'{name}.svg': draw
+                for name, draw in PICTURES.items()}
+    for name, draw in charts.CHARTS.items():
+        pictures[OF_BENCHMARKS / f'{name}.svg'] = draw
+    for path, draw in pictures.items():
+        drawn = draw()
         if check and (not path.exists() or path.read_text() != drawn):
             print(f'{path} is not what python -m doc.tools.draw_pictures '
                   'draws', file=sys.stderr)

@@ -20,7 +20,7 @@ the change-point model of [Hawkins-2003], with two differences:
 * Correlated figures drift by themselves. The number of runs with the
   information of one is estimated conservatively, and they count as one.
 
-The error rates are in doc/source/reference/history-rates.rst.
+The error rates are in benchmarks/README.rst.
 """
 
 import dataclasses

@@ -30,8 +30,7 @@ from tests.system.cloud import errors
 from tests.system.cloud import progress
 from tests.system.cloud import settings as cloud_settings
 
-PAGES = ('install/packages.rst', 'install/scheduler.rst', 'quickstart.rst',
-         'user/walkthrough.rst')
+PAGES = ('install/packages.rst', 'install/scheduler.rst', 'quickstart.rst')
 CONSOLE = '.. code-block:: console'
 INI = '.. code-block:: ini'
 PROMPT = '$ '

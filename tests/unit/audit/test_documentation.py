@@ -14,8 +14,7 @@ from hpcvirt.audit.reading import nova
 from tests import pages
 from tests.builders import audited
 
-PAGE = pages.read('admin/audit-hosts', 'admin/audit-fleet',
-                  'reference/audit-rules')
+PAGE = pages.read('admin/audit-hosts', 'reference/audit-rules')
 
 
 class DocumentationTest(audited.Case):

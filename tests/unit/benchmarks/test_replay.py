@@ -9,7 +9,7 @@ from hpcvirt.simulate import totals
 from tests import pages
 
 ROOT = pages.ROOT
-REFERENCE = ROOT / 'doc' / 'source' / 'reference'
+BENCHMARKS = ROOT / 'benchmarks'
 
 
 def row(log, dice, more, common=None):
@@ -29,12 +29,13 @@ class TestWeigherBenefit(unittest.TestCase):
     """The figures of the pages against the table of replays."""
 
     def test_pages_say_what_the_table_has(self):
-        with (REFERENCE / 'weigher_benefit.csv').open(newline='') as file:
+        with (BENCHMARKS / 'results' / 'weigher_benefit.csv').open(
+                newline='') as file:
             rows = {row['Fleet']: row for row in csv.DictReader(file)}
         every = rows['all']
-        reference, which, weighers = (
-            ' '.join(pages.read(name).split()) for name in (
-                'reference/weigher-benefit', 'which-part', 'admin/weighers'))
+        reference = ' '.join((BENCHMARKS / 'README.rst').read_text().split())
+        which, weighers = (' '.join(pages.read(name).split()) for name in (
+            'which-part', 'admin/weighers'))
         for heading in replay.STRATEGIES.values():
             self.assertIn(f'- {every[heading]} %', reference)
         nova, packing, without, ours = (

@@ -139,7 +139,7 @@ class NamesTest(unittest.TestCase):
              'hpc.16c1n.2m'), catalogue.assign_names(guests, 'hpc', 20))
 
     def test_a_template_has_the_fields_that_the_guide_lists(self):
-        page = pages.read('reference/flavor-names')
+        page = pages.read('user/profile')
         for field in profile.FIELDS:
             self.assertIn(f'``{{{field}}}``', page)
             catalogue.make_name(make_guest(), form=f'{{{field}}}')

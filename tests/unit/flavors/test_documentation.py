@@ -24,7 +24,7 @@ from tests.builders import hosts
 
 ROOT = pages.ROOT
 PLAN = pages.read('user/plan-flavors')
-DEVICES = pages.read('user/flavor-devices')
+DEVICES = pages.read('admin/gpus')
 
 
 def read_codes(name: str) -> frozenset[str]:
@@ -49,7 +49,7 @@ class DocumentationTest(unittest.TestCase):
 
     def test_flavors_with_whole_devices_are_shown(self):
         block, = (each for each in shown.configurations()
-                  if each.page.name == 'flavor-devices.rst'
+                  if each.page.name == 'gpus.rst'
                   and 'kind: whole' in each.text)
         host = hosts.named('xeon-2s-20c-smt-8gpu')
         plan = planner.plan([host], profile.build(

@@ -11,6 +11,7 @@ import textwrap
 import unittest
 from unittest import mock
 
+from demo import transcript
 from hpcvirt import exception
 from hpcvirt.cmd.fleet import make_room
 from tests import pages
@@ -19,12 +20,13 @@ from tests.builders import folders
 
 ROOT = pages.ROOT
 ETC = ROOT / 'etc' / 'hpcvirt'
+BLOCK = re.compile(r'\.\. code-block:: text\n\n((?:   .*\n|\n)+)')
 #: Written by an embedded Nova.
 LOG = ROOT / 'tests' / 'data' / 'logs' / 'nova-scheduler.log'
 SHADOW_PAGE = pages.read('admin/shadow-mode')
 PAGE = pages.read('admin/capacity', 'admin/drain', 'admin/explain',
                   'admin/make-room', 'admin/read-refusals',
-                  'admin/standing-room', 'reference/fleet-json')
+                  'reference/fleet-json')
 
 
 def run(*words):
@@ -62,7 +64,12 @@ class DocumentationTest(unittest.TestCase):
             PAGE[PAGE.index(after):] + '\n', re.DOTALL)[1])
 
     def assert_shown(self, text):
-        self.assertIn(textwrap.indent(text, '   '), PAGE)
+        """Check that a block shows a text, or its parts between "..."."""
+        first = text.split('\n', 1)[0]
+        blocks = [textwrap.dedent(block) for block in BLOCK.findall(PAGE)]
+        self.assertTrue(any(
+            block.startswith(f'{first}\n') and transcript.is_printed(block, text)
+            for block in blocks), text)
 
     def test_the_capacity_of_the_example_is_shown(self):
         text = self.answer('capacity')

@@ -20,7 +20,7 @@ class SignsPageTest(unittest.TestCase):
               else None) for name, _, text in rows])
 
     def test_signs_that_come_on_at_once_or_soon_are_named(self):
-        words = ' '.join(pages.read('admin/supervise-hosts').split())
+        words = ' '.join(pages.read('admin/watch-hosts').split())
         found = re.search(r'over its limit: (.*?) at once, and all others '
                           'after an hour', words)
         by_time = {}
