@@ -145,7 +145,7 @@ class ConfigTest(unittest.TestCase):
         folder = self.folder / 'kolla'
         words = ('--deployer', 'kolla', '--write', folder)
         self.assertEqual(0, self.run_command(self.host(), *words)[0])
-        own = sorted(folder.rglob('nova.conf'))[0]
+        own = min(folder.rglob('nova.conf'))
         own.write_text(own.read_text() + '[DEFAULT]\ndebug = true\n')
         (folder / 'globals.yml').write_text('a: b\n')
         status, _, _ = self.run_command('--remove', '--write', folder,
