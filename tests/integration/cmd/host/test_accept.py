@@ -5,7 +5,6 @@
 import dataclasses
 import json
 
-import defusedxml.ElementTree
 import fixtures
 import testtools
 
@@ -90,11 +89,8 @@ class QuickTest(testtools.TestCase):
             found if number == 0 else found['word']
             for number, found in enumerate(self.accept())))
         self.set_rate('800\n')
-        status, slow = self.accept('--junit', str(self.scratch / 'junit.xml'))
+        status, slow = self.accept()
         self.assertEqual((1, 'FAIL'), (status, slow['word']))
-        suite = defusedxml.ElementTree.parse(
-            self.scratch / 'junit.xml').getroot()
-        self.assertEqual('2', suite.get('failures'))
         status, out, _ = commands.run('host', 'report', '--data', self.data,
                                       '--format', 'json')
         worst, *others = json.loads(out)
