@@ -45,16 +45,15 @@ class AcceptHost(command.Report):
     """Prove a host before it takes work.
 
     Fill the host with instances of one flavor after the other, run benchmarks
-    in all of them at once, and compare them with native runs, or with hosts of
-    the same class. The host must have no other instances, and is held in
-    quarantine until it passes. The quick gate comes first, if the host itself
-    can be reached. If the command is killed, repeat it to continue.
+    in all of them at once, and compare with native runs or with hosts of the
+    class. The host must be empty, and is in quarantine until it passes. The
+    quick gate comes first. If the command is killed, repeat it to continue.
     """
 
     epilog = f"""\
 A TARGET is {targets.FORMS}.
-Exit status: 0 for PASS, or without --apply if the steps can be taken; 1 for
-FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
+Status 0: PASS, or the steps can be taken; 1: FAIL or INCONCLUSIVE; 2: the
+input, the cloud or the host cannot be used.
 """
     rows = 'parts'
     fields = ('flavor', 'instances', 'result')
@@ -62,8 +61,7 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('host', metavar='HOST',
-                            help='a compute host, as "openstack compute '
-                            'service list" names it')
+                            help='the name of a compute host')
         parser.add_argument('--flavor', metavar='NAME', action='append',
                             default=[], dest='flavors',
                             help='a flavor to fill the host with; may be '
@@ -75,39 +73,31 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         parser.add_argument('--network', metavar='NAME',
                             help='a network on which instances are reached')
         parser.add_argument('--benchmarks', type=_names,
-                            metavar='NAME[/VARIANT],..', help='as in "hpcvirt '
-                            'bench list" (default: hpcc, with --quick '
-                            'hpcc,fio)')
+                            metavar='LIST', help='(default: hpcc; with --quick hpcc,fio)')
         parser.add_argument('--quick', action='store_true',
                             help='take only the quick gate, without a cloud')
         parser.add_argument('--gate', metavar='TARGET',
-                            help='the host itself, for the quick gate '
-                            '(default: --native)')
+                            help='where the gate is taken (default: --native)')
         parser.add_argument('--native', metavar='TARGET',
-                            help='the host itself, for native runs (default: '
-                            'compare with the class)')
+                            help='the host itself (default: compare with the '
+                            'class)')
         parser.add_argument('--pairs', metavar='N',
                             type=command.whole_number(1, _MAX_PAIRS),
-                            help='pairs, or samples without --native, to '
-                            f'measure (default: {plans.STUDY_PAIRS} pairs, or '
-                            f'{_SAMPLES} samples)')
+                            help='the pairs (default: '
+                            f'{plans.STUDY_PAIRS}) or samples ({_SAMPLES})')
         parser.add_argument('--bound', action='append', default=[],
                             metavar='METRIC=RATIO', dest='bounds',
-                            help='worst ratio that passes (default: with '
-                            '--native that of the benchmark, else 5 %% '
-                            'slower)')
+                            help='the worst ratio that passes')
         parser.add_argument('--audit', metavar='FILE',
                             help='the output of "hpcvirt host audit -f json"')
         parser.add_argument('--repaired', default='', metavar='TEXT',
-                            help='what was repaired on the host; measurements '
-                            'before do not count then')
+                            help='what was repaired since the last time')
         parser.add_argument('--time-limit', default=480, metavar='MINUTES',
                             type=command.whole_number(1, _MAX_MINUTES),
                             help='stop measuring after this time '
                             '(default: %(default)s)')
         parser.add_argument('--json-lines', metavar='FILE',
-                            help='also append the JSON to this file, as a '
-                            'line; several commands may do so at once')
+                            help='also append the JSON to this file')
         targets.add_instances(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:

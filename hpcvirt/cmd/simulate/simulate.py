@@ -28,14 +28,13 @@ class SimulateWorkload(command.Report):
     """Replay a workload over a fleet.
 
     Replay the requests of a workload over a fleet, which is empty at first,
-    once for each strategy of choosing hosts. Print what each strategy loses:
-    the core-hours of the requests that it refuses, and the causes. Several
-    --fleet are compared with the same requests.
+    once for each strategy, and print the core-hours that each strategy loses.
+    Several fleets are compared with the same requests.
     """
 
-    epilog = hosts.EPILOG + """
-Several fleets get the requests at the same times: --load is relative to the
-CPUs of the first one. The same arguments always print the same document.
+    epilog = hosts.EPILOG + """\
+--load is relative to the CPUs of the first fleet. The same arguments always
+print the same document.
 """
     rows = 'strategies'
     fields = ('name', 'lost_percent', 'local_percent', 'refused',
@@ -46,36 +45,29 @@ CPUs of the first one. The same arguments always print the same document.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--workload', metavar='FILE|cloud:N', required=True,
-            help='the requests with their times: a log of any format, or the '
-            'model of a cloud with so many requests')
+            help='a log, or the model of a cloud with N requests')
         hosts.add_hosts(parser)
         hosts.add_fleet(parser, '; may be repeated', 'append')
         hosts.add_division(parser)
         parser.add_argument(
             '--flavors', metavar='FILE', action='append', default=[],
-            help='the flavors that can be requested; may be repeated '
-            '(default: those of the workload and of the fleet)')
+            help='the flavors that can be requested; may be repeated')
         parser.add_argument(
             '--compare', metavar='LIST',
-            help='the strategies: nova, packing, best-fit and hpcvirt, with '
-            'additions such as packing+pci=0, +fullest, +moves and '
-            f'+standing:N (default: {_STRATEGIES}; with several fleets, '
-            'hpcvirt)')
+            help='strategies: nova, packing, best-fit and hpcvirt, with '
+            'additions (packing+pci=0, +fullest, +moves, +standing:N)')
         parser.add_argument(
             '--load', metavar='X', type=_number(1000, above_zero=True),
-            help='scale the times so that X times the CPUs of the fleet are '
-            'requested on average')
+            help='scale the times to request X times its CPUs')
         parser.add_argument(
             '--vf-share', metavar='X', type=_number(1), default=0.0,
-            help='add a virtual function to this share of the requests '
-            '(default: 0)')
+            help='add a VF to this share of the requests (default: 0)')
         parser.add_argument(
             '--in-use', action='store_true', help='begin with the instances '
-            'of --fleet, not with an empty fleet')
+            'of the fleet document')
         parser.add_argument(
             '--warm-up', metavar='X', type=_number(0.9), default=0.0,
-            help='do not count this share of the requests at the beginning '
-            '(default: 0)')
+            help='the share of the first requests that does not count')
         parser.add_argument(
             '--seeds', metavar='N', default=1,
             type=command.whole_number(1, 1000),
