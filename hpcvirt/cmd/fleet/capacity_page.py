@@ -21,6 +21,8 @@ TITLE = 'What the fleet still takes'
 #: free and stranded PCPUs are drawn.
 MAX_CARDS = 24
 STAND_OUT = 8
+_CLASS = ('name', 'hosts', 'instances', 'pcpus', 'free', 'stranded', 'whole',
+          'devices')
 #: How many closed hosts and broken records are listed; more are counted.
 MAX_LISTED = 50
 
@@ -33,6 +35,7 @@ def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     """
     rooms = free_resources.describe_hosts(fleet, found)
     total = free_resources.total(rooms.values())
+    most = max((item.by_sums for item in found), default=0)
     environment = templates.environment('hpcvirt.cmd.fleet')
     html: str = environment.get_template('capacity.html.j2').render(
         title=TITLE, marks={}, minute=minute,
@@ -40,8 +43,11 @@ def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
         instances=words.count_noun(sum(
             len(host.instances) for host in fleet.hosts), 'instance'),
         flavors=[{**_flavor(item), 'drawing': drawing.promise(
-            item.total, item.by_sums, item.flavor.name)}
+            item.total, item.by_sums, most, item.flavor.name)}
             for item in found],
+        classes=[dict(zip(_CLASS, capacity_report.row_of_class(*each),
+                          strict=True))
+                 for each in capacity_report.list_classes(fleet, rooms)],
         room=[{'name': name, 'total': amount, 'free': free,
                'stranded': '' if stranded is None else stranded,
                'drawing': drawing.shares(amount, free, stranded or 0, name)}
