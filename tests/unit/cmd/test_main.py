@@ -22,7 +22,6 @@ MEANINGS = {
     '--image': 'an image',
     '--instead': 'a benchmark in place of one of the case',
     '--interval': 'the time between two readings',
-    '--moves': 'the most moves',
     '--native': 'the host itself',
     '--network': 'a network on which instances are reached',
     '--os-cloud': 'an entry of clouds.yaml',
