@@ -74,8 +74,7 @@ class Gate:
     """
 
     target: str
-    result: judgement.VerdictResult = dataclasses.field(
-        metadata=serialization.keep_key('word'))
+    result: judgement.VerdictResult
     reason: str | None
     checks: tuple[GateCheck, ...]
     verdict: judgement.Verdict | None
@@ -116,8 +115,7 @@ class Acceptance:
     machine: Mapping[str, str] = dataclasses.field(default_factory=dict)
     audit: tuple[finding.Finding, ...] | None = None
     gate: Gate | None = None
-    result: judgement.VerdictResult | None = dataclasses.field(
-        default=None, metadata=serialization.keep_key('word'))
+    result: judgement.VerdictResult | None = None
     reason: str | None = None
     verdict: judgement.Verdict | None = None
     overhead: float | None = None

@@ -87,8 +87,7 @@ class Experiment:
     schema_version: int
     name: _Name
     fleet: str
-    host_class: str = dataclasses.field(
-        metadata=serialization.keep_key('class'))
+    host_class: str
     guests_per_host: _Guests = 1
     programs: Mapping[_Name, TunedProgram]
     choices: Mapping[_Name, Mapping[_Name, ValueChange]]

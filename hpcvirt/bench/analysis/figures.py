@@ -199,8 +199,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         remedy = judgement.Remedy.PAIRS
     if reason is None and values.pairs and not units:
         native, guest = _replace_stragglers(values, direction)
-        reason = losses.explain_spread(native, guest, estimate.loss - worst,
-                                       together)
+        reason = losses.explain_spread(native, guest, estimate.loss - worst)
         remedy = judgement.Remedy.PAIRS if reason else None
     if reason is not None:
         return dataclasses.replace(base, judgement=dataclasses.replace(

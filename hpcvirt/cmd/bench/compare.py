@@ -107,7 +107,7 @@ class CompareOutputs(command.Report):
     epilog = _COMPARE_EPILOG
     rows = 'judgements'
     fields = ('label', 'metric', 'native', 'guest', 'unit', 'limit', 'pairs',
-              'word')
+              'result')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -177,7 +177,7 @@ class CompareOutputs(command.Report):
                     'verdict': found.result, **serialization.dump(found),
                     'bounds': {run.label: serialization.dump(run.bounds)
                                for run in judged}}
-        del document['word']
+        del document['result']
         if args.all:
             document['others'] = serialization.dump(others)
         return command.CommandResult(
