@@ -6,7 +6,6 @@ They are those of a host whose guests get virtual functions and need a trait,
 so that no file is missing.
 """
 
-import dataclasses
 import pathlib
 import re
 
