@@ -15,13 +15,16 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
 from demo import fleet
 
-#: The number of parts.
+#: The most parts that run in parallel.
 MAX_PARALLEL = 6
+#: The most seconds without a line of progress.
+PROGRESS_S = 5
 
 
 class PartFailed(Exception):
@@ -53,15 +56,30 @@ class Parts:
         with concurrent.futures.ThreadPoolExecutor(at_a_time()) as pool:
             futures = {name: pool.submit(self._part, name) for name in names}
             try:
-                concurrent.futures.wait(
-                    futures.values(),
-                    return_when=concurrent.futures.FIRST_EXCEPTION)
+                self._wait(futures)
                 return {name: future.result()
                         for name, future in futures.items() if future.done()}
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
                 for worker in self._workers:
                     worker.terminate()
+
+    def _wait(self, futures: Mapping[str, concurrent.futures.Future[Any]],
+              ) -> None:
+        """Wait until all parts have ended or one has failed.
+
+        A line each few seconds says which parts still run.
+        """
+        pending = set(futures.values())
+        while pending:
+            ended, pending = concurrent.futures.wait(
+                pending, PROGRESS_S, concurrent.futures.FIRST_COMPLETED)
+            if any(future.exception() for future in ended):
+                return
+            running = [name for name, future in futures.items()
+                       if future.running()]
+            if not ended and running:
+                self._say('running', ', '.join(running))
 
     def seconds(self) -> float:
         """Return the seconds since the start."""

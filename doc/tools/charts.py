@@ -58,36 +58,30 @@ def draw_cells(title: str, columns: Sequence[Column],
 
 def draw_error_rates() -> str:
     """Draw the worst rate of false verdicts for each kind of noise."""
-    worst: dict[str, tuple[float, float]] = {}
-    for noise, _, passed, failed, *_, before in _rows('verdict_rates'):
-        earlier = [float(rate) for rate in before.split(' / ')[:2]
-                   if rate.replace('.', '', 1).isdigit()]
-        now, then = worst.get(noise, (0.0, 0.0))
-        worst[noise] = (max(now, float(passed or 0), float(failed or 0)),
-                        max(then, *earlier, 0.0))
+    worst: dict[str, float] = {}
+    for noise, _, passed, failed, *_ in _rows('verdict_rates'):
+        worst[noise] = max(worst.get(noise, 0.0), float(passed or 0),
+                           float(failed or 0))
     names, scale = 312, (picture.WIDTH - 330) / 66
     parts = [picture.bold(18, 20,
                           'The worst rate of false verdicts, in percent')]
     y = 34.0
-    for noise, (now, then) in worst.items():
+    for noise, rate in worst.items():
         parts.append(svg.text(names - 6, y + 11, noise, 'end'))
-        parts.append(svg.rectangle('free', names, y + 2, then * scale, 10))
-        parts.append(svg.rectangle('a', names, y + 2, now * scale, 10))
+        parts.append(svg.rectangle('a', names, y + 2, rate * scale, 10))
         y += 17
     parts.append(svg.line('arrow', names + 5 * scale, 30,
                           names + 5 * scale, y))
     parts += [svg.text(names + rate * scale, y + 14, str(rate), 'middle')
               for rate in (5, 30, 60)]
-    y = _legend(parts, y + 22, (('a', 'with the present rules'),
-                                ('free', 'with the previous rules')))
-    return picture.finish(y, parts, 'False verdicts for each kind of noise')
+    return picture.finish(y + 22, parts, 'False verdicts for each kind of noise')
 
 
 def draw_verdict_power() -> str:
     """Draw how many guests that equal native pass, by the number of pairs."""
-    numbers = ('5', '10', '20', '40')
+    numbers = ('10', '20', '40')
     rows: dict[str, dict[str, str]] = {}
-    for noise, pairs, *_, equal, _, _ in _rows('verdict_rates'):
+    for noise, pairs, *_, equal, _ in _rows('verdict_rates'):
         rows.setdefault(noise, {})[pairs] = equal
     return draw_cells(
         'PASS of guests that equal native, in percent',

@@ -153,6 +153,31 @@ def replace(nova: Any, step: diff.FlavorChange) -> None:
             f'{exc}; the old flavor was restored') from exc
 
 
+def is_used(nova: Any, existing: diff.Existing) -> bool:
+    """Whether an instance of any project has a flavor.
+
+    :raises Unreachable: if Nova does not say it, as to users who are not
+        administrators
+    """
+    with session.one_line_errors():
+        return bool(nova.servers.list(
+            search_opts={'all_tenants': True, 'flavor': existing.id},
+            limit=1))
+
+
+def delete(nova: Any, existing: diff.Existing) -> None:
+    """Delete a flavor that hpcvirt created and that no instance has.
+
+    :raises Unreachable: if an instance has it, or Nova refuses
+    """
+    if not diff.is_ours(existing):
+        raise ValueError('only a flavor that hpcvirt created can be deleted')
+    if is_used(nova, existing):
+        raise exception.Unreachable('instances have it now')
+    with session.one_line_errors():
+        nova.flavors.delete(existing.id)
+
+
 def _set_keys(nova: Any, flavor: Any, specs: Mapping[str, str]) -> None:
     """Set extra specs, those without a validator with an older version."""
     validated, others = {}, {}

@@ -270,7 +270,10 @@ class Report(lister.Lister, Command):
         elif form in found.others:
             sys.stdout.write(found.others[form]())
         elif form == 'table' and found.text is not None:
-            sys.stdout.write(found.text())
+            text = found.text()
+            if isinstance(sys.stdout, output.Output):
+                sys.stdout.begin_colours()
+            sys.stdout.write(text)
         elif form == 'json':
             indent = None if parsed_args.noindent else 2
             print(json.dumps(found.document, indent=indent, allow_nan=False))

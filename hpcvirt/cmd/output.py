@@ -4,6 +4,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -27,6 +28,12 @@ def width() -> int | None:
     return None
 
 
+#: What is coloured, and the code of the colour: green, yellow and red.
+_COLOURS = (
+    (re.compile(r'\bPASS\b'), 32),
+    (re.compile(r'\b(INCONCLUSIVE|WARNING)\b'), 33),
+    (re.compile(r'\b(FAIL|INVALID|ERROR)\b|\bfits on 0 of \d+ hosts?\b'), 31),
+)
 #: The warnings that the command has printed.
 _warned: set[str] = set()
 
@@ -48,6 +55,17 @@ class Output:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._has_colours = False
+
+    def begin_colours(self) -> None:
+        """Colour verdicts, findings and refusals from now on.
+
+        Only a terminal gets colours, and none if NO_COLOR is set
+        [https://no-color.org].
+        """
+        self._has_colours = (
+            self._stream.isatty() and not os.environ.get('NO_COLOR')
+            and os.environ.get('TERM') != 'dumb')
 
     def __getattr__(self, name: str) -> Any:
         """Return another attribute of the stream."""
@@ -59,7 +77,10 @@ class Output:
         :raises Unwritable: if it cannot be written
         """
         try:
-            return self._stream.write(printable.escape(text, '\n'))
+            shown = printable.escape(text, '\n')
+            if self._has_colours:
+                shown = _colour(shown)
+            return self._stream.write(shown)
         except UnicodeEncodeError as exc:
             lacking = exc.object[exc.start]
             raise Unwritable(
@@ -82,6 +103,13 @@ class Output:
             self._stream.flush()
         except OSError as exc:
             raise _unwritable(exc) from exc
+
+
+def _colour(text: str) -> str:
+    """Add the control sequences of a terminal to words with a meaning."""
+    for pattern, code in _COLOURS:
+        text = pattern.sub(rf'\033[{code}m\g<0>\033[0m', text)
+    return text
 
 
 def _unwritable(exc: OSError) -> Unwritable:

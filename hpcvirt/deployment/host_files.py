@@ -49,6 +49,12 @@ _STOPPED = {
 }
 
 
+_QEMU_KVM = 'etc/systemd/system/qemu-kvm.service.d/hpcvirt.conf'
+#: The files of KSM and of services that would start it.
+SERVICES = (_KSM, _QEMU_KVM, *(
+    f'etc/systemd/system/{name}.service.d/hpcvirt.conf' for name in _STOPPED))
+
+
 def command_line(state: kernel_settings.KernelSettings) -> str:
     """Write the parameters in their order."""
     return ' '.join(map(str, state.parameters))
@@ -170,7 +176,7 @@ def _service_files() -> Iterator[tree.File]:
             source='CERN-HEPiX-2015' if name == 'ksm' else '',
             activate=(_RELOAD, STOP))
     yield tree.make_file(
-        'etc/systemd/system/qemu-kvm.service.d/hpcvirt.conf',
+        _QEMU_KVM,
         'This service of Ubuntu may start KSM (KSM_ENABLED in '
         '/etc/default/qemu-kvm). It may be started again while guests run, so '
         'merged pages stay merged.',

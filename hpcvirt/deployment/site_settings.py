@@ -208,4 +208,4 @@ def write_grubby(wanted: str, former: Iterable[str],
     return shlex.join((
         'grubby', '--update-kernel=ALL',
         *([f'--remove-args={" ".join(removed)}'] if removed else []),
-        f'--args={wanted}'))
+        *([f'--args={wanted}'] if wanted else [])))

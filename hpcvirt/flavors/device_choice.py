@@ -103,6 +103,18 @@ _Trait = Annotated[str, serialization.text('[A-Z][A-Z0-9_]{0,254}',
                                            'CUSTOM_GPU_A40')]
 
 
+class CountedAs(enum.StrEnum):
+    """The columns of a workload that count devices."""
+
+    VFS = 'vfs'
+    GPUS = 'gpus'
+    NOTHING = ''
+
+
+#: Mellanox has made network cards only.
+_NETWORK_VENDORS = frozenset({'15b3'})
+
+
 @dataclasses.dataclass(frozen=True)
 class Devices:
     """Devices of each instance, all of one kind.
@@ -147,6 +159,19 @@ class Devices:
         """Whether flavors name a PCI alias."""
         return (self.kind is not DeviceKind.VGPU
                 and self.ports is Ports.ALIAS)
+
+    @property
+    def counts_as(self) -> CountedAs:
+        """What a workload counts these devices as.
+
+        A whole network card is neither: it comes with the GPUs that it is
+        near, or with the cores.
+        """
+        if self.kind is DeviceKind.VF:
+            return CountedAs.VFS
+        if self.near is not None or self.vendor_id in _NETWORK_VENDORS:
+            return CountedAs.NOTHING
+        return CountedAs.GPUS
 
     @property
     def request_name(self) -> str:

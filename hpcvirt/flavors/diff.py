@@ -108,12 +108,15 @@ def steps(wanted: Sequence[flavor_model.Flavor],
 
 
 def find_left_over(wanted: Sequence[flavor_model.Flavor],
-                   existing: Iterable[Existing]) -> tuple[str, ...]:
-    """Name the flavors that hpcvirt created and that are not planned."""
+                   existing: Iterable[Existing]) -> tuple[Existing, ...]:
+    """Find the flavors that hpcvirt created and that are not planned.
+
+    :returns: the flavors, sorted by name
+    """
     names_wanted = {flavor.name for flavor in wanted}
-    return tuple(sorted(
-        item.flavor.name for item in existing
-        if item.flavor.name not in names_wanted and is_ours(item)))
+    found = [item for item in existing
+             if item.flavor.name not in names_wanted and is_ours(item)]
+    return tuple(sorted(found, key=lambda item: item.flavor.name))
 
 
 def is_ours(existing: Existing) -> bool:

@@ -28,6 +28,7 @@ from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import memory
 from hpcvirt.flavors import offered_devices
+from hpcvirt.flavors import own_flavors
 from hpcvirt.flavors import plan_warnings
 from hpcvirt.flavors import planned as plans
 from hpcvirt.flavors import planned_sets
@@ -406,6 +407,8 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
                     'arrangements of cells; use smaller flavors on such '
                     'hosts, or set pack_cells: false', (name,)))
     warnings += plan_warnings.find_warnings(planned, flavors, profile)
+    warnings += own_flavors.warn(planned, flavors, {
+        name: len(same) for name, same in names.items()})
     return plans.Plan(planned, tuple(flavors), warning.gather(
         item.name_all(names) for item in warnings))
 

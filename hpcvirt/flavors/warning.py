@@ -33,6 +33,7 @@ class WarningCode(enum.StrEnum):
     DEVICE_TYPE_UNSURE = 'device-type-unsure'
     DEVICE_WITHOUT_CELL = 'device-without-cell'
     FITS_ELSEWHERE = 'fits-elsewhere'
+    HOST_MAKES_FLAVORS = 'host-makes-flavors'
     HOST_MAKES_FLAVORS_SMALLER = 'host-makes-flavors-smaller'
     HOST_NOT_SERVED = 'host-not-served'
     HUGE_PAGES_GIVEN_BACK = 'huge-pages-given-back'

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.fit import placement
 from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import fleet_plan
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
@@ -67,7 +68,8 @@ def make_fleet(document: documents.FleetDocument,
         {**broken, **contradicting}, warning.gather((
             *(item for plan in planned.values() for item in plan.warnings),
             *class_plans.warn_planned(document, planned))),
-        alias_policies=_read_policies(planned))
+        alias_policies=_read_policies(planned),
+        device_kinds=_read_kinds(planned))
     if not document.flavors:
         return fleet, flavors
     return fleet, tuple(compiled_flavor.complete(flavor, fleet.alias_policies)
@@ -79,6 +81,22 @@ def _read_policies(planned: Mapping[str, plans.Plan]) -> dict[str, str]:
     for plan in planned.values():
         for host in plan.hosts:
             found |= compiled_flavor.read_policies(host.settings.pci_alias)
+    return found
+
+
+def _read_kinds(planned: Mapping[str, plans.Plan],
+                ) -> dict[str, device_choice.CountedAs]:
+    """Return what the devices of aliases and resource classes are."""
+    found: dict[str, device_choice.CountedAs] = {}
+    for plan in planned.values():
+        for host in plan.hosts:
+            for wanted in host.profile.devices:
+                found[wanted.request_name] = wanted.counts_as
+                # Each place of a set has an alias of its own.
+                for alias in host.settings.pci_alias:
+                    if (alias['vendor_id'], alias['product_id']) == (
+                            wanted.vendor_id, wanted.product_id):
+                        found[alias['name']] = wanted.counts_as
     return found
 
 

@@ -84,7 +84,8 @@ def _describe(change: changes.Change,
 
 
 def text(name: str, verdicts: Sequence[verdict.HostVerdict],
-         tried: Sequence[changes.TriedChanges], width: int | None = None) -> str:
+         tried: Sequence[changes.TriedChanges],
+         width: int | None = None) -> str:
     """Write the verdicts as a table.
 
     Hosts of one class with equal reasons share a line, which names the nearest

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from hpcvirt.fit import allocation
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import placement
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 
@@ -104,6 +105,8 @@ class Fleet:
     :ivar broken: host -> why its record cannot be used
     :ivar warnings: the warnings about its classes
     :ivar flavors: the flavors of the cloud, if they were read
+    :ivar device_kinds: PCI alias or resource class -> what its devices are, as
+        the profiles say
     :ivar alias_policies: see :mod:`hpcvirt.flavors.compiled_flavor`; empty if
         the flavors are complete
     """
@@ -113,6 +116,8 @@ class Fleet:
     warnings: tuple[warning.PlanWarning, ...] = ()
     flavors: tuple[flavor_model.Flavor, ...] = ()
     alias_policies: Mapping[str, str] = dataclasses.field(
+        default_factory=dict)
+    device_kinds: Mapping[str, device_choice.CountedAs] = dataclasses.field(
         default_factory=dict)
 
 

@@ -2,7 +2,8 @@
 
 """Map the jobs of a workload to requests for flavors.
 
-A job gets the smallest flavor that is large enough: the one with the fewest
+A job that names a flavor of the fleet, and has its size, gets this flavor. Any
+other gets the smallest flavor that is large enough: the one with the fewest
 CPUs, then the least memory, then the fewest devices. A flavor with devices of
 a kind that the job does not need is chosen only if no other is large enough.
 """
@@ -12,6 +13,7 @@ import dataclasses
 import enum
 import functools
 import hashlib
+from collections.abc import Container
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -20,6 +22,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt.fit import guest as guests
 from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import device_choice
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import requests
 from hpcvirt.simulate import workload as workloads
@@ -60,17 +63,25 @@ class FlavorChooser:
     :param others: further flavors, whose kinds of devices are known as well
     :param wanted: the kind of devices whose name does not tell: ``vfs`` or
         ``gpus``
+    :param known: alias or resource class -> what its devices are, as the
+        profile says; the name tells those of others
     :param splits: whether a job that is larger than every flavor becomes
         several instances of the largest
     :ivar kinds: alias or resource class to the field of a need that counts
         its devices
+    :ivar guessed: those that are known by their names only
     """
 
     def __init__(self, flavors: Sequence[guests.Guest],
                  wanted: str, splits: bool,
-                 others: Sequence[guests.Guest] = ()) -> None:
-        self.kinds = _kinds((*flavors, *others), wanted)
+                 others: Sequence[guests.Guest] = (),
+                 known: Mapping[str, device_choice.CountedAs] | None = None,
+                 ) -> None:
+        self.guessed = _guess_kinds((*flavors, *others), wanted, known or {})
+        self.kinds = {**self.guessed, **(known or {})}
         self._splits = splits
+        self._had = {self.kinds[name] for flavor in (*flavors, *others)
+                     for name, _ in _devices(flavor)}
         self._flavors = [_need(flavor, self.kinds) for flavor in flavors]
         self._sizes = sorted(
             ((size, number) for number, size in enumerate(self._flavors)),
@@ -81,7 +92,7 @@ class FlavorChooser:
 
     def has(self, kind: str) -> bool:
         """Whether a flavor has devices of a kind."""
-        return kind in self.kinds.values()
+        return kind in self._had
 
     def spends(self, number: int, job: Need) -> bool:
         """Whether a flavor has devices of a kind that a job does not need."""
@@ -109,27 +120,39 @@ class FlavorChooser:
 def _need(flavor: guests.Guest, kinds: Mapping[str, str]) -> Need:
     counts = {'vfs': 0, 'gpus': 0}
     for name, count in _devices(flavor):
-        counts[kinds[name]] += count
+        if kinds[name]:
+            counts[kinds[name]] += count
     return Need(flavor.cpus, flavor.sums.memory_mib, **counts)
 
 
 def _devices(flavor: guests.Guest) -> Iterable[tuple[str, int]]:
     for device in flavor.shape.devices:
-        yield device.alias or device.resource_class or '', device.count
+        yield (device.alias or device.resource_class or device.physnet
+               or ''), device.count
 
 
-def _kinds(flavors: Iterable[guests.Guest],
-           wanted: str) -> dict[str, str]:
-    """Guess the kind of each alias and resource class from its name."""
-    names = {name for flavor in flavors for name, _ in _devices(flavor)}
-    return {name: 'gpus' if 'gpu' in name.lower()
-            else 'vfs' if 'vf' in name.lower() else wanted
-            for name in sorted(names)}
+def _guess_kinds(flavors: Iterable[guests.Guest], wanted: str,
+                 known: Container[str]) -> dict[str, str]:
+    """Guess the kind of each unknown device from its name."""
+    found = {}
+    for flavor in flavors:
+        for device, (name, _) in zip(flavor.shape.devices, _devices(flavor),
+                                     strict=True):
+            if name in known:
+                continue
+            if device.physnet is not None or 'vf' in name.lower():
+                found[name] = 'vfs'
+            elif 'gpu' in name.lower():
+                found[name] = 'gpus'
+            else:
+                found[name] = wanted
+    return found
 
 
 class _Case(enum.StrEnum):
     """The end of a sentence on what happened to jobs."""
 
+    NAMED = 'got the flavor of the fleet that the workload names'
     OWN = 'got the flavor that the workload describes'
     SPLIT = ('were larger than every flavor, and became several instances of '
              'the largest')
@@ -147,6 +170,7 @@ def map_jobs(workload: workloads.Workload,
              flavors: Sequence[flavor_model.Flavor], *, own: bool = True,
              vf_share: float = 0.0, seed: int = 0,
              others: Sequence[flavor_model.Flavor] | None = None,
+             kinds: Mapping[str, device_choice.CountedAs] | None = None,
              ) -> requests.Requests:
     """Choose flavors for jobs.
 
@@ -163,6 +187,8 @@ def map_jobs(workload: workloads.Workload,
     :param others: if fleets are compared, the flavors of all. There is then a
         request for each job; it is lost if no flavor has room for the job, or
         the devices that some fleet has
+    :param kinds: alias or resource class -> what its devices are; the name
+        tells those of others
     :raises InvalidInput: if a flavor is malformed, none has virtual
         functions to add, or no job has a flavor
     """
@@ -182,7 +208,8 @@ def map_jobs(workload: workloads.Workload,
     mapper = _Mapper(
         workload, tuple(compiled), len(flavors),
         {each.name: places[each.name] for each in described},
-        vf_share, seed, None if others is None else _compiled(others))
+        vf_share, seed, None if others is None else _compiled(others),
+        kinds or {})
     arrivals = tuple(mapper.arrivals())
     if not arrivals:
         raise exception.InvalidInput(
@@ -203,14 +230,17 @@ class _Mapper:
     def __init__(self, workload: workloads.Workload,
                  flavors: tuple[guests.Guest, ...], given: int,
                  own: Mapping[str, int], vf_share: float, seed: int,
-                 others: Sequence[guests.Guest] | None) -> None:
+                 others: Sequence[guests.Guest] | None,
+                 kinds: Mapping[str, device_choice.CountedAs]) -> None:
         self._workload = workload
         self._flavors = flavors
         self._own = own
+        self._named = {flavor.flavor.name: number for number, flavor
+                       in enumerate(flavors[:given])}
         self._chooser = FlavorChooser(
             flavors[:given],
             'gpus' if any(job.gpus for job in workload.jobs) else 'vfs',
-            workload.splits, others or ())
+            workload.splits, others or (), kinds)
         self._keeps_all = others is not None
         if vf_share and not self._chooser.has('vfs'):
             raise exception.InvalidInput(
@@ -249,6 +279,9 @@ class _Mapper:
             job.vfs if self._chooser.has('vfs') else 0,
             job.gpus if self._chooser.has('gpus') else 0)
         own = self._own.get(job.flavor)
+        case = _Case.OWN
+        if own is None and self._is_named(job):
+            own, case = self._named[job.flavor], _Case.NAMED
         chosen = self._chooser.choose(need) if own is None else (own, 1)
         if chosen and self._gets_vf(index, job, own):
             with_vf = dataclasses.replace(need, vfs=1)
@@ -257,7 +290,7 @@ class _Mapper:
             if other:
                 own, need, chosen = None, with_vf, other
         if own is not None:
-            self._note(_Case.OWN, job)
+            self._note(case, job)
             return chosen
         if need.gpus != job.gpus or need.vfs < job.vfs:
             self._note(_Case.NO_DEVICE, job)
@@ -266,6 +299,15 @@ class _Mapper:
         if chosen and self._chooser.spends(chosen[0], need):
             self._note(_Case.SPENT, job)
         return chosen
+
+    def _is_named(self, job: workloads.WorkloadJob) -> bool:
+        """Whether a job names a flavor of the fleet, and has its size."""
+        number = self._named.get(job.flavor)
+        if number is None:
+            return False
+        flavor = self._flavors[number]
+        return (flavor.cpus == job.cpus and job.memory_mib
+                in (0, flavor.sums.memory_mib))
 
     def _gets_vf(self, index: int, job: workloads.WorkloadJob,
                  own: int | None) -> bool:
@@ -281,16 +323,23 @@ class _Mapper:
 
     def rule(self) -> Iterator[str]:
         """Yield the rule of the choice, after :meth:`arrivals`."""
-        if self._jobs[_Case.OWN] < len(self._workload.jobs):
+        if (self._jobs[_Case.OWN] + self._jobs[_Case.NAMED]
+                < len(self._workload.jobs)):
             yield ('A job gets the smallest flavor with its CPUs, memory and '
                    'devices: the one with the fewest CPUs, then the least '
                    'memory, then the fewest devices.')
         wanted = {kind for job in self._workload.jobs
                   for kind in ('vfs', 'gpus') if getattr(job, kind)}
-        for name, kind in self._chooser.kinds.items():
-            if kind in wanted or (kind == 'vfs' and self._vf_share):
-                yield (f'A device {name} is taken for a '
-                       f'{"virtual function" if kind == "vfs" else "GPU"}.')
+        if self._vf_share:
+            wanted.add('vfs')
+        for kind, noun in (('gpus', 'GPU'), ('vfs', 'virtual function')):
+            names = sorted(name for name, its in self._chooser.guessed.items()
+                           if its == kind and kind in wanted)
+            if len(names) == 1:
+                yield f'By its name, {names[0]} is taken for {noun}s.'
+            elif names:
+                yield (f'By their names, {", ".join(names)} are taken for '
+                       f'{noun}s.')
         total = sum(_work(job) for job in self._workload.jobs)
         for case in _Case:
             if self._jobs[case]:

@@ -8,10 +8,12 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
 from hpcvirt.fit import guest as guests
+from hpcvirt.flavors import device_choice
 from hpcvirt.fleet import state
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import mapping
@@ -112,6 +114,7 @@ def make_scenario(name: str, found: Sequence[workloads.Workload],
                   fleet: state.Fleet, load: float | None, *,
                   own: bool = True, vf_share: float = 0.0,
                   others: Sequence[flavor_model.Flavor] | None = None,
+                  kinds: Mapping[str, device_choice.CountedAs] | None = None,
                   like: Scenario | None = None,
                   in_use: state.Fleet | None = None,
                   warm_up: float = 0.0) -> Scenario:
@@ -120,7 +123,7 @@ def make_scenario(name: str, found: Sequence[workloads.Workload],
     :param found: the log, or the workload of each seed of the model
     :param load: requested CPUs / CPUs of the fleet; None to keep the times
     :param own: see :func:`hpcvirt.simulate.mapping.map_jobs`, as for
-        ``vf_share`` and ``others``
+        ``vf_share``, ``others`` and ``kinds``
     :param like: another choice, whose requests have the same times
     :param in_use: the fleet with the instances before the first request
     :param warm_up: the share of the requests that do not count
@@ -130,7 +133,7 @@ def make_scenario(name: str, found: Sequence[workloads.Workload],
     for seed, workload in enumerate(found):
         requests = mapping.map_jobs(workload, fleet.flavors, own=own,
                                     vf_share=vf_share, seed=seed,
-                                    others=others)
+                                    others=others, kinds=kinds or {})
         totals.check(requests, workload.name)
         if like is not None:
             requests = request_model.stretch(requests,

@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
@@ -35,13 +36,15 @@ def plan(experiment: experiments.Experiment,
          where: str) -> model.Space:
     """Plan all configurations of an experiment.
 
-    :param hosts: differ only in their names
+    :param hosts: are alike; the flavors are those of the least memory that a
+        cell has on any of them, so that they fit on all
     :param profile: the content of today's profile
     :raises InvalidInput: if one cannot be planned, naming its values, or a
         reboot needs the key ``apply``
     """
     choices = experiment.choices
-    find_plan = functools.cache(lambda own: planner.plan(hosts[:1], own))
+    smallest = take_smallest(hosts)
+    find_plan = functools.cache(lambda own: planner.plan((smallest,), own))
     planned = {}
     for levels in itertools.product(*(
             range(len(own) + 1) for own in choices.values())):
@@ -68,6 +71,16 @@ def plan(experiment: experiments.Experiment,
                                      for other in choices)])
             for level in range(len(own) + 1)), name in rebooting)
         for name, own in choices.items()), planned, hosts)
+
+
+def take_smallest(hosts: Sequence[host_model.Host]) -> host_model.Host:
+    """Make a host whose cells have the least memory of those of the hosts.
+
+    Equal machines differ by the memory that the kernel keeps for itself.
+    """
+    cells = [min(same, key=lambda cell: cell.memory_mib)
+             for same in zip(*(host.cells for host in hosts), strict=True)]
+    return dataclasses.replace(hosts[0], cells=tuple(cells))
 
 
 def _plan(experiment: experiments.Experiment, levels: model.Levels,

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import power
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.analysis import stragglers
 from hpcvirt.tune import design as designs
@@ -277,4 +277,4 @@ def smallest_effects(space: model.Space) -> tuple[float, ...]:
     units = [found.find_effect((index,), (len(choice.values) - 1,))
              for index, choice in enumerate(space.choices)]
     return tuple(sum(unit.ends(level)[1] for level in (
-        LEVEL, interim_analyses.POWER)) for unit in units)
+        LEVEL, power.POWER)) for unit in units)

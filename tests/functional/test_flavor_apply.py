@@ -137,6 +137,26 @@ class FlavorApplyTest(CloudOfNova):
         self.assertEqual((0, flavors), (status, self.flavors()))
         self.assertIn('4 flavors: 4 as planned.', text)
 
+    def test_unused_flavors_of_an_earlier_plan_are_deleted(self):
+        former = self.write(hosts.build(cells=2, cores=16))
+        now = self.write(hosts.build(cells=2, cores=6, name='other'))
+        self.hpcvirt('apply', former, '--apply')
+        earlier = self.flavors()
+        _, text = self.hpcvirt('plan', former, '--format', 'json')
+        names = sorted(each['name'] for each in json.loads(text)['flavors'])
+        # No host takes it, but it is an instance with the flavor.
+        self.boot(earlier[names[0]]['id'], status='ERROR')
+        before = self.flavors()
+        status, text = self.hpcvirt('apply', now, '--prune')
+        self.assertEqual((0, before), (status, self.flavors()))
+        self.assertIn(f'keep     {names[0]}: instances have it', text)
+        self.assertIn(f'delete   {names[1]}\n', text)
+        status, text = self.hpcvirt('apply', now, '--prune', '--apply')
+        self.assertEqual(0, status, text)
+        left = set(self.flavors())
+        self.assertIn(names[0], left)
+        self.assertEqual(set(), left & set(names[1:]))
+
     def test_openstackclient_creates_them_with_its_own_session(self):
         words = (self.write(hosts.build(cells=2, cores=16)),
                  '--profile', 'dense')

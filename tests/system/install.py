@@ -21,7 +21,7 @@ from demo import transcript
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ('README.rst', 'doc/source/install/packages.rst')
 #: How the last command ends.
-LAST = '/hpcvirt flavor plan /'
+LAST = 'hpcvirt flavor plan /'
 #: Variables that the environment must not contain.
 ABSENT = ('nova', 'tests', 'demo')
 
@@ -29,16 +29,16 @@ ABSENT = ('nova', 'tests', 'demo')
 def commands(page: pathlib.Path) -> Iterator[str]:
     """Yield the commands of a page, up to the one that plans flavors.
 
-    Commands of hpcvirt without a path, and of tox, are examples.
+    Other commands of hpcvirt, and those of tox, are examples.
 
     :raises ValueError: if the page plans no flavors
     """
     for command, _ in transcript.commands(page):
-        if command.startswith(('hpcvirt ', 'tools/tox ')):
-            continue
-        yield command
         if command.endswith(LAST):
+            yield command
             return
+        if not command.startswith(('hpcvirt ', 'tools/tox ')):
+            yield command
     raise ValueError(f'{page} shows no command that ends with {LAST}')
 
 
@@ -53,12 +53,17 @@ def install(page: str, scratch: pathlib.Path) -> None:
     subprocess.run(['git', 'clone', '--quiet', str(ROOT), str(clone)],
                    check=True)
     *before, last = commands(ROOT / page)
+    # What changes the shell itself holds for the commands that follow.
+    shell = ''
     for command in before:
-        _run(command, clone, home)
+        _run(shell + command, clone, home)
+        if command.startswith(('. ', 'export ')):
+            shell += f'{command}\n'
     shutil.rmtree(clone)
-    if 'Flavor' not in _run(last, home, home):
+    if 'Flavor' not in _run(shell + last, home, home):
         raise SystemExit(f'{page}: {last!r} shows no flavors')
-    programs = last.removesuffix(LAST)
+    program = _run(f'{shell}command -v {last.split()[0]}', home, home)
+    programs = os.path.dirname(program.strip())
     for module in ABSENT:
         _run(f'{programs}/python -c "import importlib.util as i;'
              f' assert not i.find_spec(\'{module}\')"', home, home)

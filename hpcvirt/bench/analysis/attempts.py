@@ -89,14 +89,9 @@ def gather(run: record.Run) -> Evidence:
     samples += [sample if sample.warm_up else
                 dataclasses.replace(sample, pair=pairs + sample.pair)
                 for sample in run.samples]
-    planned = pairs + run.planned_pairs
-    looks = tuple(pairs + look for look in run.interim_analyses)
-    if verdicts and not looks:
-        looks = (planned,)
     return Evidence(
         dataclasses.replace(run, samples=tuple(samples), earlier=(),
-                            planned_pairs=planned,
-                            interim_analyses=looks),
+                            planned_pairs=pairs + run.planned_pairs),
         share(verdicts + 1), pairs, failed)
 
 
@@ -118,7 +113,6 @@ def list_attempts(run: record.Run) -> Iterator[record.Run]:
         yield dataclasses.replace(
             run, id=attempt.id, samples=attempt.samples,
             planned_pairs=attempt.planned_pairs,
-            interim_analyses=attempt.interim_analyses,
             started_at=attempt.started_at, earlier=run.earlier[:number])
 
 

@@ -50,15 +50,27 @@ def sizes(run: record.Run) -> tuple[int, ...]:
         return (1,) * run.planned_pairs
     rest = run.planned_pairs - PILOT_BOOTS * PILOT_PAIRS
     wanted, figures = _from_pilot(run)
-    figures = max(figures, run.planned_figures)
-    least = max(MIN_BOOTS if run.planned_pairs < LONG else LONG_BOOTS,
-                signed_rank.find_least(1 / figures))
-    most = max(1, rest // (least - PILOT_BOOTS))
-    boots = math.ceil(rest / max(1, min(wanted, most)))
+    boots = count_least(run.planned_pairs, max(
+        figures, run.planned_figures)) - PILOT_BOOTS
+    boots = max(boots, math.ceil(rest / wanted))
     # Distribute the pairs as evenly as possible.
     return (*(PILOT_PAIRS,) * PILOT_BOOTS, *(
         rest * (boot + 1) // boots - rest * boot // boots
         for boot in range(boots)))
+
+
+def count_least(pairs: int, figures: int) -> int:
+    """Return the least number of boots that a number of pairs is measured in.
+
+    :param figures: number of figures that are judged together
+    """
+    if pairs < MIN_PAIRS_WITH_PILOT:
+        return pairs
+    rest = pairs - PILOT_BOOTS * PILOT_PAIRS
+    least = max(MIN_BOOTS if pairs < LONG else LONG_BOOTS,
+                signed_rank.find_least(1 / figures))
+    most = max(1, rest // (least - PILOT_BOOTS))
+    return PILOT_BOOTS + math.ceil(rest / most)
 
 
 def pairs_per_boot(boots: Sequence[Sequence[float]],

@@ -96,6 +96,9 @@ def find_bounds(run: record.Run) -> dict[str, judgement.Bound]:
     return find_defaults(definition, metrics, find_facts(run, definition))
 
 
+#: What a guest may lose more than in the study that its bound comes from. With
+#: a smaller margin, a guest as in the study would need many pairs to pass.
+STUDY_MARGIN = 0.03
 #: The message sizes that are assumed before a benchmark runs.
 _SIZES = tuple(2 ** exponent for exponent in range(23))
 
@@ -198,8 +201,11 @@ def _bound(rule: definitions.BoundRule,
                  if limit is not None)
     source = ('the site' if rule.source == definitions.SITE
               else bibliography.get(rule.source).citation)
-    return judgement.Bound(ratio, rule.margin, f'{source}, {rule.line}',
-                           rule.kind, rule.conditions)
+    margin = rule.margin
+    if not margin and rule.kind is not judgement.BoundKind.EXPECTED:
+        margin = STUDY_MARGIN
+    return judgement.Bound(ratio, margin, f'{source}, {rule.line}', rule.kind,
+                           rule.conditions)
 
 
 def _applies(rule: definitions.BoundRule, size: int | None,

@@ -108,7 +108,13 @@ def format_differences(runs: Sequence[record.Run]) -> tuple[str, ...]:
 
 
 def differences(run: record.Run) -> tuple[str, ...]:
-    """Describe the differences between the sides of a run as clauses."""
+    """Describe the differences between the sides of a run as clauses.
+
+    A run of one side has none.
+    """
+    if len({sample.side for sample in run.samples
+            if not sample.warm_up}) < len(_SIDES):
+        return ()
     facts = _Facts(run)
     return (*_of_facts(facts), *_of_cores(facts), *_of_words(facts),
             *_of_mitigations(facts), *_of_load(facts))

@@ -7,10 +7,14 @@ import math
 from collections.abc import Iterable
 
 from hpcvirt.bench.analysis import figures
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
 
+#: Why a comparison that is not of pairs has no PASS and no FAIL.
+NOT_IN_TURN = ('the sides were not measured in turn, and two sessions of one '
+               'machine may differ by more than the interval shows')
 #: If the guest is faster than native by more than this even at the end of the
 #: interval, the comparison is invalid.
 IMPLAUSIBLE_GAIN = math.log(1.2)
@@ -45,7 +49,21 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
     word = judgement.VerdictResult.INCONCLUSIVE
     remedy: judgement.Remedy | None = judgement.Remedy.PAIRS
     reason: str | None = _explain_open(figure, low, high)
-    if p_pass <= stats.ALPHA:
+    if not figure.judgement.paired:
+        word, remedy = (judgement.VerdictResult.COMPARED,
+                        judgement.Remedy.IN_TURN)
+        reason = NOT_IN_TURN
+    elif p_pass <= stats.ALPHA and figure.judgement.pairs < (
+            sample_pairs.MIN_PASS_PAIRS):
+        reason = (f'{figure.judgement.pairs} pairs do not pass a guest that '
+                  'may change after its first runs; at least '
+                  f'{sample_pairs.MIN_PASS_PAIRS} do')
+    elif p_pass <= stats.ALPHA and figure.few_boots:
+        remedy = judgement.Remedy.LAUNCHES
+        reason = (f'the samples are of {figure.few_boots} '
+                  f'{"boot" if figure.few_boots == 1 else "boots"} of the '
+                  f'guest, at least {sample_pairs.MIN_PAIRS} are needed')
+    elif p_pass <= stats.ALPHA:
         word, remedy, reason = judgement.VerdictResult.PASS, None, None
         if suspect:
             reason = ('suspect: the guest is faster than native beyond the '
@@ -67,8 +85,10 @@ def decide(figure: figures.Figure, estimate: stats.Estimate, p_pass: float,
         reason = ('the guest is faster than native by more than a fifth: the '
                   'sides did not run the same, or native was disturbed')
     judged = dataclasses.replace(figure.judgement, result=word, reason=reason,
-                                 remedy=remedy, suspect=suspect,
-                                 p_pass=p_pass, p_fail=p_fail)
+                                 remedy=remedy, suspect=suspect)
+    if not judged.paired:
+        return judged
+    judged = dataclasses.replace(judged, p_pass=p_pass, p_fail=p_fail)
     return _as_native_allows(_with_tail(judged), figure, low)
 
 
@@ -100,12 +120,9 @@ def _explain_open(figure: figures.Figure, low: float, high: float) -> str:
               for each in (judged.interval, judged.mean) if each}
     if low <= figure.limit <= high or len(places) > 1:
         return _compare_losses(figure) or 'the interval includes the bound'
-    near = ('the ratio is nearer to the bound than '
+    return ('the ratio is nearer to the bound than '
             f'{judged.launches or judged.pairs} '
             f'{"boots" if judged.launches else "pairs"} can tell')
-    return near if not figure.has_own_noise else (
-        f'{near} of a guest that varies more than native: what changes slowly '
-        'in one boot looks like a loss')
 
 
 def _too_many(figure: figures.Figure) -> str | None:

@@ -4,6 +4,7 @@
 
 import dataclasses
 import math
+import operator
 import statistics
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -13,9 +14,7 @@ from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import evidence
-from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import losses
-from hpcvirt.bench.analysis import power
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
@@ -42,8 +41,8 @@ class Figure:
     :ivar slow: the stragglers, None if the figure has no bound
     :ivar share: the share of a single run's chance of an error
     :ivar together: number of figures that are judged together
-    :ivar has_own_noise: whether noise of the guest alone determines how near
-        to the bound a loss is not decided
+    :ivar few_boots: number of boots of the guest if they are too few for a
+        question about its boots in general, else 0
     """
 
     judgement: judgement.Judgement
@@ -55,7 +54,7 @@ class Figure:
     slow: stragglers.Stragglers | None = None
     share: float = 1.0
     together: int = 1
-    has_own_noise: bool = False
+    few_boots: int = 0
 
 
 def count(runs: Iterable[record.Run]) -> int:
@@ -140,9 +139,6 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     """
     run = found.run
     values = sample_pairs.values(run, metric)
-    done = [look for look in run.interim_analyses if look <= len(values.pairs)]
-    if done:
-        values = interim_analyses.first(values, done[-1])
     word = None if bound is None else judgement.VerdictResult.INCONCLUSIVE
     blank = dataclasses.replace(
         make_blank(run, metric, word, None), pairs=len(values.pairs),
@@ -164,37 +160,48 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     units = unit_losses.find_units(values, of_launch=run.of_launch)
     limit = None if bound is None else bound.limit(direction)
     worst = None if limit is None else stats.loss_of_ratio(limit, direction)
-    caution = losses.Caution(
-        worst, together, max(1, len(run.interim_analyses)) if units else 1)
-    sequential = _look(found, values, done, units, caution, direction)
-    last = (sequential.estimates[-1] if sequential.estimates
-            else unit_losses.estimate(values, direction, units, caution,
-                                      found.before))
-    estimate: stats.Estimate = sequential if sequential.decides else last
+    caution = losses.Caution(worst, together)
+    count = len(set(units)) or len(values.pairs)
+    too_small = bool(values.pairs) and count < signed_rank.find_least(
+        found.share)
+    # The interval is shown even if the share leaves no decision.
+    estimate = unit_losses.estimate(values, direction, units, caution,
+                                    found.before,
+                                    1.0 if too_small else found.share)
     slow = stragglers.find(*unit_losses.find_times(values, direction),
                            found.failed)
     estimated = dataclasses.replace(
         blank, limit=limit, launches=len(set(units)),
         boots=len(set(values.launches or values.boots)),
-        interim_analyses=len(done),
         interval=interval(estimate.loss, estimate.ends(), direction),
-        mean=None if last.mean is None else interval(
-            last.mean.loss, last.mean_ends(), direction),
-        remarks=tuple(_remarks(values, last, slow, found.failed)))
-    if limit is None or worst is None:
+        mean=None if estimate.mean is None else interval(
+            estimate.mean.loss, estimate.mean_ends(), direction),
+        remarks=tuple(_remarks(values, estimate, slow, found.failed)))
+    if bound is None or limit is None or worst is None:
         return Figure(estimated)
-    if bound and bound.is_measured:
-        estimated = _with_study(estimated, limit, caution.find_room(
-            len(set(units)) or len(values.pairs) or 1))
-    base = Figure(estimated, limit=worst, slow=slow,
-                  has_own_noise=last.has_own_noise,
-                  share=found.share / max(1, len(run.interim_analyses)))
-    reason, remedy = _find_obstacle(run, values, last)
-    if reason is None and done and not sequential.decides:
-        reason = (f'{len(set(units)) or done[-1]} '
-                  f'{"boots" if units else "pairs"} cannot decide with the '
-                  'part of the error rates that is left for them')
+    if bound.is_of_study:
+        estimated = _with_study(estimated, bound)
+    base = Figure(estimated, limit=worst, slow=slow, share=found.share,
+                  few_boots=_count_few_boots(run, values))
+    reason, remedy = _find_obstacle(run, values, estimate)
+    if estimate.resemblance and not units:
+        usual = _list_usual(values, direction)
+        estimated = dataclasses.replace(
+            estimated, transient=losses.find_transient(usual, caution))
+        if estimated.transient:
+            remedy = judgement.Remedy.WARM_UPS
+            reason = (f'the first {estimated.transient} of {len(usual)} '
+                      'losses differ from all later ones, as if there were '
+                      'too few warm-ups')
+    if reason is None and too_small:
+        reason = (f'{count} {"boots" if units else "pairs"} cannot decide '
+                  'with the part of the error rates that is left for them')
         remedy = judgement.Remedy.PAIRS
+    if reason is None and values.pairs and not units:
+        native, guest = _replace_stragglers(values, direction)
+        reason = losses.explain_spread(native, guest, estimate.loss - worst,
+                                       together)
+        remedy = judgement.Remedy.PAIRS if reason else None
     if reason is not None:
         return dataclasses.replace(base, judgement=dataclasses.replace(
             estimated, reason=reason, remedy=remedy))
@@ -205,38 +212,46 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         control=_control(run, metric, direction))
 
 
-def _look(found: attempts.Evidence, values: sample_pairs.MetricValues,
-          done: Sequence[int], units: Sequence[str],
-          caution: losses.Caution,
-          direction: outcome.Direction) -> interim_analyses.Sequential:
-    """Estimate the losses at each number of pairs that was judged."""
-    counts = {look: len(set(units[:look])) if units else look for look in done}
-    looks = [look for look in done if counts[look] >= sample_pairs.MIN_PAIRS]
-    parts = tuple(look / found.run.interim_analyses[-1] for look in looks)
-    numbers = tuple(counts[look] for look in looks)
-    return interim_analyses.Sequential(
-        tuple(unit_losses.estimate(
-            interim_analyses.first(values, look), direction,
-            units[:look], caution, found.before) for look in looks),
-        numbers, parts, found.share, caution.figures)
-
-
 def _with_study(figure: judgement.Judgement,
-                limit: float, room: float) -> judgement.Judgement:
-    """Remark which ratios are decided near a bound that a study measured."""
+                bound: judgement.Bound) -> judgement.Judgement:
+    """Remark whether the interval includes the ratio that a study measured."""
     found = figure.interval
-    if found is None or found.low <= 0 or not (
-            found.low <= limit <= found.high
-            or abs(math.log(found.ratio / limit)) < room):
+    if found is None:
         return figure
-    ratios = power.find_decided(found, limit, room)
-    worse, better = (ratios if figure.direction is outcome.Direction.UP
-                     else ratios[::-1])
-    return dataclasses.replace(figure, remarks=(*figure.remarks, (
-        f'a study measured {limit:.4g}, and a guest exactly as measured '
-        'remains INCONCLUSIVE in 9 of 10 runs, however long they are; with '
-        f'this noise, {figure.pairs} pairs pass one at {better:.4g} and fail '
-        f'one at {worse:.4g} in 4 of 5 cases')))
+    is_rate = figure.direction is outcome.Direction.UP
+    if found.low <= bound.ratio <= found.high:
+        where = 'lies in the interval'
+    elif (found.high < bound.ratio) is is_rate:
+        where = 'is better than the whole interval'
+    else:
+        where = 'is worse than the whole interval'
+    return dataclasses.replace(figure, remarks=(
+        *figure.remarks, f'the ratio of the study, {bound.ratio:.3f}, {where}'))
+
+
+def _replace_stragglers(values: sample_pairs.MetricValues,
+                        direction: outcome.Direction,
+                        ) -> tuple[list[float], list[float]]:
+    return stragglers.replace(*unit_losses.find_times(values, direction))
+
+
+def _list_usual(values: sample_pairs.MetricValues,
+                direction: outcome.Direction) -> list[float]:
+    """Return the losses with stragglers replaced."""
+    native, guest = _replace_stragglers(values, direction)
+    return [*map(operator.sub, guest, native)]
+
+
+def _count_few_boots(run: record.Run,
+                     values: sample_pairs.MetricValues) -> int:
+    boots = set(values.boots)
+    if run.of_launch or len(boots) >= sample_pairs.MIN_PAIRS:
+        return 0
+    # What shares the kernel of native has no boots of its own.
+    of_native = {sample_pairs.boot(sample.environment)
+                 for sample in run.samples
+                 if sample.side is record.Side.NATIVE}
+    return len(boots) if boots.isdisjoint(of_native) else 0
 
 
 def _find_obstacle(run: record.Run, values: sample_pairs.MetricValues,

@@ -7,11 +7,10 @@ the *mean time* tells how much longer users wait. Both are equal if losses are
 distributed symmetrically around the true one. Then the signed-rank test
 (:mod:`hpcvirt.bench.analysis.signed_rank`) judges both, and no other test
 decides more often. If losses are visibly skewed, for example because the guest
-has two levels, the two losses differ and are judged separately:
-
-* the loss of a typical run also by the sign test, which holds for any
-  distribution;
-* the loss of the mean time by :mod:`hpcvirt.bench.analysis.mean_time`.
+has two levels, the two losses differ, and the mean time is judged by
+:mod:`hpcvirt.bench.analysis.mean_time` as well. Signed ranks of skewed losses
+may lie beyond a bound that the median keeps; therefore a typical run then
+fails only if the sign test, which holds for any distribution, rejects too.
 
 A few runs do not show all noise. The following conditions keep the error rates
 where noise may violate them; ``benchmarks/verdict.py`` shows the rates.
@@ -23,11 +22,9 @@ where noise may violate them; ``benchmarks/verdict.py`` shows the rates.
 * **Resemblance.** If losses are correlated with those before them, the
   interval is widened as for autoregressive noise. If the correlation is high,
   nothing is decided.
-* **Own noise.** A few pairs hardly show a correlation. Slow changes of the
-  machine affect both sides of a pair, but slow changes of the guest alone look
-  like a loss. Therefore the loss of a guest that varies more than native is
-  decided only if it is far from the bound compared with the guest's own noise;
-  the higher the correlation, the farther.
+* **Spread.** Slow changes of the machine affect both sides of a pair, but slow
+  changes of the guest alone look like a loss, and a few pairs of one boot
+  hardly show them (:func:`explain_spread`).
 
 Stragglers are judged by their number and length
 (:mod:`hpcvirt.bench.analysis.stragglers`). In the mean time, they are replaced
@@ -53,37 +50,40 @@ _RESEMBLE = 1.5
 #: Nothing is decided if the mean correlation over a tenth of all distances is
 #: higher than this, divided in the same way.
 _RESEMBLE_MUCH = 1.5
-#: The guest has own noise if the logarithm of the ratio of both standard
-#: deviations exceeds this number of standard errors.
-_OWN = 2.0
-#: Such a guest has to be farther from the bound than its own noise times the
-#: larger one of (correlation + _UNSEEN) x _FEW / (n^2 - 10), which keeps the
-#: promise for AR(1) up to 0.9, and of the standard errors that the interval
-#: would have with a correlation of _HIDDEN, or of _SEEN / sqrt(n) if that is
-#: smaller: a larger one would show.
-_UNSEEN = 0.4
-_FEW = 460.0
-_HIDDEN = 0.5
-_SEEN = 3.0
+#: First losses that are farther from the others than this many robust standard
+#: deviations differ from them.
+_TRANSIENT = 3.0
+#: With this number of pairs, times the square root of the number of figures
+#: that are judged together, losses that change slowly resemble each other.
+_SHOWS_CHANGES = 20
+#: A guest that varies more than this many times as much as native may change
+#: slowly by itself.
+_SPREAD = 2.0
+#: What changes slowly does not move the mean of a boot by more than this many
+#: times the spread of its runs.
+_FAR = 10.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Losses:
     """The evidence of some pairs about both losses.
 
+    :ivar typical: the loss of a typical run by signed ranks
+    :ivar signs: the same by the sign test, None if losses are not skewed
     :ivar mean: the loss of the mean time, None if it is that of a typical run
     :ivar widening: the factor by which correlation widens the interval
     :ivar room: a loss that is nearer to the bound than this is not decided
-    :ivar has_own_noise: whether the guest's own noise determines the room
     :ivar resemblance: why correlated losses decide nothing, None if they may
+    :ivar share: the share of a single run's chance of an error
     """
 
     typical: stats.Estimate
-    mean: mean_time.MeanTime | None = None
+    signs: stats.Estimate | None = None
+    mean: stats.Estimate | None = None
     widening: float = 1.0
     room: float = -math.inf
-    has_own_noise: bool = False
     resemblance: str | None = None
+    share: float = 1.0
 
     @property
     def loss(self) -> float:
@@ -92,7 +92,10 @@ class Losses:
 
     def ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
         """Return both ends of the interval of the loss of a typical run."""
-        return self._widened(self.typical, level)
+        low, high = self._widened(self.typical, level)
+        if self.signs is not None:
+            low = min(low, self._widened(self.signs, level)[0])
+        return low, high
 
     def mean_ends(self, level: float = stats.LEVEL) -> tuple[float, float]:
         """Return both ends of the interval of the loss of the mean time."""
@@ -109,17 +112,21 @@ class Losses:
         The typical run decides, unless it is clearly within the limit: then
         the mean time decides.
         """
-        return min(self._p_within(self.typical, limit),
-                   max(self._p_within(self.mean or self.typical, limit),
-                       self._p_beyond(self.typical, limit)))
+        of_typical = max(self._p_within(self.typical, limit),
+                         self._p_within(self.signs or self.typical, limit))
+        of_mean = max(self._p_within(self.mean or self.typical, limit),
+                      self._p_beyond(self.typical, limit))
+        return min(of_typical, of_mean)
 
     def _p_beyond(self, found: stats.Estimate, limit: float) -> float:
-        return (1.0 if limit - found.loss < self.room
-                else found.p_beyond(self._narrowed(limit)))
+        if limit - found.loss < self.room:
+            return 1.0
+        return min(1.0, found.p_beyond(self._narrowed(limit)) / self.share)
 
     def _p_within(self, found: stats.Estimate, limit: float) -> float:
-        return (1.0 if found.loss - limit < self.room
-                else found.p_within(self._narrowed(limit)))
+        if found.loss - limit < self.room:
+            return 1.0
+        return min(1.0, found.p_within(self._narrowed(limit)) / self.share)
 
     def _narrowed(self, limit: float) -> float:
         """Move a limit towards the loss instead of widening the interval."""
@@ -128,7 +135,7 @@ class Losses:
     def _widened(self, found: stats.Estimate,
                  level: float) -> tuple[float, float]:
         low, high = (self.loss + (end - self.loss) * self.widening
-                     for end in found.ends(level))
+                     for end in found.ends(1 - self.share * (1 - level)))
         return low, high
 
 
@@ -139,47 +146,16 @@ class Caution:
     :ivar limit: the largest acceptable loss, None if there is no bound
     :ivar figures: number of figures that are judged together; of many figures,
         one nearly always looks skewed by chance
-    :ivar looks: number of verdicts on growing numbers of boots, each of which
-        may be wrong because the loss is near the bound
     """
 
     limit: float | None = None
     figures: int = 1
-    looks: int = 1
 
     def find_room(self, count: int) -> float:
         """Return the distance from the bound that a loss must exceed."""
         if self.limit is None:
             return 0.0
-        return (DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
-                * stats.quantile(stats.ALPHA / self.looks)
-                / stats.quantile(stats.ALPHA))
-
-    def find_own_noise(self, native: Sequence[float],
-                       guest: Sequence[float]) -> float:
-        """Return the standard deviation that native does not explain.
-
-        :param native: logarithms of the values, of at least two pairs
-        """
-        by_chance = math.exp(
-            2 * self.allow(_OWN) / math.sqrt(len(native) - 1))
-        return math.sqrt(max(0.0, statistics.variance(guest)
-                             - by_chance * statistics.variance(native)))
-
-    def find_own_room(self, own: float, correlation: float,
-                      count: int) -> float:
-        """Return the distance that own noise requires, see :meth:`find_room`.
-
-        :param own: see :meth:`find_own_noise`
-        :param correlation: of the losses with those before them
-        """
-        if self.limit is None:
-            return 0.0
-        errors = stats.quantile(stats.ALPHA / self.figures)
-        hidden = min(_HIDDEN, _SEEN / math.sqrt(count))
-        return own * errors * max(
-            (correlation + _UNSEEN) * _FEW / max(1, count ** 2 - 10)
-            / stats.quantile(stats.ALPHA), _widen(hidden) / math.sqrt(count))
+        return DISTANCE * min(abs(self.limit), _BOUND) / math.sqrt(count)
 
     def allow(self, errors: float) -> float:
         """Return how many standard errors are allowed for several figures."""
@@ -188,31 +164,27 @@ class Caution:
 
 
 def estimate(losses: Sequence[float], usual: Sequence[float],
-             mean_loss: float, caution: Caution, own: float = 0.0,
-             resemblance: str | None = None) -> Losses:
+             mean_loss: float, caution: Caution,
+             resemblance: str | None = None, share: float = 1.0) -> Losses:
     """Estimate both losses from at least one pair.
 
     :param losses: in the order of measurement
     :param usual: the same with stragglers replaced
     :param mean_loss: the logarithm of the ratio of the mean times, without
         stragglers
-    :param own: noise of the guest alone
+    :param share: the share of a single run's chance of an error
     """
     count = len(losses)
     correlation = stats.autocorrelation(usual, 1)
-    room = caution.find_room(count)
-    own_room = caution.find_own_room(own, correlation, count)
     if correlation + 1 / count <= caution.allow(_RESEMBLE) / math.sqrt(count):
         correlation = 0.0
-    typical: stats.Estimate = signed_rank.estimate(losses)
     mean = mean_time.estimate(usual, mean_loss,
                               caution.allow(mean_time.SKEWED))
-    if mean is not None:
-        typical = stats.Cautious((signed_rank.estimate_by_signs(losses),
-                                  typical))
     return Losses(
-        typical, mean, _widen(min(correlation, stats.LARGEST_CORRELATION)),
-        max(room, own_room), own_room > room, resemblance)
+        signed_rank.estimate(losses),
+        None if mean is None else signed_rank.estimate_by_signs(losses),
+        mean, _widen(min(correlation, stats.LARGEST_CORRELATION)),
+        caution.find_room(count), resemblance, share)
 
 
 def _widen(correlation: float) -> float:
@@ -235,12 +207,44 @@ def explain_resemblance(losses: Sequence[float],
             ' so that they count as very few: something changes slowly')
 
 
-def find_least(distance: float, limit: float, own: float = 0.0) -> int:
-    """Return how many losses can decide at a distance from the bound.
+def find_transient(losses: Sequence[float], caution: Caution) -> int:
+    """Count the first losses that differ from all later ones.
 
-    :param own: noise of the guest alone
+    A guest that still warms up, or that heats up, has such losses. They are
+    found only if those after them do not resemble each other.
+
+    :param losses: in the order of measurement, without stragglers
+    :returns: fewer than a third of the losses; 0 if there are none
     """
-    own_room = _widen(_HIDDEN) * stats.quantile(stats.ALPHA) * own
-    return math.ceil(max(
-        (max(Caution(limit).find_room(1), own_room) / distance) ** 2,
-        math.sqrt(_FEW * _UNSEEN * own / distance + 10)))
+    most = len(losses) // 3
+    middle = statistics.median(losses[most:])
+    far = _TRANSIENT * max(stats.robust_deviation(losses[most:]), stats.EQUAL)
+    first = 0
+    while first < most and abs(losses[first] - middle) > far:
+        first += 1
+    if first in (0, most) or explain_resemblance(losses[first:], caution):
+        return 0
+    return first
+
+
+def explain_spread(native: Sequence[float], guest: Sequence[float],
+                   distance: float, figures: int) -> str | None:
+    """Return why a few pairs of one boot decide nothing, None if they may.
+
+    :param native: logarithms of the time per work, without stragglers, of at
+        least two pairs
+    :param guest: the same for the guest
+    :param distance: of the loss from the bound
+    :param figures: number of figures that are judged together
+    """
+    least = math.ceil(_SHOWS_CHANGES * math.sqrt(figures))
+    if len(native) >= least:
+        return None
+    spread = statistics.stdev(guest)
+    if spread <= _SPREAD * statistics.stdev(native):
+        return None
+    if abs(distance) > _FAR * spread:
+        return None
+    return ('the guest varies more than twice as much as native, and fewer '
+            f'than {least} pairs of one boot do not show whether it '
+            'changes slowly by itself, which looks like a loss')

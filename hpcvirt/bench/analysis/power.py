@@ -8,16 +8,27 @@ on the number of figures that are judged together. It is known in advance for
 log-normal noise; other noise needs more pairs.
 """
 
-import bisect
 import math
 import statistics
+from collections.abc import Callable
 
-from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import losses
+from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import record
 
+#: The probability that the pairs decide, if the ratio is as estimated.
+POWER = 0.8
+#: If 5 % of all runs are stragglers, this number of pairs has some with a
+#: probability of 95 %.
+STRAGGLERS = 60
+#: The most pairs to suggest; beyond this number, the noise must be reduced.
+MAX_PAIRS = 200
+#: The coefficient of variation of single runs for which a run is planned.
+PLANNED_VARIATION = 0.01
 #: The efficiency of signed ranks compared with the mean.
 _EFFICIENCY = 0.955
 #: Few losses need a distance that is larger by the square of the quantile /
@@ -26,7 +37,7 @@ _FEW = 3.2
 _NORMAL = statistics.NormalDist()
 
 
-def find_reach(count: int, figures: int = 1) -> float:
+def find_reach(count: int, figures: float = 1) -> float:
     """Return the distance from its bound that decides a loss in 4 of 5 cases.
 
     :param count: number of losses
@@ -40,28 +51,14 @@ def find_reach(count: int, figures: int = 1) -> float:
         return math.inf
     if rank_sum == 0:
         # All losses have to be on the same side.
-        return _NORMAL.inv_cdf(interim_analyses.POWER ** (1 / count))
+        return _NORMAL.inv_cdf(POWER ** (1 / count))
     quantile = stats.quantile(signed_rank.find_chance(count, rank_sum))
-    return ((quantile + _NORMAL.inv_cdf(interim_analyses.POWER))
+    return ((quantile + _NORMAL.inv_cdf(POWER))
             / math.sqrt(_EFFICIENCY * count)
             * (1 + quantile ** 2 / (_FEW * count)))
 
 
-def find_decided(interval: judgement.Interval, limit: float,
-                 room: float = 0.0) -> tuple[float, float]:
-    """Return the ratios that such an interval decides in 4 of 5 cases.
-
-    :param limit: the ratio of the bound
-    :param room: a loss that is nearer to the bound than this is not decided
-    :returns: the ratio below the limit and the ratio above it
-    """
-    half = math.log(interval.high / interval.low) / 2
-    distance = half * (_NORMAL.inv_cdf(interim_analyses.POWER)
-                       / _NORMAL.inv_cdf(interval.level)) + max(room, half)
-    return limit * math.exp(-distance), limit * math.exp(distance)
-
-
-def find_margin(variation: float, count: int, figures: int,
+def find_margin(variation: float, count: int, figures: float,
                 pairs: int, limit: float) -> float:
     """Return the distance from its bound that decides a guest, 4 of 5 times.
 
@@ -73,18 +70,67 @@ def find_margin(variation: float, count: int, figures: int,
     error = variation * math.sqrt(2 / max(1, pairs))
     return max(find_reach(count, figures) * error * math.sqrt(count),
                losses.Caution(limit).find_room(max(1, count))
-               + _NORMAL.inv_cdf(interim_analyses.POWER) * error)
+               + _NORMAL.inv_cdf(POWER) * error)
 
 
-def find_pairs(variation: float, distance: float, figures: int) -> int | None:
-    """Return the smallest number of pairs that decides a guest without loss.
+def find_pairs(variation: float, distance: float, limit: float, figures: float,
+               count_units: Callable[[int], int] = int) -> int | None:
+    """Return the least number of pairs that passes a good guest, 4 of 5 times.
 
-    :param distance: the loss at the bound
-    :returns: None if it is more than
-        :data:`hpcvirt.bench.analysis.interim_analyses.MAX_PAIRS`
+    :param distance: of the loss of the guest from the bound
+    :param limit: the largest acceptable loss
+    :param count_units: returns the number of losses of a number of pairs,
+        which is smaller if each boot counts once
+    :returns: None if it is more than :data:`MAX_PAIRS`
     """
-    most = interim_analyses.MAX_PAIRS
-    found = bisect.bisect_left(
-        range(most + 1), True, key=lambda pairs: find_margin(
-            variation, pairs, figures, pairs, distance) <= distance)
-    return found if found <= most else None
+    for pairs in range(sample_pairs.MIN_PASS_PAIRS, MAX_PAIRS + 1):
+        if find_margin(variation, count_units(pairs), figures, pairs,
+                       limit) <= distance:
+            return pairs
+    return None
+
+
+def estimate_pairs(judged: judgement.Judgement, run: record.Run,
+                   figures: int) -> int | None:
+    """Estimate how many pairs of a further run decide, with 80 % probability.
+
+    If the ratio and the noise are as estimated, that many pairs decide. A
+    further run on a known subject adds its pairs to the evidence, for a
+    smaller share of the errors; any other run is judged by itself.
+
+    :param run: the run in which the figure was measured
+    :param figures: number of figures that are judged together (Holm)
+    :returns: a multiple of 5, more than were measured; None if it exceeds
+        :data:`MAX_PAIRS`, as for a guest that is exactly at its bound
+    """
+    if judged.interval is None or judged.limit is None or not judged.pairs:
+        return None
+    least = max(judged.pairs + 1, sample_pairs.MIN_PASS_PAIRS)
+    if (judged.tail
+            and judged.tail.result is judgement.VerdictResult.INCONCLUSIVE):
+        least = max(least, STRAGGLERS)
+    limit = math.log(judged.limit)
+    ratio = math.log(judged.interval.ratio)
+    end = judged.interval.low if ratio > limit else judged.interval.high
+    units = judged.launches or judged.pairs
+    evidence = attempts.gather(run)
+    reached = stats.quantile(evidence.share * stats.ALPHA)
+    error = abs(math.log(end) - ratio) / reached
+    distance = abs(ratio - limit)
+    if distance <= stats.EQUAL:
+        return None
+    further = attempts.share(len(judged.earlier) + 2) if run.subject else 1.0
+    deviation = error * math.sqrt(units)
+    pairs = least
+    while pairs <= MAX_PAIRS:
+        count = max(1, pairs * units // judged.pairs)
+        needed = max(
+            find_reach(count, figures / further) * deviation,
+            losses.Caution(limit).find_room(count)
+            + _NORMAL.inv_cdf(POWER) * deviation / math.sqrt(count))
+        if needed <= distance:
+            break
+        pairs += 1
+    if run.subject:
+        pairs = max(pairs - judged.pairs, sample_pairs.MIN_PAIRS)
+    return None if pairs > MAX_PAIRS else 5 * math.ceil(pairs / 5)

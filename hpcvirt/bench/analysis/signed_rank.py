@@ -33,10 +33,6 @@ from hpcvirt.bench.analysis import stats
 #: Up to this number of pairs, the distribution is counted. Beyond it, the
 #: normal distribution is used, with an error of at most 0.001.
 _COUNTED = 60
-#: The same for two rank sums, which take longer to count.
-_BOTH_COUNTED = 40
-#: Steps of the integral that replaces the count.
-_STEPS = 200
 #: Tolerance for rounding errors of a calculated level.
 _ROUNDING = 1 + 1e-9
 
@@ -117,67 +113,6 @@ def find_chance(count: int, rank_sum: int) -> float:
     middle = count * (count + 1) / 4
     deviation = math.sqrt(middle * (2 * count + 1) / 6)
     return statistics.NormalDist(middle, deviation).cdf(rank_sum + 0.5)
-
-
-def find_both(first: int, first_sum: int, count: int, rank_sum: int) -> float:
-    """Return the chance that two rank sums are at most these.
-
-    It holds for any noise that does not change during the run.
-
-    :param first: number of the first losses, fewer than all
-    :param first_sum: a rank sum of the first losses that the test rejects
-    :param count: number of all losses
-    :param rank_sum: a rank sum of all losses that the test rejects
-    """
-    if count <= _BOTH_COUNTED:
-        return _count_both(first, count)[first_sum][rank_sum]
-    # The correlation of the two rank sums.
-    related = math.sqrt(first * (2 * first + 1) * (count + 1)
-                        / ((first + 1) * count * (2 * count + 1)))
-    normal = statistics.NormalDist()
-    last, end = (normal.inv_cdf(find_chance(*each)) for each in (
-        (first, first_sum), (count, rank_sum)))
-    step = 8 / _STEPS
-    return step * sum(
-        normal.pdf(value) * normal.cdf(
-            (end - related * value) / math.sqrt(1 - related ** 2))
-        for value in (last - step * (number + 0.5)
-                      for number in range(_STEPS)))
-
-
-@functools.cache
-def _count_both(first: int, count: int) -> tuple[tuple[float, ...], ...]:
-    """Count the ways to both rank sums, up to those that a test rejects.
-
-    The losses are taken in the order of their ranks. Each one is among the
-    first losses or not, and adds its ranks to the sums or not. For each sum of
-    the first losses, the ways are stored as digits of one number, whose places
-    are the sums of all losses.
-    """
-    most, other = (find_critical(each, stats.ALPHA)
-                   for each in (first, count))
-    total = math.comb(count, first) << count
-    bits = total.bit_length()
-    within = (1 << bits * (other + 1)) - 1
-    ways = [[0] * (most + 1) for _ in range(first + 1)]
-    ways[0][0] = 1
-    for rank in range(1, count + 1):
-        # With fewer of the first losses so far, the rest could not follow.
-        for place in range(min(rank, first),
-                           max(0, rank - count + first) - 1, -1):
-            before = ways[place - 1] if place else [0] * (most + 1)
-            later = ways[place]
-            ways[place] = [
-                (later[low] + before[low] + (
-                    later[low]
-                    + (before[low - place] if low >= place else 0)
-                    << rank * bits)) & within
-                for low in range(most + 1)]
-    return tuple(
-        tuple(chance / total for chance in itertools.accumulate(
-            row >> place * bits & (1 << bits) - 1
-            for place in range(other + 1)))
-        for row in itertools.accumulate(ways[first]))
 
 
 @functools.cache

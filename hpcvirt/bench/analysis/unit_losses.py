@@ -28,12 +28,13 @@ def find_units(values: sample_pairs.MetricValues, *,
 
 def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
              units: Sequence[str], caution: losses.Caution,
-             before: int = 0) -> losses.Losses:
+             before: int = 0, share: float = 1.0) -> losses.Losses:
     """Estimate the loss of a guest; each of the units counts by its mean.
 
     :param units: see :func:`find_units`
     :param before: number of pairs of earlier attempts, which are left out
         when the correlation is checked
+    :param share: the share of a single run's chance of an error
     """
     native, guest = find_times(values, direction)
     if not values.pairs:
@@ -44,9 +45,8 @@ def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
     return losses.estimate(
         _means(find_losses(values, direction), units), _means(usual, units),
         stragglers.compare_means(native, guest), caution,
-        0.0 if units else caution.find_own_noise(native, guest),
         losses.explain_resemblance(_means(usual[before:], units[before:]),
-                                   caution))
+                                   caution), share)
 
 
 def find_times(values: sample_pairs.MetricValues, direction: outcome.Direction,

@@ -14,6 +14,9 @@ INCONCLUSIVE
     resolve the difference.
 INVALID
     A sample failed its own check, or the figures are no evidence.
+COMPARED
+    The sides were not measured in turn. Two sessions of one machine may differ
+    by as much as a bound, so that nothing is promised about the guest.
 
 :mod:`hpcvirt.bench.analysis.figure_verdict` decides a single figure. Figures
 that are judged together are corrected by Holm's method, separately for PASS
@@ -23,6 +26,7 @@ and so is the chance of even one false FAIL.
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Sequence
@@ -34,20 +38,12 @@ from hpcvirt.bench.analysis import figure_verdict
 from hpcvirt.bench.analysis import figures
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import stats
-from hpcvirt.bench.analysis import stragglers
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: The part of stragglers that a user may want to exclude.
-_EXCLUDED = 0.05
-
-METHOD = ('Ratio guest / native of a typical run and, where it differs, of '
-          'the mean time; signed-rank intervals of the log ratios of pairs, '
-          'at most 5 % false PASS and 5 % false FAIL, Holm over all figures, '
-          'stragglers apart')
-UNPAIRED = ("; unpaired: Welch's intervals, the sides were not measured in "
-            'turn on one host')
-LOOKS = '; judged at several numbers of pairs, which share the errors'
+METHOD = ('signed-rank intervals of the log ratios of pairs, at most 5 % '
+          'false PASS and 5 % false FAIL (Holm over all figures)')
+UNPAIRED = "Welch's intervals of unpaired runs, without a promise"
 
 Decide = Callable[[figures.Figure, stats.Estimate, float, float, float],
                   judgement.Judgement]
@@ -130,13 +126,12 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
     """Summarize judgements in one verdict."""
     method = METHOD
     if not all(figure.paired for figure in judgements):
-        method += UNPAIRED
-    if any(figure.interim_analyses for figure in judgements):
-        method += LOOKS
+        method = UNPAIRED
     scope = _scope(judgements)
     for word in (judgement.VerdictResult.INVALID,
                  judgement.VerdictResult.FAIL,
-                 judgement.VerdictResult.INCONCLUSIVE):
+                 judgement.VerdictResult.INCONCLUSIVE,
+                 judgement.VerdictResult.COMPARED):
         for figure in judgements:
             if figure.result is word:
                 return judgement.Verdict(word, _reason(figure), judgements,
@@ -152,7 +147,8 @@ def verdict_of(judgements: tuple[judgement.Judgement, ...]
 
 def _scope(judgements: Sequence[judgement.Judgement]) -> str:
     """Describe which launches of the guest the verdict is about."""
-    estimated = [figure for figure in judgements if figure.interval]
+    estimated = [figure for figure in judgements
+                 if figure.interval and figure.paired]
     if not estimated:
         return ''
     launches = min(figure.launches for figure in estimated)
@@ -165,16 +161,20 @@ def _scope(judgements: Sequence[judgement.Judgement]) -> str:
     else:
         scope = ('it speaks of the launches of the guest that were measured, '
                  'and not of the next one')
-    scope += '; both a typical run and the mean time decide'
-    most = max((figure.tail.most for figure in estimated if figure.tail),
-               default=1.0)
-    if most < 1:
-        scope += (f'; of the runs of the guest, up to {most:.0%} may be much '
-                  'slower than the others')
-    if _EXCLUDED < most < 1:
-        scope += (f' ({stragglers.count_runs(_EXCLUDED)} runs exclude '
-                  f'{_EXCLUDED:.0%})')
     return scope
+
+
+def name_result(found: judgement.Verdict) -> str:
+    """Name a verdict; a PASS says for which part of all runs it holds.
+
+    The runs that were measured do not show that no run is a straggler, so
+    that the mean time of all runs is not promised.
+    """
+    if found.result is not judgement.VerdictResult.PASS:
+        return found.result.value
+    most = max((figure.tail.most for figure in found.judgements
+                if figure.tail), default=1.0)
+    return f'PASS for at least {math.floor(100 * (1 - most))} % of the runs'
 
 
 def describe(run: record.Run) -> tuple[judgement.Judgement, ...]:

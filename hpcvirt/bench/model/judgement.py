@@ -19,10 +19,15 @@ LARGEST = 1e6
 
 
 class VerdictResult(enum.StrEnum):
-    """The verdict in one word."""
+    """The verdict in one word.
+
+    ``COMPARED``: the sides were not measured in turn, so that nothing is
+    promised about the guest.
+    """
 
     PASS = 'PASS'  # noqa: S105 - no password
     FAIL = 'FAIL'
+    COMPARED = 'COMPARED'
     INCONCLUSIVE = 'INCONCLUSIVE'
     INVALID = 'INVALID'
 
@@ -40,6 +45,8 @@ class Remedy(enum.StrEnum):
     QUIETER_MACHINE = 'a quieter machine'
     BASELINE = 'a sound baseline'
     MEASURE_AGAIN = 'measure again'
+    WARM_UPS = 'more warm-ups'
+    IN_TURN = 'measure in turn'
 
 
 class BoundKind(enum.StrEnum):
@@ -61,8 +68,8 @@ class Bound:
 
     :ivar ratio: the required ratio, below 1 for a rate, above 1 for a time
     :ivar margin: fraction by which the guest may be below (rate) or above
-        (time) ``ratio``. A ratio of 1.00 needs a margin, because the interval
-        of a guest that equals native covers both sides of 1.00.
+        (time) ``ratio``. A ratio that a study measured needs a margin, because
+        the interval of a guest as in the study covers both of its sides.
     :ivar source: document that the figure comes from, and the line in it
     :ivar kind: None if the bound is not from a benchmark definition
     :ivar conditions: what was measured, or why the figure was not measured
@@ -75,10 +82,9 @@ class Bound:
     conditions: str = ''
 
     @property
-    def is_measured(self) -> bool:
-        """Whether a study measured exactly this ratio."""
-        return not self.margin and self.kind in (BoundKind.MEASURED,
-                                                 BoundKind.TRANSFERRED)
+    def is_of_study(self) -> bool:
+        """Whether a study measured this ratio."""
+        return self.kind in (BoundKind.MEASURED, BoundKind.TRANSFERRED)
 
     def limit(self, direction: outcome.Direction) -> float:
         """Return the ratio that the worse end of the interval may reach."""
@@ -137,8 +143,6 @@ class Judgement:
     :ivar mean: ratio of the means if it differs visibly from ``interval``,
         else None; for a time and for a rate
     :ivar pairs: number of pairs that were used
-    :ivar dropped: numbers of the pairs that earlier versions of hpcvirt
-        excluded; this version excludes none
     :ivar paired: False if the sides were not measured in pairs
     :ivar suspect: the whole interval says that the guest is better than native
     :ivar machine: ratio of native to native; None if it was not measured
@@ -147,9 +151,9 @@ class Judgement:
     :ivar launches: number of guest launches if their means decided; 0 if the
         samples decided, so that the judgement covers only their launches
     :ivar boots: number of guest boots in the samples, 0 if unknown
-    :ivar interim_analyses: number of interim analyses so far, 0 if the number
-        of pairs was fixed in advance
     :ivar tail: judgement on the stragglers, None if there is no bound
+    :ivar transient: number of first pairs that differ from all later ones, 0
+        if they do not
     :ivar earlier: results of the earlier attempts on the same subject, whose
         pairs count too
     """
@@ -168,7 +172,6 @@ class Judgement:
     guest: float | None = None
     native_cv: float | None = None
     guest_cv: float | None = None
-    dropped: tuple[int, ...] = ()
     paired: bool = True
     suspect: bool = False
     machine: Interval | None = None
@@ -176,8 +179,7 @@ class Judgement:
     p_fail: float | None = None
     launches: int = 0
     boots: int = 0
-    interim_analyses: int = dataclasses.field(
-        default=0, metadata=serialization.keep_key('looks'))
+    transient: int = 0
     tail: Tail | None = None
     mean: Interval | None = None
     earlier: tuple[VerdictResult, ...] = ()

@@ -160,8 +160,6 @@ class Attempt:
     started_at: str
     planned_pairs: int
     samples: tuple[Sample, ...]
-    interim_analyses: tuple[int, ...] = dataclasses.field(
-        default=(), metadata=serialization.keep_key('looks'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,9 +174,6 @@ class Run:
     :ivar host: the compute host of both sides
     :ivar shape: instances x cores: ``1x32``, ``4x8``; or a flavor's name
     :ivar planned_pairs: fixed before the first sample
-    :ivar interim_analyses: numbers of pairs, ascending, at which the run stops
-        if it is decided; the last is ``planned_pairs``. Empty if the run
-        takes all pairs.
     :ivar bounds: metric to bound; a metric without one is reported but not
         judged
     :ivar overhead_percent: how much slower the guest may be in every primary
@@ -212,8 +207,6 @@ class Run:
     shape: str = ''
     purpose: Purpose = Purpose.COMPARE
     planned_pairs: _Pairs = 10
-    interim_analyses: tuple[int, ...] = dataclasses.field(
-        default=(), metadata=serialization.keep_key('looks'))
     planned_warm_ups: _WarmUps = 1
     bounds: Mapping[str, judgement.Bound] = dataclasses.field(
         default_factory=dict)

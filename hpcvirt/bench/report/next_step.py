@@ -2,22 +2,19 @@
 
 """Recommend what to do about INCONCLUSIVE and INVALID figures."""
 
-import math
 import posixpath
 import shlex
 
-from hpcvirt.bench.analysis import interim_analyses
-from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import power
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 
-#: Largest log ratio between a guest and its bound that counts as near.
-_NEAR = 0.02
 #: If a larger fraction of the samples is slow, the slowness is noise.
 _FEW_SLOW = 0.25
 _UNDECIDED = (judgement.VerdictResult.INCONCLUSIVE,
-              judgement.VerdictResult.INVALID)
+              judgement.VerdictResult.INVALID,
+              judgement.VerdictResult.COMPARED)
 
 
 def find_steps(result: record.Result,
@@ -33,8 +30,8 @@ def find_steps(result: record.Result,
     runs = {run.label: run for run in sorted(
         result.runs, key=lambda run: run.purpose is not record.Purpose.AA)}
     needed = {
-        judged: interim_analyses.estimate_pairs(judged, runs[judged.label],
-                                                len(judgements))
+        judged: power.estimate_pairs(judged, runs[judged.label],
+                                     len(judgements))
         for judged in judgements if judged.remedy is judgement.Remedy.PAIRS}
     found: dict[str, list[judgement.Judgement]] = {}
     for judged in judgements:
@@ -56,8 +53,7 @@ def _step(judged: judgement.Judgement, run: record.Run,
         return _more_pairs(judged, run, pairs, command)
     if judged.remedy is judgement.Remedy.LAUNCHES:
         if run.relaunched or run.launch is record.Launch.COLD:
-            return (f'More launches: {command} --pairs '
-                    f'{sample_pairs.USUAL_PAIRS}", with the same settings as '
+            return (f'More launches: {command}", with the same settings as '
                     'before, adds them.')
         return (f'More launches: "hpcvirt bench run {_what(run)} --where '
                 'server:NAME --native TARGET" relaunches the guest'
@@ -71,6 +67,11 @@ def _step(judged: judgement.Judgement, run: record.Run,
         return ('A quieter machine: fix the frequency, stop other guests, '
                 f'bind ranks; then {command}" again, with the same settings '
                 'as before.')
+    if judged.remedy is judgement.Remedy.WARM_UPS:
+        return (f'More warm-ups: {command} --warm-ups {judged.transient + 1}",'
+                ' with the same settings as before, discards them.')
+    if judged.remedy is judgement.Remedy.IN_TURN:
+        return (f'Pairs: {command}" measures both sides in turn on one host.')
     if judged.remedy is judgement.Remedy.BASELINE:
         return ('A sound baseline: find out what slowed native down; then '
                 f'{command} --native-cpus LIST" on the CPUs of the guest.')
@@ -86,15 +87,7 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
         if judged.pairs < run.planned_pairs:
             return ('The missing pairs: the command that began the run '
                     'continues it.')
-        return f'More pairs: {command} --pairs {sample_pairs.USUAL_PAIRS}".'
-    bound = run.bounds.get(judged.metric)
-    near = judged.limit and abs(
-        math.log(judged.interval.ratio / judged.limit)) <= _NEAR
-    if pairs is None and near and bound and bound.is_measured:
-        return (f'A margin: {interim_analyses.MAX_PAIRS} pairs would hardly '
-                'tell the guest from the ratio of the study; '
-                f'{command} --bound METRIC=RATIO", with the same settings as '
-                'before, judges by a bound of your own.')
+        return f'More pairs: {command}" without --pairs.'
     tail = judged.tail
     if pairs is None and tail and tail.result is (
             judgement.VerdictResult.INCONCLUSIVE) and (
@@ -103,15 +96,20 @@ def _more_pairs(judged: judgement.Judgement, run: record.Run,
         return (f'The slow runs: find out what made {runs} of the guest much '
                 f'slower than the others, or hang; then {command}" again, '
                 'with the same settings as before.')
+    if pairs is None and judged.limit is not None and (
+            judged.interval.low <= judged.limit <= judged.interval.high):
+        return (
+            f'Less noise: even {power.MAX_PAIRS} pairs would hardly decide '
+            'with this noise; fix the frequency, stop other guests, bind '
+            'ranks.')
     if pairs is None:
         return (
-            'Less noise: so near to the bound, even '
-            f'{interim_analyses.MAX_PAIRS} pairs would hardly decide with '
-            'this noise; fix the frequency, stop other guests, bind ranks.')
+            f'Another bound: even {power.MAX_PAIRS} pairs would hardly decide '
+            f'so near to this one; {command} --bound METRIC=RATIO", with the '
+            'same settings as before, judges by one of your own.')
     more = f'{pairs} more' if run.subject else f'{pairs}'
-    stop = '' if run.study else ' --until-decided'
     return (f'More pairs: about {more} decide in 4 of 5 cases: '
-            f'{command}{stop} --pairs {pairs}", with the same settings as '
+            f'{command} --pairs {pairs}", with the same settings as '
             'before'
             + (', adds them.' if run.subject else '.'))
 

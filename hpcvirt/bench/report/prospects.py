@@ -5,13 +5,8 @@
 import dataclasses
 from collections.abc import Iterator
 
-from hpcvirt.bench.analysis import bounds
-from hpcvirt.bench.analysis import interim_analyses
 from hpcvirt.bench.analysis import power
-from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
-from hpcvirt.bench.catalogue import catalogue
-from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import plan as plans
@@ -25,60 +20,44 @@ def describe(plan: plans.RunPlan) -> Iterator[str]:
     """Yield lines on which guests pass each comparison in 4 of 5 cases."""
     for planned in plan.runs:
         run = planned.run
-        known = bounds.foresee(run)
-        if run.purpose is not record.Purpose.COMPARE or not known:
+        goals = plans.find_goals(run)
+        if run.purpose is not record.Purpose.COMPARE or not goals:
             continue
         figures = run.planned_figures
-        units = plans.count_units(run)
         among = ('1 figure' if figures == 1 else
                  f'{figures} figures that are judged together')
+        units = plans.count_units(run, run.planned_pairs)
         yield (f'plan {run.label}: {run.planned_pairs} pairs'
-               + (f' in up to {units} boots' if run.relaunched else '')
+               + (f' in at least {units} boots' if run.relaunched else '')
                + f', {among}, {_duration(run)}')
-        if units < signed_rank.find_least(1 / figures):
-            yield (f'  cannot decide: {among} need '
-                   f'{signed_rank.find_least(1 / figures)} '
-                   f'{"boots" if run.relaunched else "pairs"}; give --pairs '
-                   f'{plans.find_least(run, figures)}')
-            continue
-        metric, limit, direction = _find_tightest(run, known)
-        yield (f'  {metric}, bound {stats.ratio_of_loss(limit, direction):.4g}'
+        goal = goals[0]
+        yield (f'  {goal.metric}, bound '
+               f'{stats.ratio_of_loss(goal.limit, goal.direction):.4g}'
                ': a guest passes in 4 of 5 cases')
         for variation in _VARIATIONS:
             yield (f'    if single runs vary by {variation:.0%}: '
-                   + _prospect(run, variation, units, limit, direction))
+                   + _prospect(run, variation, units, goal))
 
 
-def _find_tightest(run: record.Run, known: dict[str, judgement.Bound],
-                   ) -> tuple[str, float, outcome.Direction]:
-    """Return the figure that may lose least, its limit and direction."""
-    directions = {figure.name: figure.direction
-                  for figure in catalogue.get(run.benchmark).metrics}
-    found = []
-    for metric, bound in known.items():
-        direction = directions.get(bounds.split(metric)[0])
-        if direction is not None:
-            found.append((stats.loss_of_ratio(
-                bound.limit(direction), direction), metric, direction))
-    limit, metric, direction = min(found)
-    return metric, limit, direction
-
-
-def _prospect(run: record.Run, variation: float, units: int, limit: float,
-              direction: outcome.Direction) -> str:
+def _prospect(run: record.Run, variation: float, units: int,
+              goal: plans.Goal) -> str:
     """Describe which guest passes with this noise, or the pairs it needs."""
-    loss = limit - power.find_margin(variation, units, run.planned_figures,
-                                     run.planned_pairs, limit)
-    if loss >= 0:
-        word = 'from' if direction is outcome.Direction.UP else 'up to'
-        return f'{word} {stats.ratio_of_loss(loss, direction):.3f}'
-    pairs = power.find_pairs(variation, limit, run.planned_figures)
+    loss = goal.limit - power.find_margin(
+        variation, units, run.planned_figures, run.planned_pairs, goal.limit)
+    good = goal.limit - goal.distance
+    if loss >= good:
+        word = 'from' if goal.direction is outcome.Direction.UP else 'up to'
+        return f'{word} {stats.ratio_of_loss(loss, goal.direction):.3f}'
+    pairs = power.find_pairs(variation, goal.distance, goal.limit,
+                             run.planned_figures,
+                             lambda pairs: plans.count_units(run, pairs))
+    of_good = ('a guest that equals native' if good <= stats.EQUAL else
+               'a guest as in the study')
     if pairs is None:
-        return ('not even a guest that equals native, with '
-                f'{interim_analyses.MAX_PAIRS} pairs')
+        return f'not even {of_good}, with {power.MAX_PAIRS} pairs'
     longer = dataclasses.replace(run, planned_pairs=pairs)
-    return (f'no guest with {run.planned_pairs} pairs; a guest that equals '
-            f'native with {pairs}, {_duration(longer)}')
+    return (f'hardly any with {run.planned_pairs} pairs; {of_good} with '
+            f'{pairs}, {_duration(longer)}')
 
 
 def _duration(run: record.Run) -> str:

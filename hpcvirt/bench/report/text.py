@@ -123,7 +123,7 @@ def footnotes(result: record.Result,
         reason = f': {result.verdict.reason}' if result.verdict.reason else ''
         if any(run.purpose is not record.Purpose.UNPAIRED
                for run in result.runs):
-            lines.append(f'{result.verdict.result}{reason}')
+            lines.append(f'{verdict.name_result(result.verdict)}{reason}')
             if result.verdict.scope:
                 lines.append(f'the verdict: {result.verdict.scope}')
         else:

@@ -111,19 +111,20 @@ def collect(path: str, side: record.Side, benchmark: str | None,
         for raw in raws)),)
 
 
-def run_of(native: SideOutputs, guest: SideOutputs, *, unpaired: bool,
+def run_of(native: SideOutputs, guest: SideOutputs, *, in_turn: bool,
            warm_ups: int) -> record.Run:
     """Combine two sides into a run.
 
+    :param in_turn: the outputs are pairs that were measured in turn
     :param warm_ups: number of warm-ups at the beginning of each side
-    :raises InvalidInput: if the sides differ in length and are not unpaired
+    :raises InvalidInput: if pairs are incomplete
     """
     counts = len(native.outcomes), len(guest.outcomes)
-    if not unpaired and counts[0] != counts[1]:
+    if in_turn and counts[0] != counts[1]:
         raise exception.InvalidInput(
             native.benchmark, f'{counts[0]} native and {counts[1]} guest '
-            'outputs are not pairs; if they were not measured in pairs, use '
-            '--unpaired')
+            'outputs are not pairs; leave out --in-turn if they were not '
+            'measured in pairs')
     samples = [record.Sample(
         side, number if number < warm_ups else number - warm_ups,
         2 * number + turn, result, warm_up=number < warm_ups,
@@ -131,8 +132,8 @@ def run_of(native: SideOutputs, guest: SideOutputs, *, unpaired: bool,
         for turn, (side, outputs) in enumerate(
             ((record.Side.NATIVE, native), (record.Side.GUEST, guest)))
         for number, result in enumerate(outputs.outcomes)]
-    purpose = (record.Purpose.UNPAIRED if unpaired
-               else record.Purpose.COMPARE)
+    purpose = (record.Purpose.COMPARE if in_turn
+               else record.Purpose.UNPAIRED)
     return record.Run(
         id='files', benchmark=native.benchmark, variant=native.variant,
         samples=tuple(sorted(samples, key=lambda sample: sample.position)),

@@ -274,8 +274,7 @@ class Store:
             self._attempts[run.id, count] = record.Attempt(
                 run.id, run.started_at, run.planned_pairs,
                 tuple(each.reduce() for each in _samples(connection, run.id)
-                      if not each.warm_up or not each.outcome.valid),
-                run.interim_analyses)
+                      if not each.warm_up or not each.outcome.valid))
         return self._attempts[run.id, count]
 
     def _create(self) -> None:

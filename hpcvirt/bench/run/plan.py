@@ -19,15 +19,23 @@ from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.bench.analysis import boots
 from hpcvirt.bench.analysis import bounds as all_bounds
-from hpcvirt.bench.analysis import interim_analyses
+from hpcvirt.bench.analysis import power
 from hpcvirt.bench.analysis import sample_pairs
-from hpcvirt.bench.analysis import signed_rank
+from hpcvirt.bench.analysis import stats
+from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
+from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import aggregation
 from hpcvirt.bench.run import run_request as requests
 from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
+
+#: The most pairs that are planned unless the user asks for more.
+MOST_BY_DEFAULT = 40
+#: The pairs that are planned for a bound of a study. Of guests as in the study,
+#: 16 pairs pass 9 of 10 even if single runs vary by 2 %; 10 pairs pass 7.
+STUDY_PAIRS = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,19 +76,18 @@ class RunPlan:
 
 def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
          purpose: record.Purpose, pair_count: int | None, *, warm_ups: int = 1,
-         shape: str = '', launch: str = '', until_decided: bool = False,
-         of_launch: bool = False, relaunch: bool = False,
+         shape: str = '', launch: str = '', of_launch: bool = False,
+         relaunch: bool = False,
          bounds: Mapping[str, judgement.Bound] | None = None,
          overhead_percent: float | None = None) -> RunPlan:
     """Plan the runs of benchmarks.
 
     :param pair_count: samples of each side, besides ``warm_ups``; None for
-        ``sample_pairs.USUAL_PAIRS``, or more if the figures need more
+        :func:`find_least`
     :param shape: instances x cores; by default that of the guests, or the
         flavor of a single guest
     :param launch: ``warm``, ``cold`` or ``both``; by default that of the
         request
-    :param until_decided: stop before ``pair_count`` if the pairs so far decide
     :param of_launch: judge the current launch of the guest only. By default a
         warm guest that is compared is relaunched several times, if hpcvirt
         can reboot it.
@@ -109,30 +116,119 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
                               of_launch=of_launch)]
     figures = max(1, sum(len(all_bounds.foresee(each.run))
                          for each in planned))
+    planned = [dataclasses.replace(each, run=dataclasses.replace(
+        each.run, planned_figures=figures)) for each in planned]
     count = pair_count or max(
-        (find_least(each.run, figures) for each in planned),
-        default=sample_pairs.USUAL_PAIRS)
-    return RunPlan(tuple(dataclasses.replace(each, run=_with_pairs(
-        dataclasses.replace(each.run, planned_pairs=count,
-                            planned_figures=figures),
-        until_decided=until_decided)) for each in planned))
+        (_choose_pairs(each.run) for each in planned),
+        default=sample_pairs.MIN_PASS_PAIRS)
+    return RunPlan(tuple(dataclasses.replace(each, run=dataclasses.replace(
+        each.run, planned_pairs=count,
+        planned_controls=_controls(purpose, count))) for each in planned))
 
 
-def find_least(run: record.Run, figures: int) -> int:
-    """Return the least number of pairs of a run that can decide all figures.
+def _choose_pairs(run: record.Run) -> int:
+    """Choose the number of pairs of a run by its bounds.
 
-    :returns: at least ``sample_pairs.USUAL_PAIRS``
+    :raises InvalidInput: if it is more than :data:`MOST_BY_DEFAULT`
     """
-    pairs = sample_pairs.USUAL_PAIRS
-    while count_units(dataclasses.replace(
-            run, planned_pairs=pairs)) < signed_rank.find_least(1 / figures):
-        pairs += 1
+    pairs = find_least(run)
+    if pairs > MOST_BY_DEFAULT:
+        raise exception.InvalidInput(
+            run.label, f'its bounds need {pairs} pairs; give --pairs {pairs} '
+            'to measure as many, or a wider bound')
+    if any(goal.is_of_study for goal in find_goals(run)):
+        pairs = max(pairs, STUDY_PAIRS)
     return pairs
 
 
-def count_units(run: record.Run) -> int:
-    """Return the sample size of the rank test: boots or pairs."""
-    return len(boots.sizes(run)) if run.relaunched else run.planned_pairs
+def find_least(run: record.Run) -> int:
+    """Return the least number of pairs that pass a good guest, 4 of 5 times.
+
+    A good guest is as in the study that a bound comes from, or as native.
+
+    :raises InvalidInput: if it is more than hpcvirt suggests
+    """
+    least = sample_pairs.MIN_PASS_PAIRS
+    if run.purpose is not record.Purpose.COMPARE:
+        return least
+    for goal in find_goals(run):
+        pairs = power.find_pairs(
+            power.PLANNED_VARIATION, goal.distance, goal.limit,
+            run.planned_figures, lambda pairs: count_units(run, pairs))
+        if pairs is None:
+            bound = stats.ratio_of_loss(goal.limit, goal.direction)
+            raise exception.InvalidInput(
+                run.label, f'not even {power.MAX_PAIRS} pairs pass a good '
+                f'guest within the bound of {goal.metric}, {bound:.4g}; give '
+                'a wider bound')
+        least = max(least, pairs)
+    return least
+
+
+def check_decidable(plan: RunPlan) -> None:
+    """Check that a good guest can pass each comparison of a plan.
+
+    :raises InvalidInput: if it cannot
+    """
+    for planned in plan.runs:
+        run = planned.run
+        if run.purpose is not record.Purpose.COMPARE:
+            continue
+        if not (run.relaunched or run.of_launch
+                or run.launch is record.Launch.COLD or any(
+                    job.target.place.name == native.target.place.name
+                    for job in planned.guest_jobs
+                    for native in planned.jobs[record.Side.NATIVE])):
+            raise exception.InvalidInput(
+                run.label, 'the guest cannot be rebooted, and one boot says '
+                'nothing about the next one; name the guest as server:NAME, '
+                'or give --this-launch to ask about this boot alone')
+        least = find_least(run)
+        if run.planned_pairs < least:
+            raise exception.InvalidInput(
+                run.label, f'{run.planned_pairs} pairs pass no guest; give '
+                f'--pairs {least}, or --no-verdict to measure without a '
+                'verdict')
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """What a guest must reach in a figure.
+
+    :ivar limit: the largest acceptable loss
+    :ivar distance: how far a good guest is from the limit
+    :ivar is_of_study: the bound comes from a study
+    """
+
+    metric: str
+    limit: float
+    distance: float
+    direction: outcome.Direction
+    is_of_study: bool
+
+
+def find_goals(run: record.Run) -> list[Goal]:
+    """Find the goals of a run that has no samples yet, the nearest first."""
+    directions = {figure.name: figure.direction
+                  for figure in catalogue.get(run.benchmark).metrics}
+    found = []
+    for metric, bound in all_bounds.foresee(run).items():
+        direction = directions.get(all_bounds.split(metric)[0])
+        if direction is None:
+            continue
+        limit = stats.loss_of_ratio(bound.limit(direction), direction)
+        good = 0.0
+        if bound.is_of_study:
+            good = stats.loss_of_ratio(bound.ratio, direction)
+        found.append(Goal(metric, limit, limit - max(0.0, good), direction,
+                          bound.is_of_study))
+    return sorted(found, key=lambda goal: goal.distance)
+
+
+def count_units(run: record.Run, pairs: int) -> int:
+    """Return the least sample size of the rank test: boots or pairs."""
+    return (boots.count_least(pairs, run.planned_figures) if run.relaunched
+            else pairs)
 
 
 def _plan_run(request: requests.RunRequest, pairs: Sequence[sides.Pair],
@@ -144,18 +240,6 @@ def _plan_run(request: requests.RunRequest, pairs: Sequence[sides.Pair],
         run, parameters=aggregation.merge(
             [job.label for job in of_guest],
             [job.run.parameters for job in of_guest])))
-
-
-def _with_pairs(run: record.Run, *, until_decided: bool) -> record.Run:
-    """Add the interim analyses and controls for the number of pairs."""
-    looks: tuple[int, ...] = ()
-    if until_decided:
-        looks = interim_analyses.plan(
-            run.planned_pairs, boots.MIN_PAIRS_WITH_PILOT if run.relaunched
-            else sample_pairs.MIN_PAIRS)
-    return dataclasses.replace(
-        run, interim_analyses=looks,
-        planned_controls=_controls(run.purpose, run.planned_pairs))
 
 
 def launches(word: str, pairs: Sequence[sides.Pair], purpose: record.Purpose,

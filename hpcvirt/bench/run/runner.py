@@ -23,12 +23,10 @@ from typing import Protocol
 
 from hpcvirt import exception
 from hpcvirt import printable
-from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import job as detached_jobs
 from hpcvirt.bench.execute import job_scripts
 from hpcvirt.bench.execute import program_directory
-from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import store as stores
 from hpcvirt.bench.run import identity
@@ -169,7 +167,7 @@ def _open(plan: plans.RunPlan, fresh: stores.Entry,
 def _take_samples(planned: plans.PlannedRun, run: record.Run,
                   products: Products, store: stores.Store,
                   progress: Progress, others: tuple[int, int]) -> int:
-    """Take the samples that a run lacks, or fewer if that decides it.
+    """Take the samples that a run lacks.
 
     :param others: number of samples of the runs before and after this one
     :returns: number of samples of the run
@@ -177,7 +175,7 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
     run_id = run.id
     is_relaunched = run.relaunched or run.launch is record.Launch.COLD
     # The samples after the pilot are planned when it has ended.
-    while (missing := schedule.list_missing(run)) and not _is_decided(run):
+    while missing := schedule.list_missing(run):
         due = missing[0]
         progress.sample_started(
             run, due, others[0] + len(run.samples) + 1,
@@ -202,17 +200,6 @@ def _take_samples(planned: plans.PlannedRun, run: record.Run,
         progress.sample_finished(sample)
         run = dataclasses.replace(run, samples=(*run.samples, sample))
     return len(run.samples)
-
-
-def _is_decided(run: record.Run) -> bool:
-    """Whether an interim analysis of a run has decided."""
-    counted = [sample for sample in run.samples
-               if not sample.warm_up and not sample.control]
-    if len(counted) not in [2 * pairs for pairs in run.interim_analyses]:
-        return False
-    judged = verdict.judge_result(record.Result((run,)))
-    return judged.verdict is not None and (
-        judged.verdict.result is not judgement.VerdictResult.INCONCLUSIVE)
 
 
 def _build(planned: plans.PlannedRun,

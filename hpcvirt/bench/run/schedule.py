@@ -8,8 +8,10 @@ cache, neighbours) and the after-effects of a sample affect both sides alike. A
 guest that is relaunched during the run is warmed up again after each boot.
 
 The first pairs may have a *control*, a second native sample next to the native
-one and away from the guest. The first of the two native samples often follows
-a guest sample; the second one never does.
+one and away from the guest. The first of the two native samples follows a
+guest sample, and the second one does not, so that they show what a guest
+leaves behind. Therefore a pair with a control begins with native only if the
+sample before it is the guest's.
 """
 
 import dataclasses
@@ -76,7 +78,11 @@ def order(pairs: int, warm_ups: int,
             both = [(boot, side, pair, '') for side in SIDES]
             if pair < controls:
                 both.insert(0, (boot, record.Side.NATIVE, pair, 'control'))
-            steps += both if dice.random() < 0.5 else both[::-1]
+            is_native_first = dice.random() < 0.5
+            if pair < controls and steps and steps[-1][1] is not (
+                    record.Side.GUEST):
+                is_native_first = False
+            steps += both if is_native_first else both[::-1]
         first += size
     found: list[PlannedSample] = []
     launched = -1 if of_boots else 0
@@ -143,8 +149,7 @@ def format_remaining(run: record.Run) -> str:
     further = ''
     if reboots and not boots.list_relaunches(run):
         further = f' besides {words.count_noun(reboots, "reboot")}'
-    return (f'{"at most" if run.interim_analyses else "about"} '
-            f'{format_seconds(left)} left{further}')
+    return f'about {format_seconds(left)} left{further}'
 
 
 def format_seconds(seconds: float) -> str:

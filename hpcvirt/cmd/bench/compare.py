@@ -11,8 +11,6 @@ from hpcvirt import printable
 from hpcvirt import serialization
 from hpcvirt import text_table
 from hpcvirt.bench.analysis import bounds
-from hpcvirt.bench.analysis import interim_analyses
-from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.model import judgement
@@ -32,8 +30,8 @@ their file names), quoted shell patterns, or JSON: results of "bench run",
 answers of "bench parse" as a list or one per line, or run reports of ReFrame.
 One of them may be - for standard input. A result with both sides is given
 alone. Answers of guests may have "launch": ID, which identifies the launch of
-the guest. Status 0: PASS, 1: FAIL, INCONCLUSIVE or INVALID (the word is
-printed), 2: the outputs cannot be compared.
+the guest. Status 0: PASS, 1: FAIL, INCONCLUSIVE, INVALID or COMPARED (the word
+is printed), 2: the outputs cannot be compared.
 """
 
 
@@ -155,16 +153,14 @@ class CompareOutputs(command.Report):
             help='number of warm-ups at the beginning of each side (default: '
             '0)')
         parser.add_argument(
-            '--max-pairs', type=int, metavar='N',
-            help='the outputs are judged repeatedly while they grow to N '
-            'pairs; give the same N each time')
-        parser.add_argument(
             '--this-launch', action='store_true',
             help='judge only the launch of the guest that was measured, not '
             'its flavor')
         parser.add_argument(
-            '--unpaired', action='store_true',
-            help='the sides were not measured in turn on one host')
+            '--in-turn', action='store_true',
+            help='the outputs are pairs that were measured in turn on one '
+            'host; without it, they are COMPARED, and there is no PASS or '
+            'FAIL')
         parser.add_argument(
             '--all', action='store_true',
             help='also print the figures without a bound, which are not '
@@ -176,11 +172,6 @@ class CompareOutputs(command.Report):
         catalogue_arguments.choose(args)
         if args.warm_up < 0:
             raise exception.InvalidInput('--warm-up', 'is below 0')
-        if args.max_pairs is not None and (
-                args.unpaired or args.max_pairs < sample_pairs.MIN_PAIRS):
-            raise exception.InvalidInput(
-                '--max-pairs', 'must be at least '
-                f'{sample_pairs.MIN_PAIRS}, and is for pairs only')
         given = dict(bounds.parse(word) for word in args.bound)
         stated = {name: value for name in ('pages', 'shape', 'nodes')
                   if (value := getattr(args, name))}
@@ -220,18 +211,19 @@ def _runs(args: argparse.Namespace) -> Iterable[record.Run]:
                                   args.benchmark, expect)
     guest = output_files.collect(args.guest, record.Side.GUEST, args.benchmark,
                                  expect)
-    runs = list(_match_sides(native, guest, args))
+    runs = list(_match_sides(native, guest, args, in_turn=args.in_turn))
     if args.aa is not None:
         again = output_files.collect(args.aa, record.Side.NATIVE,
                                      args.benchmark, expect)
         runs += [dataclasses.replace(run, purpose=record.Purpose.AA)
-                 for run in _match_sides(native, again, args)]
+                 for run in _match_sides(native, again, args, in_turn=True)]
     return runs
 
 
 def _match_sides(native: Iterable[output_files.SideOutputs],
              guest: Iterable[output_files.SideOutputs],
-             args: argparse.Namespace) -> Iterable[record.Run]:
+             args: argparse.Namespace, *,
+             in_turn: bool) -> Iterable[record.Run]:
     guest_outputs = {(outputs.benchmark, outputs.variant): outputs
                      for outputs in guest}
     for outputs in native:
@@ -239,14 +231,10 @@ def _match_sides(native: Iterable[output_files.SideOutputs],
         if others is None:
             raise exception.InvalidInput(
                 outputs.benchmark, 'there are only native outputs')
-        run = output_files.run_of(outputs, others, unpaired=args.unpaired,
+        run = output_files.run_of(outputs, others, in_turn=in_turn,
                                   warm_ups=args.warm_up)
         run = dataclasses.replace(run, shape=args.shape,
                                   of_launch=args.this_launch)
-        if args.max_pairs is not None:
-            run = dataclasses.replace(run, planned_pairs=args.max_pairs,
-                                      interim_analyses=interim_analyses.plan(
-                                          args.max_pairs))
         yield run
     for name, _ in guest_outputs:
         raise exception.InvalidInput(
@@ -269,6 +257,8 @@ def _draw(found: judgement.Verdict,
         for remark in sample.outcome.remarks)
     notes += [f'Differs between the sides: {clause}.'
               for clause in found.differences]
-    said = f'{pairs} pairs' if pairs else '', found.method, found.scope
-    return table + printable.lines(
-        [*notes, f'{found.result}: {"; ".join(filter(None, said))}.'])
+    counted = f'{pairs} pairs; ' if pairs else ''
+    notes += [f'Method: {counted}{found.method}.']
+    if found.scope:
+        notes.append(f'Scope: {found.scope}.')
+    return table + printable.lines([*notes, f'{verdict.name_result(found)}.'])

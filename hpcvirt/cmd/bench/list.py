@@ -13,6 +13,7 @@ from typing import Any
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt import text_table
+from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.catalogue import catalogue
 from hpcvirt.bench.catalogue import definition as definitions
 from hpcvirt.bench.model import judgement
@@ -185,9 +186,8 @@ def _text(definition: definitions.Definition) -> Iterator[str]:
         if any(rule.kind is not judgement.BoundKind.EXPECTED
                for rule in definition.bounds):
             yield from _wrapped(
-                'A guest exactly as a study measured it is INCONCLUSIVE, '
-                'however long it is measured. PASS needs a better guest; '
-                '"bench run" prints how much better before it begins.')
+                f'A guest may lose {bounds.STUDY_MARGIN:.0%} more than in the '
+                'study, so that one exactly as in the study passes.')
 
 
 def _limit(rule: definitions.BoundRule) -> str:

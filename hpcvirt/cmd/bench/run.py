@@ -90,13 +90,14 @@ class RunBenchmarks(command.Report):
             'a server is not relaunched')
         parser.add_argument(
             '--pairs', type=command.whole_number(1, 1000), metavar='N',
-            help='number of pairs, fixed in advance (default: '
-            f'{sample_pairs.USUAL_PAIRS}, or more if the figures that are '
-            'judged together need more; fewer than 5 never decide)')
+            help='number of pairs, fixed in advance (default: as the bounds '
+            f'need, at least {sample_pairs.MIN_PASS_PAIRS}, and '
+            f'{plans.STUDY_PAIRS} for a bound of a study)')
         parser.add_argument(
-            '--until-decided', action='store_true',
-            help='stop at one of several numbers of pairs up to --pairs, if '
-            'they decide; for a single benchmark')
+            '--warm-ups', type=command.whole_number(0, 100), default=1,
+            metavar='N',
+            help='number of runs to discard on each side, and after each '
+            'reboot of the guest (default: %(default)s)')
         parser.add_argument(
             targets.SET, action='append', default=[], metavar='KEY=VALUE',
             dest='settings',
@@ -111,8 +112,9 @@ class RunBenchmarks(command.Report):
             help='how much slower the guest may be in every primary metric')
         parser.add_argument(
             _NO_VERDICT, action='store_true',
-            help='measure both sides although a benchmark has no bound; the '
-            'status is 0 if nothing has one and all outputs are valid')
+            help='measure both sides although no verdict can follow, as '
+            'without a bound or with few pairs; the status is 0 if nothing '
+            'has a bound and all outputs are valid')
         parser.add_argument(
             '--shape', default='', metavar='IxC',
             help='instances x cores, such as 4x8; selects bounds and names '
@@ -153,23 +155,15 @@ class RunBenchmarks(command.Report):
         if case:
             wanted = case.requests(sides.whole(pairs), settings)
         plan = plans.make(wanted, pairs, _purpose(args), args.pairs,
-                          shape=args.shape, launch=args.launch or '',
-                          until_decided=args.until_decided,
-                          of_launch=args.this_launch,
+                          warm_ups=args.warm_ups, shape=args.shape,
+                          launch=args.launch or '', of_launch=args.this_launch,
                           bounds=own_bounds, overhead_percent=overhead)
         if is_judged:
             # A default bound may be for other conditions.
             requests.check_judged(
                 planned.run.benchmark for planned in plan.runs
                 if not bounds.foresee(planned.run))
-        if args.until_decided and (
-                len(plan.runs) != 1 or plan.runs[0].run.purpose is
-                record.Purpose.UNPAIRED
-                or plan.runs[0].run.planned_pairs < sample_pairs.MIN_PAIRS):
-            raise exception.InvalidInput(
-                '--until-decided',
-                'needs one benchmark, one --launch, --native '
-                f'and at least {sample_pairs.MIN_PAIRS} --pairs')
+            plans.check_decidable(plan)
         judged = verdict.judge_result(_measure(args, plan, pairs))
         status = verdict.exit_status(judged)
         if args.no_verdict and verdict.is_unbounded(judged):

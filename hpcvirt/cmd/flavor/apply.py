@@ -48,7 +48,7 @@ class ApplyFlavors(command.Report):
     Compare the planned flavors with those of a cloud, and print the steps.
     With --apply, carry them out. The command never changes a flavor that
     hpcvirt did not create, changes flavors of hpcvirt only with --replace, and
-    does not delete flavors of earlier plans.
+    deletes flavors of earlier plans only with --prune.
     """
 
     epilog = _EPILOG
@@ -62,6 +62,10 @@ class ApplyFlavors(command.Report):
             '--replace', action='store_true',
             help='also change flavors that hpcvirt created and that differ '
             'from the plan')
+        parser.add_argument(
+            '--prune', action='store_true',
+            help='also delete flavors that hpcvirt created for an earlier '
+            'plan and that no instance has')
         parser.add_argument(
             '--private', action='store_true',
             help='create private flavors, which only projects with access can '
@@ -95,6 +99,8 @@ class ApplyFlavors(command.Report):
         changed = {change.wanted.name: _change(nova, change)
                    for change in changes} if args.apply else {}
         left_over = diff.find_left_over(wanted, existing)
+        pruned = [_prune(nova, item, args.apply) for item in left_over
+                  if args.prune]
         as_planned = all(
             step.action is diff.Action.SAME
             or done.get(step.flavor.name) == ''
@@ -102,15 +108,20 @@ class ApplyFlavors(command.Report):
             for step in steps) and all(
                 change.action is aggregates.AggregateAction.SAME
                 or changed.get(change.wanted.name) == ''
-                for change in changes)
-        document = _document(steps, done, left_over)
+                for change in changes) and not any(
+                    item.error for item in pruned)
+        kept = [item.flavor.name for item in left_over if not args.prune]
+        document = _document(steps, done, kept)
+        if args.prune:
+            document['pruned'] = [
+                dataclasses.asdict(item) for item in pruned]
         if changes:
             document['aggregates'] = [
                 _describe(change, changed) for change in changes]
         return command.CommandResult(
             document,
-            lambda: _text(steps, done, left_over, args) + printable.lines(
-                _draw_aggregates(changes, changed)),
+            lambda: _text(steps, done, kept, args) + printable.lines([
+                *_draw_pruned(pruned), *_draw_aggregates(changes, changed)]),
             status=0 if as_planned or not args.apply else 1)
 
 
@@ -152,6 +163,51 @@ def _change(nova: Any, change: 'aggregates.AggregateChange') -> str | None:
     return ''
 
 
+@dataclasses.dataclass(frozen=True)
+class _PrunedFlavor:
+    """A flavor of an earlier plan that is deleted if no instance has it.
+
+    :ivar used: whether an instance has it, so that it stays
+    :ivar done: whether it was deleted
+    :ivar error: why it could not be deleted; None if it could or was not to be
+    """
+
+    name: str
+    used: bool
+    done: bool = False
+    error: str | None = None
+
+
+def _prune(nova: Any, existing: diff.Existing, apply: bool) -> _PrunedFlavor:
+    """Delete a flavor with ``apply``, unless an instance has it."""
+    from hpcvirt.cloud import flavors as cloud_flavors
+    name = existing.flavor.name
+    if cloud_flavors.is_used(nova, existing):
+        return _PrunedFlavor(name, used=True)
+    if not apply:
+        return _PrunedFlavor(name, used=False)
+    try:
+        cloud_flavors.delete(nova, existing)
+    except exception.Unreachable as exc:
+        return _PrunedFlavor(name, used=False, error=str(exc))
+    return _PrunedFlavor(name, used=False, done=True)
+
+
+def _draw_pruned(pruned: Sequence[_PrunedFlavor]) -> Iterator[str]:
+    """Write a line for each flavor of an earlier plan."""
+    if pruned:
+        yield ''
+        yield 'Created by hpcvirt for an earlier plan:'
+    for item in pruned:
+        if item.used:
+            yield f'keep     {item.name}: instances have it'
+            continue
+        ending = ': done' if item.done else ''
+        if item.error:
+            ending = f': FAILED: {item.error}'
+        yield f'delete   {item.name}{ending}'
+
+
 def _describe(change: 'aggregates.AggregateChange',
               done: Mapping[str, str | None]) -> dict[str, Any]:
     name = change.wanted.name
@@ -189,7 +245,7 @@ def _draw_aggregates(changes: Sequence['aggregates.AggregateChange'],
 
 def _document(steps: tuple[diff.FlavorChange, ...],
               done: dict[str, str | None],
-              left_over: tuple[str, ...]) -> dict[str, Any]:
+              left_over: Sequence[str]) -> dict[str, Any]:
     return {
         'schema_version': 1,
         'steps': [{
@@ -208,7 +264,7 @@ def _document(steps: tuple[diff.FlavorChange, ...],
 
 
 def _text(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
-          left_over: tuple[str, ...], args: argparse.Namespace) -> str:
+          left_over: Sequence[str], args: argparse.Namespace) -> str:
     lines = []
     for step in steps:
         result = done.get(step.flavor.name)
@@ -219,8 +275,8 @@ def _text(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
         lines += [f'         {text}' for text in _remarks(step)]
     if left_over:
         lines.append('')
-        lines.append('Created by hpcvirt for an earlier plan, and left alone: '
-                     + ', '.join(left_over))
+        lines.append('Created by hpcvirt for an earlier plan, and left alone '
+                     '(see --prune): ' + ', '.join(left_over))
     states = collections.Counter(
         _state(step.action, done.get(step.flavor.name)) for step in steps)
     counts = ', '.join(f'{number} {state}' for state, number

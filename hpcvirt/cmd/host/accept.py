@@ -38,6 +38,8 @@ if typing.TYPE_CHECKING:
 _MAX_BYTES = 64 * 1024 * 1024
 _MAX_MINUTES = 7 * 24 * 60
 _MAX_PAIRS = 1000
+#: Samples that are taken by default to compare a host with its class.
+_SAMPLES = 10
 
 
 class AcceptHost(command.Report):
@@ -95,11 +97,11 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         parser.add_argument('--native', metavar='TARGET',
                             help='where native runs take place: the host '
                             'itself (default: compare with the class)')
-        parser.add_argument('--pairs', default=10, metavar='N',
+        parser.add_argument('--pairs', metavar='N',
                             type=command.whole_number(1, _MAX_PAIRS),
                             help='pairs, or samples without --native, to '
-                            'measure (default: %(default)s; fewer than 5 '
-                            'never pass)')
+                            f'measure (default: {plans.STUDY_PAIRS} pairs, or '
+                            f'{_SAMPLES} samples)')
         parser.add_argument('--bound', action='append', default=[],
                             metavar='METRIC=RATIO', dest='bounds',
                             help='worst ratio that passes (default: with '
@@ -130,6 +132,8 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Print the steps, and with --apply take them."""
+        if args.pairs is None:
+            args.pairs = plans.STUDY_PAIRS if args.native else _SAMPLES
         # The client libraries take half a second to load.
         with extras.bench():
             from hpcvirt.acceptance import records

@@ -18,6 +18,7 @@ from hpcvirt.deployment import disk
 from hpcvirt.deployment import formats
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import read_back
+from hpcvirt.deployment import removal
 from hpcvirt.deployment import site_settings
 from hpcvirt.deployment import site_variables
 from hpcvirt.deployment import steps as step_model
@@ -82,9 +83,16 @@ class ConfigureHosts(command.Command):
             '--replace', action='store_true',
             help='remove conflicting settings from the files of the site, '
             'instead of leaving the host alone')
+        parser.add_argument(
+            '--remove', action='store_true',
+            help='take back what this command wrote on the host, or in the '
+            'folder of --write; needs no hosts')
 
     def take_action(self, args: argparse.Namespace) -> int:
-        """Print the files or, if asked, write them."""
+        """Print the files or, if asked, write or remove them."""
+        if args.remove:
+            _remove(args)
+            return 0
         plan = planning.plan(args)
         _check_hosts(plan)
         one = (args.deployer == 'files' and len(plan.hosts) == 1
@@ -116,6 +124,53 @@ class ConfigureHosts(command.Command):
             output.warn(_ISOLATED.format(
                 f'the {noun} {", ".join(plan.isolated)}'))
         return 0
+
+
+def _remove(args: argparse.Namespace) -> None:
+    """Print what would be removed and, with --apply, remove it."""
+    for option, given in (('PATH', args.path), ('--fleet', args.fleet),
+                          ('--replace', args.replace)):
+        if given:
+            raise exception.InvalidInput(option, 'is not for --remove')
+    if args.write is not None:
+        if args.root is not None:
+            raise exception.InvalidInput('--root', 'is not for --write')
+        steps = removal.find_steps(
+            removal.list_marked(args.write, _FOLDER_BACKUPS))
+        _take(args.write, steps, _FOLDER_BACKUPS, args.apply)
+        if steps:
+            print('Run the deployment tool again, and then this command with '
+                  '--remove on each host on which the tool leaves files.')
+        return
+    root = args.root or pathlib.Path('/')
+    present = disk.read_present(root, removal.WRITTEN)
+    steps = removal.find_steps(present)
+    _take(root, steps, HOST_BACKUPS, args.apply)
+    if not steps:
+        return
+    update_grub = 'update-grub'
+    if (root / site_settings.GRUBBY).exists():
+        former = site_settings.former_parameters(
+            present.get(host_files.COMMAND_LINE, ''))
+        update_grub = site_settings.write_grubby('', former)
+    _to_do(steps, update_grub)
+    print(removal.NOTE)
+
+
+def _take(root: pathlib.Path, steps: Sequence[step_model.FileChange],
+          backups: str, apply: bool) -> None:
+    """Print what is removed below a root and, with ``apply``, remove it."""
+    if not root.is_dir():
+        raise exception.InvalidInput(str(root), 'is not a folder')
+    for step in steps:
+        print(f'==> {step.file.path} ({step.change})')
+    if not steps:
+        print(f'No file that hpcvirt wrote is in {root}.')
+    elif apply:
+        kept = disk.write(root, steps, backups)
+        _report(steps, root, 'removed', kept)
+    else:
+        print('Nothing was changed; use --apply to do it.')
 
 
 def _check_hosts(plan: plans.Plan) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt.cmd import hosts
+from hpcvirt.flavors import device_choice
 from hpcvirt.flavors import host_part
 from hpcvirt.fleet import assemble
 from hpcvirt.fleet import document as documents
@@ -72,6 +73,9 @@ def read_choices(args: argparse.Namespace) -> dict[str, scenarios.Scenario]:
     if len(fleets) > 1:
         others = [flavor for each in fleets.values()
                   for flavor in each.empty.flavors]
+    kinds: dict[str, device_choice.CountedAs] = {}
+    for each in fleets.values():
+        kinds |= each.empty.device_kinds
     choices: dict[str, scenarios.Scenario] = {}
     for name, given in fleets.items():
         own = found
@@ -80,7 +84,7 @@ def read_choices(args: argparse.Namespace) -> dict[str, scenarios.Scenario]:
         choices[name] = scenarios.make_scenario(
             input_file.name(args.workload), own, given.empty, args.load,
             own=model is not None or not given.has_flavors,
-            vf_share=args.vf_share, others=others,
+            vf_share=args.vf_share, others=others, kinds=kinds,
             like=next(iter(choices.values()), None),
             in_use=given.in_use if args.in_use else None,
             warm_up=args.warm_up)
@@ -122,7 +126,7 @@ def _read_fleet(args: argparse.Namespace) -> _GivenFleet:
     for name, why in fleet.broken.items():
         raise exception.InvalidInput(name, why)
     empty = state.Fleet(tuple(_list_empty(document, fleet)), {},
-                        flavors=flavors)
+                        flavors=flavors, device_kinds=fleet.device_kinds)
     return _GivenFleet(empty, bool(document.flavors), fleet)
 
 

@@ -71,7 +71,7 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
                             help='a free benchmark that replaces one of the '
                             'case, if the study allows it')
         parser.add_argument('--pairs', type=command.whole_number(1, 1000),
-                            default=10, metavar='N',
+                            default=plans.STUDY_PAIRS, metavar='N',
                             help='number of pairs (default: %(default)s)')
         targets.add_instances(parser)
 

@@ -10,6 +10,7 @@ import math
 import os
 import re
 import textwrap
+from collections.abc import Sequence
 from typing import Any
 
 from hpcvirt import exception
@@ -29,6 +30,8 @@ from hpcvirt.cmd import yaml_file
 from hpcvirt.cmd.bench import store_arguments
 from hpcvirt.model import host as host_model
 from hpcvirt.model import shape as shape_model
+from hpcvirt.topology.alike import classes as alike_classes
+from hpcvirt.topology.alike import differences as alike_differences
 from hpcvirt.tune import configurations
 from hpcvirt.tune import design as designs
 from hpcvirt.tune import effects
@@ -184,17 +187,35 @@ def read(path: str, profile: str | None = None) -> model.Space:
                 {'base': given} if isinstance(given, str)
                 else {'base': 'default', **given}))}})
     found = own.list_topologies()
-    first, *other = host_model.group_twins(found)
-    if other:
-        raise exception.InvalidInput(
-            f'{where}: class', f'{first[0].name} and {other[0][0].name} are '
-            'not alike; an experiment needs hosts with the same topology')
+    _check_alike(found, f'{where}: class')
     space = configurations.plan(experiment, found, own.profile_content, where)
     guest = space.configurations[space.today].guest
     for name, program in experiment.programs.items():
         _check_program(program, guest, f'{where}: programs[{name!r}]')
     return (configurations.plan_replicates(space, where)
             if profile is None else space)
+
+
+def _check_alike(found: Sequence[host_model.Host], where: str) -> None:
+    """Check that hosts are alike by the rule of the command that groups them.
+
+    :raises InvalidInput: saying how a host differs
+    """
+    own, *others = alike_classes.group(found)
+    odd: list[str] = []
+    for variant in own.odd:
+        odd += variant.hosts
+    for other in others:
+        odd += other.hosts
+    if not odd:
+        return
+    by_name = {host.name: host for host in found}
+    differences = alike_differences.compare_hosts(by_name[odd[0]],
+                                                  own.example)
+    what = '; '.join(item.what for item in differences)
+    raise exception.InvalidInput(
+        where, f'{own.example.name} and {odd[0]} are not alike; of {odd[0]}: '
+        f'{what}; give hosts that are not alike a class of their own')
 
 
 def _check_program(program: experiments.TunedProgram,

@@ -15,7 +15,7 @@
     The number of virtual functions and whole GPUs; 0 without the column.
 ``extra_specs``
     The extra specs of the flavor in JSON. Without this column a flavor is
-    only a name.
+    only a name, which counts if the fleet has a flavor of this name and size.
 ``uuid``
     The id of the instance; repeated rows are left out.
 ``reservation_id``
@@ -147,7 +147,8 @@ class _Flavors:
         cpus = self._table.whole(vcpus, 'vcpus', logs.MAX_CPUS, 1)
         mib = self._table.whole(memory, 'memory_mb', logs.MAX_MIB)
         if extra_specs is None:
-            return cpus, mib, ''
+            # The fleet may have a flavor of this name.
+            return cpus, mib, name
         if not isinstance(extra_specs, Mapping):
             raise self._log.fault('extra_specs: are not a mapping')
         return cpus, mib, self._describe(name or 'flavor', cpus, mib, {

@@ -93,7 +93,8 @@ class RunCase(unittest.TestCase):
         if native:
             words += ['--native', native]
         if native == 'local':
-            words += ['--native-cpus', '0']
+            # Most tests need no verdict, and few pairs are quicker.
+            words += ['--native-cpus', '0', '--no-verdict']
         return words
 
     def run_(self, *words):

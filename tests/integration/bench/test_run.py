@@ -188,7 +188,6 @@ class IdentityTest(unittest.TestCase):
         def subject(found=None, **more):
             return identity.subject(self.planned(**more), found or {'a': 'b'})
         for same in ({'planned_pairs': 20}, {'planned_warm_ups': 2},
-                     {'interim_analyses': (6, 10)},
                      {'bounds': {'wall_s': judgement.Bound(1.1)}}):
             self.assertEqual(subject(), subject(**same))
         others = [subject(**other) for other in (

@@ -3,6 +3,7 @@
 
 """Names and outputs of unknown origin reach no terminal as they are."""
 
+import io
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
 from hpcvirt.bench.results import json_format
 from hpcvirt.bench.results import store
+from hpcvirt.cmd import output
 from tests.builders import commands
 from tests.builders import folders
 from tests.builders import hosts
@@ -150,3 +152,31 @@ class HostileTextTest(unittest.TestCase):
                       ('bench', 'parse', 'hpcc'), ('flavor', 'plan')):
             self.assertIn('FORGED', self.shown(*words, f'./{EVIL}'))
         self.shown('bench', 'parse', f'./{EVIL}')
+
+
+class ColourTest(unittest.TestCase):
+    def write(self, text, is_terminal=True, **environment):
+        stream = io.StringIO()
+        stream.isatty = lambda: is_terminal
+        shown = output.Output(stream)
+        with mock.patch.dict(os.environ, {'NO_COLOR': '', 'TERM': 'xterm',
+                                          **environment}):
+            shown.begin_colours()
+            shown.write(text)
+        return stream.getvalue()
+
+    def test_a_terminal_gets_colours(self):
+        self.assertEqual('\033[32mPASS\033[0m, \033[31mFAIL\033[0m',
+                         self.write('PASS, FAIL'))
+        self.assertEqual('a \033[31mfits on 0 of 3 hosts\033[0m.',
+                         self.write('a fits on 0 of 3 hosts.'))
+        self.assertEqual('PASSED fits on 2 of 3 hosts',
+                         self.write('PASSED fits on 2 of 3 hosts'))
+
+    def test_others_get_none(self):
+        self.assertEqual('PASS', self.write('PASS', is_terminal=False))
+        self.assertEqual('PASS', self.write('PASS', NO_COLOR='1'))
+        self.assertEqual('PASS', self.write('PASS', TERM='dumb'))
+
+    def test_what_is_written_has_no_colours_of_its_own(self):
+        self.assertNotIn('\033', self.write('\033[31mred\033[0m'))

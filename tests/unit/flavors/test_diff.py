@@ -100,4 +100,6 @@ class StepsTest(unittest.TestCase):
         found = [existing(flavor('b')), existing(flavor('a')),
                  existing(flavor('hpc.8c')),
                  existing(flavor('theirs', mark=False))]
-        self.assertEqual(('a', 'b'), diff.find_left_over([flavor()], found))
+        self.assertEqual(['a', 'b'], [
+            item.flavor.name
+            for item in diff.find_left_over([flavor()], found)])

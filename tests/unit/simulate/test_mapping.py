@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcvirt import exception
+from hpcvirt.flavors import device_choice
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.simulate import mapping
 from hpcvirt.simulate import workload as workloads
@@ -55,6 +56,36 @@ class MappingTest(unittest.TestCase):
         self.assertEqual(('f4.2048', 1), self.chosen(
             job(4, 2000), SMALL, flavor(4, 2048), flavor(4, 1024)))
 
+    def test_a_job_that_names_a_flavor_of_the_fleet_gets_it(self):
+        eth, ib = (flavor(8, 8192, name, alias=f'{name}-vf:1')
+                   for name in ('eth', 'ib'))
+        for order in ((eth, ib), (ib, eth)):
+            for wanted in (job(8, 8192, flavor='ib'),
+                           job(8, flavor='ib', vfs=1)):
+                self.assertEqual(('ib', 1), self.chosen(wanted, *order))
+        # Another size, or another name, says nothing.
+        self.assertEqual(('eth', 1), self.chosen(
+            job(4, 8192, flavor='ib', vfs=1), eth, ib))
+        requests = mapping.map_jobs(work(job(8, 8192, flavor='ib')),
+                                    (eth, ib))
+        self.assertIn('1 of 1 jobs (100.0 % of the CPU-hours) got the flavor '
+                      'of the fleet that the workload names.', requests.rule)
+
+    def test_the_profile_says_what_devices_are(self):
+        own = flavor(8, 8192, 'set', alias='gpu4-0:1,ib-0:1')
+        card = flavor(8, 8192, 'card', alias='a100:1')
+        kinds = {'gpu4-0': device_choice.CountedAs.GPUS,
+                 'ib-0': device_choice.CountedAs.NOTHING,
+                 'a100': device_choice.CountedAs.GPUS}
+        requests = mapping.map_jobs(
+            work(job(2, gpus=1), job(2, vfs=1), job(2)), [SMALL, own, card],
+            kinds=kinds)
+        # The network card is neither a GPU nor a virtual function.
+        self.assertEqual(['set', 'f4.4096', 'f4.4096'], [
+            requests.flavors[each.flavor].flavor.name
+            for each in requests.arrivals])
+        self.assertNotIn('taken for', ' '.join(requests.rule))
+
     def test_devices_are_for_those_who_need_them(self):
         self.assertEqual('f16.16384', self.chosen(job(8), VF, LARGE)[0])
         self.assertEqual('vf', self.chosen(job(2, vfs=1), SMALL, VF)[0])
@@ -75,7 +106,7 @@ class MappingTest(unittest.TestCase):
         plain = flavor(8, 8192, 'plain', alias='a100:1')
         requests = mapping.map_jobs(work(job(2, gpus=1)), [SMALL, plain])
         self.assertEqual(1, requests.arrivals[0].flavor)
-        self.assertIn('A device a100 is taken for a GPU.', requests.rule)
+        self.assertIn('By its name, a100 is taken for GPUs.', requests.rule)
 
     def test_vgpus_are_gpus(self):
         self.assertEqual('vgpu', self.chosen(

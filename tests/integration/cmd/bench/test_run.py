@@ -38,7 +38,9 @@ class RunCommandTest(run_case.RunCase):
         self.assertEqual(12, self.runs())
 
     def test_an_overhead_replaces_the_bounds(self):
-        result = self.result(*self.words(), '--overhead', '25%', status=1)
+        words = self.words(pairs=10)
+        words[words.index('--no-verdict')] = '--this-launch'
+        result = self.result(*words, '--overhead', '25%', status=1)
         self.assertEqual('FAIL', result['verdict']['word'])
         [run] = result['runs']
         self.assertEqual(25, run['overhead_percent'])
@@ -64,7 +66,8 @@ class RunCommandTest(run_case.RunCase):
                          result['verdict']['reason'])
 
     def test_a_machine_compared_with_itself_does_not_fail(self):
-        result = self.result(*self.words(native=self.server.url), status=0)
+        result = self.result(*self.words(pairs=10, native=self.server.url),
+                             status=0)
         self.assertEqual('PASS', result['verdict']['word'])
         self.assertEqual('aa', result['runs'][0]['purpose'])
 
@@ -144,20 +147,19 @@ class RunCommandTest(run_case.RunCase):
         self.assertIn('not removed', err)
         self.assertIn('a guest passes in 4 of 5 cases', err)
 
-    def test_periodic_a_run_stops_when_its_pairs_decide(self):
-        result = self.result(*self.words(pairs=20), '--until-decided',
+    def test_periodic_a_usual_run_has_controls_and_its_warm_ups(self):
+        result = self.result(*self.words(pairs=10), '--warm-ups', '3',
                              status=1)
         self.assertEqual('FAIL', result['verdict']['word'])
-        # Two warm-ups, eight pairs, five of them with a control.
-        self.assertEqual(23, len(result['runs'][0]['samples']))
-        self.assertEqual(23, self.runs())
+        # Six warm-ups, ten pairs, five of them with a control.
+        self.assertEqual(31, len(result['runs'][0]['samples']))
+        self.assertEqual(31, self.runs())
         (figure,) = result['verdict']['judgements']
         self.assertAlmostEqual(1, figure['machine']['ratio'], places=1)
         _, out, _ = self.run_('bench', 'report', '--data',
                               str(self.scratch / 'data'))
         self.assertIn('native against native in the same run, 5 pairs',
                       ' '.join(out.split()))
-        self.assertEqual([8, 13, 20], result['runs'][0]['looks'])
         self.assertIsNotNone(self.store().entries()[0].finished_at)
 
     def test_periodic_an_interrupted_run_says_what_goes_on(self):
@@ -222,9 +224,11 @@ class RunCommandTest(run_case.RunCase):
             with self.subTest(change=change):
                 words = [change.get(word, word) for word in good]
                 commands.check_refused(self, message, self.run_(*words))
-        for words in (self.words(pairs=4), self.words(pairs=20, native=None)):
-            commands.check_refused(
-                self, '--until-decided: needs one benchmark',
-                self.run_(*words, '--until-decided'))
+        judged = [word for word in good if word != '--no-verdict']
+        commands.check_refused(self, 'the guest cannot be rebooted',
+                               self.run_(*judged))
+        commands.check_refused(
+            self, '5 pairs pass no guest; give --pairs 10, or --no-verdict',
+            self.run_(*judged, '--this-launch'))
         self.assertFalse((self.scratch / 'data').exists())
         self.assertFalse(self.trace.exists())

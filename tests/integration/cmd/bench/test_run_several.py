@@ -235,7 +235,8 @@ class SpanTest(run_case.RunCase):
                 '--where', self.other.url, '--pairs', '1',
                 '--host-key', 'accept-new', '--data',
                 str(self.scratch / 'data'), '--format', 'json',
-                '--set', 'max_size=65536', *more]
+                '--set', 'max_size=65536',
+                *(['--no-verdict'] if '--native' in more else []), *more]
 
     def commands(self):
         """The command lines of mpirun, except that for its version."""

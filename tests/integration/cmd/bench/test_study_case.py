@@ -46,7 +46,7 @@ class RunStudyTest(run_case.RunCase):
         return self.run_(
             'bench', 'run', '--study', 'S1/small-on', '--where',
             self.server.url, '--host-key', 'accept-new', '--native', 'local',
-            '--native-cpus', '0',
+            '--native-cpus', '0', '--no-verdict',
             '--pairs', '5', '--data', str(self.scratch / 'data'), *words)
 
     def compare(self, *words):

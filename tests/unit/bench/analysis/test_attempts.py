@@ -23,8 +23,7 @@ def noisy(pairs, ratio=1.0, seed=1, deviation=0.3):
 
 def attempt(native, guest, **more):
     run = runs.run(native, guest, **more)
-    return record.Attempt(run.id, '', run.planned_pairs, run.samples,
-                          run.interim_analyses)
+    return record.Attempt(run.id, '', run.planned_pairs, run.samples)
 
 
 def after(earlier, pairs=10, ratio=1.0, seed=0, **more):
@@ -112,11 +111,6 @@ class TestGather(testtools.TestCase):
     def test_unpaired_runs_are_not_attempts(self):
         run = after([noisy(6)], purpose=record.Purpose.UNPAIRED)
         self.assertEqual(run, attempts.gather(run).run)
-
-    def test_later_looks_come_after_the_earlier_pairs(self):
-        run = after([noisy(5)], pairs=6, interim_analyses=(6, 9),
-                    planned_pairs=9)
-        self.assertEqual((11, 14), attempts.gather(run).run.interim_analyses)
 
 
 class TestShare(testtools.TestCase):

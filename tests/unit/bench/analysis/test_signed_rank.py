@@ -12,7 +12,6 @@ from scipy import stats as reference
 
 from hpcvirt.bench.analysis import signed_rank
 from hpcvirt.bench.analysis import stats
-from tests.unit.bench.analysis import enumeration
 
 SETTINGS = hypothesis.settings(
     deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -68,29 +67,6 @@ class TestSignedRank(testtools.TestCase):
                 self.assertAlmostEqual(
                     signed_rank._distribution(count)[rank_sum],
                     signed_rank.find_chance(count, rank_sum), delta=1e-3)
-
-    def test_two_rank_sums_are_those_of_all_orders_and_signs(self):
-        for first, count in ((5, 7), (6, 8), (7, 8)):
-            most, other = (signed_rank.find_critical(each, stats.ALPHA)
-                           for each in (first, count))
-            for low in range(most + 1):
-                for rank_sum in range(other + 1):
-                    neither = enumeration.chance_of_any(
-                        (first, count), (low, rank_sum))
-                    self.assertAlmostEqual(
-                        signed_rank.find_chance(first, low)
-                        + signed_rank.find_chance(count, rank_sum) - neither,
-                        signed_rank.find_both(first, low, count, rank_sum))
-
-    def test_many_losses_are_judged_as_if_both_sums_were_counted(self):
-        for first, count in ((20, 41), (30, 45)):
-            counted = signed_rank._count_both(first, count)
-            for level in (stats.ALPHA, stats.ALPHA / 4):
-                low, rank_sum = (signed_rank.find_critical(each, level)
-                                 for each in (first, count))
-                both = counted[low][rank_sum]
-                self.assertAlmostEqual(both, signed_rank.find_both(
-                    first, low, count, rank_sum), delta=0.05 * level)
 
     def test_one_enormous_loss_widens_the_interval_little(self):
         dice = random.Random(1)

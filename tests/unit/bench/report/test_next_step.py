@@ -43,21 +43,20 @@ class TestNextStep(testtools.TestCase):
         self.assertRegex(
             self.only(runs.run(NATIVE, guest(0.958))),
             r'^More pairs: about \d+ decide .*"hpcvirt bench run npb-cg/mpi '
-            r'--where TARGET --native TARGET --until-decided --pairs \d+"')
+            r'--where TARGET --native TARGET --pairs \d+"')
         step, = steps(runs.run(NATIVE, guest(0.958), study='S2',
                                case='numa-socket'))
         self.assertIn('bench run --study S2/numa-socket --where', step)
-        self.assertNotIn('--until-decided', step)
 
     def test_a_known_subject_needs_pairs_besides_those_it_has(self):
         self.assertRegex(self.only(runs.run(
             NATIVE, guest(0.958), subject='s',
             targets=('ssh://node7', 'server:a b'))),
             r"about (\d+) more decide .* --where 'server:a b' --native "
-            r'ssh://node7 --until-decided --pairs \1", .* adds them')
+            r'ssh://node7 --pairs \1", .* adds them')
 
     def test_a_guest_that_was_judged_as_it_runs_is_judged_so_again(self):
-        self.assertIn('--native TARGET --this-launch --until-decided',
+        self.assertIn('--native TARGET --this-launch --pairs',
                       self.only(runs.run(NATIVE, guest(0.958),
                                          of_launch=True)))
 
@@ -73,20 +72,11 @@ class TestNextStep(testtools.TestCase):
             0.847))
         self.assertIn('200 pairs would hardly decide with this noise', step)
 
-    def test_a_guest_as_a_study_measured_it_needs_a_margin(self):
-        run = runs.run(NATIVE, guest(0.95))
-        for kind, word in ((judgement.BoundKind.MEASURED, 'A margin'),
-                           (judgement.BoundKind.EXPECTED, 'Less noise')):
-            self.assertIn(word, self.only(dataclasses.replace(run, bounds={
-                metric: judgement.Bound(0.95, kind=kind)
-                for metric in run.bounds})))
-
-    def test_much_noise_far_from_the_ratio_of_a_study_is_noise(self):
-        noisy = [60, 140, 90, 170, 80, 130, 75, 110, 190, 100]
-        step = self.only(dataclasses.replace(
-            runs.run(NATIVE, noisy), bounds={'mops_total': judgement.Bound(
-                1.02, kind=judgement.BoundKind.MEASURED)}))
-        self.assertIn('Less noise', step)
+    def test_a_guest_that_is_near_its_bound_needs_another_one(self):
+        step = self.only(runs.run(NATIVE, guest(0.9532), 0.95))
+        self.assertIn('200 pairs would hardly decide so near to this one',
+                      step)
+        self.assertIn('--bound METRIC=RATIO', step)
 
     def test_a_straggler_needs_a_cause_and_not_less_noise(self):
         run = runs.run(NATIVE, guest(0.95))
@@ -100,7 +90,7 @@ class TestNextStep(testtools.TestCase):
                       step)
 
     def test_too_few_pairs_are_too_few(self):
-        self.assertIn('--pairs 10', self.only(
+        self.assertIn('without --pairs', self.only(
             runs.run(NATIVE[:3], guest(1)[:3])))
         self.assertIn('continues', self.only(
             runs.run(NATIVE[:8], guest(1)[:8], planned_pairs=10)))
@@ -113,8 +103,7 @@ class TestNextStep(testtools.TestCase):
         self.assertIn('--where server:NAME', self.only(run))
         for more in ({'relaunched': True}, {'launch': record.Launch.COLD}):
             step, = steps(dataclasses.replace(run, **more))
-            self.assertIn(
-                '--pairs 10", with the same settings as before, adds', step)
+            self.assertIn('", with the same settings as before, adds', step)
 
     def test_a_coarse_clock_needs_longer_runs(self):
         ticks = [0.20, 0.21] * 5
@@ -147,7 +136,8 @@ class TestNextStep(testtools.TestCase):
 
     def test_every_undecided_word_has_one(self):
         for word in (judgement.VerdictResult.INCONCLUSIVE,
-                     judgement.VerdictResult.INVALID):
+                     judgement.VerdictResult.INVALID,
+                     judgement.VerdictResult.COMPARED):
             for remedy in judgement.Remedy:
                 run = runs.run(NATIVE, guest(0.98))
                 judged, = verdict.judge([run]).judgements
@@ -160,6 +150,6 @@ class TestNextStep(testtools.TestCase):
         run = runs.run(NATIVE[:3], guest(1)[:3])
         self.assertIn(
             'Next, for npb-cg mpi mops_total: More pairs: "hpcvirt bench run '
-            'npb-cg/mpi --where TARGET --native TARGET --pairs 10".',
+            'npb-cg/mpi --where TARGET --native TARGET" without --pairs.',
             ' '.join(text.table(record.Result(
                 (run,), verdict.judge([run]))).split()))

@@ -52,10 +52,11 @@ class TestSummary(testtools.TestCase):
                       summary.table(lines, None))
 
     def test_the_best_of_several_hosts_has_more_chances(self):
-        hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}', 'pairs': pairs,
+        hosts = [{'benchmark': 'npb-cg', 'host': f'n{number}', 'pairs': 12,
+                  'noise': noise,
                   'figures': {'mops_total': (24000, 1.0, 'Mop/s',
                                              shown_results.UP)}}
-                 for number, pairs in enumerate([5, *[12] * 13])]
+                 for number, noise in enumerate([0.028, *[0.006] * 13])]
         lines = self.lines(*hosts)
         self.assertEqual(14, sum(line.word == 'PASS' for line in lines))
         worst = next(line for line in lines if line.subject.hosts == 'n0')

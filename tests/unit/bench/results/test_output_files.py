@@ -125,7 +125,7 @@ class TestRunOf(testtools.TestCase):
 
     def test_pairs_are_made_in_order_with_warm_ups_apart(self):
         run = output_files.run_of(self.side(9, 1, 2), self.side(8, 3, 4),
-                                  unpaired=False, warm_ups=1)
+                                  in_turn=True, warm_ups=1)
         self.assertEqual(2, run.planned_pairs)
         self.assertEqual(
             [(0, True), (0, True), (0, False), (0, False), (1, False),
@@ -135,8 +135,8 @@ class TestRunOf(testtools.TestCase):
     def test_arms_of_different_length_are_no_pairs(self):
         exc = self.assertRaises(
             exception.InvalidInput, output_files.run_of, self.side(1, 2),
-            self.side(1), unpaired=False, warm_ups=0)
-        self.assertIn('--unpaired', str(exc))
+            self.side(1), in_turn=True, warm_ups=0)
+        self.assertIn('leave out --in-turn', str(exc))
         run = output_files.run_of(self.side(1, 2), self.side(1),
-                                  unpaired=True, warm_ups=0)
+                                  in_turn=False, warm_ups=0)
         self.assertEqual(record.Purpose.UNPAIRED, run.purpose)

@@ -73,8 +73,8 @@ class MakeTest(unittest.TestCase):
 
 class PairCountTest(unittest.TestCase):
     def count(self, names, **more):
-        found = make(names, pair_count=None, settings=['osu=/opt/osu'],
-                     **more).runs
+        more.setdefault('settings', ['osu=/opt/osu'])
+        found = make(names, pair_count=None, **more).runs
         self.assertEqual(1, len({each.run.planned_pairs for each in found}))
         return found[0].run
 
@@ -85,14 +85,27 @@ class PairCountTest(unittest.TestCase):
     def test_many_figures_get_as_many_boots_as_can_decide(self):
         run = self.count(['osu-latency'])
         self.assertEqual(22, run.planned_figures)
-        self.assertEqual(10, len(boots.sizes(run)))
-        self.assertEqual(13, run.planned_pairs)
+        self.assertEqual(13, len(boots.sizes(run)))
+        self.assertEqual(16, run.planned_pairs)
         self.assertEqual(5, run.planned_controls)
 
-    def test_without_boots_as_many_pairs(self):
-        run = self.count(['osu-latency'] * 2,
-                         guests=[targets.guest(host='n17')])
-        self.assertEqual(11, run.planned_pairs)
+    def test_a_bound_of_a_study_gets_16_pairs(self):
+        for guests in ([targets.guest(host='n17')], None):
+            more = {'guests': guests} if guests else {}
+            self.assertEqual(16, self.count(['hpl'], settings=[
+                'hpl=/opt/hpl'], **more).planned_pairs)
+
+    def test_a_nearer_bound_gets_more_pairs(self):
+        for ratio, pairs in ((0.95, 10), (0.99, 18), (0.98, 10)):
+            self.assertEqual(pairs, self.count(['stream'], bounds={
+                'triad_mb_s': judgement.Bound(ratio)}).planned_pairs)
+
+    def test_a_bound_that_needs_too_many_is_refused(self):
+        for ratio, text in ((0.995, 'need 72 pairs; give --pairs 72'),
+                            (1.0, 'not even 200 pairs')):
+            with self.assertRaisesRegex(exception.InvalidInput, text):
+                self.count(['stream'], bounds={
+                    'triad_mb_s': judgement.Bound(ratio)})
 
     def test_the_figures_of_all_runs_are_judged_together(self):
         for pairs, names in ((11, ['stream'] * 6), (10, ['stream'] * 5)):
@@ -102,6 +115,40 @@ class PairCountTest(unittest.TestCase):
         (planned,) = make(['osu-latency'], settings=[
             'osu=/opt/osu', 'max_size=64']).runs
         self.assertEqual(7, planned.run.planned_figures)
+
+
+class DecidableTest(unittest.TestCase):
+    """A plan that no guest can pass is refused before it begins."""
+
+    def check(self, **more):
+        plan.check_decidable(make(**more))
+
+    def test_a_usual_plan_begins(self):
+        self.check(pair_count=10)
+        self.check(pair_count=1, purpose=record.Purpose.AA)
+
+    def test_too_few_pairs_are_refused(self):
+        for pairs in (1, 9):
+            with self.assertRaisesRegex(
+                    exception.InvalidInput,
+                    f'{pairs} pairs pass no guest; give --pairs 10, or '
+                    '--no-verdict'):
+                self.check(pair_count=pairs)
+
+    def test_boots_count_and_not_pairs(self):
+        study = {'names': ['hpl'], 'settings': ['hpl=/opt/hpl']}
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    '15 pairs pass no guest; give --pairs 16'):
+            self.check(pair_count=15, **study)
+        self.check(pair_count=16, **study)
+        self.check(pair_count=10, of_launch=True, **study)
+
+    def test_one_boot_says_nothing_unless_it_is_asked_about(self):
+        machine = [targets.guest('ssh://vm')]
+        with self.assertRaisesRegex(exception.InvalidInput,
+                                    'cannot be rebooted.*--this-launch'):
+            self.check(pair_count=10, guests=machine)
+        self.check(pair_count=10, guests=machine, of_launch=True)
 
 
 class LaunchesTest(unittest.TestCase):

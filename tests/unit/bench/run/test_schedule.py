@@ -90,8 +90,6 @@ class TestRemaining(testtools.TestCase):
             self.assertEqual(
                 text, schedule.format_remaining(begun(run((seconds,
                                                            seconds + 1)), 1)))
-        self.assertIn('at most', schedule.format_remaining(
-            begun(run((10, 10), interim_analyses=(6, 9)), 1)))
 
 
 def letters(samples):

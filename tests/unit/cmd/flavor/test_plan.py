@@ -251,7 +251,7 @@ class ApplyTest(CommandTest):
         self.run_command('apply', self.host(cores=6), '--apply')
         before = len(api.flavors)
         _, out, _ = self.run_command('apply', self.host(), '--apply')
-        self.assertIn('left alone: hpc.12c', out)
+        self.assertIn('left alone (see --prune): hpc.12c', out)
         self.assertEqual(before + 4, len(api.flavors))
 
     def test_the_document_tells_the_same(self):

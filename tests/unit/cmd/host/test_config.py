@@ -107,6 +107,57 @@ class ConfigTest(unittest.TestCase):
         self.assertTrue((kept / affinity).exists())
         self.assertFalse((self.root / affinity).exists())
 
+    def test_everything_that_was_written_is_removed_again(self):
+        for path, text in SITE.items():
+            place = self.root / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(text)
+        path = self.host(vfs={0: 2})
+        before = self.tree()
+        self.assertEqual(0, self.apply(path, '--replace')[0])
+        written = self.tree()
+        remove = ('--remove', '--root', self.root)
+        status, out, _ = self.run_command(*remove)
+        self.assertEqual((0, written), (status, self.tree()))
+        self.assertIn(f'==> {NOVA} (removed)', out)
+        self.assertIn('Nothing was changed; use --apply', out)
+        for line in ('update-grub', 'restart nova-compute', 'reboot',
+                     'tuned-adm profile virtual-host'):
+            self.assertIn(f'  {line}\n', out)
+        status, out, _ = self.run_command(*remove, '--apply')
+        self.assertEqual(0, status)
+        backups = str(self.root / 'var/lib/hpcvirt/backups')
+        left = {place: content for place, content in self.tree().items()
+                if not place.startswith(backups)}
+        # What --replace took from the files of the site is in the backups.
+        self.assertEqual({*before}, {*left})
+        self.assertIn('No file that hpcvirt wrote', self.run_command(
+            *remove, '--apply')[1])
+
+    def test_files_of_the_site_are_not_removed(self):
+        self.apply(self.host())
+        (self.root / NOVA).write_text('[DEFAULT]\n')
+        self.run_command('--remove', '--root', self.root, '--apply')
+        self.assertEqual('[DEFAULT]\n', (self.root / NOVA).read_text())
+        self.fails('is not for --remove', self.host(), '--remove')
+
+    def test_the_folder_of_a_tool_keeps_what_the_site_has_added(self):
+        folder = self.folder / 'kolla'
+        words = ('--deployer', 'kolla', '--write', folder)
+        self.assertEqual(0, self.run_command(self.host(), *words)[0])
+        own = min(folder.rglob('nova.conf'))
+        own.write_text(own.read_text() + '[DEFAULT]\ndebug = true\n')
+        (folder / 'globals.yml').write_text('a: b\n')
+        status, _, _ = self.run_command('--remove', '--write', folder,
+                                        '--apply')
+        self.assertEqual(0, status)
+        left = {place.relative_to(folder): place.read_text()
+                for place in folder.rglob('*') if place.is_file()
+                and 'hpcvirt-backups' not in place.parts}
+        self.assertEqual({
+            own.relative_to(folder): '[DEFAULT]\ndebug = true\n',
+            (folder / 'globals.yml').relative_to(folder): 'a: b\n'}, left)
+
     def test_a_file_of_somebody_else_is_not_replaced(self):
         place = self.root / NOVA
         place.parent.mkdir(parents=True)

@@ -9,6 +9,10 @@ import unittest
 import yaml
 
 from hpcvirt.cmd.tune import experiment
+from hpcvirt.fit import capacity
+from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
 from tests.builders import commands
 from tests.builders import folders
 from tests.builders import hosts
@@ -105,7 +109,34 @@ class TestPlan(unittest.TestCase):
         hosts.as_json(hosts.build(name='odd', cores=4),
                       self.folder / 'odd.json')
         self.write_class(['n1=host.json', 'n2=host.json', 'odd.json'])
-        self.refused('class: n1 and odd are not alike')
+        self.refused('class: n1 and odd are not alike; of odd: has 8 cores')
+
+    def test_hosts_may_differ_by_the_memory_of_the_kernel(self):
+        less = (65536 - 37, 65536 + 21)
+        hosts.as_json(hosts.build(name='less', mib=less),
+                      self.folder / 'less.json')
+        hosts.as_json(hosts.build(name='n1', mib=65536),
+                      self.folder / 'more.json')
+        self.write_class(['more.json', 'less.json'])
+        found = experiment.read(str(self.write()))
+        self.assertEqual(['n1', 'less'], [host.name for host in found.hosts])
+        for own in found.configurations.values():
+            guest = compiled_flavor.make(own.flavor)
+            for host in found.hosts:
+                # Each host is configured by the same profile.
+                profile = profiles.build(own.content, 'profile')
+                plan = planner.plan([host], profile)
+                self.assertEqual(own.guests, capacity.fill(
+                    guest, plan.hosts[0].state).count)
+
+    def test_a_host_without_a_module_is_named_with_what_it_lacks(self):
+        hosts.as_json(hosts.build(name='less', mib=(65536, 61440)),
+                      self.folder / 'less.json')
+        hosts.as_json(hosts.build(name='n1', mib=65536),
+                      self.folder / 'more.json')
+        self.write_class(['more.json', 'less.json'])
+        self.refused('class: less and n1 are not alike; of n1: cell 1 has '
+                     '4 GiB more memory: 64, not 60 GiB')
 
     def test_native_trials_are_planned(self):
         for more, trials in (({}, 0), ({'native': 'ssh://{host}'}, 10)):

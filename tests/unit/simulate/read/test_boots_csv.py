@@ -76,7 +76,7 @@ class BootsTest(files.FilesTestCase):
             ('c', '12', '20', 4, 4096, 'hpc', json.dumps(PINNED)),
             ('d', '13', '20', 1, 512, 'plain', '{}'),
             ('e', '14', '20', 1, 512, 'named', '')))
-        self.assertEqual(['hpc', 'hpc', 'hpc (2)', 'plain', ''],
+        self.assertEqual(['hpc', 'hpc', 'hpc (2)', 'plain', 'named'],
                          [job.flavor for job in workload.jobs])
         self.assertEqual({'hpc': 8192, 'hpc (2)': 4096, 'plain': 512}, {
             name: flavor.ram_mib for name, flavor
