@@ -123,10 +123,13 @@ def _packing(plan: plans.Plan) -> list[str]:
 
 def _aliases(plan: plans.Plan) -> list[str]:
     """Write the PCI aliases that the flavors of all classes name."""
+    lines: dict[str, None] = {}
+    for settings in plan.list_settings():
+        lines.update(dict.fromkeys(
+            f'alias = {json.dumps(item)}' for item in settings.pci_alias))
     return tree.explain(
-        dict.fromkeys(f'alias = {json.dumps(item)}' for planned in plan.hosts
-                      for item in planned.settings.pci_alias),
-        'The same on hosts, nova-api and nova-scheduler.', 'Nova-Devices')
+        lines, 'The same on hosts, nova-api and nova-scheduler.',
+        'Nova-Devices')
 
 
 def _format_kept(planned: plans.PlannedHost) -> str:

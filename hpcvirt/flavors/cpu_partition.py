@@ -26,8 +26,9 @@ host
     all cells.
 
 A guest larger than a cell has equal guest cells, as few as possible, unless
-the cells of the host differ. Every size tiles the host exactly, except steps
-such as three of four quarters and sizes of unequal cells.
+the cells of the host differ. If they differ by a few cores, equal cells of the
+smallest one are listed as well. Every size tiles the host exactly, except
+steps such as three of four quarters and sizes of unequal cells.
 """
 
 import collections
@@ -46,6 +47,13 @@ from hpcvirt.model import cpuset
 from hpcvirt.model import host as host_model
 
 Core = frozenset[int]
+
+#: Cells are trimmed if they have at most this many times the cores of the
+#: smallest one.
+MAX_TRIMMED = 1.25
+
+#: The end of the share of a guest whose cells are trimmed.
+EQUAL_CELLS = ', equal cells'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -257,6 +265,8 @@ class GuestSize:
     :ivar threads: the vCPUs of each core
     :ivar sockets: the sockets that the guest sees
     :ivar one_socket: whether its cells should be in one socket
+    :ivar trimmed_from: the unequal cells that its equal cells are trimmed
+        from; empty for others
     """
 
     cores: tuple[int, ...]
@@ -264,6 +274,7 @@ class GuestSize:
     sockets: int = 1
     one_socket: bool = False
     share: HostShare = HostShare('part')
+    trimmed_from: tuple[int, ...] = ()
 
     @property
     def vcpus(self) -> int:
@@ -286,7 +297,8 @@ def sizes(partition: Partition, steps: int = 4,
         that share a cell
     """
     found: dict[tuple[int, ...], GuestSize] = {}
-    for size in (*_whole(partition), *_in_sockets(partition),
+    whole = [*_whole(partition)]
+    for size in (*whole, *_trim(whole), *_in_sockets(partition),
                  *_parts(partition, smallest),
                  *_steps(partition, steps, with_rest),
                  *_further_parts(partition, smallest, parts)):
@@ -345,6 +357,18 @@ def _whole(partition: Partition) -> Iterator[GuestSize]:
         yield GuestSize(socket, partition.threads, 1, len(socket) > 1,
                         HostShare('socket' if known else 'cell',
                                   is_socket=True))
+
+
+def _trim(found: Iterable[GuestSize]) -> Iterator[GuestSize]:
+    """Yield equal cells for cells that differ by a few cores."""
+    for size in found:
+        least, most = min(size.cores), max(size.cores)
+        if least < most <= least * MAX_TRIMMED:
+            yield dataclasses.replace(
+                size, cores=(least,) * len(size.cores),
+                trimmed_from=size.cores,
+                share=HostShare(f'{size.share.words}{EQUAL_CELLS}',
+                                size.share.is_socket))
 
 
 def _in_sockets(partition: Partition) -> Iterator[GuestSize]:

@@ -64,8 +64,8 @@ def share_aliases(planned: Mapping[str, plans.Plan],
     """
     known: list[Mapping[str, str]] = []
     for plan in planned.values():
-        for host in plan.hosts:
-            known += [alias for alias in host.settings.pci_alias
+        for settings in plan.list_settings():
+            known += [alias for alias in settings.pci_alias
                       if alias not in known]
     found = {}
     for name, plan in planned.items():
@@ -194,10 +194,13 @@ def _check_alias(known: dict[str, tuple[str, tuple[str, ...]]], name: str,
     :param known: alias -> the first class that has it, and what it means
     :param in_placement: whether Nova asks Placement for devices
     """
-    kind = [item['device_type'], item['numa_policy']]
+    # An operator's own alias may leave these to Nova.
+    kind = [item.get('device_type', 'type-PCI'),
+            item.get('numa_policy', 'legacy')]
     if in_placement:
         # Placement takes an alias for devices of one product.
-        kind += [item['vendor_id'], item['product_id']]
+        kind += [item.get('vendor_id', 'any vendor'),
+                 item.get('product_id', 'any product')]
     other, first = known.setdefault(item['name'], (name, tuple(kind)))
     if tuple(kind) != first:
         raise exception.InvalidInput(

@@ -185,7 +185,8 @@ def _of_several_cells(partition: cpu_partition.Partition,
                    if len(ids) < len(partition.cells)
                    else sum(by_cell.values()))
         cores = sum(len(share.cores) for share in group)
-        number, rest = divmod(devices * sum(size.cores), cores)
+        own = sum(size.trimmed_from or size.cores)
+        number, rest = divmod(devices * own, cores)
         if number and not rest and wanted.allows(number):
             yield number
 

@@ -191,13 +191,18 @@ class Plan:
     flavors: tuple[PlannedFlavor, ...]
     warnings: tuple[warning.PlanWarning, ...]
 
+    def list_settings(self) -> list[host_settings.HostSettings]:
+        """List the settings of the hosts; hosts of one kind share theirs."""
+        found = {id(host.settings): host.settings for host in self.hosts}
+        return list(found.values())
+
     @property
     def has_sets(self) -> bool:
         """Whether Placement chooses the devices of some hosts.
 
         Nova then asks Placement for PCI devices in the whole cloud.
         """
-        return any(host.settings.has_sets for host in self.hosts)
+        return any(settings.has_sets for settings in self.list_settings())
 
     @property
     def isolated(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from hpcvirt.fit import reasons
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
+from hpcvirt.flavors import equal_cells
 from hpcvirt.flavors import host_part
 from hpcvirt.flavors import host_settings
 from hpcvirt.flavors import memory
@@ -96,6 +97,10 @@ def _memories(partition: cpu_partition.Partition,
         return
     cores, count = size.cores[0], len(size.cores)
     able = _cells_for(partition, cores)
+    if size.trimmed_from:
+        # A trimmed guest cell gets the memory of a whole cell.
+        able = [cell for cell in partition.cells if len(cell.cores) >= cores]
+        in_cell = 1
     shares = {
         cell.id: pools[cell.id].share_mib(len(cell.cores)) // in_cell
         if in_cell else pools[cell.id].share_mib(cores) for cell in able}
@@ -378,11 +383,15 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
         fill = HostFiller(names, profile.pack_cells)
         placed, left_out = _placed(merged, planned, profile, fill)
         warnings += left_out.values()
-        if not left_out or not placed:
+        useless = equal_cells.find_useless(
+            [offer for offer, _ in placed], planned, fill)
+        if not placed or not (left_out or useless):
             break
         # Hosts need no pages for what is left out.
-        merged = tuple(offer for offer in merged
-                       if offer.guest not in left_out)
+        merged = tuple(
+            offer for offer in merged if offer.guest not in left_out
+            and not any(equal_cells.is_same(offer.guest, guest)
+                        for guest in useless))
     named = catalogue.assign_names([offer.guest for offer, _ in placed],
                                    profile.name_prefix, profile.disk_gib,
                                    profile.name_template)

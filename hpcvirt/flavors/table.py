@@ -16,9 +16,10 @@ from hpcvirt.flavors import planned as plans
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.model import host as host_model
 
-_HEADINGS = ('Flavor', 'Share', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Unused',
-             'Loss')
+_HEADINGS = ('Flavor', 'Share', 'vCPUs', 'Cells', 'GiB', 'Fit', 'Unused')
 _NUMBERS = {'vCPUs', 'GiB', 'Fit'}
+#: Equal machines differ by less, in the memory that the kernel keeps.
+_SAME_PERCENT = 1
 _LEGEND = ('Share: the part of the host that the flavor was sized for. Cells: '
            'guest cells x vCPUs of each. GiB: RAM. Fit: how many instances of '
            'this flavor alone the host takes. Unused: the dedicated CPUs and '
@@ -36,10 +37,7 @@ def table(plan: plans.Plan,
     room = width or text_table.WIDTH
     blocks = [_kind(plan, hosts, room) for hosts in _kinds(plan)]
     blocks += [_paragraph(other.message, room) for other in others]
-    notes = [_LEGEND, *sorted({
-        f'Loss: {loss.measured} {loss.source}.' for planned in plan.hosts
-        for row in plan.flavors for loss in row.losses(planned)})]
-    blocks.append('\n'.join(_paragraph(note, room) for note in notes))
+    blocks.append(_paragraph(_LEGEND, room))
     if plan.warnings:
         blocks.append('\n'.join(
             ['Warnings', *(_paragraph(f'{item.code}: {item.message}.', room,
@@ -48,14 +46,33 @@ def table(plan: plans.Plan,
 
 
 def _kinds(plan: plans.Plan) -> list[list[plans.PlannedHost]]:
-    kinds: dict[object, list[plans.PlannedHost]] = {}
+    """Group hosts with the same figures, and about the same memory."""
+    kinds: dict[object, list[list[plans.PlannedHost]]] = {}
     for planned in plan.hosts:
         name = planned.host.name
-        figures = (planned.fleet_class, _facts(planned), tuple(
-            (row.per_host.get(name), row.unused.get(name),
-             row.shares.get(name)) for row in plan.flavors))
-        kinds.setdefault(figures, []).append(planned)
-    return list(kinds.values())
+        figures = (planned.fleet_class, _facts([planned], with_memory=False),
+                   tuple((row.per_host.get(name), row.unused.get(name),
+                          row.shares.get(name)) for row in plan.flavors))
+        for same in kinds.setdefault(figures, []):
+            if _has_same_memory(planned, same[0]):
+                same.append(planned)
+                break
+        else:
+            kinds[figures].append([planned])
+    found = []
+    for groups in kinds.values():
+        found += groups
+    return found
+
+
+def _has_same_memory(one: plans.PlannedHost, other: plans.PlannedHost) -> bool:
+    """Whether hosts differ only by the memory that the kernel keeps."""
+    sums = sorted(_total_mib(host) for host in (one, other))
+    return (sums[1] - sums[0]) * 100 <= sums[1] * _SAME_PERCENT
+
+
+def _total_mib(planned: plans.PlannedHost) -> int:
+    return sum(cell.memory_mib for cell in planned.host.cells)
 
 
 def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
@@ -68,7 +85,7 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
         title = f'Class {hosts[0].fleet_class}: {title}'
     rows = list(_rows(plan, hosts[0]))
     lines = textwrap.wrap(title, width, subsequent_indent='  ')
-    lines += textwrap.wrap(_facts(hosts[0]), width,
+    lines += textwrap.wrap(_facts(hosts), width,
                            initial_indent='  ', subsequent_indent='  ')
     lines.append('')
     lines += [f'  {line}' for line in text_table.draw(
@@ -77,18 +94,23 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
     return '\n'.join(lines)
 
 
-def _facts(planned: plans.PlannedHost) -> str:
+def _facts(hosts: Sequence[plans.PlannedHost], *,
+           with_memory: bool = True) -> str:
+    """Describe hosts that differ at most in their memory."""
+    planned = hosts[0]
     host = planned.host
     cells = [cell for cell in host.cells if cell.cpus]
-    total = sum(cell.memory_mib for cell in host.cells)
+    guests, total = '', ''
+    if with_memory:
+        guests = _range([each.guest_memory_mib for each in hosts])
+        total = _range([_total_mib(each) for each in hosts])
     sockets = (words.count_noun(len(host.sockets), 'socket')
                 if host_model.Unknown.SOCKETS not in host.unknown
                 else 'unknown sockets')
     return (f'{sockets}, '
             f'{words.count_noun(len(cells), "cell")} with CPUs, '
             f'{len(planned.settings.dedicated)} of {len(host.cpus)} CPUs '
-            f'dedicated, {_gib(planned.guest_memory_mib)} of '
-            f'{_gib(total)} GiB in pages of '
+            f'dedicated, {guests} of {total} GiB in pages of '
             f'{words.format_size(planned.page_kib)} for guests'
             + ''.join(f', {_devices(number, wanted)}' for number, wanted
                       in zip(planned.devices, planned.profile.devices,
@@ -105,8 +127,7 @@ def _rows(plan: plans.Plan,
         yield (row.flavor.name, '-' if share is None else share.words,
                str(row.flavor.vcpus), _cells(row), _gib(row.flavor.ram_mib),
                str(row.per_host[name]),
-               _unused(row.unused[name], planned.profile.devices),
-               _expected(row.losses(planned)))
+               _unused(row.unused[name], planned.profile.devices))
 
 
 def _unused(left: plans.Unused,
@@ -129,14 +150,6 @@ def _devices(number: int, wanted: device_choice.Devices) -> str:
     return words.count_noun(number, 'VF')
 
 
-def _expected(losses: Sequence[plans.Loss]) -> str:
-    for loss in losses:
-        low, high = loss.low_percent, loss.high_percent
-        span = f'{low:g}%' if low == high else f'{low:g}-{high:g}%'
-        return f'{span}, {loss.configuration}'
-    return '-'
-
-
 def _cells(row: plans.PlannedFlavor) -> str:
     """Write the guest cells: ``4x12``, or ``1x24+1x14`` if they differ."""
     groups = [(cpus, len(list(same))) for cpus, same in itertools.groupby(
@@ -148,6 +161,12 @@ def _paragraph(text: str, width: int, indent: str = '') -> str:
     return textwrap.fill(text, width, initial_indent=indent,
                          subsequent_indent=f'{indent}  ',
                          break_on_hyphens=False)
+
+
+def _range(amounts: Sequence[int]) -> str:
+    """Write amounts in GiB: ``251.6``, or ``251 to 252``."""
+    least, most = _gib(min(amounts)), _gib(max(amounts))
+    return least if least == most else f'{least} to {most}'
 
 
 def _gib(memory_mib: int) -> str:

@@ -79,10 +79,15 @@ class PlanWarning:
     subjects: tuple[str, ...] = ()
 
     @property
+    def is_of_flavors(self) -> bool:
+        """Whether its subjects are flavors, not hosts."""
+        return self.code in _OF_FLAVORS
+
+    @property
     def message(self) -> str:
         if not self.subjects:
             return self.what
-        noun = 'flavors' if self.code in _OF_FLAVORS else 'hosts'
+        noun = 'flavors' if self.is_of_flavors else 'hosts'
         return f'{words.join_names(self.subjects, noun)}: {self.what}'
 
     def name_all(self, names: Mapping[str, tuple[str, ...]]) -> 'PlanWarning':
@@ -90,7 +95,7 @@ class PlanWarning:
 
         :param names: host -> the names of all hosts like it
         """
-        if self.code in _OF_FLAVORS:
+        if self.is_of_flavors:
             return self
         return dataclasses.replace(self, subjects=tuple(
             name for host in self.subjects for name in names[host]))

@@ -89,13 +89,13 @@ def _read_kinds(planned: Mapping[str, plans.Plan],
     """Return what the devices of aliases and resource classes are."""
     found: dict[str, device_choice.CountedAs] = {}
     for plan in planned.values():
-        for host in plan.hosts:
-            for wanted in host.profile.devices:
-                found[wanted.request_name] = wanted.counts_as
+        for wanted in plan.hosts[0].profile.devices:
+            found[wanted.request_name] = wanted.counts_as
+            for settings in plan.list_settings():
                 # Each place of a set has an alias of its own.
-                for alias in host.settings.pci_alias:
-                    if (alias['vendor_id'], alias['product_id']) == (
-                            wanted.vendor_id, wanted.product_id):
+                for alias in settings.pci_alias:
+                    product = alias.get('vendor_id'), alias.get('product_id')
+                    if product == (wanted.vendor_id, wanted.product_id):
                         found[alias['name']] = wanted.counts_as
     return found
 

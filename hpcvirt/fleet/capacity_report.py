@@ -18,6 +18,10 @@ from hpcvirt.fleet import state
 
 SCHEMA_VERSION = 1
 
+_CLASS_HEADINGS = ('Class', 'Hosts', 'Instances', 'PCPUs', 'Free', 'Stranded',
+                   'Free hosts', 'Free devices')
+_CLASS_NUMBERS = {'Hosts', 'Instances', 'PCPUs', 'Free', 'Stranded',
+                  'Free hosts'}
 _HEADINGS = ('Flavor', 'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost', 'Where')
 _NUMBERS = {'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost'}
 _LEGEND = ('Fit: how many more instances of this flavor alone the fleet takes '
@@ -47,6 +51,7 @@ def document(fleet: state.Fleet,
         'schema_version': SCHEMA_VERSION,
         'flavors': [{'name': item.flavor.name, 'total': item.total,
                      'per_host': dict(item.per_host),
+                     'per_class': count_by_class(fleet, item),
                      'by_sums': item.by_sums,
                      'lost': item.by_sums - item.total,
                      'pcpus_left': free_pcpus - item.pcpus}
@@ -54,9 +59,50 @@ def document(fleet: state.Fleet,
         'free': _room(free_resources.total(rooms.values())),
         'hosts': [{'name': name, **_room(room)}
                   for name, room in rooms.items()],
+        'classes': [{'name': name, 'instances': sum(
+            len(host.instances) for host in members), **_room(room)}
+            for name, members, room in list_classes(fleet, rooms)],
         'closed': list_closed(fleet),
         'broken': list_broken(fleet),
     }
+
+
+def list_classes(fleet: state.Fleet,
+                 rooms: Mapping[str, free_resources.FreeResources],
+                 ) -> list[tuple[str, list[state.FleetHost],
+                                 free_resources.FreeResources]]:
+    """List the classes of a fleet document with what they have free.
+
+    :returns: nothing for hosts without classes
+    """
+    members: dict[str, list[state.FleetHost]] = {}
+    for host in fleet.hosts:
+        if host.fleet_class:
+            members.setdefault(host.fleet_class, []).append(host)
+    return [(name, own, free_resources.total(
+        rooms[host.name] for host in own)) for name, own in members.items()]
+
+
+def count_by_class(fleet: state.Fleet,
+                   item: counts.InstanceCount) -> dict[str, int]:
+    """Count the instances of a flavor that each class takes."""
+    found: dict[str, int] = {}
+    for host in fleet.hosts:
+        if host.fleet_class:
+            found[host.fleet_class] = (found.get(host.fleet_class, 0)
+                                       + item.per_host[host.name])
+    return found
+
+
+def row_of_class(name: str, members: Sequence[state.FleetHost],
+                 room: free_resources.FreeResources) -> tuple[str, ...]:
+    """Write the line of a class."""
+    devices = ', '.join(f'{kind}: {amount.free} of {amount.total}'
+                        for kind, amount in room.devices.items())
+    return (name, str(len(members)),
+            str(sum(len(host.instances) for host in members)),
+            str(room.pcpus.total), str(room.pcpus.free),
+            str(room.pcpus.stranded), str(room.hosts.free), devices or '-')
 
 
 def _room(room: free_resources.FreeResources) -> dict[str, Any]:
@@ -89,16 +135,25 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     """
     room = width or text_table.WIDTH
     instances = sum(len(host.instances) for host in fleet.hosts)
-    free = free_resources.total(
-        free_resources.describe_hosts(fleet, found).values())
+    rooms = free_resources.describe_hosts(fleet, found)
+    free = free_resources.total(rooms.values())
+    by_class = list_classes(fleet, rooms)
+    headings: tuple[str, ...] = _HEADINGS
+    rows = [row(item) for item in found]
+    if len(by_class) > 1:
+        headings = (*_HEADINGS[:-1], 'By class', _HEADINGS[-1])
+        rows = [(*line[:-1], _list_by_class(fleet, item), line[-1])
+                for line, item in zip(rows, found, strict=True)]
     legend = f'{_ROOM_LEGEND} {_SETS_LEGEND}' if free.device_sets else (
         _ROOM_LEGEND)
     blocks = [
         (f'{words.count_noun(len(fleet.hosts), "host")} with '
          f'{words.count_noun(instances, "instance")}\n'),
-        text_table.draw(_HEADINGS, [row(item) for item in found], _NUMBERS,
-                        room),
+        text_table.draw(headings, rows, _NUMBERS, room),
         _filled(_LEGEND, room),
+        *([text_table.draw(_CLASS_HEADINGS, [
+            row_of_class(*each) for each in by_class], _CLASS_NUMBERS, room)]
+          if len(by_class) > 1 else ()),
         text_table.draw(_ROOM_HEADINGS, [
             (name, str(total), str(free),
              '' if stranded is None else str(stranded),
@@ -118,6 +173,11 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     return '\n'.join(blocks)
 
 
+def _list_by_class(fleet: state.Fleet, item: counts.InstanceCount) -> str:
+    return ', '.join(f'{name}: {number}' for name, number
+                     in count_by_class(fleet, item).items() if number) or '-'
+
+
 def _filled(text: str, width: int) -> str:
     return textwrap.fill(text, width, subsequent_indent='  ',
                          break_on_hyphens=False) + '\n'
@@ -132,7 +192,9 @@ def list_amounts(room: free_resources.FreeResources) -> Iterator[
             (f'sets {kind}', sets)
             for kind, sets in room.device_sets.items())):
         yield name, amount.total, amount.free, amount.stranded
-    for name, whole in (('whole cells', room.cells),
+    for name, whole in (*((f'devices {kind}', amount)
+                          for kind, amount in room.devices.items()),
+                        ('whole cells', room.cells),
                         ('whole sockets', room.sockets),
                         ('whole hosts', room.hosts)):
         yield name, whole.total, whole.free, None

@@ -59,7 +59,13 @@ def _name_class(plan: plans.Plan, name: str,
     hosts = tuple(dataclasses.replace(
         host, fleet_class=name, aggregates=own.name_aggregates(name))
         for host in plan.hosts)
-    return dataclasses.replace(plan, hosts=hosts)
+    names = tuple(host.name for host in hosts)
+    # A warning about all hosts is about those of the class.
+    warnings = tuple(
+        item if item.subjects or item.is_of_flavors
+        else dataclasses.replace(item, subjects=names)
+        for item in plan.warnings)
+    return dataclasses.replace(plan, hosts=hosts, warnings=warnings)
 
 
 def _require_traits(profile: profiles.Profile,

@@ -10,6 +10,7 @@ import markupsafe
 
 from hpcvirt.fit import supply as supplies
 from hpcvirt.flavors import memory
+from hpcvirt.fleet import free_resources
 from hpcvirt.fleet import state
 from hpcvirt.page import svg
 
@@ -28,9 +29,13 @@ def shares(total: int, free: int, stranded: int,
                 'stranded')
 
 
-def promise(fit: int, by_sums: int, what: str) -> markupsafe.Markup:
-    """Draw the instances that fit, as a share of those that fit by sums."""
-    return _bar(by_sums, (('free', fit), ('stranded', by_sums - fit)),
+def promise(fit: int, by_sums: int, most: int,
+            what: str) -> markupsafe.Markup:
+    """Draw the instances that fit, and those that fit by sums only.
+
+    :param most: the most that fit of any flavor, which has the whole width
+    """
+    return _bar(most, (('free', fit), ('stranded', by_sums - fit)),
                 f'{what}: {fit} of {by_sums} fit')
 
 
@@ -75,8 +80,44 @@ def host(shown: state.FleetHost,
             parts += _pages(pool, top + number * 13)
         words.append(_words(cell, pools))
         top += max(-(-len(cores) // _LINE) * _STEP, 13 * len(pools), 12) + 6
+    for name, lines in _list_devices(shown).items():
+        parts.append(svg.text(0, top + 10, name))
+        top += 14
+        for kinds, label in lines:
+            for column, kind in enumerate(kinds[:_LINE]):
+                parts.append(svg.rectangle(
+                    kind, _LEFT + column * _STEP + 0.5, top + 0.5, _SIDE,
+                    _SIDE))
+            parts.append(svg.text(_PAGES, top + 10, label))
+            top += 13
+        words.append(f'{name}: ' + ', '.join(label for _, label in lines))
+        top += 4
     return svg.drawing(_WIDTH, max(top, 12), parts,
                        f'{shown.name}: {"; ".join(words)}')
+
+
+def _list_devices(shown: state.FleetHost,
+                  ) -> dict[str, list[tuple[list[str], str]]]:
+    """List the devices of a host, and its sets, as lines of squares.
+
+    A square is a device, or a sixteenth of many virtual functions.
+    """
+    found: dict[str, list[tuple[list[str], str]]] = {}
+    for name, amount in free_resources.count_devices(shown).items():
+        squares = min(amount.total, _LINE)
+        free = round(squares * amount.free / amount.total) if squares else 0
+        if amount.free:
+            free = max(1, free)
+        found[f'devices {name}'] = [
+            (['free'] * free + ['taken'] * (squares - free),
+             f'{amount.free} of {amount.total} free')]
+    for kind, sets in free_resources.count_sets(
+            shown.state.supply.pools or ()).items():
+        rest = sets.total - sets.whole - sets.broken
+        found[f'sets {kind}'] = [
+            (['free'] * sets.whole + ['partly'] * sets.broken
+             + ['taken'] * rest, f'{sets.whole} of {sets.total} whole')]
+    return found
 
 
 def _cores(cell: supplies.CellSupply) -> Iterator[str]:

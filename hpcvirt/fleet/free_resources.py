@@ -9,6 +9,7 @@ the pages. A host that takes no new instances has no free resources.
 
 import collections
 import dataclasses
+import re
 import typing
 from collections.abc import Collection
 from collections.abc import Iterable
@@ -56,6 +57,8 @@ class FreeResources:
     :ivar hosts: hosts; a host is free if no instance is on it
     :ivar device_sets: kind -> the sets of PCI devices; a set is free if some
         of its devices are, and stranded if only some are
+    :ivar devices: name -> the devices and virtual functions; the name is that
+        of their PCI alias, physical network or resource class
     """
 
     pcpus: Amount
@@ -65,6 +68,7 @@ class FreeResources:
     hosts: Whole
     device_sets: Mapping[str, Amount] = dataclasses.field(
         default_factory=dict)
+    devices: Mapping[str, Whole] = dataclasses.field(default_factory=dict)
 
 
 class SetCounts(typing.NamedTuple):
@@ -123,7 +127,17 @@ def total(rooms: Iterable[FreeResources]) -> FreeResources:
         _sum_whole(room.cells for room in rooms),
         _sum_whole(room.sockets for room in rooms),
         _sum_whole(room.hosts for room in rooms),
-        _sum_by_kind(room.device_sets for room in rooms))
+        _sum_by_kind(room.device_sets for room in rooms),
+        _sum_devices(room.devices for room in rooms))
+
+
+def _sum_devices(amounts: Iterable[Mapping[str, Whole]]) -> dict[str, Whole]:
+    every = list(amounts)
+    names: dict[str, None] = {}
+    for each in every:
+        names.update(dict.fromkeys(each))
+    return {name: _sum_whole(each[name] for each in every if name in each)
+            for name in names}
 
 
 def _sum_by_kind(amounts: Iterable[Mapping[_Kind, Amount]],
@@ -187,7 +201,47 @@ def _describe(host: state.FleetHost, wanted: Collection[int | None],
         Whole(1, int(is_open and not host.instances)),
         {kind: Amount(sets.total, is_open * (sets.whole + sets.broken),
                       is_open * sets.broken) for kind, sets
-         in count_sets(supply.pools or ()).items()})
+         in count_sets(supply.pools or ()).items()},
+        count_devices(host))
+
+
+def count_devices(host: state.FleetHost) -> dict[str, Whole]:
+    """Count the devices of each name, and those that are free."""
+    pools = host.state.supply.pools or ()
+    free: collections.Counter[str] = collections.Counter()
+    total: collections.Counter[str] = collections.Counter()
+    for pool in pools:
+        name = name_pool(pool)
+        total[name] += pool.free
+        free[name] += pool.free * (host.state.closed is None)
+    for instance in host.instances:
+        for request in instance.guest.demand.requests:
+            serving = next((pool for pool in pools
+                            if devices.serves(pool, request)), None)
+            # In a cloud, Nova does not report a pool without free devices.
+            name = (re.sub('-[0-9]+$', '', request.name) if serving is None
+                    else name_pool(serving))
+            total[name] += request.count
+    return {name: Whole(total[name], free[name]) for name in sorted(total)}
+
+
+def name_pool(pool: devices.Pool) -> str:
+    """Name the devices of a pool by their alias, network or class.
+
+    The places of a set have aliases with a number each: ``gpu4-2``.
+    """
+    prefix = devices.alias_tag('')
+    names = [tag.removeprefix(prefix) for tag in pool.tags
+             if tag.startswith(prefix)]
+    if not names:
+        return str(pool.tags.get('physical_network')
+                   or pool.tags.get('resource_class') or 'other devices')
+    kinds = {re.sub('-[0-9]+$', '', name) for name in names}
+    # Cards near the GPUs of sets: gpu2-ib, gpu4-ib and so on.
+    ends = {kind.rpartition('-')[2] for kind in kinds}
+    if len(kinds) > 1 and len(ends) == 1:
+        return ends.pop()
+    return min(kinds, key=lambda name: (len(name), name))
 
 
 def _pages_after(guest: guests.Guest, number: int,

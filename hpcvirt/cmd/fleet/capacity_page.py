@@ -18,9 +18,13 @@ from hpcvirt.page import templates
 TITLE = 'What the fleet still takes'
 
 #: A larger fleet is summarized; of its hosts, only the STAND_OUT with the most
-#: free and stranded PCPUs are drawn.
+#: free and stranded PCPUs are drawn, or of each of several classes its share.
 MAX_CARDS = 24
 STAND_OUT = 8
+MIN_STAND_OUT = 2
+MIN_CLASSES = 2
+_CLASS = ('name', 'hosts', 'instances', 'pcpus', 'free', 'stranded', 'whole',
+          'devices')
 #: How many closed hosts and broken records are listed; more are counted.
 MAX_LISTED = 50
 
@@ -33,6 +37,7 @@ def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     """
     rooms = free_resources.describe_hosts(fleet, found)
     total = free_resources.total(rooms.values())
+    most = max((item.by_sums for item in found), default=0)
     environment = templates.environment('hpcvirt.cmd.fleet')
     html: str = environment.get_template('capacity.html.j2').render(
         title=TITLE, marks={}, minute=minute,
@@ -40,8 +45,11 @@ def page(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
         instances=words.count_noun(sum(
             len(host.instances) for host in fleet.hosts), 'instance'),
         flavors=[{**_flavor(item), 'drawing': drawing.promise(
-            item.total, item.by_sums, item.flavor.name)}
+            item.total, item.by_sums, most, item.flavor.name)}
             for item in found],
+        classes=[dict(zip(_CLASS, capacity_report.row_of_class(*each),
+                          strict=True))
+                 for each in capacity_report.list_classes(fleet, rooms)],
         room=[{'name': name, 'total': amount, 'free': free,
                'stranded': '' if stranded is None else stranded,
                'drawing': drawing.shares(amount, free, stranded or 0, name)}
@@ -77,18 +85,23 @@ def _cards(fleet: state.Fleet,
         yield {'title': '', 'cards': [
             _card(host, rooms[host.name]) for host in fleet.hosts]}
         return
-    for title, amounts in (
-            ('Most free PCPUs', {name: room.pcpus.free
-                                 for name, room in rooms.items()}),
-            ('Most stranded PCPUs', {name: room.pcpus.stranded
-                                     for name, room in rooms.items()})):
-        hosts = {host.name: host for host in fleet.hosts}
-        chosen = [hosts[name] for name in
-                  sorted(amounts, key=amounts.__getitem__, reverse=True)
-                  [:STAND_OUT] if amounts[name]]
-        if chosen:
-            yield {'title': title, 'cards': [
-                _card(host, rooms[host.name]) for host in chosen]}
+    classes = capacity_report.list_classes(fleet, rooms)
+    if len(classes) < MIN_CLASSES:
+        classes = [('', list(fleet.hosts), free_resources.total(()))]
+    most = max(MIN_STAND_OUT, STAND_OUT // len(classes))
+    for name, hosts, _ in classes:
+        own = f'{name}: most' if name else 'Most'
+        for what, amounts in (
+                ('free', {host.name: rooms[host.name].pcpus.free
+                          for host in hosts}),
+                ('stranded', {host.name: rooms[host.name].pcpus.stranded
+                              for host in hosts})):
+            chosen = sorted(
+                (host for host in hosts if amounts[host.name]),
+                key=lambda host: -amounts[host.name])[:most]
+            if chosen:
+                yield {'title': f'{own} {what} PCPUs', 'cards': [
+                    _card(host, rooms[host.name]) for host in chosen]}
 
 
 def _card(host: state.FleetHost,

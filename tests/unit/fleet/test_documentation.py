@@ -97,6 +97,7 @@ class DocumentationTest(unittest.TestCase):
         self.assertEqual(shown.keys(), document.keys())
         self.assertIn(*shown['flavors'], document['flavors'])
         self.assertIn(*shown['hosts'], document['hosts'])
+        self.assertEqual(shown['classes'], document['classes'])
         self.assertEqual(shown['free'], document['free'])
 
     def test_the_moves_of_the_example_are_shown(self):

@@ -86,6 +86,17 @@ class CapacityPageTest(unittest.TestCase):
             int(page_reader.words(row[1])) for row in groups))
         self.assertIn('and 950 more', text)
 
+    def test_hosts_of_each_class_of_a_large_fleet_are_drawn(self):
+        many = state.Fleet(tuple(
+            dataclasses.replace(self.fleet.hosts[0], name=f'{own}{number}',
+                                fleet_class=own)
+            for own in ('alpha', 'beta', 'gamma') for number in range(20)), {})
+        _, root = self.page(many)
+        drawn = [page_reader.words(card) for card in classed(root, 'card')]
+        for own in ('alpha', 'beta', 'gamma'):
+            self.assertGreaterEqual(
+                sum(text.startswith(own) for text in drawn), 2)
+
     def test_names_are_text(self):
         host = dataclasses.replace(self.fleet.hosts[0], name='<script>\u202e')
         text, _ = self.page(state.Fleet((host,), {'<b>': '</ul><script>'}))
