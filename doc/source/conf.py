@@ -22,6 +22,7 @@ extensions = [
     'benchmark_table',
     'bibliography_page',
     'command_reference',
+    'document_keys',
     'extra_spec_table',
     'host_files_table',
     'page_checks',

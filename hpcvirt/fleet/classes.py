@@ -129,21 +129,45 @@ def _refuse(plain: object) -> Any:
 class FleetClass:
     """Hosts that are configured in the same way, by one profile.
 
-    :ivar profile: the name of a built-in profile, the path of a file that has
-        not been read, or the content of a profile
-    :ivar settings: ``planned``, ``current``, or the path of the nova.conf of
-        its hosts
+    :ivar hosts: each host is ``[NAME=]PATH[*COUNT]``, or a mapping with its
+        ``name`` and its ``topology``, as ``hpcvirt host show -f json`` prints
+        it. PATH is relative to the document: anything that ``hpcvirt host
+        show`` reads, a pattern, a folder, or an archive (.tar, .tar.gz, .zip)
+        with one topology in each of its files. COUNT hosts that are alike are
+        called NAME-1, NAME-2 and so on
+    :ivar profile: what the hosts give to guests: a profile by its name, a
+        file, or its content
+    :ivar settings: the CPUs, pages and devices that all answers suppose. With
+        ``planned``, the default, they are those that the profile plans. With
+        ``current``, a host has the pages that its topology shows, and the CPUs
+        and devices that the profile plans. A path is that of the nova.conf of
+        its nova-compute: the host has the pages that its topology shows, and
+        the CPUs, reserved memory and pages, allocation ratios and devices of
+        that file
     :ivar conf: the content of that nova.conf, a
         :class:`hpcvirt.flavors.current_settings.NovaConf`; None if there is
         none, or it has not been read
-    :ivar name_prefix: the prefix of its flavors; None for the profile's
-    :ivar name_template: the template of names; None for the profile's
-    :ivar traits: the traits of its hosts that Nova does not set
-    :ivar isolated: whether an aggregate keeps all instances off its hosts
-        whose flavors do not require these traits
-    :ivar aggregate: the host aggregates, separated by commas
-    :ivar zone: the availability zone of its hosts
-    :ivar project_aggregate: the aggregate that keeps its hosts for projects
+    :ivar name_prefix: the prefix of its flavors, instead of that of the
+        profile
+    :ivar name_template: the template of their names, instead of that of the
+        profile
+    :ivar traits: the traits that its hosts have beside those of Nova. The
+        planned flavors require them, and ``hpcvirt host config`` lets
+        nova-compute report them. Without traits, flavors fit on the hosts of
+        other classes as well: a plan counts them there, and says so
+        (``fits-elsewhere``)
+    :ivar isolated: with ``true``, no other flavor fits on its hosts: an
+        isolating aggregate of Nova requires all traits of the class
+        [Nova-Isolation], which ``hpcvirt flavor apply --aggregates`` creates.
+        ``hpcvirt host config`` writes ``enable_isolated_aggregate_filtering``
+        for nova-scheduler
+    :ivar aggregate: its host aggregates, separated by commas, which ``hpcvirt
+        flavor apply --aggregates`` creates. The first one isolates an isolated
+        class, and must belong to it alone; without this key, it has the name
+        of the class
+    :ivar zone: the availability zone of its hosts, a label of metrics
+    :ivar project_aggregate: the aggregate that keeps its hosts for projects, a
+        label of metrics
     """
 
     hosts: tuple[Annotated[HostEntry, _read_entry], ...]

@@ -122,7 +122,29 @@ class _InstanceCell:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class InstanceEntry:
-    """An instance of the file."""
+    """An instance of the file.
+
+    :ivar id: the name of the instance
+    :ivar host: the host that it is on
+    :ivar flavor: the flavor, or the name of one of ``flavors`` and
+        ``flavor_files`` or, if the document has neither, of a planned flavor
+    :ivar cells: the host cells in the order of the guest cells, each with its
+        pages, as Nova may give pages of 1 GiB on one cell and of 2 MiB on the
+        other. Without ``pages``, a cell has those of the size that the flavor
+        requests, or the smallest of the host
+    :ivar cpus: the host CPUs that it has for itself, those of isolated
+        emulator threads included
+    :ivar devices: the PCI addresses of its devices; a vGPU has that of its
+        card. Without the key, it has the devices of its flavor that the claim
+        would choose on its cells
+    :ivar stays: why it must stay where it is
+    :ivar only_cold: why it can be migrated only cold
+    :ivar hosts: the hosts to which it may move, by default those of its class
+    :ivar project: the project to which it belongs
+    :ivar follows_placement: whether a cold migration gives it the devices that
+        Placement allocates: ``true`` if every nova-compute has patch 0006 of
+        ``contrib/nova``
+    """
 
     id: _Name
     host: _Name

@@ -2,8 +2,8 @@
 
 """The experiment document: what is varied, what is measured, and the limits.
 
-doc/source/reference/experiment-document.rst explains its keys, and
-etc/hpcvirt/experiments has examples.
+The documentation shows the docstrings of its classes; etc/hpcvirt/experiments
+has examples.
 """
 
 import dataclasses
@@ -42,7 +42,14 @@ class Objective(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TunedProgram:
-    """A program of the site."""
+    """A program of the site.
+
+    :ivar benchmark: the name of a benchmark of ``hpcvirt bench list``
+    :ivar metric: one of several figures of the benchmark
+    :ivar weight: the part of your work that is like this program; 1 by default
+    :ivar settings: those of ``bench run --set``
+    :ivar minutes: the time of one run, for the plan
+    """
 
     benchmark: str
     metric: str | None = None
@@ -53,7 +60,15 @@ class TunedProgram:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ValueChange:
-    """The changes of a value of a choice."""
+    """The changes of a value of a choice.
+
+    :ivar profile: keys of the profile; with ``base``, they replace today's
+        profile as a whole
+    :ivar extra_specs: extra specs that a profile may set
+    :ivar guests_per_host: the number of guests with this value
+    :ivar host: names and values of settings that no profile has, for your own
+        command
+    """
 
     profile: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     extra_specs: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -63,7 +78,11 @@ class ValueChange:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What the experiment may take, of one host after the other."""
+    """What the experiment may take, of one host after the other.
+
+    :ivar hours: the hours of all hosts together
+    :ivar reboots: the reboots of hosts; none by default
+    """
 
     hours: Annotated[float, serialization.number(0.01, 10_000)]
     reboots: Annotated[int, serialization.whole(0, 10_000)] = 0
@@ -71,7 +90,13 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Never:
-    """What must not happen with a recommended profile."""
+    """What must not happen with a recommended profile.
+
+    :ivar slower_than: a value is refused with which runs take this many times
+        as long as usual; 3 by default
+    :ivar fewer_guests_than: a value is refused with which a host takes fewer
+        guests
+    """
 
     slower_than: Annotated[float, serialization.number(1.1, 1000)] = 3.0
     fewer_guests_than: _Guests = 1
@@ -81,7 +106,40 @@ class Never:
 class Experiment:
     """An experiment.
 
-    :ivar choices: choice -> value besides ``today`` -> its changes
+    :ivar schema_version: 1
+    :ivar name: the name of the record; a document that changes needs another
+        name
+    :ivar fleet: a fleet document, relative to this one
+    :ivar host_class: one of its classes, whose hosts must be alike and have
+        the names of the compute hosts; its profile is today's
+    :ivar guests_per_host: how many guests fill a host today, 1 by default; they
+        get the largest flavor of the plan of which exactly this number fits
+    :ivar programs: what all guests of a host run at the same time, each with a
+        name of your own
+    :ivar choices: each choice has one to three named values besides ``today``,
+        which is the profile as it is; no two choices may set the same key, and
+        at most 1024 configurations are possible
+    :ivar objective: ``throughput``, the work per time of a full host, or
+        ``time``, that of one guest on a full host
+    :ivar matters_percent: differences below this do not matter to you; 1 by
+        default
+    :ivar noise_percent: by how much you expect boots of the same configuration
+        to differ (the standard deviation), for the plan; 2 by default
+    :ivar samples: how often each program runs in a boot, besides a warm-up; 3
+        by default
+    :ivar confirm_boots: in how many boots of either profile the result is
+        confirmed; 10 by default
+    :ivar boot_minutes: how long it takes to boot all guests; 3 by default
+    :ivar reboot_minutes: how long it takes to change the settings of a host;
+        15 by default
+    :ivar native: the host itself as a target (``ssh://{host}``, where
+        ``{host}`` stands for its name), so that the result also says how far a
+        full host of guests is from native
+    :ivar limits: what the experiment may take
+    :ivar never: what must not happen
+    :ivar apply: a command that brings settings to a host, as a list of words in
+        which ``{host}``, ``{profile}`` and ``{settings}`` are replaced; it is
+        needed if a choice changes settings of the host
     """
 
     schema_version: int

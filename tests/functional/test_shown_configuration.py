@@ -43,9 +43,7 @@ LOCAL = 'local.conf'
 #: Files of other programs.
 OF_OTHERS = {'prometheus.yml', 'rules.yml', 'hpcvirt.service', 'ipa.yml',
              'watcher.conf', 'globals.yml', 'kolla.yml', 'nova-hpcvirt.yaml',
-             'controlplane.yaml', 'placement.conf', 'vendordata.conf',
-             'hpcvirt-guest-topology.service', 'pyproject.toml', 'heat.yaml',
-             'steps.yaml'}
+             'placement.conf', 'heat.yaml'}
 
 #: "``[group]option``" and "``[group]option = value``" within a sentence.
 NAMED = re.compile(r'``\[(\w+)\]\s*(\w+)(?:\s*=\s*([^`]+))?``')

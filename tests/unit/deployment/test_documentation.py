@@ -6,8 +6,6 @@ import dataclasses
 import re
 import unittest
 
-import yaml
-
 from hpcvirt.deployment import formats
 from hpcvirt.flavors import planner
 from hpcvirt.flavors import profile as profiles
@@ -23,36 +21,13 @@ def make_plan():
             extra_specs=(('trait:CUSTOM_HPC', 'required'),)))
 
 
-def plan_sets():
-    """Plan a host whose guests get sets of devices and need a trait."""
-    path = hosts.TOPOLOGIES.parent / 'profiles/gpu-nic.yaml'
-    host = dataclasses.replace(hosts.named('xeon-2s-20c-smt-8gpu'), name='n1')
-    return planner.plan([host], dataclasses.replace(
-        profiles.build(yaml.safe_load(path.read_text()), path.name),
-        extra_specs=(('trait:CUSTOM_HPC', 'required'),)))
-
-
 class GuidesTest(unittest.TestCase):
     """The guides by deployer."""
 
-    def test_what_is_written_is_listed(self):
-        for deployer, page in (('kolla', 'install/kolla-ansible'),
-                               ('kayobe', 'install/kayobe')):
-            with self.subTest(deployer):
-                table = pages.read(page).partition(
-                    'list-table:: What is written')[2].partition('\n\n\n')[0]
-                listed = [
-                    path for row in table.split('\n   * - ')[1:]
-                    for path in re.findall('``(.*?)``', row.split(
-                        '\n     - ')[0])]
-                self.assertRegex(pages.read(page),
-                                 rf'\s`*{formats.SOURCE_PLACE}[`\s]')
-                self.assertEqual(
-                    {file.path.replace('hpcvirt_n1', 'GROUP').replace(
-                        '/n1/', '/HOST/')
-                     for plan in (make_plan(), plan_sets())
-                     for file in formats.FORMATS[deployer](plan)},
-                    set(listed))
+    def test_the_place_of_the_source_is_that_of_the_pages(self):
+        for page in ('install/kolla-ansible', 'install/kayobe'):
+            self.assertRegex(pages.read(page),
+                             rf'\s`*{formats.SOURCE_PLACE}[`\s]')
 
     def test_variables_of_edpm_are_listed(self):
         page = pages.read('install/rhoso')

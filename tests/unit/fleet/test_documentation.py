@@ -68,8 +68,8 @@ class DocumentationTest(unittest.TestCase):
         first = text.split('\n', 1)[0]
         blocks = [textwrap.dedent(block) for block in BLOCK.findall(PAGE)]
         self.assertTrue(any(
-            block.startswith(f'{first}\n') and transcript.is_printed(block, text)
-            for block in blocks), text)
+            transcript.is_printed(block, text) for block in blocks
+            if block.startswith(f'{first}\n')), text)
 
     def test_the_capacity_of_the_example_is_shown(self):
         text = self.answer('capacity')

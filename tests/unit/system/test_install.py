@@ -14,12 +14,14 @@ FROM_INDEX = re.compile(r'pip install (?:-\S+ )*hpcvirt\b(?!\[)')
 
 
 class InstallTest(unittest.TestCase):
-    def test_pages_build_a_wheel_and_plan_flavors(self):
-        for page in install.PAGES:
-            found = list(install.commands(install.ROOT / page))
-            self.assertIn(' pip wheel ', found[0])
-            self.assertIn('/pip install dist/hpcvirt-*.whl', found[-2])
-            self.assertTrue(found[-1].endswith('/hpcvirt flavor plan /'))
+    def test_pages_install_and_plan_flavors(self):
+        front, guide = (list(install.commands(install.ROOT / page))
+                        for page in install.PAGES)
+        self.assertIn('pip install .', front)
+        self.assertIn(' pip wheel ', guide[0])
+        self.assertIn('/pip install dist/hpcvirt-*.whl', guide[-2])
+        for found in front, guide:
+            self.assertTrue(found[-1].endswith('hpcvirt flavor plan /'))
 
     def test_page_that_plans_no_flavors_is_refused(self):
         page = folders.make(self) / 'page'

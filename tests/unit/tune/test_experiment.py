@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import copy
-import dataclasses
 import unittest
 
 from hpcvirt.tune import experiment
-from tests import pages
 from tests.builders import refusals
 
 PLAIN = {
@@ -88,15 +86,3 @@ class TestReading(unittest.TestCase):
     def test_the_values_of_a_choice_may_set_the_same(self):
         read(choices={'guests': {'one': {'guests_per_host': 1},
                                  'two': {'guests_per_host': 2}}})
-
-
-class TestReference(unittest.TestCase):
-    def test_the_page_has_all_keys_of_the_document(self):
-        page = pages.read('reference/experiment-document')
-        for kind in (experiment.Experiment, experiment.TunedProgram,
-                     experiment.ValueChange, experiment.Limits,
-                     experiment.Never):
-            for field in dataclasses.fields(kind):
-                key = field.metadata.get('key', field.name)
-                if key != 'schema_version':
-                    self.assertRegex(page, rf'``{key}(:.*)?``')
