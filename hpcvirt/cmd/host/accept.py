@@ -73,7 +73,8 @@ input, the cloud or the host cannot be used.
         parser.add_argument('--network', metavar='NAME',
                             help='a network on which instances are reached')
         parser.add_argument('--benchmarks', type=_names,
-                            metavar='LIST', help='(default: hpcc; with --quick hpcc,fio)')
+                            metavar='LIST', help='(default: hpcc; with '
+                            '--quick hpcc,fio)')
         parser.add_argument('--quick', action='store_true',
                             help='take only the quick gate, without a cloud')
         parser.add_argument('--gate', metavar='TARGET',
