@@ -47,9 +47,6 @@ Reader = Callable[[object], Any]
 _FORMS = {bool: 'true or false', int: 'a whole number',
           float: 'a finite number', str: 'text'}
 
-#: Metadata of a field: its key in documents.
-_KEY = 'key'
-
 #: Half of a character, or its escape in JSON.
 _SURROGATE = re.compile(r'\\u[dD][89a-fA-F]|[\ud800-\udfff]')
 
@@ -66,21 +63,12 @@ class _Fault(Exception):
         return _Fault(step + self.path, self.reason)
 
 
-def keep_key(key: str) -> Mapping[str, str]:
-    """Return the metadata of a field that documents call by another name.
-
-    A field can be renamed with it: older documents stay readable.
-    """
-    return {_KEY: key}
-
-
 def dump(value: Any) -> Any:
     """Turn a record into dicts, lists, strings and numbers."""
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value):
-        return {field.metadata.get(_KEY, field.name):
-                dump(getattr(value, field.name))
+        return {field.name: dump(getattr(value, field.name))
                 for field in dataclasses.fields(value)}
     if hasattr(value, '_asdict'):
         return dump(value._asdict())
@@ -292,16 +280,15 @@ def _mapping(key_kind: Any, kind: Any) -> Reader:
 def _record(kind: Any) -> Reader:
     hints = typing.get_type_hints(kind, include_extras=True)
     if hasattr(kind, '_fields'):
-        names = dict(zip(kind._fields, kind._fields, strict=True))
+        names = list(kind._fields)
         optional = set(kind._field_defaults)
     else:
-        names = {field.metadata.get(_KEY, field.name): field.name
-                 for field in dataclasses.fields(kind)}
+        names = [field.name for field in dataclasses.fields(kind)]
         optional = {
             field.name for field in dataclasses.fields(kind)
             if dataclasses.MISSING is not field.default
             or dataclasses.MISSING is not field.default_factory}
-    readers = {key: _reader(hints[name]) for key, name in names.items()}
+    readers = {name: _reader(hints[name]) for name in names}
 
     def read(plain: object) -> Any:
         entries = _entries(plain)
@@ -310,13 +297,13 @@ def _record(kind: Any) -> Reader:
                 raise _Fault('', f'unknown key {key[:64]!r}; known: '
                              f'{", ".join(readers)}'
                              + words.nearest(key, readers))
-        for key, name in names.items():
-            if key not in entries and name not in optional:
-                raise _Fault('', f'the key {key!r} is missing')
+        for name in names:
+            if name not in entries and name not in optional:
+                raise _Fault('', f'the key {name!r} is missing')
         found = {}
         try:
             for key, item in entries.items():
-                found[names[key]] = readers[key](item)
+                found[key] = readers[key](item)
         except _Fault as fault:
             raise fault.inside(f'.{key}') from None
         return kind(**found)

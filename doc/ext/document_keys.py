@@ -23,7 +23,8 @@ from docutils.parsers import rst
 from sphinx import application
 
 #: As documents are cited in docstrings.
-_CITED = re.compile(r'\[([A-Z][A-Za-z]+(?:-[A-Za-z]+)*-(?:\d{4}|[A-Z][a-z]+))\]')
+_CITED = re.compile(
+    r'\[([A-Z][A-Za-z]+(?:-[A-Za-z]+)*-(?:\d{4}|[A-Z][a-z]+))\]')
 _IVAR = re.compile(r'^:ivar (\w+): (.*?)(?=^:|\Z)', re.MULTILINE | re.DOTALL)
 
 

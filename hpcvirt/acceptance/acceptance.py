@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt import serialization
 from hpcvirt.audit import finding
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement
@@ -74,8 +73,7 @@ class Gate:
     """
 
     target: str
-    result: judgement.VerdictResult = dataclasses.field(
-        metadata=serialization.keep_key('word'))
+    result: judgement.VerdictResult
     reason: str | None
     checks: tuple[GateCheck, ...]
     verdict: judgement.Verdict | None
@@ -116,8 +114,7 @@ class Acceptance:
     machine: Mapping[str, str] = dataclasses.field(default_factory=dict)
     audit: tuple[finding.Finding, ...] | None = None
     gate: Gate | None = None
-    result: judgement.VerdictResult | None = dataclasses.field(
-        default=None, metadata=serialization.keep_key('word'))
+    result: judgement.VerdictResult | None = None
     reason: str | None = None
     verdict: judgement.Verdict | None = None
     overhead: float | None = None

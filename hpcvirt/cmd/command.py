@@ -62,6 +62,17 @@ _FORMATTING = ('output formatters', 'csv formatter', 'json formatter',
                'table formatter', 'value formatter', 'yaml formatter')
 
 
+class _HelpFormatter(argparse.HelpFormatter):
+    """A formatter that writes the value of an option once."""
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        if not action.option_strings or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        value = self._format_args(
+            action, self._get_default_metavar_for_optional(action))
+        return f'{", ".join(action.option_strings)} {value}'
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that reports an error in one line."""
 
@@ -147,7 +158,8 @@ class Command(command.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of the command."""
         parser = CommandParser(prog=prog_name, epilog=self.get_epilog(),
-                               description=self.get_description())
+                               description=self.get_description(),
+                               formatter_class=_HelpFormatter)
         self.add_arguments(parser)
         _shorten_usage(parser)
         return parser
@@ -223,8 +235,7 @@ class Report(lister.Lister, Command):
                 _hide(group)
         form = parser._option_string_actions['--format']
         form.metavar = 'FORMAT'
-        form.help = ', '.join(form.choices or ()) + (
-            '; the page of the program tells its options')
+        form.help = ', '.join(form.choices or ()) + ' (page cli)'
         parser._optionals._group_actions.append(form)
         return parser
 

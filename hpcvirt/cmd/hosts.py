@@ -76,8 +76,7 @@ def add_fleet(parser: argparse._ActionsContainer, help_text: str = '',
     """
     parser.add_argument(
         '--fleet', metavar='FILE', action=action,
-        help='the fleet document, which "hpcvirt fleet dump" writes for a '
-        'cloud' + help_text)
+        help='the fleet document' + help_text)
 
 
 def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
@@ -89,17 +88,15 @@ def add_hosts(parser: argparse._ActionsContainer, nargs: str = '*') -> None:
 def add_division(parser: argparse._ActionsContainer) -> None:
     """Add --profile, --cpus and --pages, which divide hosts."""
     parser.add_argument('--profile', metavar='NAME|FILE',
-                        help='what guests get of each host: "default" keeps '
-                        'cores for the host, "dense" keeps none, and a FILE '
-                        'has your own choices (default: default)')
+                        help='what guests get of each host: default (cores '
+                        'are kept for it), dense, or a file of yours')
     parser.add_argument('--cpus', metavar='LIST',
                         help='the CPUs of each host for guests, such as '
                         '2-7,10-15 (default: those of the profile)')
     parser.add_argument(
         '--pages', metavar='[CELL:]SIZE[:COUNT]', action='append', default=[],
-        help='the pages for guests on a host cell, or on each: 2M:1024, '
-        '4K:50%% of the memory, or 2M for those that the host has now; may '
-        'be repeated (default: those of the profile)')
+        help='the pages for guests, such as 2M:1024, 4K:50%% or 2M for those '
+        'that there are (default: those of the profile)')
 
 
 def read(args: argparse.Namespace) -> documents.FleetDocument:

@@ -112,8 +112,9 @@ class Experiment:
     :ivar fleet: a fleet document, relative to this one
     :ivar host_class: one of its classes, whose hosts must be alike and have
         the names of the compute hosts; its profile is today's
-    :ivar guests_per_host: how many guests fill a host today, 1 by default; they
-        get the largest flavor of the plan of which exactly this number fits
+    :ivar guests_per_host: how many guests fill a host today, 1 by default;
+        they get the largest flavor of the plan of which exactly this number
+        fits
     :ivar programs: what all guests of a host run at the same time, each with a
         name of your own
     :ivar choices: each choice has one to three named values besides ``today``,
@@ -145,8 +146,7 @@ class Experiment:
     schema_version: int
     name: _Name
     fleet: str
-    host_class: str = dataclasses.field(
-        metadata=serialization.keep_key('class'))
+    host_class: str
     guests_per_host: _Guests = 1
     programs: Mapping[_Name, TunedProgram]
     choices: Mapping[_Name, Mapping[_Name, ValueChange]]

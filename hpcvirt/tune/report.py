@@ -65,7 +65,7 @@ class TuneReport:
         """Return the report as JSON."""
         experiment = self.space.experiment
         return {
-            'experiment': experiment.name, 'class': experiment.host_class,
+            'experiment': experiment.name, 'host_class': experiment.host_class,
             'objective': experiment.objective.value,
             'matters_percent': experiment.matters_percent,
             'trials': len(self.trials), 'dates': self.dates,

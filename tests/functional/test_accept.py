@@ -124,7 +124,7 @@ class AcceptCase(base.HPCNova):
         status, out, err = self.accept('--apply', *words)
         self.assertEqual(int(word != 'PASS'), status, err)
         found = json.loads(out)
-        self.assertEqual(word, found['word'], found['reason'])
+        self.assertEqual(word, found['result'], found['reason'])
         self.assertEqual((), self.left())
         self.assertEqual([], self.api.get_servers())
         return found

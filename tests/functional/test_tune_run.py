@@ -68,7 +68,7 @@ class TuneRunTest(base.HPCNova):
         self.document = self.scratch / 'demo.yaml'
         self.document.write_text(json.dumps({
             'schema_version': 1, 'name': 'demo', 'fleet': 'fleet.yaml',
-            'class': 'small', 'programs': {'own': {
+            'host_class': 'small', 'programs': {'own': {
                 'benchmark': 'site-script', 'minutes': 1, 'metric': 'rate',
                 'settings': {'script': str(self.scratch / 'run.sh')}}},
             'choices': {

@@ -165,7 +165,7 @@ class BenchRunTest(RunCase):
         before = self.last_job()
         result = self.finished()
         self.assertEqual(2, self.last_job() - before)
-        self.assertEqual('PASS', result['verdict']['word'])
+        self.assertEqual('PASS', result['verdict']['result'])
 
     def last_job(self):
         ids = self.cluster.call('squeue', '-h', '-t', 'all', '-o',

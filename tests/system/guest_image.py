@@ -245,7 +245,7 @@ def check_report(scratch: pathlib.Path, progress: Progress,
 
 
 def _word(result: dict[str, Any], *allowed: str) -> str:
-    word, reason = result['verdict']['word'], result['verdict']['reason']
+    word, reason = result['verdict']['result'], result['verdict']['reason']
     if word not in allowed:
         raise CheckFailed(f'{word} ({reason}), not {" or ".join(allowed)}')
     return str(word)

@@ -199,8 +199,7 @@ def estimate_metric(found: attempts.Evidence, metric: str,
         remedy = judgement.Remedy.PAIRS
     if reason is None and values.pairs and not units:
         native, guest = _replace_stragglers(values, direction)
-        reason = losses.explain_spread(native, guest, estimate.loss - worst,
-                                       together)
+        reason = losses.explain_spread(native, guest, estimate.loss - worst)
         remedy = judgement.Remedy.PAIRS if reason else None
     if reason is not None:
         return dataclasses.replace(base, judgement=dataclasses.replace(
@@ -225,8 +224,8 @@ def _with_study(figure: judgement.Judgement,
         where = 'is better than the whole interval'
     else:
         where = 'is worse than the whole interval'
-    return dataclasses.replace(figure, remarks=(
-        *figure.remarks, f'the ratio of the study, {bound.ratio:.3f}, {where}'))
+    remark = f'the ratio of the study, {bound.ratio:.3f}, {where}'
+    return dataclasses.replace(figure, remarks=(*figure.remarks, remark))
 
 
 def _replace_stragglers(values: sample_pairs.MetricValues,

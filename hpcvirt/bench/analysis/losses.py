@@ -23,8 +23,9 @@ where noise may violate them; ``benchmarks/verdict.py`` shows the rates.
   interval is widened as for autoregressive noise. If the correlation is high,
   nothing is decided.
 * **Spread.** Slow changes of the machine affect both sides of a pair, but slow
-  changes of the guest alone look like a loss, and a few pairs of one boot
-  hardly show them (:func:`explain_spread`).
+  changes of the guest alone look like a loss. If the guest varies more than
+  native in one boot, a few pairs decide nothing (:func:`explain_spread`), and
+  more are judged as if they had the largest correlation that does not show.
 
 Stragglers are judged by their number and length
 (:mod:`hpcvirt.bench.analysis.stragglers`). In the mean time, they are replaced
@@ -53,8 +54,7 @@ _RESEMBLE_MUCH = 1.5
 #: First losses that are farther from the others than this many robust standard
 #: deviations differ from them.
 _TRANSIENT = 3.0
-#: With this number of pairs, times the square root of the number of figures
-#: that are judged together, losses that change slowly resemble each other.
+#: With this number of pairs, losses that change slowly resemble each other.
 _SHOWS_CHANGES = 20
 #: A guest that varies more than this many times as much as native may change
 #: slowly by itself.
@@ -165,7 +165,8 @@ class Caution:
 
 def estimate(losses: Sequence[float], usual: Sequence[float],
              mean_loss: float, caution: Caution,
-             resemblance: str | None = None, share: float = 1.0) -> Losses:
+             resemblance: str | None = None, share: float = 1.0, *,
+             varies_more: bool = False) -> Losses:
     """Estimate both losses from at least one pair.
 
     :param losses: in the order of measurement
@@ -173,11 +174,15 @@ def estimate(losses: Sequence[float], usual: Sequence[float],
     :param mean_loss: the logarithm of the ratio of the mean times, without
         stragglers
     :param share: the share of a single run's chance of an error
+    :param varies_more: see :func:`varies_more`, for losses of one boot
     """
     count = len(losses)
     correlation = stats.autocorrelation(usual, 1)
-    if correlation + 1 / count <= caution.allow(_RESEMBLE) / math.sqrt(count):
-        correlation = 0.0
+    largest = caution.allow(_RESEMBLE) / math.sqrt(count) - 1 / count
+    if correlation <= largest:
+        # Of the guest alone, the largest correlation is assumed that does not
+        # show; a correlation of the machine affects both sides of a pair.
+        correlation = max(0.0, largest) if varies_more else 0.0
     mean = mean_time.estimate(usual, mean_loss,
                               caution.allow(mean_time.SKEWED))
     return Losses(
@@ -227,24 +232,28 @@ def find_transient(losses: Sequence[float], caution: Caution) -> int:
     return first
 
 
-def explain_spread(native: Sequence[float], guest: Sequence[float],
-                   distance: float, figures: int) -> str | None:
-    """Return why a few pairs of one boot decide nothing, None if they may.
+def varies_more(native: Sequence[float], guest: Sequence[float]) -> bool:
+    """Whether the guest may change slowly by itself.
 
     :param native: logarithms of the time per work, without stragglers, of at
         least two pairs
     :param guest: the same for the guest
-    :param distance: of the loss from the bound
-    :param figures: number of figures that are judged together
     """
-    least = math.ceil(_SHOWS_CHANGES * math.sqrt(figures))
-    if len(native) >= least:
+    return statistics.stdev(guest) > _SPREAD * statistics.stdev(native)
+
+
+def explain_spread(native: Sequence[float], guest: Sequence[float],
+                   distance: float) -> str | None:
+    """Return why a few pairs of one boot decide nothing, None if they may.
+
+    :param native: see :func:`varies_more`
+    :param guest: see :func:`varies_more`
+    :param distance: of the loss from the bound
+    """
+    if len(native) >= _SHOWS_CHANGES or not varies_more(native, guest):
         return None
-    spread = statistics.stdev(guest)
-    if spread <= _SPREAD * statistics.stdev(native):
-        return None
-    if abs(distance) > _FAR * spread:
+    if abs(distance) > _FAR * statistics.stdev(guest):
         return None
     return ('the guest varies more than twice as much as native, and fewer '
-            f'than {least} pairs of one boot do not show whether it '
+            f'than {_SHOWS_CHANGES} pairs of one boot do not show whether it '
             'changes slowly by itself, which looks like a loss')

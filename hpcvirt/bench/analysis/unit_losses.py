@@ -46,7 +46,8 @@ def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
         _means(find_losses(values, direction), units), _means(usual, units),
         stragglers.compare_means(native, guest), caution,
         losses.explain_resemblance(_means(usual[before:], units[before:]),
-                                   caution), share)
+                                   caution), share,
+        varies_more=not units and losses.varies_more(native, guest))
 
 
 def find_times(values: sample_pairs.MetricValues, direction: outcome.Direction,

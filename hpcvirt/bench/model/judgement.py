@@ -119,8 +119,7 @@ class Tail:
         that are stragglers
     """
 
-    result: VerdictResult = dataclasses.field(
-        metadata=serialization.keep_key('word'))
+    result: VerdictResult
     native: int
     guest: int
     ratio: float | None
@@ -162,8 +161,7 @@ class Judgement:
     metric: str
     unit: str
     direction: outcome.Direction
-    result: VerdictResult | None = dataclasses.field(
-        metadata=serialization.keep_key('word'))
+    result: VerdictResult | None
     reason: str | None
     limit: float | None
     interval: Interval | None
@@ -201,8 +199,7 @@ class Verdict:
         virtualization, that may cause a loss; one clause each
     """
 
-    result: VerdictResult = dataclasses.field(
-        metadata=serialization.keep_key('word'))
+    result: VerdictResult
     reason: str | None
     judgements: tuple[Judgement, ...]
     method: str

@@ -114,8 +114,7 @@ class Sample:
         ``kernel@GUEST`` where several guests differ
     """
 
-    side: Side = dataclasses.field(
-        metadata=serialization.keep_key('arm'))
+    side: Side
     pair: int
     position: int
     outcome: outcome.Outcome

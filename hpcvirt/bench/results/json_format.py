@@ -4,9 +4,8 @@
 
 The format is strict: no NaN or infinity is written, and a document must have
 exactly the fields of :mod:`hpcvirt.bench.model.record` with their types. A
-field with a default may be missing, so that older files of the same schema
-version remain readable. In a store, each run and each sample is a document;
-one without a schema version has version 1.
+field with a default may be missing. In a store, each run and each sample is a
+document with a schema version.
 """
 
 import functools
@@ -130,7 +129,6 @@ def _mapping(document: Any, where: str) -> dict[str, Any]:
 
 def _load(kind: type[T], document: str, where: str) -> T:
     plain = _mapping(document, where)
-    version = plain.pop(VERSION, 1)
-    serialization.require_version({VERSION: version}, record.SCHEMA_VERSION,
-                                  where)
+    serialization.require_version(plain, record.SCHEMA_VERSION, where)
+    del plain[VERSION]
     return serialization.load(kind, plain, where)

@@ -60,7 +60,7 @@ SAMPLES = sqlalchemy.Table(
 VERSION_TABLE = 'hpcvirt_alembic_version'
 #: The revisions, oldest first. They are repeated here because importing
 #: alembic takes longer than most commands; only a migration imports it.
-REVISIONS = ('0001', '0002')
+REVISIONS = ('0001',)
 
 SCRIPTS = str(pathlib.Path(__file__).parent / 'migrations')
 #: The lock of a process that migrates a store.

@@ -11,8 +11,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add --catalogue."""
     parser.add_argument(
         '--catalogue', action='append', default=[], metavar='DIR',
-        help='a folder with benchmarks of your own; may be repeated '
-        f'(default: those in ${folders.ENVIRONMENT})')
+        help=f'a folder of your benchmarks (default: ${folders.ENVIRONMENT})')
 
 
 def choose(args: argparse.Namespace) -> None:

@@ -25,13 +25,9 @@ from hpcvirt.cmd import output
 from hpcvirt.cmd.bench import catalogue_arguments
 
 _COMPARE_EPILOG = """\
-NATIVE and GUEST are directories of raw outputs (paired in the natural order of
-their file names), quoted shell patterns, or JSON: results of "bench run",
-answers of "bench parse" as a list or one per line, or run reports of ReFrame.
-One of them may be - for standard input. A result with both sides is given
-alone. Answers of guests may have "launch": ID, which identifies the launch of
-the guest. Status 0: PASS, 1: FAIL, INCONCLUSIVE, INVALID or COMPARED (the word
-is printed), 2: the outputs cannot be compared.
+NATIVE and GUEST are directories or quoted patterns of raw outputs, or JSON of
+"bench run", of "bench parse" or of ReFrame; - is standard input. Status 0:
+PASS, 1: FAIL, INCONCLUSIVE, INVALID or COMPARED, 2: they cannot be compared.
 """
 
 
@@ -111,7 +107,7 @@ class CompareOutputs(command.Report):
     epilog = _COMPARE_EPILOG
     rows = 'judgements'
     fields = ('label', 'metric', 'native', 'guest', 'unit', 'limit', 'pairs',
-              'word')
+              'result')
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
@@ -122,8 +118,7 @@ class CompareOutputs(command.Report):
             help='outputs of the guest, in the order of the pairs')
         parser.add_argument(
             '--aa', metavar='NATIVE2',
-            help='further native outputs, paired with NATIVE; they show how '
-            'noisy the machine is')
+            help='further native outputs, which show the noise')
         parser.add_argument(
             '--benchmark', metavar='NAME',
             help='the benchmark that wrote the raw outputs')
@@ -132,39 +127,30 @@ class CompareOutputs(command.Report):
             help='as in "bench parse"')
         parser.add_argument(
             '--bound', metavar='METRIC=RATIO', action='append', default=[],
-            help='the worst ratio that passes, instead of the bounds of the '
-            'benchmark; may be repeated')
+            help='the worst ratio that passes; may be repeated')
         parser.add_argument(
             '--overhead', metavar='PERCENT',
-            help='how much slower the guest may be in every primary metric')
+            help='how much slower the guest may be')
         parser.add_argument(
             '--page-class', choices=('small', 'large'), dest='pages',
-            help='page size of the guest and the application, which selects '
-            'the default bounds (default: that of the result, or small)')
+            metavar='CLASS', help='small or large pages, which select default '
+            'bounds (default: as the result says)')
         parser.add_argument(
             '--shape', default='', metavar='IxC',
-            help='instances x cores, 4x8 for example; selects default bounds')
-        parser.add_argument(
-            '--nodes', choices=('one', 'several'),
-            help='hosts that the run spans; selects default bounds (default: '
-            'those of the result, or one)')
+            help='instances x cores, such as 4x8, which selects bounds')
         parser.add_argument(
             '--warm-up', type=int, default=0, metavar='N',
-            help='number of warm-ups at the beginning of each side (default: '
-            '0)')
-        parser.add_argument(
-            '--this-launch', action='store_true',
-            help='judge only the launch of the guest that was measured, not '
-            'its flavor')
-        parser.add_argument(
-            '--in-turn', action='store_true',
-            help='the outputs are pairs that were measured in turn on one '
-            'host; without it, they are COMPARED, and there is no PASS or '
-            'FAIL')
+            help='the warm-ups at the beginning of each side (default: 0)')
         parser.add_argument(
             '--all', action='store_true',
-            help='also print the figures without a bound, which are not '
-            'judged')
+            help='also print the figures without a bound')
+        parser.add_argument(
+            '--this-launch', action='store_true',
+            help='judge only this launch of the guest, not its flavor')
+        parser.add_argument(
+            '--in-turn', action='store_true',
+            help='the pairs were measured in turn on one host; without it, '
+            'they are COMPARED, without PASS or FAIL')
         catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -173,7 +159,7 @@ class CompareOutputs(command.Report):
         if args.warm_up < 0:
             raise exception.InvalidInput('--warm-up', 'is below 0')
         given = dict(bounds.parse(word) for word in args.bound)
-        stated = {name: value for name in ('pages', 'shape', 'nodes')
+        stated = {name: value for name in ('pages', 'shape')
                   if (value := getattr(args, name))}
         runs = [bounds.set_bounds(run, given, args.overhead, stated)
                 for run in _runs(args)]
@@ -191,7 +177,7 @@ class CompareOutputs(command.Report):
                     'verdict': found.result, **serialization.dump(found),
                     'bounds': {run.label: serialization.dump(run.bounds)
                                for run in judged}}
-        del document['word']
+        del document['result']
         if args.all:
             document['others'] = serialization.dump(others)
         return command.CommandResult(

@@ -51,8 +51,6 @@ class ListBenchmarks(command.Report):
                             help='memory of the guest in MiB')
         parser.add_argument('--cells', type=count, metavar='N', default=1,
                             help='NUMA cells of the guest (default: 1)')
-        parser.add_argument('--llc-kib', type=count, metavar='N',
-                            help='last-level caches of its CPUs in KiB')
         catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -62,8 +60,7 @@ class ListBenchmarks(command.Report):
             return _describe(args)
         for option, given in (('--variant', args.variant),
                               ('--vcpus', args.cpus),
-                              ('--memory-mib', args.memory_mib),
-                              ('--llc-kib', args.llc_kib)):
+                              ('--memory-mib', args.memory_mib)):
             if given is not None:
                 raise exception.InvalidInput(option, 'needs NAME')
         listed = catalogue.all_definitions()
@@ -134,7 +131,7 @@ def _example(args: argparse.Namespace, definition: definitions.Definition,
     from hpcvirt.bench.run import run_spec
     spec = run_spec.make(
         definition, variant.name, sizing.Machine(
-            args.cpus, args.memory_mib, args.cells, args.llc_kib),
+            args.cpus, args.memory_mib, args.cells),
         {path.name: f'<{path.name}>' for path in definition.paths})
     return {
         'variant': variant.name, 'values': spec.values,

@@ -29,11 +29,9 @@ from hpcvirt.model import cpuset
 
 _EPILOG = f"""\
 A TARGET is {targets.FORMS}.
-If both targets are the same, the machine is compared with itself: any
-difference is noise, and smaller differences cannot be judged on this machine.
-Without --native the result is unpaired and has no verdict. Status 0: PASS (or
-unpaired and valid), 1: FAIL, INCONCLUSIVE or INVALID, 2: the measurement
-failed.
+Equal targets show the noise of the machine. Without --native there is no
+verdict. Status 0: PASS (or valid without a verdict), 1: FAIL, INCONCLUSIVE or
+INVALID, 2: the measurement failed.
 """
 
 _WHERE = '--where'
@@ -46,9 +44,8 @@ _NO_VERDICT = '--no-verdict'
 class RunBenchmarks(command.Report):
     """Measure a guest against native.
 
-    Run benchmarks in a guest and natively, in interleaved pairs, and judge
-    whether the guest is within its bounds. Each sample is stored as soon as it
-    is finished. If the run is interrupted, the same command continues it.
+    Run benchmarks in a guest and natively, in interleaved pairs, and judge the
+    guest. If the run is interrupted, the same command continues it.
     """
 
     epilog = _EPILOG
@@ -61,12 +58,10 @@ class RunBenchmarks(command.Report):
             help='a benchmark of "hpcvirt bench list"')
         parser.add_argument(
             '--study', metavar='ID/CASE',
-            help='instead of names: take the benchmarks, sizes and launch of '
-            'a case; see "hpcvirt bench study show"')
+            help='take benchmarks, sizes and launch of a case')
         parser.add_argument(
             '--instead', metavar='NAME',
-            help='with --study: a free benchmark that replaces one of the '
-            'case, if the study allows it')
+            help='a free benchmark in place of one of the case')
         parser.add_argument(
             _WHERE, action='append', default=[], metavar='TARGET',
             help='the guest; several guests are measured together')
@@ -75,54 +70,43 @@ class RunBenchmarks(command.Report):
             help='the host of the guest; once, or once for each guest')
         parser.add_argument(
             _NATIVE_CPUS, action='append', metavar='LIST',
-            help='confine native runs to these CPUs; once, or once for each '
-            'guest (default: the CPUs of the guest, if it is a server and the '
-            'caller may see them)')
+            help='the CPUs of native runs (default: as the guest)')
         parser.add_argument(
             '--launch', choices=('warm', 'cold', 'both'),
-            help='state of the guest: warm, after a warm-up in each of '
-            'several boots (the default, unless the case of a study has '
-            'another); cold, hard-rebooted through Nova before each sample; '
-            'or both, in a run each')
+            metavar='STATE', help='warm, in several boots with a warm-up '
+            '(default); cold, rebooted before each sample; or both')
         parser.add_argument(
             '--this-launch', action='store_true',
-            help='judge only the current launch of the guest, not its flavor; '
-            'a server is not relaunched')
+            help='judge only this launch of the guest, not its flavor')
         parser.add_argument(
             '--pairs', type=command.whole_number(1, 1000), metavar='N',
-            help='number of pairs, fixed in advance (default: as the bounds '
-            f'need, at least {sample_pairs.MIN_PASS_PAIRS}, and '
-            f'{plans.STUDY_PAIRS} for a bound of a study)')
+            help='the pairs (default: as the bounds need, at least '
+            f'{sample_pairs.MIN_PASS_PAIRS})')
         parser.add_argument(
             '--warm-ups', type=command.whole_number(0, 100), default=1,
             metavar='N',
-            help='number of runs to discard on each side, and after each '
-            'reboot of the guest (default: %(default)s)')
+            help='the runs to discard first and after each reboot (default: '
+            '%(default)s)')
         parser.add_argument(
             targets.SET, action='append', default=[], metavar='KEY=VALUE',
             dest='settings',
-            help='a size, ranks, threads, or a path that the benchmark '
-            'needs; see "hpcvirt bench list"')
+            help='a size, ranks, threads or a path of the benchmark')
         parser.add_argument(
             '--bound', action='append', default=[], metavar='METRIC=RATIO',
             dest='bounds',
             help='the worst ratio guest / native that passes')
         parser.add_argument(
             '--overhead', metavar='PERCENT',
-            help='how much slower the guest may be in every primary metric')
+            help='how much slower the guest may be')
         parser.add_argument(
             _NO_VERDICT, action='store_true',
-            help='measure both sides although no verdict can follow, as '
-            'without a bound or with few pairs; the status is 0 if nothing '
-            'has a bound and all outputs are valid')
+            help='measure although no verdict can follow')
         parser.add_argument(
             '--shape', default='', metavar='IxC',
-            help='instances x cores, such as 4x8; selects bounds and names '
-            'the row in reports')
+            help='instances x cores, such as 4x8, which selects bounds')
         parser.add_argument(
             _STOP, metavar='RESULT',
-            help='measure nothing, but stop the processes of an unfinished '
-            'run, which "hpcvirt bench report --unfinished" lists')
+            help='stop an unfinished run of "bench report --unfinished"')
         targets.add_options(parser)
         store_arguments.add(parser)
         catalogue_arguments.add(parser)

@@ -39,9 +39,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument('--os-cloud', metavar='NAME',
                         help='an entry of clouds.yaml, for server:')
     parser.add_argument('--host-key', choices=('known', 'accept-new'),
-                        default='known', help='the trusted ssh host keys: '
-                        'known_hosts and the console of a server: (known), or '
-                        'also the first key of a new machine')
+                        default='known', metavar='KEYS',
+                        help='known ssh host keys only (default), or '
+                        'accept-new: also the first of a new machine')
 
 
 def add_instances(parser: argparse.ArgumentParser,

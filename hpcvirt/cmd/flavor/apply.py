@@ -24,12 +24,8 @@ if typing.TYPE_CHECKING:
     from hpcvirt.cloud import aggregates
 
 _EPILOG = hosts.EPILOG + """
-The cloud is selected as in every OpenStack client: by clouds.yaml (OS_CLOUD or
---os-cloud), or by the other OS_* variables.
-
-The exit status with --apply is 0 if the cloud now has all planned flavors, and
-1 if a flavor is not as planned. Without --apply, it is 0 if the comparison
-succeeded. It is 2 if the input or the cloud cannot be used.
+Exit status: 0 if the cloud has all planned flavors, or without --apply; 1 if a
+flavor is not as planned; 2 if the input or the cloud cannot be used.
 """
 
 #: The state of a flavor before and after its step, for the summary.
@@ -67,13 +63,9 @@ class ApplyFlavors(command.Report):
             help='also delete flavors that hpcvirt created for an earlier '
             'plan and that no instance has')
         parser.add_argument(
-            '--private', action='store_true',
-            help='create private flavors, which only projects with access can '
-            'use')
-        parser.add_argument(
             '--aggregates', action='store_true',
-            help='also create the host aggregates of the classes of --fleet, '
-            'or add the hosts and the metadata that they lack')
+            help='also create the host aggregates of the classes, or add what '
+            'they lack')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Compare the plan with the cloud, and carry it out with --apply."""
@@ -86,9 +78,7 @@ class ApplyFlavors(command.Report):
             raise exception.InvalidInput(
                 '--aggregates', 'needs a fleet document (--fleet) with a '
                 'class that names an aggregate or is isolated')
-        wanted = [dataclasses.replace(item.flavor, projects=())
-                  if args.private and item.flavor.projects is None
-                  else item.flavor for item in plan.flavors]
+        wanted = [item.flavor for item in plan.flavors]
         nova = cloud_arguments.connect(args)
         existing = cloud_flavors.read(nova, {item.name for item in wanted})
         hosts.warn(plan.warnings)

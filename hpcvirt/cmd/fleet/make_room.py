@@ -34,17 +34,14 @@ _PART_OF_DAY = re.compile(f'{_HOUR}-{_HOUR}', re.ASCII)
 class MakeRoom(command.Report):
     """Find the fewest moves that make room for an instance.
 
-    Find the fewest instances to move to other hosts so that one or more
-    instances of a flavor fit, and the order of the moves. With --apply, carry
-    out the moves one after the other. The rows are the moves.
+    Find the fewest instances to move to other hosts so that instances of a
+    flavor fit. With --apply, make the moves one after the other.
     """
 
     epilog = arguments.EPILOG + """
-With --apply, the cloud is selected as in every OpenStack client: by
-clouds.yaml (OS_CLOUD or --os-cloud), or by the other OS_* variables. Exit
-status: 0 if the instances fit, now or after the moves; 1 if no moves suffice;
-2 if the input or the cloud cannot be used; 3 if a move failed, so that later
-ones were not begun. To empty whole hosts, see drain.
+Exit status: 0 if the instances fit, now or after the moves; 1 if no moves
+suffice; 2 if the input or the cloud cannot be used; 3 if a move failed. To
+empty whole hosts, see drain.
 """
     rows = 'moves'
     fields = ('id', 'from', 'to', 'cells', 'kind')
@@ -55,21 +52,17 @@ ones were not begun. To empty whole hosts, see drain.
         wanted.add_argument(
             '--standing', metavar='NAME=N', action='append', default=[],
             nargs='?', const=(), type=_read_wanted, help='keep room for N '
-            'instances of this flavor, at the same time as for those of other '
-            '--standing options; may be given several times; without NAME=N, '
-            'for an instance of any of the three largest flavors that are '
-            'usually requested')
+            'instances of this flavor, or for one of any of the three largest '
+            'that are usually requested; may be repeated')
         parser.add_argument(
             '--count', metavar='N', type=_count, default=1,
-            help='number of instances that must fit at the same time, on any '
-            'hosts (default: 1)')
+            help='the number of instances that must fit (default: 1)')
         parser.add_argument(
             '--moves', metavar='K', type=int, default=2, choices=range(3),
-            help='maximum number of moves, 0 to 2 (default: 2)')
+            help='the most moves, 0 to 2 (default: 2)')
         parser.add_argument(
             '--cold', action='store_true', help='allow cold migrations, as '
-            'few as possible, of instances that cannot be live-migrated, such '
-            'as those with virtual functions')
+            'few as possible')
         _add_standing(parser)
         cloud_arguments.add_apply(parser, 'moves')
         arguments.add(parser)
@@ -105,25 +98,22 @@ ones were not begun. To empty whole hosts, see drain.
 
 
 def _add_standing(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group('room in advance')
-    group.add_argument(
-        '--requests', metavar='FILE', help='what is requested: a table of '
-        'instances, as for "hpcvirt simulate" (default: the requests of four '
-        'weeks in the live cloud)')
-    group.add_argument(
+    parser.add_argument(
+        '--requests', metavar='FILE', help='what is requested, for --standing '
+        '(default: the requests of four weeks)')
+    parser.add_argument(
         '--budget', metavar='N', type=command.whole_number(1, 10_000),
-        help='the most migrations in an hour, with those that others began; '
-        'none for an hour after one has failed; only in the live cloud')
-    group.add_argument(
+        help='the most migrations in an hour, those of others included')
+    parser.add_argument(
         '--quiet-hours', metavar='FROM-TO', action='append', default=[],
-        type=_part_of_day, help='begin no move in this part of the day, in '
-        'local time, such as 08:00-18:00; may be given several times')
-    group.add_argument(
+        type=_part_of_day, help='begin no move then, such as 08:00-18:00 in '
+        'local time; may be repeated')
+    parser.add_argument(
         '--exclude-project', metavar='ID', action='append', default=[],
-        help='move no instance of this project; may be given several times')
-    group.add_argument(
-        '--textfile', metavar='FILE', help='write the metrics to this file, '
-        'which ends with .prom, for the textfile collector of node_exporter')
+        help='move no instance of this project; may be repeated')
+    parser.add_argument(
+        '--textfile', metavar='FILE', help='write metrics to this file for '
+        'node_exporter (FILE.prom)')
 
 
 def _read_wanted(word: str) -> tuple[str, int]:

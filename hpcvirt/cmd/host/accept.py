@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import hashlib
 import json
-import os
 import shlex
 import sys
 import typing
@@ -46,88 +45,60 @@ class AcceptHost(command.Report):
     """Prove a host before it takes work.
 
     Fill the host with instances of one flavor after the other, run benchmarks
-    in all instances at once, and compare the results with native runs on the
-    same CPUs, or without --native with results of hosts of the same class in
-    the store. The host must have no other instances, and is held in quarantine
-    meanwhile. If it passes, it gets traits and is released; otherwise it stays
-    in quarantine. If the command is killed, repeat it to continue.
-
-    The quick gate comes first, where the host itself can be reached: some
-    minutes of benchmarks on it, compared with other hosts of its class, and
-    its links, clocks and error counters. If it fails, so does the host.
+    in all of them at once, and compare with native runs or with hosts of the
+    class. The host must be empty, and is in quarantine until it passes. The
+    quick gate comes first. If the command is killed, repeat it to continue.
     """
 
     epilog = f"""\
 A TARGET is {targets.FORMS}.
-Exit status: 0 for PASS, or without --apply if the steps can be taken; 1 for
-FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
+Status 0: PASS, or the steps can be taken; 1: FAIL or INCONCLUSIVE; 2: the
+input, the cloud or the host cannot be used.
 """
     rows = 'parts'
     fields = ('flavor', 'instances', 'result')
+    more_formats = ('junit',)
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument('host', metavar='HOST',
-                            help='a compute host, as "openstack compute '
-                            'service list" names it')
+                            help='the name of a compute host')
         parser.add_argument('--flavor', metavar='NAME', action='append',
                             default=[], dest='flavors',
                             help='a flavor to fill the host with; may be '
-                            'given several times')
+                            'repeated')
         parser.add_argument('--plan', metavar='FILE',
-                            help='the output of "hpcvirt flavor plan --format '
-                            'json", which says how many instances fill the '
-                            'host')
+                            help='the output of "hpcvirt flavor plan -f json"')
         parser.add_argument('--image', metavar='NAME|UUID',
                             help='an image with the benchmarks')
         parser.add_argument('--network', metavar='NAME',
-                            help='a network over which this machine can reach '
-                            'the instances by SSH')
+                            help='a network on which instances are reached')
         parser.add_argument('--benchmarks', type=_names,
-                            metavar='NAME[/VARIANT],..', help='as in "hpcvirt '
-                            'bench list" (default: hpcc, with --quick '
-                            'hpcc,fio)')
+                            metavar='LIST', help='(default: hpcc; with '
+                            '--quick hpcc,fio)')
         parser.add_argument('--quick', action='store_true',
-                            help='take only the quick gate, without a cloud: '
-                            'the instances, the quarantine and the traits of '
-                            'the host stay as they are')
+                            help='take only the quick gate, without a cloud')
         parser.add_argument('--gate', metavar='TARGET',
-                            help='where the quick gate takes place: the host '
-                            'itself (default: --native; without both there '
-                            'is no gate)')
+                            help='where the gate is taken (default: --native)')
         parser.add_argument('--native', metavar='TARGET',
-                            help='where native runs take place: the host '
-                            'itself (default: compare with the class)')
+                            help='the host itself (default: compare with the '
+                            'class)')
         parser.add_argument('--pairs', metavar='N',
                             type=command.whole_number(1, _MAX_PAIRS),
-                            help='pairs, or samples without --native, to '
-                            f'measure (default: {plans.STUDY_PAIRS} pairs, or '
-                            f'{_SAMPLES} samples)')
+                            help='the pairs (default: '
+                            f'{plans.STUDY_PAIRS}) or samples ({_SAMPLES})')
         parser.add_argument('--bound', action='append', default=[],
                             metavar='METRIC=RATIO', dest='bounds',
-                            help='worst ratio that passes (default: with '
-                            '--native that of the benchmark, else 5 %% '
-                            'slower)')
+                            help='the worst ratio that passes')
         parser.add_argument('--audit', metavar='FILE',
-                            help='the output of "hpcvirt host audit --format '
-                            'json" on the host')
+                            help='the output of "hpcvirt host audit -f json"')
         parser.add_argument('--repaired', default='', metavar='TEXT',
-                            help='what was repaired on the host since it was '
-                            'last measured; without it, earlier measurements '
-                            'count as well')
+                            help='what was repaired since the last time')
         parser.add_argument('--time-limit', default=480, metavar='MINUTES',
                             type=command.whole_number(1, _MAX_MINUTES),
                             help='stop measuring after this time '
                             '(default: %(default)s)')
-        parser.add_argument('--report', metavar='FILE',
-                            help='also write the report to this file, which '
-                            'must not exist yet')
-        parser.add_argument('--junit', metavar='FILE',
-                            help='also write the verdicts as JUnit to this '
-                            'file, which must not exist yet')
         parser.add_argument('--json-lines', metavar='FILE',
-                            help='also append what --format json prints to '
-                            'this file, as a line; several commands may do '
-                            'so at once')
+                            help='also append the JSON to this file')
         targets.add_instances(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -154,10 +125,6 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         kept = records.Records(args.data)
         plain = serialization.dump(found)
         text = report.render(found, args.data, kept.count_hosts())
-        for path, content in ((args.report, text),
-                              (args.junit, report.make_junit(found))):
-            if path is not None:
-                output_file.write(path, content.encode())
         if args.json_lines is not None:
             line = json.dumps(plain, allow_nan=False) + '\n'
             with output_file.appending(args.json_lines, 0o644) as stream:
@@ -165,7 +132,8 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         return command.CommandResult(
             plain, lambda: f'\n{text}\nThe record is in '
                            f'{printable.escape(kept.path(found))}.\n',
-            int(found.result is not judgement.VerdictResult.PASS))
+            int(found.result is not judgement.VerdictResult.PASS),
+            {'junit': lambda: report.make_junit(found)})
 
 
 def _accept(args: argparse.Namespace,
@@ -221,11 +189,6 @@ def _read(args: argparse.Namespace) -> tuple[
     from hpcvirt.cmd import hosts
     from hpcvirt.cmd.host import audit
     from hpcvirt.flavors import plan_document
-    for path in filter(None, (args.report, args.junit)):
-        if os.path.lexists(path):
-            raise exception.InvalidInput(path, 'exists already')
-        if not os.access(os.path.dirname(path) or '.', os.W_OK):
-            raise exception.InvalidInput(path, 'cannot be written')
     given = {'--gate or --native': args.gate or args.native} if (
         args.quick) else {'--flavor': args.flavors, '--plan': args.plan,
                           '--image': args.image, '--network': args.network}

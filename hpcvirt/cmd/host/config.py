@@ -29,8 +29,8 @@ from hpcvirt.model import cpuset
 
 _EPILOG = f"""\
 {hosts.EPILOG}
-Exit status: 0 if the files were printed or written, or are there already; 2 if
-the input cannot be used or a file is in the way, and then nothing is changed.
+Exit status: 2 if the input cannot be used or a file is in the way, and then
+nothing is changed; else 0.
 """
 
 HOST_BACKUPS = 'var/lib/hpcvirt/backups'

@@ -60,8 +60,7 @@ def read_choices(args: argparse.Namespace) -> dict[str, scenarios.Scenario]:
     model = synthetic.parse(args.workload)
     if model is None and args.seeds > 1:
         raise exception.InvalidInput(
-            '--seeds', f'is for the model {synthetic.MODEL}; use --windows '
-            'for a log')
+            '--seeds', f'is for the model {synthetic.MODEL}, not for a log')
     first = next(iter(fleets.values()))
     if model is None:
         found = [read.workload(args.workload)]

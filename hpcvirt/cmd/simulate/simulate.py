@@ -18,23 +18,23 @@ from hpcvirt.cmd import output
 from hpcvirt.simulate import strategy as strategies
 
 _STRATEGIES = 'nova,packing,hpcvirt'
+#: How many other guests may move for a request.
+_MOVES = 2
+#: The number of parts of a replay, from which intervals are computed.
+_WINDOWS = 10
 
 
 class SimulateWorkload(command.Report):
     """Replay a workload over a fleet.
 
     Replay the requests of a workload over a fleet, which is empty at first,
-    once for each strategy of choosing hosts. Print what each strategy loses:
-    the core-hours of the requests that it refuses, and the causes. Several
-    --fleet are compared with the same requests.
+    once for each strategy, and print the core-hours that each strategy loses.
+    Several fleets are compared with the same requests.
     """
 
-    epilog = hosts.EPILOG + """
-Several fleets get the requests at the same times: --load is relative to the
-CPUs of the first one. Jobs that are too large for every flavor of a fleet are
-lost in it, and core-hours are those of the jobs.
-
-The same files and arguments always print the same document.
+    epilog = hosts.EPILOG + """\
+--load is relative to the CPUs of the first fleet. The same arguments always
+print the same document.
 """
     rows = 'strategies'
     fields = ('name', 'lost_percent', 'local_percent', 'refused',
@@ -45,70 +45,35 @@ The same files and arguments always print the same document.
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             '--workload', metavar='FILE|cloud:N', required=True,
-            help='the requests with their times: a log, whose format is '
-            'detected, or the model of a cloud with a number of requests, '
-            'as in cloud:20000')
+            help='a log, or the model of a cloud with N requests')
         hosts.add_hosts(parser)
-        hosts.add_fleet(parser, '; several are compared with the same '
-                        'requests, each by the name of its file without '
-                        'suffix', 'append')
+        hosts.add_fleet(parser, '; may be repeated', 'append')
         hosts.add_division(parser)
         parser.add_argument(
             '--flavors', metavar='FILE', action='append', default=[],
-            help='the flavors that can be requested, as "openstack flavor '
-            'list --long -f json" or "hpcvirt flavor plan -f json" prints '
-            'them; may be given several times (default: the flavors that the '
-            'workload describes, and those of the fleet; if the fleet has '
-            'none, they are planned as by "hpcvirt flavor plan")')
+            help='the flavors that can be requested; may be repeated')
         parser.add_argument(
             '--compare', metavar='LIST',
-            help='the strategies, separated by commas: nova, packing, '
-            'best-fit and hpcvirt; add +NAME=NUMBER to change an option of a '
-            'weigher, as in packing+pci=0 or hpcvirt+far=inf, +fullest to let '
-            'the claim use the fullest host cells first, +moves to let other '
-            'guests move for a '
-            'refused request, and +standing or +standing:N to make room after '
-            f'every request or every Nth (default: {_STRATEGIES}; with '
-            'several fleets, hpcvirt)')
+            help='strategies: nova, packing, best-fit and hpcvirt, with '
+            'additions (packing+pci=0, +fullest, +moves, +standing:N)')
         parser.add_argument(
             '--load', metavar='X', type=_number(1000, above_zero=True),
-            help='scale the times of the requests so that they request X '
-            'times the CPUs of the fleet on average (default: keep the times)')
+            help='scale the times to request X times its CPUs')
         parser.add_argument(
             '--vf-share', metavar='X', type=_number(1), default=0.0,
-            help='add a virtual function to this share, from 0 to 1, of the '
-            'requests without one (default: 0)')
+            help='add a VF to this share of the requests (default: 0)')
         parser.add_argument(
             '--in-use', action='store_true', help='begin with the instances '
-            'of --fleet, each of which ends after the rest of a life of the '
-            'workload (default: begin with an empty fleet)')
+            'of the fleet document')
         parser.add_argument(
             '--warm-up', metavar='X', type=_number(0.9), default=0.0,
-            help='do not count this share, from 0 to 0.9, of the requests, '
-            'from the first one on, which fill the fleet (default: 0)')
-        parser.add_argument(
-            '--moves', metavar='K', type=int, default=2, choices=(1, 2),
-            help='how many other guests may move for a request in a strategy '
-            'with +moves or +standing, 1 or 2 (default: %(default)s)')
-        parser.add_argument(
-            '--copy-rate', metavar='MIB', type=command.whole_number(1, 10**6),
-            default=strategies.COPY_MIB_PER_S,
-            help='the memory in MiB that a move copies in a '
-            'second in a strategy with +standing (default: %(default)s)')
-        parser.add_argument(
-            '--windows', metavar='N', default=10,
-            type=command.whole_number(1, 1000),
-            help='number of parts of a replay, from which intervals are '
-            'computed (default: %(default)s)')
+            help='the share of the first requests that does not count')
         parser.add_argument(
             '--seeds', metavar='N', default=1,
             type=command.whole_number(1, 1000),
-            help='number of replays of the model with different seeds, from '
-            'which intervals are computed (default: %(default)s)')
+            help='number of replays of the model (default: %(default)s)')
         parser.add_argument(
-            '--html', metavar='FILE', help='also write a self-contained page '
-            'with drawings; an existing file is replaced only if it is such a '
-            'page')
+            '--html', metavar='FILE', help='also write a page with drawings')
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
         """Replay the workload."""
@@ -124,14 +89,13 @@ The same files and arguments always print the same document.
             html_file.check(args.html, page.TITLE)
         several = args.fleet is not None and len(args.fleet) > 1
         compared = strategies.parse(
-            args.compare or ('hpcvirt' if several else _STRATEGIES),
-            args.moves, args.copy_rate)
+            args.compare or ('hpcvirt' if several else _STRATEGIES), _MOVES)
         choices = fleet_choices.read_choices(args)
         tasks = simulation.list_tasks(choices, compared)
         with _show_percent() as show:
             outcomes = simulation.run([*tasks.values()], show)
         document = report.document(simulation.gather(
-            choices, args.windows, dict(zip(tasks, outcomes, strict=True))))
+            choices, _WINDOWS, dict(zip(tasks, outcomes, strict=True))))
         for warning in document['warnings']:
             output.warn(f'Warning: {warning}')
         if args.html is not None:

@@ -40,10 +40,8 @@ class RunStudy(command.Report):
 
     Without --case, print how the hosts can run each case, or why they cannot.
     With it, print the settings to make by hand and the steps; with --apply,
-    create a flavor, start instances on the hosts, run the benchmarks of the
-    case in them and natively, and remove everything that was created. The
-    hosts must have no other instances. If the command is killed, the same
-    command continues.
+    measure in instances that are created on the hosts, which must have no
+    others, and natively. If the command is killed, the same command continues.
     """
 
     epilog = hosts.EPILOG + f"""\

@@ -121,7 +121,7 @@ class RunCase(unittest.TestCase):
         self.assertEqual([sample.started_at for sample in kept],
                          [sample['started_at']
                           for sample in samples[:len(kept)]])
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.assertEqual('FAIL', result['verdict']['result'])
 
     def runs(self):
         return len(self.trace.read_text().split())

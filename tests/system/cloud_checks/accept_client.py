@@ -93,10 +93,10 @@ class Client:
                      f'{err[-1500:]}')
         found = json.loads(out)
         figure = found['verdict']['judgements'][0]
-        print(f'{self.host}: {found["word"]}, {figure["metric"]} '
+        print(f'{self.host}: {found["result"]}, {figure["metric"]} '
               f'{figure["native"]} {figure["guest"]} {figure["interval"]}, '
               f'{found["traits"]}', file=sys.stderr)
-        if found['word'] != word:
+        if found['result'] != word:
             sys.exit(f'{word} was expected: {found}')
         return found
 

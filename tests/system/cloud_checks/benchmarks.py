@@ -126,8 +126,8 @@ def _check_results(settings: cloud_settings.Settings,
         raise errors.CloudError(f'{len(comparisons)} comparisons are stored, '
                                 'not 1')
     (run,) = comparisons
-    progress.say(f'{run["label"]}: {run["word"]}, {run["high"]}')
-    if (run['word'] != 'FAIL'
+    progress.say(f'{run["label"]}: {run["result"]}, {run["high"]}')
+    if (run['result'] != 'FAIL'
             or max(run['high'].values(), default=1.0) > MAX_RATIO):
         raise errors.CloudError(f'an emulated guest is near native: {run}')
     # So few pairs have a boot each, with a warm-up of the guest.

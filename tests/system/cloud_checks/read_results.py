@@ -31,7 +31,7 @@ def _run(judged, run):
     return {
         'label': run.label,
         'purpose': run.purpose,
-        'word': judged.verdict.result,
+        'result': judged.verdict.result,
         'samples': len(run.samples),
         'launches': len({sample.launch_id for sample in run.samples
                          if sample.side is record.Side.GUEST}),

@@ -4,7 +4,7 @@
 
 The cloud's Python environment runs it, with the database in ``STORE_URL`` and
 the directory of outputs in ``STORE_RAW``. The arguments are ``exercise``; or
-``write``, a name and the number of samples; or ``age`` and that number; or
+``write``, a name and the number of samples; or
 ``count``, the number of writers and the number of samples of each; or
 ``refused``.
 """
@@ -78,20 +78,6 @@ def write(name, count):
     store.close()
 
 
-def age(samples):
-    """Write an entry, and turn the store into one of the first format."""
-    write('first', samples)
-    engine = sqlalchemy.create_engine(os.environ['STORE_URL'])
-    with engine.begin() as connection:
-        connection.execute(sqlalchemy.text(
-            f'drop table {tables.VERSION_TABLE}'))
-        for table in (tables.RUNS, tables.SAMPLES):
-            connection.execute(table.update().values(
-                document=sqlalchemy.func.replace(
-                    table.c.document, VERSION, '{')))
-    engine.dispose()
-
-
 def count(writers, samples):
     """Check that no writer lost samples, and all documents have versions."""
     store = _open()
@@ -161,7 +147,7 @@ def _refused(what, kind, act):
     raise AssertionError(f'{what} was accepted')
 
 
-VERBS = {'exercise': exercise, 'write': write, 'age': age, 'count': count,
+VERBS = {'exercise': exercise, 'write': write, 'count': count,
          'refused': refused}
 
 if __name__ == '__main__':

@@ -39,7 +39,7 @@ FLEET = {
             'host_reserve_mib_per_cell': RESERVE_MIB}}}}
 DOCUMENT = {
     'schema_version': 1, 'name': 'cloud', 'fleet': 'fleet.yaml',
-    'class': 'emulated', 'programs': {'hs06': {
+    'host_class': 'emulated', 'programs': {'hs06': {
         'benchmark': 'hs06', 'minutes': 0.1,
         'settings': {'script': guest_image.BENCHMARK_PATH}}},
     'choices': {

@@ -149,7 +149,8 @@ def missing(measured: dict[str, Any],
         alone = [run['purpose'] for run in result['runs']] == ['unpaired']
         for judgement in () if alone else (result['verdict'] or {}).get(
                 'judgements', ()):
-            row = (judgement['label'], judgement['metric'], judgement['word'])
+            row = (judgement['label'], judgement['metric'],
+                   judgement['result'])
             if row not in drawn:
                 yield f'no {" ".join(row)}'
             elif judgement['interval'] and not drawn[row]:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import os
 import pathlib
 import unittest
+from unittest import mock
 
 from hpcvirt.cmd import main
 from tests.builders import commands
@@ -14,12 +16,12 @@ MEANINGS = {
     '--expect': 'how a benchmark was run',
     '--flavor': 'a flavor',
     '--fleet': 'the fleet document',
+    '--format': 'the form of the output',
     '--history': 'the file in which refusals are kept',
     '--html': 'write a page',
     '--image': 'an image',
     '--instead': 'a benchmark in place of one of the case',
     '--interval': 'the time between two readings',
-    '--moves': 'the most moves',
     '--native': 'the host itself',
     '--network': 'a network on which instances are reached',
     '--os-cloud': 'an entry of clouds.yaml',
@@ -32,6 +34,7 @@ MEANINGS = {
     '--shape': 'instances x cores',
     '--this-launch': 'judge the launch that was measured',
     '--warm-up': 'what comes first and does not count',
+    '-f': 'the form of the output',
 }
 #: The metavars of those that may be given in more than one way.
 FORMS = {'--flavor': {'NAME', 'NAME|FILE'}, '--root': {'DIR', 'DIR|FILE'},
@@ -63,6 +66,30 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual(FORMS, {
             option: found for option, found in forms.items()
             if len(found) > 1})
+
+
+class SizeTest(unittest.TestCase):
+    """What a user must learn stays small."""
+
+    def test_help_fits_on_a_screen(self):
+        with mock.patch.dict(os.environ, COLUMNS='80'):
+            for name in main.COMMANDS:
+                with self.subTest(name):
+                    text = main.build_parser(name).format_help()
+                    self.assertLessEqual(len(text.splitlines()), 40)
+
+    def test_commands_and_options_are_few(self):
+        own = 0
+        for name in main.COMMANDS:
+            parser = main.build_parser(name)
+            shown = {action.dest for group in parser._action_groups
+                     for action in group._group_actions
+                     if action.option_strings}
+            own += len(shown - {'help', 'formatter'})
+        self.assertLessEqual(own, 200)
+        self.assertLessEqual(len(main.COMMANDS), 32)
+        self.assertLessEqual(
+            len([name for name in main.GROUPS if ' ' not in name]), 9)
 
 
 ROOT = pathlib.Path(__file__).parents[3]

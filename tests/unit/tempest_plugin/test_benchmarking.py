@@ -188,10 +188,10 @@ class SummaryTest(unittest.TestCase):
 
 
 Result = benchmarking.TestOutcome
-NATIVE = [100, 101, 99, 100, 102]
-ALIKE = [99.9, 101.2, 98.8, 100.1, 101.9]
-SLOW = [10, 11, 10, 9, 10]
-NOISY = [60, 140, 99, 75, 130]
+NATIVE = [100, 101, 99, 100.2, 102, 100.7, 99.4, 101.5, 98.8, 100.4]
+ALIKE = [99.9, 101.2, 98.9, 100.1, 101.9, 100.9, 99.2, 101.3, 98.7, 100.6]
+SLOW = [10, 11, 10.2, 9, 10.4, 10.1, 10.9, 9.8, 10.3, 9.7]
+NOISY = [60, 140, 99, 75, 130, 65, 122, 82, 111, 93]
 
 
 def judged(*measured):
@@ -217,10 +217,10 @@ class OutcomeTest(unittest.TestCase):
                 # Figures without a bound prove nothing.
                 (undecided, [runs.run(NATIVE, ALIKE, bounds={})]),
                 # Ranks of five pairs cannot decide two figures.
-                (undecided, [runs.run(NATIVE, ALIKE), runs.run(
-                    NATIVE, SLOW, id='s', benchmark='npb-ep')]),
-                (failed, [runs.run(NATIVE * 2, ALIKE * 2), runs.run(
-                    NATIVE * 2, SLOW * 2, id='s', benchmark='npb-ep')])):
+                (undecided, [runs.run(NATIVE[:5], ALIKE[:5]), runs.run(
+                    NATIVE[:5], SLOW[:5], id='s', benchmark='npb-ep')]),
+                (failed, [runs.run(NATIVE, ALIKE), runs.run(
+                    NATIVE, SLOW, id='s', benchmark='npb-ep')])):
             self.assertEqual(expected, self.outcomes(*measured))
 
     def test_one_corrupted_output_fails_whatever_the_option_says(self):

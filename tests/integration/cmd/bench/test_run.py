@@ -32,7 +32,7 @@ sed "/^ Mop.s/s/=.*/= $rate/" '{output}'
 class RunCommandTest(run_case.RunCase):
     def test_a_slow_guest_fails(self):
         result = self.result(*self.words(), status=1)
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.assertEqual('FAIL', result['verdict']['result'])
         ratio = result['verdict']['judgements'][0]['interval']['ratio']
         self.assertLess(ratio, 0.5)
         self.assertEqual(12, self.runs())
@@ -41,7 +41,7 @@ class RunCommandTest(run_case.RunCase):
         words = self.words(pairs=10)
         words[words.index('--no-verdict')] = '--this-launch'
         result = self.result(*words, '--overhead', '25%', status=1)
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.assertEqual('FAIL', result['verdict']['result'])
         [run] = result['runs']
         self.assertEqual(25, run['overhead_percent'])
         self.assertEqual(['mops_total'], list(run['bounds']))
@@ -68,7 +68,7 @@ class RunCommandTest(run_case.RunCase):
     def test_a_machine_compared_with_itself_does_not_fail(self):
         result = self.result(*self.words(pairs=10, native=self.server.url),
                              status=0)
-        self.assertEqual('PASS', result['verdict']['word'])
+        self.assertEqual('PASS', result['verdict']['result'])
         self.assertEqual('aa', result['runs'][0]['purpose'])
 
     def test_periodic_a_machine_compared_with_itself_is_labelled_so(self):
@@ -85,7 +85,7 @@ class RunCommandTest(run_case.RunCase):
         status, out, err = self.run_(*self.words())
         self.assertEqual(1, status, err)
         verdict = json.loads(out)['verdict']
-        self.assertEqual('INVALID', verdict['word'])
+        self.assertEqual('INVALID', verdict['result'])
         self.assertIn('12 of 12 samples', verdict['reason'])
         where = re.findall(r'INVALID: .*; its outputs are in (\S+)', err)
         self.assertEqual(12, len(where))
@@ -93,7 +93,7 @@ class RunCommandTest(run_case.RunCase):
 
     def test_without_native_nothing_is_judged(self):
         result = self.result(*self.words(native=None), status=0)
-        sides = {sample['arm'] for sample in result['runs'][0]['samples']}
+        sides = {sample['side'] for sample in result['runs'][0]['samples']}
         self.assertEqual({'guest'}, sides)
         self.assertEqual('unpaired', result['runs'][0]['purpose'])
 
@@ -113,7 +113,7 @@ class RunCommandTest(run_case.RunCase):
             trace=self.trace,
             output=run_case.DATA / 'native_np1' / 'npb_ep.S.out'))
         result = self.result(*words, status=1)
-        self.assertEqual('INCONCLUSIVE', result['verdict']['word'])
+        self.assertEqual('INCONCLUSIVE', result['verdict']['result'])
         page = self.scratch / 'page.html'
         self.run_('bench', 'report', '--data', str(self.scratch / 'data'),
                   '--html', str(page))
@@ -143,14 +143,14 @@ class RunCommandTest(run_case.RunCase):
               mock.patch.object(sampler, 'CLEAN_S', 0.1)):
             status, out, err = self.run_(*self.words())
         self.assertEqual(1, status, err)
-        self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
+        self.assertEqual('FAIL', json.loads(out)['verdict']['result'])
         self.assertIn('not removed', err)
         self.assertIn('a guest passes in 4 of 5 cases', err)
 
     def test_periodic_a_usual_run_has_controls_and_its_warm_ups(self):
         result = self.result(*self.words(pairs=10), '--warm-ups', '3',
                              status=1)
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.assertEqual('FAIL', result['verdict']['result'])
         # Six warm-ups, ten pairs, five of them with a control.
         self.assertEqual(31, len(result['runs'][0]['samples']))
         self.assertEqual(31, self.runs())
@@ -191,7 +191,7 @@ class RunCommandTest(run_case.RunCase):
         self.assertIn('No such file', (outputs / 'stderr').read_text())
         program.write_text(good)
         result = self.result(*words, status=1)
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.assertEqual('FAIL', result['verdict']['result'])
 
     def test_a_killed_run_is_continued(self):
         words = self.words(seconds=0.3)
@@ -209,7 +209,7 @@ class RunCommandTest(run_case.RunCase):
         self.wait_for_samples(6)
         self.server.cut()
         out, _ = process.communicate()
-        self.assertEqual('FAIL', json.loads(out)['verdict']['word'])
+        self.assertEqual('FAIL', json.loads(out)['verdict']['result'])
         self.assertEqual(12, self.runs())
 
     def test_bad_input_is_one_line_and_leaves_no_trace(self):

@@ -40,12 +40,12 @@ class RunAgainTest(run_case.RunCase):
     def test_a_further_run_continues_the_evidence(self):
         words = self.words(pairs=3)
         first = self.result(*words, status=1)
-        self.assertEqual('INCONCLUSIVE', first['verdict']['word'])
+        self.assertEqual('INCONCLUSIVE', first['verdict']['result'])
         self.assertEqual([], first['verdict']['judgements'][0]['earlier'])
         second = self.result(*words, status=1)
         (figure,) = second['verdict']['judgements']
         self.assertEqual(('FAIL', 6, ['INCONCLUSIVE']), (
-            figure['word'], figure['pairs'], figure['earlier']))
+            figure['result'], figure['pairs'], figure['earlier']))
         # Both results are in the store, each with its own samples.
         self.assertEqual([8, 8], [len(result['runs'][0]['samples'])
                                   for result in (first, second)])
@@ -91,7 +91,7 @@ class RunAgainTest(run_case.RunCase):
         with on_changed_machines():
             (figure,) = self.result(*words, status=1)['verdict']['judgements']
         self.assertEqual(('INCONCLUSIVE', 3, []), (
-            figure['word'], figure['pairs'], figure['earlier']))
+            figure['result'], figure['pairs'], figure['earlier']))
 
     def test_periodic_another_number_of_pairs_is_an_attempt_all_the_same(self):
         self.interrupted(self.words(pairs=5), 6)

@@ -32,7 +32,7 @@ class LaunchTest(run_case.RunCase):
         return [*words, *more]
 
     def launches(self, run):
-        return [(sample['arm'], sample['warm_up'], sample['launch'])
+        return [(sample['side'], sample['warm_up'], sample['launch'])
                 for sample in run['samples']]
 
     def test_cold_guests_are_not_warmed_up_and_native_ones_are(self):
@@ -72,10 +72,10 @@ class LaunchTest(run_case.RunCase):
                          [sample['position'] for sample in samples])
         # How many boots there are depends on the time that they take here.
         boots = len({sample['launch_id'] for sample in samples
-                     if sample['arm'] == 'guest'})
+                     if sample['side'] == 'guest'})
         self.assertEqual(['sync', 'reboot'] * boots, self.guest.done)
         (figure,) = result['verdict']['judgements']
-        self.assertEqual(('FAIL', boots), (figure['word'], figure['launches']))
+        self.assertEqual(('FAIL', boots), (figure['result'], figure['launches']))
         self.assertEqual(16, figure['pairs'])
         self.assertGreaterEqual(boots, 8)
         # A warm-up in each boot and one natively, five controls.
@@ -86,7 +86,7 @@ class LaunchTest(run_case.RunCase):
         words = self.words('--this-launch', pairs=5)
         result = self.result(*words, status=1)
         self.assertEqual([], self.guest.done)
-        self.assertEqual('FAIL', result['verdict']['word'])
+        self.assertEqual('FAIL', result['verdict']['result'])
         self.assertIn('this boot of the guest alone',
                       result['verdict']['scope'])
 

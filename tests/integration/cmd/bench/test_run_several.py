@@ -147,7 +147,7 @@ class InStepTest(run_case.RunCase):
     def test_periodic_output_and_environment_of_each_guest_are_kept(self):
         result = self.result(*self.words(pairs=1), status=1)
         sample = result['runs'][0]['samples'][1]
-        self.assertEqual('guest', sample['arm'])
+        self.assertEqual('guest', sample['side'])
         names = {raw['name'] for raw in sample['outputs']}
         self.assertEqual({f'127.0.0.1-{number}.{name}' for number in (1, 2)
                           for name in ('stdout', 'stderr')}, names)
@@ -161,7 +161,7 @@ class InStepTest(run_case.RunCase):
     def test_periodic_one_broken_output_makes_a_sample_invalid(self):
         self.broken.touch()
         result = self.result(*self.words(pairs=1), status=1)
-        self.assertEqual('INVALID', result['verdict']['word'])
+        self.assertEqual('INVALID', result['verdict']['result'])
         reason = result['runs'][0]['samples'][0]['outcome']['reason']
         self.assertTrue(reason.startswith('127.0.0.1-2: '), reason)
         self.assertNotIn('127.0.0.1-1', reason)

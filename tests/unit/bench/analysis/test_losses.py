@@ -91,15 +91,12 @@ class TestDistance(testtools.TestCase):
 class TestSpread(testtools.TestCase):
     """A guest that varies more than native may change slowly."""
 
-    def judge(self, deviation, pairs=10, loss=0.0, figures=1):
-        """Judge guests, of which the first is returned."""
+    def judge(self, deviation, pairs=10, loss=0.0):
         dice = random.Random(0)
-        found = verdict.judge([runs.run(
+        return verdict.judge([runs.run(
             [100 * math.exp(dice.gauss(0, 0.005)) for _ in range(pairs)],
             [100 * math.exp(dice.gauss(0, deviation) - loss)
-             for _ in range(pairs)], 0.9, id=str(number), case=str(number))
-            for number in range(figures)])
-        return found.judgements[0]
+             for _ in range(pairs)], 0.9)]).judgements[0]
 
     def test_a_few_pairs_of_one_boot_do_not_decide(self):
         figure = self.judge(0.02)
@@ -114,8 +111,13 @@ class TestSpread(testtools.TestCase):
 
     def test_more_pairs_show_what_changes_slowly(self):
         self.assertEqual(Word.PASS, self.judge(0.02, 20).result)
-        several = self.judge(0.02, 20, figures=3)
-        self.assertIn('fewer than 35 pairs', several.reason)
+
+    def test_of_the_guest_alone_a_correlation_is_assumed(self):
+        narrow, wide = (losses.estimate(
+            QUIET, QUIET, 0.0, losses.Caution(0.05), varies_more=more).widening
+            for more in (False, True))
+        self.assertEqual(1.0, narrow)
+        self.assertGreater(wide, 1.4)
 
     def test_so_large_a_loss_is_none_of_the_changes(self):
         self.assertEqual(Word.FAIL, self.judge(0.02, loss=0.7).result)

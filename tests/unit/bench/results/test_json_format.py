@@ -88,9 +88,9 @@ class TestRecordJson(testtools.TestCase):
                   "not '0'")),
                 (lambda p: sample(p).update(pair=True),
                  'pair: must be a whole number, not true'),
-                (lambda p: p['verdict'].update(word='MAYBE'),
-                 ('verdict.word: must be one of PASS, FAIL, INCONCLUSIVE, '
-                  "INVALID, not 'MAYBE'")),
+                (lambda p: p['verdict'].update(result='MAYBE'),
+                 ('verdict.result: must be one of PASS, FAIL, COMPARED, '
+                  "INCONCLUSIVE, INVALID, not 'MAYBE'")),
                 (lambda p: p['runs'][0]['bounds']['triad_mb_s'].update(
                     ratio=10 ** 400), 'must be a number from 1e-06 to 1e+06')):
             self.refused(change, what)

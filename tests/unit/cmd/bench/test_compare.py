@@ -262,8 +262,8 @@ class TestListAndDescribe(CommandTestCase):
             self.assertTrue(found['example']['command'])
 
     def test_a_machine_that_is_too_small_is_one_line(self):
-        self.assert_unusable('not enough', 'list', 'stream', '--vcpus',
-                             '1', '--memory-mib', '256', '--llc-kib', '65536')
+        self.assert_unusable('not enough', 'list', 'npb-bt', '--vcpus',
+                             '64', '--memory-mib', '1')
         self.assert_unusable('no variant', 'list', 'hpcc', '--variant',
                              'cuda')
         self.assert_unusable('qe-small', 'list', 'qe')

@@ -267,7 +267,8 @@ class ApplyTest(CommandTest):
 
     def test_private_flavors(self):
         api = self.serve()
-        self.run_command('apply', self.host(), '--apply', '--private')
+        profile = self.write('p.yaml', 'base: default\nprojects: []\n')
+        self.run_command('apply', self.host(), '--apply', '--profile', profile)
         self.assertEqual({False}, {
             flavor['os-flavor-access:is_public']
             for flavor in api.flavors.values()})

@@ -49,9 +49,6 @@ class AcceptTest(testtools.TestCase):
                 (['--set', 'nosuch=1'], 'none of the named benchmarks'),
                 (['--bound', 'x'], 'is not METRIC=RATIO'),
                 (['--audit', audit], 'is not the output of "hpcvirt host '),
-                (['--report', self.plan], 'exists already'),
-                (['--report', '/nowhere/x'], 'cannot be written'),
-                (['--junit', self.plan], 'exists already'),
                 (['--json-lines', '/nowhere/x'], 'cannot be written'),
                 (['--plan', str(self.scratch / 'nothing')], 'nothing')):
             self.assert_refused(words, *options)

@@ -22,7 +22,7 @@ SHIPPED = [path for path in sorted(EXPERIMENTS.glob('*.yaml'))
            if path.name != 'fleet.yaml']
 PLAIN = {
     'schema_version': 1, 'name': 'small', 'fleet': 'fleet.yaml',
-    'class': 'small', 'matters_percent': 10, 'guests_per_host': 2,
+    'host_class': 'small', 'matters_percent': 10, 'guests_per_host': 2,
     'programs': {'md': {'benchmark': 'gromacs', 'minutes': 1}},
     'choices': {'guests': {'four': {'guests_per_host': 4}}},
     'limits': {'hours': 24}}
@@ -103,7 +103,7 @@ class TestPlan(unittest.TestCase):
         self.assertEqual(['n-1', 'n-2'], [host.name for host in found.hosts])
         self.assertEqual({'base': 'dense', 'name_prefix': 'own'},
                          found.configurations[0,].content)
-        self.refused("class: 'large' is not in", **{'class': 'large'})
+        self.refused("host_class: 'large' is not in", **{'host_class': 'large'})
 
     def test_hosts_must_be_alike(self):
         hosts.as_json(hosts.build(name='odd', cores=4),

@@ -18,7 +18,7 @@ PAGE = {'dark': False, 'wide': [], 'cut': [], 'unnamed': [], 'lost': [],
 
 
 def judged(**more):
-    judgement = {'label': 'hpcc mpi', 'metric': 'HPL_Tflops', 'word': 'FAIL',
+    judgement = {'label': 'hpcc mpi', 'metric': 'HPL_Tflops', 'result': 'FAIL',
                  'interval': {'ratio': 0.1}, **more}
     return [{'runs': [{'purpose': 'compare'}],
              'verdict': {'judgements': [judgement]}}]
@@ -57,13 +57,13 @@ class TestMissing(testtools.TestCase):
     def test_what_shows_is_not_missing(self):
         self.assertEqual([], self.missing())
         self.assertEqual([], self.missing(
-            label='qe-small mpi', metric='wall_s', word='INVALID',
+            label='qe-small mpi', metric='wall_s', result='INVALID',
             interval=None))
         self.assertEqual([], list(check.missing(
             PAGE, [{'runs': [], 'verdict': None}])))
 
     def test_another_verdict_figure_or_benchmark_is(self):
-        for more in ({'word': 'PASS'}, {'metric': 'StarSTREAM_Triad'},
+        for more in ({'result': 'PASS'}, {'metric': 'StarSTREAM_Triad'},
                      {'label': 'hpcc mpi 4x8'}):
             self.assertEqual(1, len(self.missing(**more)))
 
@@ -71,4 +71,4 @@ class TestMissing(testtools.TestCase):
         self.assertEqual(
             ['no drawing of qe-small mpi wall_s INVALID'],
             self.missing(label='qe-small mpi', metric='wall_s',
-                         word='INVALID'))
+                         result='INVALID'))

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Create the tables.
-
-A store that is older than the migrations has them already.
-"""
+"""Create the tables."""
 
 from alembic import op
 
