@@ -56,6 +56,7 @@ BROAD_TESTS = frozenset({
     'audit/test_documentation.py',
     'bench/analysis/test_error_rates.py',
     'deployment/test_documentation.py',
+    'docs/test_addresses.py',
     'docs/test_contributor.py',
     'docs/test_messages.py',
     'docs/test_nova_conf.py',

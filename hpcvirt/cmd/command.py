@@ -321,8 +321,9 @@ def _shorten_usage(parser: argparse.ArgumentParser) -> None:
     """Let the usage show only the arguments that must be given."""
     groups = [group for group in parser._mutually_exclusive_groups
               if group.required]
-    needed_ids = {id(action) for group in groups
-                  for action in group._group_actions}
+    needed_ids: set[int] = set()
+    for group in groups:
+        needed_ids.update(map(id, group._group_actions))
     shown = [action for action in parser._actions
              if action.required or not action.option_strings
              or id(action) in needed_ids]

@@ -138,9 +138,9 @@ class Experiment:
         full host of guests is from native
     :ivar limits: what the experiment may take
     :ivar never: what must not happen
-    :ivar apply: a command that brings settings to a host, as a list of words in
-        which ``{host}``, ``{profile}`` and ``{settings}`` are replaced; it is
-        needed if a choice changes settings of the host
+    :ivar apply: a command that brings settings to a host, as a list of words
+        in which ``{host}``, ``{profile}`` and ``{settings}`` are replaced; it
+        is needed if a choice changes settings of the host
     """
 
     schema_version: int
