@@ -25,6 +25,7 @@ extensions = [
     'document_keys',
     'extra_spec_table',
     'host_files_table',
+    'package_table',
     'page_checks',
 ]
 
