@@ -374,11 +374,13 @@ def main() -> int:
         passed = f'{100 * equal[judgement.VerdictResult.PASS]:.0f}'
         if CASES[name].is_bad:
             errors, passed = [equal[judgement.VerdictResult.PASS]], ''
-        failed |= CASES[name].is_promised and max(errors) > PROMISED + 3 * math.sqrt(
+        largest = PROMISED + 3 * math.sqrt(
             PROMISED * (1 - PROMISED) / trials)
+        failed |= CASES[name].is_promised and max(errors) > largest
         shown = [f'{100 * rate:.1f}' for rate in errors]
+        of_slow = 100 * slow[judgement.VerdictResult.FAIL]
         rows.append((name, str(pairs), *shown, *[''] * (3 - len(shown)),
-                     passed, f'{100 * slow[judgement.VerdictResult.FAIL]:.0f}'))
+                     passed, f'{of_slow:.0f}'))
     sys.stdout.write(text_table.draw(COLUMNS, rows, set(COLUMNS[1:]), 200))
     if args.csv:
         with CSV.open('w', newline='') as file:

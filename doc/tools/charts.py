@@ -74,7 +74,8 @@ def draw_error_rates() -> str:
                           names + 5 * scale, y))
     parts += [svg.text(names + rate * scale, y + 14, str(rate), 'middle')
               for rate in (5, 30, 60)]
-    return picture.finish(y + 22, parts, 'False verdicts for each kind of noise')
+    return picture.finish(y + 22, parts,
+                          'False verdicts for each kind of noise')
 
 
 def draw_verdict_power() -> str:

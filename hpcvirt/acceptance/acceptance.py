@@ -21,7 +21,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt import exception
-from hpcvirt import serialization
 from hpcvirt.audit import finding
 from hpcvirt.bench.analysis import stats
 from hpcvirt.bench.model import judgement

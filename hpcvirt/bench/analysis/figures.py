@@ -224,8 +224,8 @@ def _with_study(figure: judgement.Judgement,
         where = 'is better than the whole interval'
     else:
         where = 'is worse than the whole interval'
-    return dataclasses.replace(figure, remarks=(
-        *figure.remarks, f'the ratio of the study, {bound.ratio:.3f}, {where}'))
+    remark = f'the ratio of the study, {bound.ratio:.3f}, {where}'
+    return dataclasses.replace(figure, remarks=(*figure.remarks, remark))
 
 
 def _replace_stragglers(values: sample_pairs.MetricValues,

@@ -189,8 +189,8 @@ def read(path: str, profile: str | None = None) -> model.Space:
     own = fleet.classes.get(experiment.host_class)
     if own is None:
         raise exception.InvalidInput(
-            f'{where}: host_class', f'{experiment.host_class[:64]!r} is not in '
-            f'{fleet.where}'
+            f'{where}: host_class',
+            f'{experiment.host_class[:64]!r} is not in {fleet.where}'
             + words.suggest(experiment.host_class, fleet.classes))
     if profile is not None:
         given = hosts.read_profile_content(profile)

@@ -10,7 +10,8 @@ from tests.builders import refusals
 
 PLAIN = {
     'schema_version': 1, 'name': 'milan', 'fleet': 'fleet.yaml',
-    'host_class': 'epyc', 'programs': {'hpcc': {'benchmark': 'hpcc', 'minutes': 9}},
+    'host_class': 'epyc',
+    'programs': {'hpcc': {'benchmark': 'hpcc', 'minutes': 9}},
     'choices': {
         'pages': {'1G': {'profile': {'page_size': '1G'}}},
         'shares': {'half': {'extra_specs': {'quota:cpu_shares': '512'}}}},

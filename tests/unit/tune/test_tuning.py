@@ -28,7 +28,8 @@ from tests.builders import hosts
 
 NAMES = ('n1', 'n2')
 DOCUMENT = {
-    'schema_version': 1, 'name': 'demo', 'fleet': 'fleet.yaml', 'host_class': 'n',
+    'schema_version': 1, 'name': 'demo', 'fleet': 'fleet.yaml',
+    'host_class': 'n',
     'programs': {'npb-ep': {'benchmark': 'npb-ep', 'minutes': 1}},
     'choices': {
         'quota': {'half': {'extra_specs': {'quota:cpu_shares': '512'}}},

@@ -75,7 +75,8 @@ class LaunchTest(run_case.RunCase):
                      if sample['side'] == 'guest'})
         self.assertEqual(['sync', 'reboot'] * boots, self.guest.done)
         (figure,) = result['verdict']['judgements']
-        self.assertEqual(('FAIL', boots), (figure['result'], figure['launches']))
+        self.assertEqual(('FAIL', boots),
+                         (figure['result'], figure['launches']))
         self.assertEqual(16, figure['pairs'])
         self.assertGreaterEqual(boots, 8)
         # A warm-up in each boot and one natively, five controls.

@@ -98,7 +98,7 @@ class TestPlan(unittest.TestCase):
         self.assertEqual(['n-1', 'n-2'], [host.name for host in found.hosts])
         self.assertEqual({'base': 'dense', 'name_prefix': 'own'},
                          found.configurations[0,].content)
-        self.refused("host_class: 'large' is not in", **{'host_class': 'large'})
+        self.refused("host_class: 'large' is not in", host_class='large')
 
     def test_hosts_must_be_alike(self):
         hosts.as_json(hosts.build(name='odd', cores=4),
