@@ -11,6 +11,7 @@ page promises is above 5 % by more than three standard errors.
 """
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import math
@@ -21,9 +22,17 @@ import sys
 from collections.abc import Callable
 from collections.abc import Iterator
 from concurrent import futures
+from typing import Any
+from unittest import mock
 
 from hpcvirt import text_table
+from hpcvirt.bench.analysis import attempts
 from hpcvirt.bench.analysis import boots
+from hpcvirt.bench.analysis import figures
+from hpcvirt.bench.analysis import losses
+from hpcvirt.bench.analysis import mean_time
+from hpcvirt.bench.analysis import sample_pairs
+from hpcvirt.bench.analysis import stragglers
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import outcome
@@ -222,6 +231,8 @@ CASES: dict[str, Case] = {
     'clock of 10 ms, runs of 0.05 to 0.5 s': Case(
         _independent(_normal(0.01)), _SEVERAL, clock=True),
     'log-normal, CV 2 %, 3 attempts': Case(_LOG_NORMAL, (10,), attempts=3),
+    'log-normal, CV 10 %, 3 attempts': Case(
+        _independent(_normal(0.10)), (10,), attempts=3),
     '5 % of runs 3 times slower, 3 attempts': Case(
         _independent(_sometimes(0.05, 3.0)), (10,), attempts=3),
     'guest: 10 % of runs hang, one has, 3 attempts': Case(
@@ -258,8 +269,9 @@ CASES: dict[str, Case] = {
     'guest: 4 % of runs twice as long': Case(
         _independent(_normal(0.01), _sometimes(0.04, 2.0, 0.01)),
         (10, 16, 40), is_skewed=True, is_promised=False),
-    'guest 8 % faster at first, over 4 pairs': Case(_changing(
-        lambda pair: -0.08 * max(0.0, 1 - pair / 4)), (10, 16, 20)),
+    'guest 8 % faster at first, decaying over 4 pairs': Case(_changing(
+        lambda pair: -0.08 * math.exp(-pair / 4)), (5, 10, 16, 20),
+        is_promised=False),
     'native 10 % slower after the guest': Case(
         _LOG_NORMAL, (10, 16), after_guest=0.1, is_promised=False),
     'native 10 % faster after the guest': Case(
@@ -272,6 +284,54 @@ CASES: dict[str, Case] = {
 COLUMNS = ('Noise', 'Pairs', 'False PASS, %', 'False FAIL, %',
            'FAIL of equal, %', 'PASS of equal, %', 'FAIL of slow, %')
 CSV = pathlib.Path(__file__).parent / 'results' / 'verdict_rates.csv'
+RULES_CSV = CSV.with_name('verdict_rules.csv')
+RULE_COLUMNS = ('Rule', 'Guest at its bound', 'False PASS / FAIL, %',
+                'PASS of equal, %', 'False without the rule, %',
+                'PASS of equal without it, %')
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """A rule, and guests that are judged wrongly without it.
+
+    :ivar off: what replaces a part of the program: its holder, name and value
+    """
+
+    name: str
+    noise: str
+    pairs: int
+    off: tuple[Any, str, Any]
+
+
+_NO_DISTANCE = losses, 'DISTANCE', 0.0
+_NO_RESEMBLANCE = losses, 'explain_resemblance', lambda *_: None
+_NO_WIDENING = losses, '_widen', lambda _: 1.0
+_NO_SPREAD = losses, 'varies_more', lambda *_: False
+_NO_MEAN = mean_time, 'estimate', lambda *_: None
+_NO_CONTROLS = figures, '_control', lambda *_: None
+_NO_STRAGGLERS = (stragglers.Stragglers, 'word',
+                  lambda *_: judgement.VerdictResult.PASS)
+RULES = (
+    Rule('Ten pairs', 'guest 8 % faster at first, decaying over 4 pairs', 5,
+         (sample_pairs, 'MIN_PASS_PAIRS', 5)),
+    Rule('Distance', 'guest: 10 % of runs 15 % slower', 10, _NO_DISTANCE),
+    Rule('Distance', 'boots, AR(1) 0.8', 10, _NO_DISTANCE),
+    Rule('Correlation, no decision', 'guest, AR(1) 0.9 in a boot', 40,
+         _NO_RESEMBLANCE),
+    Rule('Correlation, wider interval',
+         'guest of CV 5 %, AR(1) 0.5 in a boot', 40, _NO_WIDENING),
+    Rule('Spread', 'guest of CV 5 %, AR(1) 0.9 in a boot', 10, _NO_SPREAD),
+    Rule('Mean time', 'guest: 10 % of runs 15 % slower', 40, _NO_MEAN),
+    Rule('Mean time', '20 % of boots misplaced, by 10 %', 40, _NO_MEAN),
+    Rule('Stragglers', 'native 5 % twice, guest 5 % ten times slower', 60,
+         _NO_STRAGGLERS),
+    Rule('Stragglers', 'guest: 10 % of runs hang, one has, 3 attempts', 10,
+         _NO_STRAGGLERS),
+    Rule('Controls', 'native 10 % slower after the guest', 10, _NO_CONTROLS),
+    Rule('Controls', 'native 10 % faster after the guest', 10, _NO_CONTROLS),
+    Rule('Share of attempts', 'log-normal, CV 10 %, 3 attempts', 10,
+         (attempts, 'share', lambda _: 1.0)),
+)
 #: Pairs with a control.
 CONTROLS = 5
 #: Time to relaunch a guest, if each run takes 1.
@@ -290,7 +350,13 @@ def main() -> int:
                         help='write the table of the documentation')
     parser.add_argument('--only', default='', metavar='TEXT',
                         help='only noise with this in its name')
+    parser.add_argument('--rules', action='store_true',
+                        help='print what each rule is worth instead; with '
+                        '--csv to verdict_rules.csv')
     args = parser.parse_args()
+    if args.rules:
+        _compare_rules(args.trials, write=args.csv)
+        return 0
     cases = []
     for name, case in CASES.items():
         # Several figures take longer.
@@ -324,6 +390,38 @@ def main() -> int:
         print('a rate of error is above 5 % by more than three standard '
               'errors', file=sys.stderr)
     return int(failed)
+
+
+def _compare_rules(trials: int, *, write: bool) -> None:
+    """Print the rates of guests with and without each rule."""
+    rows = []
+    for rule in RULES:
+        found = []
+        for holder, name, value in ((None, '', None), rule.off):
+            with contextlib.ExitStack() as stack:
+                if holder is not None:
+                    stack.enter_context(mock.patch.object(holder, name, value))
+                at_bound, equal, _ = rates(rule.noise, rule.pairs, trials)
+            found += _show_false(rule.noise, at_bound, equal)
+        rows.append((rule.name, f'{rule.noise}; {rule.pairs} pairs', *found))
+    sys.stdout.write(text_table.draw(RULE_COLUMNS, rows,
+                                     set(RULE_COLUMNS[2:]), 200))
+    if write:
+        with RULES_CSV.open('w', newline='') as file:
+            csv.writer(file, lineterminator='\n').writerows(
+                (RULE_COLUMNS, *rows))
+
+
+def _show_false(
+        noise: str, at_bound: dict[judgement.VerdictResult, float],
+        equal: dict[judgement.VerdictResult, float]) -> tuple[str, str]:
+    """Return the false PASS and FAIL, and the PASS of equal guests."""
+    passed = equal[judgement.VerdictResult.PASS]
+    if CASES[noise].is_bad:
+        return f'{100 * passed:.1f} / -', '-'
+    false = (f'{100 * at_bound[judgement.VerdictResult.PASS]:.1f} / '
+             f'{100 * at_bound[judgement.VerdictResult.FAIL]:.1f}')
+    return false, f'{100 * passed:.0f}'
 
 
 def rates(name: str, pairs: int,

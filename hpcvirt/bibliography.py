@@ -115,17 +115,6 @@ DOCUMENTS = (
         'Annals of Mathematical Statistics 34(2), pages 598 to 611', '1963',
         'doi.org/10.1214/aoms/1177704172'),
     Publication(
-        'Hall-1992', 'Peter Hall',
-        'On the Removal of Skewness by Transformation',
-        'Journal of the Royal Statistical Society B 54(1), pages 221 to 228',
-        '1992', 'doi.org/10.1111/j.2517-6161.1992.tb01876.x'),
-    Publication(
-        'Kim-DeMets-1987', 'KyungMann Kim and David L. DeMets',
-        'Design and Analysis of Group Sequential Tests Based on the Type I '
-        'Error Spending Rate Function',
-        'Biometrika 74(1), pages 149 to 154', '1987',
-        'doi.org/10.1093/biomet/74.1.149'),
-    Publication(
         'Meeker-2017',
         'William Q. Meeker, Gerald J. Hahn and Luis A. Escobar',
         'Statistical Intervals: A Guide for Practitioners and Researchers',

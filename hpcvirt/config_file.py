@@ -1,23 +1,43 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Read configuration files as oslo.config reads them, without oslo.config.
+"""Read configuration files with the parser of oslo.config.
 
-A line that begins with white space continues the value before it. Quotes
-around a value are removed. If an option occurs several times, the last value
-counts; a later file overrides an earlier one. All values of all files count if
-the option may be repeated.
+If an option occurs several times, the last value counts; a later file
+overrides an earlier one. All values of all files count if the option may be
+repeated.
 """
 
-import re
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+
+from oslo_config import iniparser
 
 Sections = Mapping[tuple[str, str], tuple[str, ...]]
 
 
 class Malformed(Exception):
     """A file that oslo.config refuses."""
+
+
+class _Parser(iniparser.BaseParser):
+    """Collects the values of options.
+
+    :ivar found: (group, option) -> its values in order
+    """
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str], list[str]] = {}
+        self._group: str | None = None
+
+    def new_section(self, section: str) -> None:
+        self._group = normalize(section)
+
+    def assignment(self, key: str, value: list[str]) -> None:
+        if self._group is None:
+            raise self.parse_exc('no section before this line', self.lineno,
+                                 key)
+        self.found.setdefault((self._group, key), []).append('\n'.join(value))
 
 
 def parse(text: str) -> Sections:
@@ -27,33 +47,12 @@ def parse(text: str) -> Sections:
         in lower case, but for DEFAULT
     :raises Malformed: naming the line
     """
-    found: dict[tuple[str, str], list[str]] = {}
-    group: str | None = None
-    key: str | None = None
-    for number, raw in enumerate(text.split('\n'), 1):
-        line = raw.rstrip()
-        if not line:
-            key = None
-        elif line[0] in ' \t':
-            if key is None or group is None:
-                raise Malformed(f'line {number} continues no value')
-            found[group, key][-1] += '\n' + line.lstrip()
-        elif line[0] == '[':
-            match = re.fullmatch(r'\[(.+)\]', line)
-            if match is None:
-                raise Malformed(f'line {number} is no group')
-            group, key = normalize(match[1]), None
-        elif line[0] in '#;':
-            key = None
-        else:
-            match = re.fullmatch(r'([^=:]+?)\s*[=:](.*)', line)
-            if match is None:
-                raise Malformed(f'line {number} is no option')
-            if group is None:
-                raise Malformed(f'line {number} is in no group')
-            key = match[1]
-            found.setdefault((group, key), []).append(_unquoted(match[2]))
-    return {name: tuple(values) for name, values in found.items()}
+    parser = _Parser()
+    try:
+        parser.parse(text.split('\n'))
+    except iniparser.ParseError as exc:
+        raise Malformed(f'line {exc.lineno}: {exc.msg}') from exc
+    return {name: tuple(values) for name, values in parser.found.items()}
 
 
 def normalize(group: str) -> str:
@@ -80,10 +79,3 @@ def merge(files: Iterable[Sections], names: Sequence[tuple[str, str]],
 def is_true(text: str) -> bool:
     """Whether the value of a switch is on."""
     return text.strip().lower() in ('true', '1', 'on', 'yes')
-
-
-def _unquoted(text: str) -> str:
-    value = text.strip()
-    if value and value[0] == value[-1] and value[0] in '"\'':
-        return value[1:-1]
-    return value

@@ -33,9 +33,8 @@ from hpcvirt.bench.run import sides
 
 #: The most pairs that are planned unless the user asks for more.
 MAX_PAIRS_BY_DEFAULT = 40
-#: The pairs that are planned for a bound of a study. Of guests as in the
-#: study, 16 pairs pass 9 of 10 even if single runs vary by 2 %; 10 pairs pass
-#: 7.
+#: The pairs that are planned for a bound of a study: 16 pass 9 of 10 guests as
+#: in the study even if single runs vary by 2 %, and 10 pairs pass 7.
 STUDY_PAIRS = 16
 
 

@@ -4,8 +4,8 @@
 
 The cloud's Python environment runs it, with the database in ``STORE_URL`` and
 the directory of outputs in ``STORE_RAW``. The arguments are ``exercise``; or
-``write``, a name and the number of samples; or
-``count``, the number of writers and the number of samples of each; or
+``write``, a name and the number of samples; or ``count``, the number of
+writers and the number of samples of each; or
 ``refused``.
 """
 

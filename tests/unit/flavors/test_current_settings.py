@@ -101,6 +101,6 @@ packing_host_numa_cells_allocation_strategy = True
                 ('[DEFAULT]\nvcpu_pin_set = 1', 'use cpu_dedicated_set'),
                 ('[devices]\nenabled_mdev_types = nvidia-1',
                  'enabled_mdev_types'),
-                ('cpu = 1', 'line 1 is in no group')):
+                ('cpu = 1', 'line 1: no section before this line')):
             with self.assertRaisesRegex(exception.InvalidInput, fault):
                 read(text)

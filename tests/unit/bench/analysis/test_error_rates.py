@@ -13,6 +13,7 @@ import importlib.util
 import math
 import pathlib
 import random
+from unittest import mock
 
 import testtools
 from scipy import stats as reference
@@ -155,6 +156,32 @@ class TestDocumentedRates(testtools.TestCase):
             [(name, pairs) for name, case in simulation.CASES.items()
              for pairs in case.pairs],
             [(noise, pairs) for noise, pairs, _ in self.rows()])
+
+    def rules(self):
+        """The cells of each row of the table of rules."""
+        with simulation.RULES_CSV.open(newline='') as file:
+            header, *rows = csv.reader(file)
+        self.assertEqual(simulation.RULE_COLUMNS, tuple(header))
+        return rows
+
+    def test_each_rule_is_worth_something(self):
+        rows = self.rules()
+        self.assertEqual(
+            [(rule.name, f'{rule.noise}; {rule.pairs} pairs')
+             for rule in simulation.RULES], [(row[0], row[1]) for row in rows])
+        for _, noise, false, _, without, _ in rows:
+            worst = [max(float(rate) for rate in cell.split(' / ')
+                         if rate != '-') for cell in (false, without)]
+            self.assertGreater(worst[1], worst[0] + 2, noise)
+
+    def test_a_rule_of_the_table_is_switched_off(self):
+        (ten, *_) = simulation.RULES
+        holder, name, value = ten.off
+        self.assertEqual(0.0, simulation.rates(
+            ten.noise, ten.pairs, 30)[0][Word.PASS])
+        with mock.patch.object(holder, name, value):
+            self.assertGreater(simulation.rates(
+                ten.noise, ten.pairs, 30)[0][Word.PASS], 0.1)
 
     def test_many_figures_of_few_pairs_are_not_decided(self):
         # Student's t was wrong in half of all cases here.

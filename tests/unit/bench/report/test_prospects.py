@@ -34,7 +34,7 @@ plan stream openmp: 10 pairs, 1 figure, about 22 min if a job takes a minute
 native with 16, about 34 min if a job takes a minute
     if single runs vary by 10%: hardly any with 10 pairs; a guest that equals \
 native with 151, about 5 h 4 min if a job takes a minute""", found)
-        page = pages.read('user/how-many-pairs')
+        page = ' '.join(pages.read('user/verdict').split())
         self.assertIn('a guest of at least 0.988 passes', page)
         self.assertIn('needs 16 pairs', page)
         self.assertIn('needs 151 pairs', page)

@@ -56,7 +56,7 @@ class TestDocumentation(CommandTestCase):
 
     def test_an_output_is_checked_as_the_page_shows(self):
         output = base.DATA / 'native_np1' / 'npb_cg.S.out'
-        page = pages.read('user/read-output')
+        page = pages.read('user/compare')
         good = call('parse', 'npb-cg', output, '--expect', 'class=S').out
         head, _, table = good.partition('\n')
         shown = re.search(r'   (npb-cg: valid \(.*) \.\.\.\)\n', page)
