@@ -37,6 +37,9 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     :returns: the placement, with the devices that Placement is expected to
         allocate; or why the guest does not fit
     """
+    lacking = _find_not_offered(demand.requests, supply.pools or ())
+    if lacking is not None:
+        return lacking
     first_misfit: reasons.Misfit | None = None
     for providers in list_offers(demand, supply.pools):
         placed = claim.predict(demand, supply, providers)
@@ -50,6 +53,23 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
                 break
     return first_misfit or reasons.LateMisfit(
         _explain, demand.device_set, supply.pools or ())
+
+
+def _find_not_offered(requests: Iterable[devices.DeviceRequest],
+                      pools: Sequence[devices.Pool],
+                      ) -> reasons.Misfit | None:
+    """Say for which request Placement offers no device that would serve it.
+
+    The alias of a set names a trait of its place, and the claim compares only
+    vendor and product: it would take devices that Placement never allocates.
+    """
+    for request in requests:
+        serving = [pool for pool in pools if devices.serves(pool, request)]
+        if serving and not any(devices.is_offered(pool, request)
+                               for pool in serving):
+            return reasons.Misfit(reasons.Code.DEVICES, {
+                'free': 0, 'needed': request.count, 'request': request.name})
+    return None
 
 
 def list_offers(demand: demands.Demand,

@@ -82,7 +82,8 @@ def _kind(plan: plans.Plan, hosts: Sequence[plans.PlannedHost],
     if len(names) > 1 and title.startswith(names[0]):
         title = f'{len(names)} hosts: {title}'
     if hosts[0].fleet_class:
-        title = f'Class {hosts[0].fleet_class}: {title}'
+        isolated = ' (isolated)' if hosts[0].state.kept_for else ''
+        title = f'Class {hosts[0].fleet_class}{isolated}: {title}'
     rows = list(_rows(plan, hosts[0]))
     lines = textwrap.wrap(title, width, subsequent_indent='  ')
     lines += textwrap.wrap(_facts(hosts), width,

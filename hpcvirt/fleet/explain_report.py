@@ -18,6 +18,7 @@ from hpcvirt.fit import decision_log
 from hpcvirt.fit import reasons as fit_reasons
 from hpcvirt.fleet import changes
 from hpcvirt.fleet import log_reading
+from hpcvirt.fleet import moving
 from hpcvirt.fleet import verdict
 from hpcvirt.model import cpuset
 
@@ -126,6 +127,11 @@ def text(name: str, verdicts: Sequence[verdict.HostVerdict],
             lines += textwrap.wrap(str(change), room, initial_indent='  - ',
                                    subsequent_indent='    ',
                                    break_on_hyphens=False)
+        moves: list[moving.Move] = []
+        for change in nearest:
+            moves += change.moves
+        if any(move.cold for move in moves):
+            lines.append('"hpcvirt make-room --cold" makes cold moves.')
         blocks.append('\n'.join(lines) + '\n')
     elif not fitting:
         blocks.append(textwrap.fill(

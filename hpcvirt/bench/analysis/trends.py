@@ -139,8 +139,9 @@ def _line(values: Sequence[float]) -> list[float]:
 #: within 1 to 3 percent, and the score of a whole host within 4.5 percent (357
 #: +/- 16 HS06 in [CERN-HEPiX-2015]).
 MIN_CHANGE = 0.05
-#: With fewer hosts, no host is reported as behind.
-MIN_HOSTS = 3
+#: With fewer hosts, no host is reported as behind: one of three would have to
+#: be behind by more than 100 standard deviations of the other two.
+MIN_HOSTS = 4
 #: The chance that one of several equal hosts looks behind at one look. Looks
 #: at a growing history are correlated: over all of them, it is below 5 %.
 _ALPHA = 0.01

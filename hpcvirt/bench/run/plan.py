@@ -32,7 +32,7 @@ from hpcvirt.bench.run import run_spec
 from hpcvirt.bench.run import sides
 
 #: The most pairs that are planned unless the user asks for more.
-MAX_PAIRS_BY_DEFAULT = 40
+MAX_USUAL_PAIRS = 40
 #: The pairs that are planned for a bound of a study: 16 pass 9 of 10 guests as
 #: in the study even if single runs vary by 2 %, and 10 pairs pass 7.
 STUDY_PAIRS = 16
@@ -129,10 +129,10 @@ def make(wanted: Iterable[requests.RunRequest], pairs: Sequence[sides.Pair],
 def _choose_pairs(run: record.Run) -> int:
     """Choose the number of pairs of a run by its bounds.
 
-    :raises InvalidInput: if it is more than :data:`MAX_PAIRS_BY_DEFAULT`
+    :raises InvalidInput: if it is more than :data:`MAX_USUAL_PAIRS`
     """
     pairs = find_least(run)
-    if pairs > MAX_PAIRS_BY_DEFAULT:
+    if pairs > MAX_USUAL_PAIRS:
         raise exception.InvalidInput(
             run.label, f'its bounds need {pairs} pairs; give --pairs {pairs} '
             'to measure as many, or a wider bound')
@@ -174,12 +174,8 @@ def check_decidable(plan: RunPlan) -> None:
         run = planned.run
         if run.purpose is not record.Purpose.COMPARE:
             continue
-        native_places = {job.target.place.name
-                         for job in planned.jobs[record.Side.NATIVE]}
-        is_own_host = any(job.target.place.name in native_places
-                          for job in planned.guest_jobs)
-        if not (run.relaunched or run.of_launch or is_own_host
-                or run.launch is record.Launch.COLD):
+        has_boots = run.relaunched or run.launch is record.Launch.COLD
+        if not has_boots and not run.of_launch:
             raise exception.InvalidInput(
                 run.label, 'the guest cannot be rebooted, and one boot says '
                 'nothing about the next one; name the guest as server:NAME, '

@@ -45,8 +45,7 @@ class WatchHost(command.Command):
             'kernel isolates or leaves without a timer tick)')
         parser.add_argument(
             '--textfile', metavar='FILE',
-            help='write the metrics to this file, which ends with .prom, for '
-            'the textfile collector of node_exporter')
+            help='write metrics to this file for node_exporter (FILE.prom)')
         parser.add_argument(
             '--serve', metavar='ADDRESS', nargs='?',
             const=f'127.0.0.1:{_PORT}',

@@ -31,8 +31,6 @@ MEANINGS = {
     '--root': 'the root of the file system of a host',
     '--serve': 'serve metrics at an address',
     '--set': 'a setting of a benchmark',
-    '--shape': 'instances x cores',
-    '--this-launch': 'judge the launch that was measured',
     '--warm-up': 'what comes first and does not count',
     '-f': 'the form of the output',
 }

@@ -44,6 +44,20 @@ class ExplainTest(unittest.TestCase):
         self.assertEqual(reasons.Code.BROKEN_DEVICE_SET, refused.root)
 
 
+    def test_devices_that_placement_does_not_offer_are_not_taken(self):
+        """The alias of another class is for the same product, and a trait."""
+        wanted = request(count=1)
+        tag = devices.alias_tag(wanted.name)
+        for offered, fits in (([wanted.name], True), (['other'], False)):
+            pool = devices.Pool(0, 2, {
+                tag: True, devices.OFFERED: devices.render_offered(offered)},
+                'p0')
+            found = new_guest.predict(
+                demands.Demand((), (wanted,)), supplies.Supply((), (pool,)))
+            self.assertEqual(fits, not isinstance(found, reasons.Misfit))
+        self.assertEqual(reasons.Code.DEVICES, found.code)
+
+
 class OfferTest(unittest.TestCase):
     def offers(self, host, *requests, kind=None):
         return new_guest.list_offers(demands.Demand(

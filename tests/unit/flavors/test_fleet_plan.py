@@ -12,6 +12,8 @@ from hpcvirt.flavors import profile as profiles
 from hpcvirt.flavors import warning
 from hpcvirt.model import shape
 from tests.builders import hosts
+from tests.builders import planned_sets
+from tests.builders import wired
 
 
 def plan_class(name, **choices):
@@ -49,6 +51,29 @@ class MergeTest(unittest.TestCase):
                  'class y: has a PCI alias hpc-vf')):
             with self.assertRaisesRegex(exception.InvalidInput, fault):
                 fleet_plan.merge_plans({'x': one, 'y': other})
+
+    def test_with_sets_an_alias_is_for_one_product(self):
+        sets = planner.plan([wired.tree(name='s')], dataclasses.replace(
+            profiles.DENSE, devices=(planned_sets.GPUS,), name_prefix='s'))
+        one, other = (plan_class(name, name_prefix=name, devices=(
+            dataclasses.replace(hosts.VFS, product_id=product),))
+            for name, product in (('a', '101e'), ('b', '1018')))
+        fleet_plan.merge_plans({'a': one, 'b': other})
+        with self.assertRaisesRegex(
+                exception.InvalidInput, 'class b: has a PCI alias hpc-vf of '
+                '.* and 1018, and class a one of .* and 101e; Nova refuses'):
+            fleet_plan.merge_plans({'s': sets, 'a': one, 'b': other})
+
+    def test_an_alias_gets_devices_of_other_classes(self):
+        one, other = (plan_class(name, name_prefix=name, devices=(
+            dataclasses.replace(hosts.VFS, alias=f'vf-{name}'),))
+            for name in ('a', 'b'))
+        both = fleet_plan.merge_plans(fleet_plan.share_aliases(
+            {'x': one, 'y': other}))
+        for row in both.flavors:
+            # Both aliases are for the same product.
+            self.assertEqual(row.per_host['a'], row.per_host['b'])
+            self.assertGreater(row.per_host['a'], 0)
 
     def test_a_flavor_is_counted_on_the_hosts_of_all_classes(self):
         small = planner.plan([hosts.build(name='a', cores=8)],

@@ -74,6 +74,7 @@ class NearnessTest(unittest.TestCase):
         self.assertRegex(text, r'\ngpu +3  g-2, g-3, g-1 ')
         self.assertRegex(text, r'\ncpu +3  cmp-1, cmp-2, cmp-3 ')
         self.assertIn('- i2 moves cold from g-2 to g-1', text)
+        self.assertIn('"hpcvirt make-room --cold" makes cold moves', text)
 
     def test_explain_lists_what_was_tried_in_vain(self):
         text = self.explain(4, 4, 4).replace('\n', ' ')

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import statistics
 import unittest
 
 import hypothesis
@@ -12,6 +13,7 @@ from hypothesis import strategies
 from hpcvirt.bench.analysis import trends
 from hpcvirt.bench.model import outcome
 from hpcvirt.bench.model import record
+from tests import pages
 from tests.builders import runs
 
 HISTORIES = strategies.lists(strategies.floats(-1, 1), max_size=25)
@@ -214,6 +216,21 @@ class BehindTest(testtools.TestCase):
         # do for a single host, 12.2 for three hosts and 14.1 for four.
         for own in (0.127, 0.1525):
             self.assertIsNone(self.behind(own, LIKE))
+
+    def test_how_far_is_as_the_page_says(self):
+        page = pages.read('user/history')
+        for others, percent in ((3, 18), (4, 9), (9, 5)):
+            self.assertRegex(page, rf'{percent} %\s+behind')
+            alike = random.Random(others)
+            found = [alike.gauss(0, 1) for _ in range(others)]
+            middle, spread = statistics.fmean(found), statistics.stdev(found)
+            alike = [0.01 * (each - middle) / spread for each in found]
+            for loss, is_behind in ((percent - 1, False), (percent + 1, True)):
+                self.assertEqual(is_behind, self.behind(
+                    math.log1p(loss / 100), alike) is not None, others)
+
+    def test_two_others_tell_nothing(self):
+        self.assertIsNone(self.behind(0.7, [0.0, 0.0]))
 
     def test_more_hosts_tell_more_about_their_spread(self):
         self.assertIsNotNone(self.behind(0.127, LIKE * 2))

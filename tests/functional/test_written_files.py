@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+
+"""The files of every deployer give Nova the hosts that the plan counts on.
+
+They are read with the options of Nova itself, and its functions count.
+"""
+
+import json
+import random
+import tempfile
+import unittest
+
+from nova import conf
+from oslo_config import cfg
+
+from hpcvirt import exception
+from hpcvirt.deployment import formats
+from hpcvirt.deployment import read_back
+from hpcvirt.flavors import compiled_flavor
+from hpcvirt.flavors import fleet_plan
+from hpcvirt.fleet import class_plans
+from tests.functional import mixed_fleets
+from tests.functional import planned_nova
+
+
+def read(text):
+    """Read the options of a service of Nova."""
+    found = cfg.ConfigOpts()
+    for module in (conf.base, conf.compute, conf.pci, conf.scheduler):
+        module.register_opts(found)
+    with tempfile.NamedTemporaryFile('w', suffix='.conf') as file:
+        file.write(text)
+        file.flush()
+        found([], project='nova', default_config_dirs=[],
+              default_config_files=[file.name])
+    return found
+
+
+def make_host(planned, own, aliases):
+    """Make the host of Nova that the options of a nova-compute describe."""
+    return planned_nova.ComputeHost(planned.host, {
+        'cpu_dedicated_set': own.compute.cpu_dedicated_set or '',
+        'cpu_shared_set': own.compute.cpu_shared_set or '',
+        'reserved_host_memory_mb': own.reserved_host_memory_mb,
+        'reserved_host_cpus': own.reserved_host_cpus,
+        'reserved_huge_pages': [
+            {key: int(value) for key, value in item.items()}
+            for item in own.reserved_huge_pages or ()],
+        'cpu_allocation_ratio': own.initial_cpu_allocation_ratio,
+        'ram_allocation_ratio': own.initial_ram_allocation_ratio,
+        'pages': {str(cell): pages for cell, pages
+                  in planned.settings.pages.items()},
+        'pci_device_spec': [json.loads(spec) for spec in own.pci.device_spec],
+        'device_counts': planned.settings.device_counts,
+        'pci_alias': aliases})
+
+
+class WrittenFilesTest(unittest.TestCase):
+    def plan(self, seed):
+        document = mixed_fleets.a_document(random.Random(seed))
+        machines = {name: own.list_topologies()
+                    for name, own in document.classes.items()}
+        return document, fleet_plan.merge_plans(
+            class_plans.plan_classes(document, machines))
+
+    def check(self, seed):
+        """Count under the files of each deployer; return how many fit."""
+        document, plan = self.plan(seed)
+        counted = 0
+        known = {}
+        for deployer, write in formats.FORMATS.items():
+            files = write(plan)
+            read_back.check(deployer, files, plan)
+            written = read_back.sort_files(deployer, files, plan)
+            aliases = [json.loads(text) for text in read(
+                written.services['nova-api']).pci.alias]
+            scheduler = read(written.services['nova-scheduler'])
+            for planned in plan.hosts:
+                own = read(written.compute[planned.name])
+                traits = self.read_traits(written.providers[planned.name])
+                key = (written.compute[planned.name], str(aliases),
+                       planned.name, frozenset(traits))
+                if key not in known:
+                    known[key] = self.count(
+                        plan, make_host(planned, own, aliases),
+                        self.find_demand(document, planned, scheduler),
+                        traits, own, scheduler)
+                self.assertEqual(
+                    {row.flavor.name: row.per_host[planned.name]
+                     for row in plan.flavors}, known[key],
+                    f'seed {seed}, {deployer}, {planned.name}')
+                counted += sum(known[key].values())
+        return counted
+
+    @staticmethod
+    def read_traits(document):
+        return {trait for provider in (document or {}).get('providers', ())
+                for trait in provider['traits']['additional']}
+
+    @staticmethod
+    def find_demand(document, planned, scheduler):
+        """Return the traits that the aggregate of a host demands."""
+        own = document.classes[planned.fleet_class]
+        enabled = scheduler.scheduler.enable_isolated_aggregate_filtering
+        return set(own.traits) if own.isolated and enabled else set()
+
+    def count(self, plan, nova, demanded, traits, own, scheduler):
+        found = {}
+        for row in plan.flavors:
+            guest = compiled_flavor.make(row.flavor)
+            asks = scheduler.filter_scheduler.pci_in_placement
+            lost = (bool(guest.shape.devices) and asks
+                    and not own.pci.report_in_placement)
+            found[row.flavor.name] = 0
+            if lost or guest.required - traits or demanded - guest.required:
+                continue
+            kept = nova.snapshot()
+            found[row.flavor.name] = nova.fill(mixed_fleets.plain(row.flavor))
+            nova.restore(kept)
+        return found
+
+    def test_random_fleets(self):
+        self.assertGreater(sum(map(self.check, range(8))), 300)
+
+    def test_periodic_more_random_fleets(self):
+        for seed in range(100, 160):
+            self.check(seed)
+
+    def test_files_without_reports_are_refused(self):
+        for seed in range(40):
+            _, plan = self.plan(seed)
+            cards = [host for host in plan.hosts
+                     if host.settings.pci_device_spec
+                     and not host.settings.has_sets]
+            if plan.has_sets and cards:
+                break
+        files = [type(file)(file.path, file.text.replace(
+            'report_in_placement = true', '')) if (
+                file.path.startswith(cards[0].name)) else file
+            for file in formats.write_hosts(plan)]
+        with self.assertRaisesRegex(
+                exception.InvalidInput, f'{cards[0].name}: would take 0 '):
+            read_back.check('files', files, plan)
