@@ -3,10 +3,10 @@
 """The page about benchmarks of a site, followed to the letter.
 
 The sample package is below ``~/hpcvirt/contrib``; the commands of the page
-are run, and what they print must be what the page shows; ``...`` stands for anything. Two commands are
-stand-ins: ``pip install`` writes the metadata that it would write, since no
-test may need an index of packages, and ``podman`` runs a command on this
-machine.
+are run, and what they print must be what the page shows; ``...`` stands for
+anything. Two commands are stand-ins: ``pip install`` writes the metadata that
+it would write, since no test may need an index of packages, and ``podman``
+runs a command on this machine.
 """
 
 import os
