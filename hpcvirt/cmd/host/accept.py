@@ -165,7 +165,7 @@ FAIL or INCONCLUSIVE; 2 if the input, the cloud or the host cannot be used.
         return command.CommandResult(
             plain, lambda: f'\n{text}\nThe record is in '
                            f'{printable.escape(kept.path(found))}.\n',
-            int(found.result is not judgement.VerdictResult.PASS))
+            found.result.exit_status if found.result else 1)
 
 
 def _accept(args: argparse.Namespace,

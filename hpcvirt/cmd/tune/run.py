@@ -89,7 +89,7 @@ INCONCLUSIVE; 2 if a trial cannot be made, or a host could not be restored.
         word, reason = judge(analysis.analyse(space, trials).confirmation,
                              space.matters)
         print(f'{word}: {reason}')
-        return int(word is not judgement.VerdictResult.PASS)
+        return word.exit_status
 
 
 def judge(confirmed: model.Confirmation | None,
