@@ -134,14 +134,9 @@ def _read_functions(files: Files,
 def _bars(files: Files) -> Mapping[str, int]:
     found = {}
     for address in files.names(_PCI, 'sys'):
-        # The ROM and virtual functions follow the six BARs.
-        regions = re.findall(
-            '^0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x.*(.)..$',
-            files.setting(f'{_PCI}/{address}/resource') or '',
-            re.MULTILINE)[:6]
-        found[address] = max((int(end, 16) - int(start, 16) + 1 >> 20
-                              for start, end, flag in regions
-                              if flag == '2'), default=0)
+        sizes = hardware_state.read_bars(
+            files.setting(f'{_PCI}/{address}/resource') or '')
+        found[address] = max(sizes, default=0)
     return found
 
 
