@@ -46,8 +46,12 @@ _PLACES = (
 _FILES = ('etc/rc.local', 'etc/rc.d/rc.local', 'etc/network/interfaces',
           'etc/os-net-config/sriov_config.yaml')
 
+#: The hooks that libvirt runs for each guest: one file, or all in a folder.
+_HOOKS = 'etc/libvirt/hooks/qemu'
+_FABRIC = 'usr/share/nvidia/nvswitch/fabricmanager.cfg'
+
 #: All of them, as a shell finds them.
-PATTERNS = (*_FILES, *(f'{place}/*{ending}' for place, endings in _PLACES
+PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC, *(f'{place}/*{ending}' for place, endings in _PLACES
                        for ending in endings))
 
 #: The words for virtual functions in the kernel, systemd, NetworkManager,
@@ -55,6 +59,10 @@ PATTERNS = (*_FILES, *(f'{place}/*{ending}' for place, endings in _PLACES
 WORDS = re.compile(
     'sr-?iov|total-vfs|virtual-function-count|max_vfs|num_?vfs',
     re.IGNORECASE)
+#: The words of a hook that tells the fabric manager of NVSwitches which GPUs
+#: a guest has: its client, and its library.
+ACTIVATION = re.compile('fmpm|fabric_?manager|libnvfm', re.IGNORECASE)
+MODE = re.compile('FABRIC_MODE=[0-9]{1,3}')
 ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
 
 
@@ -208,6 +216,22 @@ def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
             for address, files in found.items()}
 
 
+def _activators(files: Files) -> Iterator[str]:
+    names = [_HOOKS]
+    names += [f'{_HOOKS}.d/{name}' for name in files.names(
+        f'{_HOOKS}.d', 'etc')]
+    for name in names:
+        text = files.text(name, 'etc') if not files.exists(name) else ''
+        if text and ACTIVATION.search(text):
+            yield f'/{name}'
+
+
+def _fabric_mode(files: Files) -> int | None:
+    text = files.text(_FABRIC, 'etc')
+    modes = re.findall(f'^{MODE.pattern}$', text or '', re.MULTILINE)
+    return int(modes[-1].partition('=')[2]) if modes else None
+
+
 def _uptime_s(files: Files) -> int:
     match = re.match('([0-9]{1,12})[.]', files.need('proc/uptime'))
     if match is None:
@@ -281,6 +305,11 @@ class HardwareFacts(FactGroup):
     #: Device address -> the files that create its virtual functions at boot;
     #: ``*`` for files that name no device.
     creators = Fact(_creators)
+    #: The hooks of libvirt that activate partitions of NVSwitches.
+    activators = Fact(lambda files: tuple(_activators(files)))
+    #: The mode of the fabric manager: 0 for a host or a guest that has all
+    #: GPUs, 1 for guests with some, 2 for vGPUs; None without one.
+    fabric_mode = Fact(_fabric_mode)
     #: ``BIOS`` or the model of a device -> the version, or the versions of
     #: several such devices.
     firmware = Fact(_firmware)

@@ -409,6 +409,19 @@ class ReadingTest(audited.Case):
             self.assertEqual(expected, host.read(
                 self.root).hardware.bars['0000:41:00.0'])
 
+    def test_hooks_that_activate_partitions(self):
+        self.assertEqual(((), None), (audited.GOOD.hardware.activators,
+                                      audited.GOOD.hardware.fabric_mode))
+        call = 'subprocess.check_output("/usr/bin/fmpm -l --hostname " + IP)'
+        hooks = 'etc/libvirt/hooks/qemu'
+        mode = 'usr/share/nvidia/nvswitch/fabricmanager.cfg'
+        found = audited.facts(audited.tree() | {
+            hooks: '#!/bin/sh\nlogger started\n', f'{hooks}.d/50-gpu': call,
+            f'{hooks}.d/win10/prepare/begin/start.sh': call,
+            mode: '# FABRIC_MODE=0\nLOG_LEVEL=4\nFABRIC_MODE=1\n'}).hardware
+        self.assertEqual(((f'/{hooks}.d/50-gpu',), 1),
+                         (found.activators, found.fabric_mode))
+
     def test_what_lspci_did_not_print_is_unknown(self):
         for change in ({'output/lspci': None}, {'output/lspci': ''}):
             found = self.changed(change)
