@@ -307,6 +307,9 @@ DOCUMENTS = (
         'WP-12736-002', 'not dated',
         'docs.nvidia.com/hgx-platforms'),
     Publication(
+        'NVIDIA-Guids', 'NVIDIA', 'SR-IOV', 'DOCA SDK, "InfiniBand"',
+        'not dated', 'networking-docs.nvidia.com/doca/sdk/sr-iov'),
+    Publication(
         'NVIDIA-Hooks', 'NVIDIA',
         'Shared NVSwitch GPU Partition Automatic Configuration',
         'libvirt-hooks, README', 'not dated', 'github.com/NVIDIA'),

@@ -87,7 +87,8 @@ def make_script() -> str:
             ('OPTIONS', ' '.join(sorted(names))),
             ('WORDS', '|'.join(
                 words.pattern for words in (
-                    hardware.WORDS, hardware.ACTIVATION, hardware.MODE,
+                    hardware.WORDS, hardware.GUIDS,
+                    hardware.ACTIVATION, hardware.MODE,
                     hardware.ADDRESS))),
             ('TABLE', table), ('TOOLS', '\n'.join(
                 ' '.join((name, *how)) for name, how

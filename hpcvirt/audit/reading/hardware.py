@@ -59,6 +59,10 @@ PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC, *(f'{place}/*{ending}' fo
 WORDS = re.compile(
     'sr-?iov|total-vfs|virtual-function-count|max_vfs|num_?vfs',
     re.IGNORECASE)
+#: The words for the GUIDs of virtual functions in iproute2 and in the driver
+#: of the vendor, and for its agent of Neutron.
+GUIDS = re.compile('(?:node|port)_guid|sriov/.{1,8}/policy|eswitchd',
+                   re.IGNORECASE)
 #: The words of a hook that tells the fabric manager of NVSwitches which GPUs
 #: a guest has: its client, and its library.
 ACTIVATION = re.compile('fmpm|fabric_?manager|libnvfm', re.IGNORECASE)
@@ -201,7 +205,9 @@ def _firmware(files: Files) -> Mapping[str, str]:
     return {name: ', '.join(sorted(texts)) for name, texts in found.items()}
 
 
-def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
+def _creators(files: Files, words: re.Pattern[str],
+              ) -> Mapping[str, tuple[str, ...]]:
+    """Find the files with certain words: address or ``*`` -> files."""
     found: dict[str, list[str]] = {}
     names = [*_FILES]
     for place, endings in _PLACES:
@@ -209,7 +215,7 @@ def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
                   if name.endswith(endings)]
     for name in names:
         text = files.text(name, 'etc') if not files.exists(name) else ''
-        if text and WORDS.search(text):
+        if text and words.search(text):
             for address in ADDRESS.findall(text.lower()) or ['*']:
                 found.setdefault(address, []).append(f'/{name}')
     return {address: tuple(dict.fromkeys(files))
@@ -304,7 +310,9 @@ class HardwareFacts(FactGroup):
     bars = Fact(_bars)
     #: Device address -> the files that create its virtual functions at boot;
     #: ``*`` for files that name no device.
-    creators = Fact(_creators)
+    creators = Fact(_creators, WORDS)
+    #: The files that give GUIDs to virtual functions at boot, likewise.
+    guids = Fact(_creators, GUIDS)
     #: The hooks of libvirt that activate partitions of NVSwitches.
     activators = Fact(lambda files: tuple(_activators(files)))
     #: The mode of the fabric manager: 0 for a host or a guest that has all

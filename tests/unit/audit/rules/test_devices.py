@@ -604,3 +604,13 @@ class DevicesTest(audited.Case):
                    hardware={'creators': {'*': ('/etc/rc.local',)}})
         self.check('persistent-functions', 1,
                    hardware={'creators': {}, **self.first(count=0)})
+
+    def test_infiniband_functions_have_guids(self):
+        card = GroupedFunction(ADDRESS, 20, '0207', '15b3', '101d',
+                               'mlx5_core')
+        ethernet = dataclasses.replace(card, code='0200')
+        for grouped, guids, count in (
+                (card, {}, 1), (card, {'*': ('/etc/rc.local',)}, 0),
+                (card, {ADDRESS: ('/etc/x',)}, 0), (ethernet, {}, 0)):
+            self.check('infiniband-guids', count, hardware={
+                'grouped': (grouped,), 'guids': guids})
