@@ -51,8 +51,8 @@ _HOOKS = 'etc/libvirt/hooks/qemu'
 _FABRIC = 'usr/share/nvidia/nvswitch/fabricmanager.cfg'
 
 #: All of them, as a shell finds them.
-PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC, *(f'{place}/*{ending}' for place, endings in _PLACES
-                       for ending in endings))
+PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC, *(
+    f'{place}/*{ending}' for place, endings in _PLACES for ending in endings))
 
 #: The words for virtual functions in the kernel, systemd, NetworkManager,
 #: netplan, os-net-config, the drivers, and most scripts of sites.

@@ -491,8 +491,8 @@ class ActivationTest(Case):
         self.fabric = {'fabric_mode': 0, 'activators': ()}
         self.assertEqual(
             [('error', 'the fabric manager has FABRIC_MODE=0'),
-             ('error', 'no hook of libvirt activates the partition of '
-              f'{", ".join(GPUS[:3])} and 1 more')],
+             ('error', ('no hook of libvirt activates the partition of '
+              f'{", ".join(GPUS[:3])} and 1 more'))],
             self.find('device-activation'))
         self.fabric['fabric_mode'] = None
         self.assertIn('is not installed',
