@@ -50,12 +50,12 @@ class AuditTest(audited.Case):
                 else:
                     silent.add(name)
         # They matter where another fact is bad: with deep idle states, a
-        # driver without turbo switch, nested paging off, an IOMMU group
-        # with a device of a guest and so on. Firmware is only compared between
-        # hosts.
+        # driver without turbo switch, nested paging off, NVSwitches beside
+        # GPUs of guests, virtual functions of InfiniBand and so on. Firmware
+        # is only compared between hosts.
         self.assertEqual(
-            {'firmware', 'grouped', 'wake_limit_us',
-             'slab_unreclaimable_mib', 'total_mib'}, silent)
+            {'activators', 'fabric_mode', 'firmware', 'guids',
+             'wake_limit_us', 'slab_unreclaimable_mib', 'total_mib'}, silent)
 
     def test_facts_that_matter_only_then_are_missed_then(self):
         for parts, code in (
