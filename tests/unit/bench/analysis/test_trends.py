@@ -218,7 +218,7 @@ class BehindTest(testtools.TestCase):
             self.assertIsNone(self.behind(own, LIKE))
 
     def test_how_far_is_as_the_page_says(self):
-        page = pages.read('user/history')
+        page = pages.read('user/look-at-results')
         for others, percent in ((3, 18), (4, 9), (9, 5)):
             self.assertRegex(page, rf'{percent} %\s+behind')
             alike = random.Random(others)
