@@ -296,6 +296,13 @@ DOCUMENTS = (
         'WP-12736-002', 'not dated',
         'docs.nvidia.com/hgx-platforms'),
     Publication(
+        'NVIDIA-Guids', 'NVIDIA', 'SR-IOV', 'DOCA SDK, "InfiniBand"',
+        'not dated', 'networking-docs.nvidia.com/doca/sdk/sr-iov'),
+    Publication(
+        'NVIDIA-Hooks', 'NVIDIA',
+        'Shared NVSwitch GPU Partition Automatic Configuration',
+        'libvirt-hooks, README', 'not dated', 'github.com/NVIDIA'),
+    Publication(
         'Levin-2020', 'Aya Levin',
         'net/mlx5e: Add support for PCI relaxed ordering',
         'commit 17347d5430c4 of Linux', '2020', 'git.kernel.org'),

@@ -85,7 +85,11 @@ def make_script() -> str:
     text = _SCRIPT.read_text()
     for word, value in (
             ('OPTIONS', ' '.join(sorted(names))),
-            ('WORDS', f'{hardware.WORDS.pattern}|{hardware.ADDRESS.pattern}'),
+            ('WORDS', '|'.join(
+                words.pattern for words in (
+                    hardware.WORDS, hardware.GUIDS,
+                    hardware.ACTIVATION, hardware.MODE,
+                    hardware.ADDRESS))),
             ('TABLE', table), ('TOOLS', '\n'.join(
                 ' '.join((name, *how)) for name, how
                 in tool_output.COMMANDS.items()))):

@@ -132,7 +132,7 @@ keep_options() {
         }'
 }
 
-# Keep words about virtual functions.
+# Keep words about virtual functions and NVSwitches.
 creator() {
     pass keep_words "$@"
 }

@@ -41,6 +41,9 @@ _KSM = 'etc/tmpfiles.d/hpcvirt.conf'
 _RELOAD = 'systemctl daemon-reload'
 _RESTART = ('restart nova-compute',)
 
+#: The vendor of cards that can be InfiniBand.
+_INFINIBAND = '15b3'
+
 #: Services that would undo these settings.
 _STOPPED = {
     'ksm': 'it takes CPU time, and its slab grew by more than a GiB.',
@@ -232,6 +235,13 @@ def _cpu_files(state: kernel_settings.KernelSettings) -> Iterator[tree.File]:
 
 def vf_rules(planned: plans.PlannedHost) -> list[str]:
     """Write the udev rules that create virtual functions at boot."""
-    return [kernel_settings.format_vf_rule(item.device.address, item.count)
-            for item in planned.offered
-            if item.wanted.kind is device_choice.DeviceKind.VF]
+    rules = []
+    for item in planned.offered:
+        if item.wanted.kind is not device_choice.DeviceKind.VF:
+            continue
+        rules.append(kernel_settings.format_vf_rule(
+            item.device.address, item.count))
+        if item.device.vendor_id == _INFINIBAND:
+            rules.append(kernel_settings.format_guid_rule(
+                item.device.address, item.count))
+    return rules

@@ -181,3 +181,33 @@ def format_vf_rule(address: str, count: int) -> str:
     """
     return (f'ACTION=="add|bind", SUBSYSTEM=="pci", KERNEL=="{address}", '
             f'ATTR{{sriov_numvfs}}="{count}"')
+
+
+#: What the rule of GUIDs runs, with the network device of the card and the
+#: number of its virtual functions. The driver ignores a number that they have
+#: already. A GUID is that of the port, with the bit of locally administered
+#: addresses and the number of the virtual function in the two bytes that are
+#: the same on all ports.
+_SET_GUIDS = (
+    'n=$1; count=$2; cd $3 && echo $count >device/sriov_numvfs; '
+    'IFS=:; set -- $(tail -c 24 address); unset IFS; '
+    'first=$(printf %02x $((0x$1 ^ 2))); i=0; '
+    'while [ $i -lt $count ]; do '
+    'vf_id=$(printf %02x:%02x $(((i + 1) / 256)) $(((i + 1) % 256))); '
+    'guid=$first:$2:$3:$vf_id:$6:$7:$8; '
+    'ip link set dev $n vf $i node_guid $guid; '
+    'ip link set dev $n vf $i port_guid $guid; '
+    'ip link set dev $n vf $i state auto; i=$((i + 1)); done')
+
+
+def format_guid_rule(address: str, count: int) -> str:
+    """Write the udev rule that makes InfiniBand virtual functions usable.
+
+    Without GUIDs and a policy, their ports stay down. Type 32 is InfiniBand:
+    the rule does nothing for a card that is set to Ethernet, which a topology
+    does not say.
+    """
+    script = _SET_GUIDS.replace('%', '%%').replace('$', '$$')
+    return (f'ACTION=="add", SUBSYSTEM=="net", KERNELS=="{address}", '
+            f'ATTR{{type}}=="32", RUN+="/bin/sh -c \'{script}\' sh $name '
+            f'{count} $sys$devpath"')

@@ -21,6 +21,7 @@ from hpcvirt import words
 from hpcvirt.fit import capacity
 from hpcvirt.fit import guest as guests
 from hpcvirt.fit import reasons
+from hpcvirt.flavors import address_width
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import cpu_partition
 from hpcvirt.flavors import device_choice
@@ -416,6 +417,7 @@ def _plan_kinds(hosts: Sequence[host_model.Host],
                     'arrangements of cells; use smaller flavors on such '
                     'hosts, or set pack_cells: false', (name,)))
     warnings += plan_warnings.find_warnings(planned, flavors, profile)
+    warnings += address_width.find_warnings(planned, flavors)
     warnings += own_flavors.warn(planned, flavors, {
         name: len(same) for name, same in names.items()})
     return plans.Plan(planned, tuple(flavors), warning.gather(

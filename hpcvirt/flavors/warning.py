@@ -20,6 +20,7 @@ T = typing.TypeVar('T', bound='_typeshed.DataclassInstance')
 class WarningCode(enum.StrEnum):
     """The codes of warnings; each value is part of the JSON document."""
 
+    ADDRESS_WIDTH = 'address-width'
     CELL_NOT_USED = 'cell-not-used'
     CELL_WITHOUT_CPUS = 'cell-without-cpus'
     CELL_WITHOUT_MEMORY = 'cell-without-memory'
@@ -59,7 +60,8 @@ class WarningCode(enum.StrEnum):
 
 
 #: The codes of warnings whose subjects are flavors, not hosts.
-_OF_FLAVORS = frozenset({WarningCode.CLAIM_TOO_LONG, WarningCode.DEVICES_FAR,
+_OF_FLAVORS = frozenset({WarningCode.ADDRESS_WIDTH,
+                         WarningCode.CLAIM_TOO_LONG, WarningCode.DEVICES_FAR,
                          WarningCode.FITS_ELSEWHERE,
                          WarningCode.MANY_CANDIDATES,
                          WarningCode.SOCKET_SCOPE_NOT_HELD,

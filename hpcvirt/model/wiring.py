@@ -91,6 +91,8 @@ class Attachment:
     :ivar iommu_group: None without an IOMMU, or if it is unknown
     :ivar nvlinks: the GB/s of each of its NVLinks, 0 if it is not active;
         empty if it has none or they are unknown
+    :ivar bars_mib: the MiB of each of its BARs of 1 MiB or more; empty if it
+        has none or they are unknown
     """
 
     address: str
@@ -98,6 +100,7 @@ class Attachment:
     link: PCIeLink | None = None
     iommu_group: int | None = None
     nvlinks: tuple[float, ...] = ()
+    bars_mib: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

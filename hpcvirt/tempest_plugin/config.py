@@ -96,10 +96,10 @@ Sizes, ranks, threads and paths, each as ``NAME:KEY=VALUE``, for example
 definition of the benchmark derives other values from the CPUs and the memory
 of the guest.
 """),
-    cfg.IntOpt('benchmark_pairs', default=16, min=10, max=1000, help="""
+    cfg.IntOpt('benchmark_pairs', default=16, min=5, max=1000, help="""
 The number of pairs of a native and a guest run, without warm-ups. More pairs
 show smaller differences. With 16, a guest passes that is as good as in the
-study that its bound comes from.
+study that its bound comes from; with fewer than 10, none does.
 """),
     cfg.IntOpt('benchmark_time_limit', min=1, help="""
 The time limit in seconds of one run of a benchmark, natively or in the guest.

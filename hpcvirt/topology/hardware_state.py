@@ -23,12 +23,31 @@ _PCI = 'sys/bus/pci/devices'
 EDAC = 'sys/devices/system/edac/mc'
 
 _BRIDGE = '0604'
+#: A line of the file resource: the first and the last address, and flags,
+#: whose hundreds are 2 for memory.
+_REGION = re.compile('^0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x.*(.)..$',
+                     re.MULTILINE)
+#: The lines of the ROM and of virtual functions follow those of the BARs.
+_BARS = 6
 #: Base classes of devices: storage, network, display, accelerator [pci.ids].
 _KINDS = ('01', '02', '03', '12')
 #: Devices that slow their link down while they are idle, and the speed with
 #: which every link starts.
 _PAUSING = ('03', '12')
 _LOWEST_SPEED = 2.5
+
+
+def read_bars(resource: str) -> tuple[int, ...]:
+    """Read the MiB of each BAR in memory, without those below 1 MiB.
+
+    :param resource: the content of the file ``resource`` of a device
+    """
+    sizes = []
+    for start, end, kind in _REGION.findall(resource)[:_BARS]:
+        size = int(end, 16) - int(start, 16) + 1 >> 20
+        if kind == '2' and size > 0:
+            sizes.append(size)
+    return tuple(sizes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

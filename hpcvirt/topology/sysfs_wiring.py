@@ -77,7 +77,10 @@ def read(tree: sysfs_tree.SysfsTree, devices: Sequence[host_model.Device],
                for address in above.keys() - addresses]
     attachments = [wiring.Attachment(
         address, above[address], _read_link(tree, address),
-        groups.get(address), speeds.get(address, ())) for address in addresses]
+        groups.get(address), speeds.get(address, ()),
+        hardware_state.read_bars(
+            tree.text(f'{_PCI}/{address}/resource') or ''))
+        for address in addresses]
     links = [each.link for each in bridges]
     links += [each.link for each in attachments]
     unknown = {

@@ -210,8 +210,8 @@ class AcceptTest(AcceptCase):
         (figure,) = found['verdict']['judgements']
         self.assertEqual(10, figure['launches'])
         self.assertEqual({quarantine.TRAIT}, self.traits())
-        found = self.decided('PASS', '--native', 'local', '--repaired',
-                             'the DIMM in slot 3')
+        found = self.decided('PASS', '--native', 'local', '--pairs', '10',
+                             '--repaired', 'the DIMM in slot 3')
         self.assertEqual(set(acceptance.TRAITS), self.traits())
         self.assertEqual([], self.holders())
 

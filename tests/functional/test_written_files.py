@@ -15,10 +15,14 @@ from oslo_config import cfg
 
 from hpcvirt import exception
 from hpcvirt.deployment import formats
+from hpcvirt.deployment import nova_conf
 from hpcvirt.deployment import read_back
 from hpcvirt.flavors import compiled_flavor
 from hpcvirt.flavors import fleet_plan
+from hpcvirt.flavors import planner
+from hpcvirt.flavors import profile as profiles
 from hpcvirt.fleet import class_plans
+from tests.builders import hosts
 from tests.functional import mixed_fleets
 from tests.functional import planned_nova
 
@@ -125,6 +129,34 @@ class WrittenFilesTest(unittest.TestCase):
     def test_periodic_more_random_fleets(self):
         for seed in range(100, 160):
             self.check(seed)
+
+    def test_equal_cells_of_unequal_ones_are_counted_as_nova_does(self):
+        equal = 0
+        for cores in ((22, 20, 22, 22, 20, 22), (5, 4, 5, 4, 5, 5),
+                      (4, 5, 4, 5), (6, 5, 6, 6, 6, 5)):
+            for affinity in ('preferred', 'required'):
+                host = hosts.build(
+                    cells=len(cores), cores=cores, sockets=2, mib=65536,
+                    gpus={0: 1, 2: 1, 3: 1, len(cores) - 1: 1}, name='n')
+                profile = profiles.build({
+                    'base': 'dense', 'devices': [{
+                        'kind': 'whole', 'vendor_id': '10de',
+                        'product_id': '20b0', 'alias': 'gpu',
+                        'per_instance': 'share', 'affinity': affinity}]}, 'p')
+                plan = planner.plan([host], profile)
+                (planned,) = plan.hosts
+                own = read('\n'.join(nova_conf.compute(planned, plan)))
+                nova = make_host(planned, own, planned.settings.pci_alias)
+                for row in plan.flavors:
+                    kept = nova.snapshot()
+                    self.assertEqual(
+                        row.per_host['n'],
+                        nova.fill(mixed_fleets.plain(row.flavor)),
+                        (cores, affinity, row.flavor.name))
+                    nova.restore(kept)
+                    equal += any(share.words.endswith('equal cells')
+                                 for share in row.shares.values())
+        self.assertGreater(equal, 0)
 
     def test_files_without_reports_are_refused(self):
         for seed in range(40):

@@ -123,7 +123,7 @@ class RunCase(cluster.ClusterCase):
         script.chmod(0o755)
         self.data = ('--data', str(self.folder / 'data'))
         self.words = ['bench', 'run', 'site-script', '--where', 'slurm:n1',
-                      '--native', 'slurm:n2', '--pairs', '5',
+                      '--native', 'slurm:n2', '--this-launch', '--pairs', '10',
                       '--set', f'script={script}', '--bound', 'rate=0.5',
                       *self.data, '--format', 'json']
 
@@ -153,7 +153,7 @@ class RunCase(cluster.ClusterCase):
         self.assertIn(status, (0, 1), err)
         self.said = err
         (run,) = json.loads(out)['runs']
-        self.assertEqual([True] * 12, [sample['outcome']['valid']
+        self.assertEqual([True] * 27, [sample['outcome']['valid']
                                        for sample in run['samples']])
         self.assertEqual(['slurm:n1', 'slurm:n2'], sorted(run['targets']))
         self.cluster.wait_for_state('idle')

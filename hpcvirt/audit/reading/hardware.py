@@ -46,15 +46,27 @@ _PLACES = (
 _FILES = ('etc/rc.local', 'etc/rc.d/rc.local', 'etc/network/interfaces',
           'etc/os-net-config/sriov_config.yaml')
 
+#: The hooks that libvirt runs for each guest: one file, or all in a folder.
+_HOOKS = 'etc/libvirt/hooks/qemu'
+_FABRIC = 'usr/share/nvidia/nvswitch/fabricmanager.cfg'
+
 #: All of them, as a shell finds them.
-PATTERNS = (*_FILES, *(f'{place}/*{ending}' for place, endings in _PLACES
-                       for ending in endings))
+PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC, *(
+    f'{place}/*{ending}' for place, endings in _PLACES for ending in endings))
 
 #: The words for virtual functions in the kernel, systemd, NetworkManager,
 #: netplan, os-net-config, the drivers, and most scripts of sites.
 WORDS = re.compile(
     'sr-?iov|total-vfs|virtual-function-count|max_vfs|num_?vfs',
     re.IGNORECASE)
+#: The words for the GUIDs of virtual functions in iproute2 and in the driver
+#: of the vendor, and for its agent of Neutron.
+GUIDS = re.compile('(?:node|port)_guid|sriov/.{1,8}/policy|eswitchd',
+                   re.IGNORECASE)
+#: The words of a hook that tells the fabric manager of NVSwitches which GPUs
+#: a guest has: its client, and its library.
+ACTIVATION = re.compile('fmpm|fabric_?manager|libnvfm', re.IGNORECASE)
+MODE = re.compile('FABRIC_MODE=[0-9]{1,3}')
 ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
 
 
@@ -134,14 +146,9 @@ def _read_functions(files: Files,
 def _bars(files: Files) -> Mapping[str, int]:
     found = {}
     for address in files.names(_PCI, 'sys'):
-        # The ROM and virtual functions follow the six BARs.
-        regions = re.findall(
-            '^0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x.*(.)..$',
-            files.setting(f'{_PCI}/{address}/resource') or '',
-            re.MULTILINE)[:6]
-        found[address] = max((int(end, 16) - int(start, 16) + 1 >> 20
-                              for start, end, flag in regions
-                              if flag == '2'), default=0)
+        sizes = hardware_state.read_bars(
+            files.setting(f'{_PCI}/{address}/resource') or '')
+        found[address] = max(sizes, default=0)
     return found
 
 
@@ -198,7 +205,9 @@ def _firmware(files: Files) -> Mapping[str, str]:
     return {name: ', '.join(sorted(texts)) for name, texts in found.items()}
 
 
-def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
+def _creators(files: Files, words: re.Pattern[str],
+              ) -> Mapping[str, tuple[str, ...]]:
+    """Find the files with certain words: address or ``*`` -> files."""
     found: dict[str, list[str]] = {}
     names = [*_FILES]
     for place, endings in _PLACES:
@@ -206,11 +215,27 @@ def _creators(files: Files) -> Mapping[str, tuple[str, ...]]:
                   if name.endswith(endings)]
     for name in names:
         text = files.text(name, 'etc') if not files.exists(name) else ''
-        if text and WORDS.search(text):
+        if text and words.search(text):
             for address in ADDRESS.findall(text.lower()) or ['*']:
                 found.setdefault(address, []).append(f'/{name}')
     return {address: tuple(dict.fromkeys(files))
             for address, files in found.items()}
+
+
+def _activators(files: Files) -> Iterator[str]:
+    names = [_HOOKS]
+    names += [f'{_HOOKS}.d/{name}' for name in files.names(
+        f'{_HOOKS}.d', 'etc')]
+    for name in names:
+        text = files.text(name, 'etc') if not files.exists(name) else ''
+        if text and ACTIVATION.search(text):
+            yield f'/{name}'
+
+
+def _fabric_mode(files: Files) -> int | None:
+    text = files.text(_FABRIC, 'etc')
+    modes = re.findall(f'^{MODE.pattern}$', text or '', re.MULTILINE)
+    return int(modes[-1].partition('=')[2]) if modes else None
 
 
 def _uptime_s(files: Files) -> int:
@@ -285,7 +310,14 @@ class HardwareFacts(FactGroup):
     bars = Fact(_bars)
     #: Device address -> the files that create its virtual functions at boot;
     #: ``*`` for files that name no device.
-    creators = Fact(_creators)
+    creators = Fact(_creators, WORDS)
+    #: The files that give GUIDs to virtual functions at boot, likewise.
+    guids = Fact(_creators, GUIDS)
+    #: The hooks of libvirt that activate partitions of NVSwitches.
+    activators = Fact(lambda files: tuple(_activators(files)))
+    #: The mode of the fabric manager: 0 for a host or a guest that has all
+    #: GPUs, 1 for guests with some, 2 for vGPUs; None without one.
+    fabric_mode = Fact(_fabric_mode)
     #: ``BIOS`` or the model of a device -> the version, or the versions of
     #: several such devices.
     firmware = Fact(_firmware)

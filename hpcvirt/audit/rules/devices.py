@@ -38,6 +38,9 @@ _LARGE_READ = 4096
 _BRIDGES = ('0604', '0609')
 _HARMLESS = ('pcieport', 'pci-stub')
 
+_NVIDIA, _SWITCH = '10de', '0680'
+_FABRIC = '/usr/share/nvidia/nvswitch/fabricmanager.cfg'
+
 #: What functions of a class, or of a base class, are.
 _KINDS = {'0403': 'audio function', '0c03': 'USB controller',
           '0107': 'SAS controller', '0106': 'SATA controller',
@@ -120,7 +123,8 @@ def _drivers(subject: AuditSubject) -> Iterator[Violation]:
         if str(card.spec.get('managed')).lower() in ('no', 'false', '0'):
             yield Violation(f'{found}, and libvirt may not bind vfio-pci',
                             'vfio-pci', change)
-        elif card.driver and card.kind in _GPU:
+        elif (card.driver and card.kind in _GPU
+              and not _has_hook(subject)):
             yield Violation(
                 f'{found}, which must release it for each guest',
                 'vfio-pci since the boot', change, Severity.WARNING)
@@ -321,6 +325,55 @@ def _partitions(subject: AuditSubject) -> Iterator[Violation]:
                 (f'fmpm -d {each.number}',))
 
 
+def _has_switches(subject: AuditSubject) -> bool:
+    """Whether the host has NVSwitches, and no guest gets them.
+
+    A guest with all GPUs and switches has a fabric manager of its own.
+    """
+    wired = subject.host.wiring
+    if wired and wired.partitions:
+        return True
+    specs = _read_specs(subject)
+    return any(
+        each.code == _SWITCH and each.vendor_id == _NVIDIA
+        and 'vfio' not in (each.driver or '') and not any(
+            _is_named(spec, each.address,
+                      f'{each.vendor_id} {each.product_id}')
+            for spec in specs)
+        for each in subject.facts.hardware.grouped)
+
+
+def _has_hook(subject: AuditSubject) -> bool:
+    """Whether NVIDIA's hook asks nvidia-smi for the GPUs of a guest."""
+    return _has_switches(subject) and bool(
+        subject.facts.hardware.activators)
+
+
+def _activation(subject: AuditSubject) -> Iterator[Violation]:
+    vendors = {device.address: device.vendor_id
+               for device in subject.host.devices}
+    gpus = [address for address, card in _cards(subject).items()
+            if card.kind in _GPU and card.is_whole
+            and vendors[address] == _NVIDIA]
+    if not gpus or not _has_switches(subject):
+        return
+    mode = subject.facts.hardware.fabric_mode
+    if mode != 1:
+        yield Violation(
+            'the fabric manager '
+            + ('is not installed' if mode is None
+               else f'has FABRIC_MODE={mode}'),
+            'FABRIC_MODE=1, in which guests share the NVSwitches',
+            (f"sed -i 's/^FABRIC_MODE=.*/FABRIC_MODE=1/' {_FABRIC}",
+             'systemctl restart nvidia-fabricmanager'))
+    if not subject.facts.hardware.activators:
+        yield Violation(
+            'no hook of libvirt activates the partition of '
+            f'{join_first(gpus)}', 'a hook that runs fmpm for each guest',
+            (('# /etc/libvirt/hooks/qemu of github.com/NVIDIA/libvirt-hooks, '
+             'in a container: of its image'),))
+
+
 RULES = (
     Rule('device-driver', Severity.ERROR,
          'Whole devices in ``device_spec`` have the driver ``vfio-pci`` if '
@@ -366,4 +419,10 @@ RULES = (
          'CUDA does not start in a guest without its partition, and the GPUs '
          'of an active partition reach the memory of each other',
          ('NVIDIA-Nvswitch',), _partitions),
+    Rule('device-activation', Severity.ERROR,
+         'On hosts with NVSwitches that give whole GPUs to guests, the fabric '
+         'manager has ``FABRIC_MODE=1``, and a hook of libvirt activates the '
+         'partition of each guest.',
+         'until somebody does, CUDA fails in the guest with error 802',
+         ('NVIDIA-Nvswitch', 'NVIDIA-Hooks'), _activation),
 )

@@ -17,6 +17,9 @@ from hpcvirt.flavors import kernel_settings
 #: The part of their highest frequency that CPUs should at least be allowed.
 MIN_FREQUENCY_PERCENT = 90
 
+#: The class of InfiniBand controllers [pci.ids].
+_INFINIBAND = '0207'
+
 #: mcelog reports a module with more corrected errors than that.
 MAX_CORRECTED_A_DAY = 10
 
@@ -104,6 +107,23 @@ def _persistent(subject: AuditSubject) -> Iterator[Violation]:
                 f'{item.address} at boot', 'a rule that does',
                 (f'# {rule}',
                  kernel_settings.format_vf_rule(item.address, item.count)))
+
+
+def _guids(subject: AuditSubject) -> Iterator[Violation]:
+    created = {item.address: item.count
+               for item in subject.facts.hardware.functions if item.count}
+    cards = [item.address for item in (
+        subject.facts.hardware.grouped if created else ())
+        if item.code == _INFINIBAND and item.address in created]
+    setters = subject.facts.hardware.guids if cards else {}
+    for address in cards:
+        if address not in setters and '*' not in setters:
+            yield Violation(
+                f'nothing gives GUIDs to the {created[address]} InfiniBand '
+                f'virtual functions of {address} at boot',
+                'GUIDs and a policy, and virt_enabled 2 in OpenSM',
+                ('# /etc/udev/rules.d/70-hpcvirt-vfs.rules',
+                 kernel_settings.format_guid_rule(address, created[address])))
 
 
 def _frequency(subject: AuditSubject) -> Iterator[Violation]:
@@ -222,6 +242,11 @@ RULES = (
          'systemd, NetworkManager, netplan, os-net-config, modprobe.',
          'after a reboot the host otherwise offers none',
          ('Linux-Sriov',), _persistent),
+    Rule('infiniband-guids', Severity.WARNING,
+         'Something gives GUIDs and a policy to InfiniBand virtual functions '
+         'at every boot: a rule or script, or the agent of networking-mlnx.',
+         'the port of a virtual function without them stays down',
+         ('NVIDIA-Guids',), _guids),
     Rule('frequency-limit', Severity.WARNING,
          f'CPUs may have at least {MIN_FREQUENCY_PERCENT} % of their highest '
          'frequency (``scaling_max_freq``, ``max_perf_pct``, '

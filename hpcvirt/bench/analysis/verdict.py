@@ -81,8 +81,7 @@ def exit_status(result: record.Result) -> int:
     if result.runs and all(run.purpose is record.Purpose.UNPAIRED
                            for run in result.runs):
         return 0 if _is_valid(result) else 1
-    word = result.verdict.result if result.verdict else None
-    return 0 if word is judgement.VerdictResult.PASS else 1
+    return result.verdict.result.exit_status if result.verdict else 1
 
 
 def is_unbounded(result: record.Result) -> bool:

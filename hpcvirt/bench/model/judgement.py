@@ -31,6 +31,11 @@ class VerdictResult(enum.StrEnum):
     INCONCLUSIVE = 'INCONCLUSIVE'
     INVALID = 'INVALID'
 
+    @property
+    def exit_status(self) -> int:
+        """The exit status of a command that ends in this verdict."""
+        return 0 if self is VerdictResult.PASS else 1
+
 
 class Remedy(enum.StrEnum):
     """What to change after INCONCLUSIVE or INVALID to reach a decision.

@@ -46,7 +46,10 @@ def bound_source(bound: judgement.Bound) -> str:
     """Describe the source of a bound, empty for one that the user set."""
     if not bound.source:
         return ''
-    parts = (f'{bound.ratio:.3f}', bound.kind, bound.source)
+    ratio = f'{bound.ratio:.3f}'
+    if bound.margin:
+        ratio += f' within {bound.margin:.0%}'
+    parts = (ratio, bound.kind, bound.source)
     text = ', '.join(part for part in parts if part)
     return f'{text}; {bound.conditions}' if bound.conditions else text
 

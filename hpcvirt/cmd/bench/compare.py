@@ -182,7 +182,7 @@ class CompareOutputs(command.Report):
             document['others'] = serialization.dump(others)
         return command.CommandResult(
             document, lambda: _draw(found, others, judged),
-            status=int(found.result is not judgement.VerdictResult.PASS))
+            status=found.result.exit_status)
 
 
 def _runs(args: argparse.Namespace) -> Iterable[record.Run]:

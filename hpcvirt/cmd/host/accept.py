@@ -22,6 +22,7 @@ from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.run import plan as plans
 from hpcvirt.bench.run import run_request as requests
+from hpcvirt.bench.run import sides
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import extras
@@ -132,7 +133,7 @@ input, the cloud or the host cannot be used.
         return command.CommandResult(
             plain, lambda: f'\n{text}\nThe record is in '
                            f'{printable.escape(kept.path(found))}.\n',
-            int(found.result is not judgement.VerdictResult.PASS),
+            found.result.exit_status if found.result else 1,
             {'junit': lambda: report.make_junit(found)})
 
 
@@ -152,32 +153,43 @@ def _accept(args: argparse.Namespace,
     of_gate, gate_bounds = (wanted, own_bounds) if args.quick else (
         requests.find(host_acceptance.GATE_BENCHMARKS, ()), {})
     with contextlib.closing(store_arguments.open_store(args)) as store:
-        gate = (
-            store, records.Records(args.data), args.data, args.time_limit,
-            lambda: progress.Terminal(args.data),
-            (lambda: targets.find_named(args, where)) if where else None,
-            of_gate, gate_bounds)
+        gate = host_acceptance.GateAcceptance(
+            store=store, records=records.Records(args.data), data=args.data,
+            time_limit_min=args.time_limit,
+            show=lambda: progress.Terminal(args.data),
+            connect_host=(lambda: targets.find_named(args, where))
+            if where else None,
+            wanted=of_gate, bounds=gate_bounds)
         if host is None:
-            return host_acceptance.GateAcceptance(*gate).accept(asked)
+            return gate.accept(asked)
+        client = host
+
+        def make_plan(pairs: Sequence[sides.Pair]) -> plans.RunPlan:
+            purpose = (record.Purpose.COMPARE if args.native
+                       else record.Purpose.UNPAIRED)
+            return plans.make(wanted, pairs, purpose, args.pairs,
+                              launch=record.Launch.WARM, relaunch=True,
+                              bounds=own_bounds)
+
+        def measure(ids: Sequence[str], flavor: str, key_file: str,
+                    shown: measurement.TimeLimit) -> str:
+            guests = [targets.find_server(args, server_id, flavor, key_file)
+                      for server_id in ids]
+            natives = [targets.find_named(args, args.native)
+                       for _ in ids] if args.native else []
+            return measurement.measure(
+                make_plan, store, any(each.spans for each in wanted), guests,
+                natives, shown, key_file)
+
+        def hold(reason: str, since: str) -> None:
+            client.cloud.hold(args.host, cloud_arguments.make_hold(
+                quarantine.ACCEPT, reason, since))
+
         return host_acceptance.HostAcceptance(
-            *gate, host,
-            lambda ids, flavor, key_file, shown: measurement.measure(
-                lambda pairs: plans.make(
-                    wanted, pairs, record.Purpose.COMPARE if args.native
-                    else record.Purpose.UNPAIRED, args.pairs,
-                    launch=record.Launch.WARM, relaunch=True,
-                    bounds=own_bounds),
-                store, any(each.spans for each in wanted),
-                [targets.find_server(args, server_id, flavor, key_file)
-                 for server_id in ids],
-                [targets.find_named(args, args.native) for _ in ids]
-                if args.native else [], shown, key_file),
-            lambda reason, since: host.cloud.hold(
-                args.host, cloud_arguments.make_hold(
-                    quarantine.ACCEPT, reason, since)),
-            lambda: host.cloud.release(args.host, quarantine.ACCEPT),
-            benchmark_instances.InstancesNotStarted,
-            output.complain).accept(asked)
+            **vars(gate), host=client, measure=measure, hold=hold,
+            release=lambda: client.cloud.release(args.host, quarantine.ACCEPT),
+            not_started=benchmark_instances.InstancesNotStarted,
+            complain=output.complain).accept(asked)
 
 
 def _read(args: argparse.Namespace) -> tuple[

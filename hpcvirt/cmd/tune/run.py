@@ -73,7 +73,7 @@ restored.
         word, reason = judge(analysis.analyse(space, trials).confirmation,
                              space.matters)
         print(f'{word}: {reason}')
-        return int(word is not judgement.VerdictResult.PASS)
+        return word.exit_status
 
 
 def judge(confirmed: model.Confirmation | None,

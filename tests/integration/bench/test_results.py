@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
-import multiprocessing
 import os
-import pathlib
 import sqlite3
 import subprocess
 import sys
@@ -68,46 +66,6 @@ class ActivityTest(unittest.TestCase):
               location.measure(self.data, 'e1')):
             self.fail('it is measured twice')
         self.assertIsNotNone(location.process(self.data, 'e1'))
-
-
-DATA = pathlib.Path(__file__).parents[2] / 'data' / 'bench' / 'store'
-PROCESSES = 3
-
-
-def migrate(scratch, position):
-    """Open the store to write, and add a sample."""
-    opened = store.Store(f'sqlite:///{scratch}/bench.sqlite', scratch)
-    opened.add_sample('20261121b-0', record.Sample(
-        record.Side.NATIVE, 0, position, outcome.Outcome(False, 'no')))
-    opened.close()
-
-
-class TestMigration(testtools.TestCase):
-    def test_processes_that_migrate_at_once_lose_nothing(self):
-        scratch = str(folders.make(self))
-        connection = sqlite3.connect(f'{scratch}/bench.sqlite')
-        connection.executescript(
-            (DATA / 'before_versions.sql').read_text(encoding='utf-8'))
-        # No connection of SQLite may be taken to another process.
-        connection.close()
-        fork = multiprocessing.get_context('fork')
-        running = [fork.Process(target=migrate, args=(scratch, number + 1))
-                   for number in range(PROCESSES)]
-        for process in running:
-            process.start()
-        for process in running:
-            process.join(120)
-            self.assertEqual(0, process.exitcode)
-        connection = sqlite3.connect(f'{scratch}/bench.sqlite')
-        versions = connection.execute(
-            'SELECT version_num FROM hpcvirt_alembic_version').fetchall()
-        self.assertEqual([('0002',)], versions)
-        documents = connection.execute(
-            'SELECT document FROM hpcvirt_samples').fetchall()
-        connection.close()
-        self.assertEqual(7 + PROCESSES, len(documents))
-        for document, in documents:
-            self.assertEqual(1, document.count('"schema_version"'))
 
 
 STARTED_AT = '2026-11-20T10:00:00+00:00'

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import dataclasses
+import re
 import unittest
 
 import yaml
 
 from hpcvirt.deployment import host_files
 from hpcvirt.deployment import tree
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.flavors import profile as profiles
 from tests.builders import hosts
 from tests.builders import plans
@@ -60,6 +62,27 @@ class HostFilesTest(unittest.TestCase):
             'ATTR{sriov_numvfs}="8"',
             plans.host_files(hosts.build(vfs={1: 8}),
                              devices=(hosts.VFS,))[host_files.VFS])
+
+    def test_infiniband_cards_get_guids(self):
+        host = hosts.build(vfs={1: 8})
+        text = plans.host_files(host, devices=(hosts.VFS,))[host_files.VFS]
+        self.assertIn('KERNELS=="0000:41:00.0", ATTR{type}=="32"', text)
+        other = dataclasses.replace(host, devices=tuple(
+            dataclasses.replace(device, vendor_id='8086')
+            for device in host.devices))
+        self.assertNotIn('guid', plans.host_files(
+            other, devices=(dataclasses.replace(
+                hosts.VFS, vendor_id='8086'),))[host_files.VFS])
+
+    def test_no_variable_of_a_rule_is_one_of_udev(self):
+        # udev replaces these even behind a doubled sign.
+        rule = kernel_settings.format_guid_rule('0000:41:00.0', 8)
+        names = re.findall(r'[$][$]([a-z_]+)', rule)
+        self.assertIn('guid', names)
+        for name in names:
+            self.assertNotRegex(name, '^(kernel|number|devpath|id|driver|attr'
+                                '|env|major|minor|result|parent|name|links|'
+                                'root|sys|devnode|tempnode|sysfs)')
 
     def test_the_iommu_is_switched_by_what_each_architecture_knows(self):
         for processor, intel in ((None, True), ('Intel(R) Xeon(R)', True),

@@ -95,6 +95,18 @@ class BridgesTest(Case):
         self.assertEqual({wiring.UnknownWiring.DEVICE_LINKS}, found.unknown)
         self.assertIsNone(found.partitions)
 
+    def test_bars_are_those_of_the_file_resource(self) -> None:
+        # An H100 PCIe: 16 MiB, 128 GiB and 32 MiB; then its ROM, and the VFs.
+        nothing = '0x0000000000000000 0x0000000000000000 0x0000000000000000\n'
+        flags = '0x000000000014220c\n'
+        self.files[f'{HERE}/0000:00:02.0/{GPUS[2]}/resource'] = (
+            f'0x0000397000000000 0x0000397000ffffff {flags}{nothing}'
+            f'0x0000395000000000 0x0000396fffffffff {flags}{nothing}'
+            f'0x0000397002000000 0x0000397003ffffff {flags}{nothing}{nothing}'
+            f'0x0000398000000000 0x00003981ffffffff {flags}')
+        self.assertEqual([(), (), (16, 131072, 32)],
+                         [each.bars_mib for each in self.need().attachments])
+
     def test_a_device_on_a_root_bus_is_below_no_bridge(self) -> None:
         for gpu, target in zip(GPUS, (
                 f'../../../devices/pci0000:40/{GPUS[0]}',

@@ -315,6 +315,18 @@ class ReadingTest(audited.Case):
         self.assertEqual({'persistent-functions'}, self.changed({
             rule: 'KERNEL=="0000:41:00.0", ATTR{sriov_numvfs}="2"'}))
 
+    def test_what_gives_guids_is_recognised(self):
+        card = '0000:41:00.0'
+        for text, found in (
+                (kernel_settings.format_guid_rule(card, 2), {card}),
+                (('echo Follow > /sys/class/infiniband/mlx5_0/device/sriov/0/'
+                 'policy'), {'*'}),
+                ('ip link set dev ib0 vf 0 port_guid 11:22', {'*'}),
+                ('echo 2 > sriov_numvfs', set())):
+            self.assertEqual(found, set(audited.facts(audited.tree() | {
+                'etc/udev/rules.d/70-hpcvirt-vfs.rules': '',
+                'etc/rc.local': text}).hardware.guids), text)
+
     def test_what_is_masked_creates_nothing_and_is_known(self):
         rule = 'etc/udev/rules.d/70-hpcvirt-vfs.rules'
         for name, code in (('etc/systemd/system/sriov.service', set()),
@@ -408,6 +420,19 @@ class ReadingTest(audited.Case):
             (self.root / card).write_text(text)
             self.assertEqual(expected, host.read(
                 self.root).hardware.bars['0000:41:00.0'])
+
+    def test_hooks_that_activate_partitions(self):
+        self.assertEqual(((), None), (audited.GOOD.hardware.activators,
+                                      audited.GOOD.hardware.fabric_mode))
+        call = 'subprocess.check_output("/usr/bin/fmpm -l --hostname " + IP)'
+        hooks = 'etc/libvirt/hooks/qemu'
+        mode = 'usr/share/nvidia/nvswitch/fabricmanager.cfg'
+        found = audited.facts(audited.tree() | {
+            hooks: '#!/bin/sh\nlogger started\n', f'{hooks}.d/50-gpu': call,
+            f'{hooks}.d/win10/prepare/begin/start.sh': call,
+            mode: '# FABRIC_MODE=0\nLOG_LEVEL=4\nFABRIC_MODE=1\n'}).hardware
+        self.assertEqual(((f'/{hooks}.d/50-gpu',), 1),
+                         (found.activators, found.fabric_mode))
 
     def test_what_lspci_did_not_print_is_unknown(self):
         for change in ({'output/lspci': None}, {'output/lspci': ''}):

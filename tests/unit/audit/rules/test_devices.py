@@ -468,6 +468,63 @@ class PartitionsTest(Case):
         self.assertEqual([], self.find('device-partitions'))
 
 
+class ActivationTest(Case):
+    """A host whose GPUs are joined by an NVSwitch of its own driver."""
+
+    def setUp(self) -> None:
+        super().setUp()
+        self.fabric: dict[str, object] = {
+            'fabric_mode': 1, 'activators': ('/etc/libvirt/hooks/qemu',)}
+        self.switch = GroupedFunction('0000:85:00.0', 60, '0680', '10de',
+                                      '22a3', 'nvidia-nvswitch')
+        self.grouped = (self.switch,)
+        self.host = dataclasses.replace(
+            self.host, wiring=dataclasses.replace(
+                self.host.wiring, partitions=None))
+        self.specs = [{'vendor_id': '10de', 'product_id': '2330'}]
+
+    def facts(self):
+        return self.but(super().facts(), hardware=self.fabric)
+
+    def test_a_hook_and_the_mode_are_needed(self) -> None:
+        self.assertEqual([], self.find('device-activation'))
+        self.fabric = {'fabric_mode': 0, 'activators': ()}
+        self.assertEqual(
+            [('error', 'the fabric manager has FABRIC_MODE=0'),
+             ('error', ('no hook of libvirt activates the partition of '
+              f'{", ".join(GPUS[:3])} and 1 more'))],
+            self.find('device-activation'))
+        self.fabric['fabric_mode'] = None
+        self.assertIn('is not installed',
+                      self.find('device-activation')[0][1])
+
+    def test_partitions_show_switches_that_are_no_pci_functions(self) -> None:
+        self.fabric['activators'] = ()
+        self.grouped = ()
+        self.assertEqual([], self.find('device-activation'))
+        self.host = dataclasses.replace(
+            self.host, wiring=dataclasses.replace(
+                self.host.wiring,
+                partitions=(wiring.FabricPartition(0, GPUS),)))
+        self.assertEqual(1, len(self.find('device-activation')))
+
+    def test_other_hosts_are_not_judged(self) -> None:
+        self.fabric = {'fabric_mode': None, 'activators': ()}
+        self.specs.append({'address': self.switch.address})
+        self.assertEqual([], self.find('device-activation'))
+        self.specs = [{'vendor_id': '15b3'}]
+        for gpu in GPUS:
+            self.change(gpu, driver='nvidia')
+        self.assertEqual([], self.find('device-activation'))
+
+    def test_gpus_of_a_hook_are_not_bound_at_boot(self) -> None:
+        for gpu in GPUS:
+            self.change(gpu, driver='nvidia')
+        self.assertEqual([], self.find('device-driver'))
+        self.grouped = ()
+        self.assertEqual(4, len(self.find('device-driver')))
+
+
 FUNCTIONS = audited.GOOD.hardware.functions
 ADDRESS = FUNCTIONS[0].address
 
@@ -547,3 +604,13 @@ class DevicesTest(audited.Case):
                    hardware={'creators': {'*': ('/etc/rc.local',)}})
         self.check('persistent-functions', 1,
                    hardware={'creators': {}, **self.first(count=0)})
+
+    def test_infiniband_functions_have_guids(self):
+        card = GroupedFunction(ADDRESS, 20, '0207', '15b3', '101d',
+                               'mlx5_core')
+        ethernet = dataclasses.replace(card, code='0200')
+        for grouped, guids, count in (
+                (card, {}, 1), (card, {'*': ('/etc/rc.local',)}, 0),
+                (card, {ADDRESS: ('/etc/x',)}, 0), (ethernet, {}, 0)):
+            self.check('infiniband-guids', count, hardware={
+                'grouped': (grouped,), 'guids': guids})

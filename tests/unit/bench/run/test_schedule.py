@@ -177,10 +177,16 @@ class ScheduleTest(unittest.TestCase):
             both.add(words)
             self.assertEqual('native', found[1].side)
         self.assertEqual({'cng', 'gnc'}, both)
-        # The lots are the same as without controls.
-        self.assertEqual(
-            letters(schedule.order(6, 1, lot='any')),
-            letters([each for each in samples if not each.control]))
+
+    def test_the_first_of_two_native_samples_follows_the_guest(self):
+        for number in range(50):
+            samples = schedule.order(10, 1, lot=str(number), controls=5)
+            for before, first, second in zip(samples, samples[1:],
+                                             samples[2:], strict=False):
+                if {first.control, second.control} == {False, True} and (
+                        first.side is second.side) and (
+                        first.pair == second.pair):
+                    self.assertEqual('guest', before.side)
 
     def test_a_continued_run_lacks_the_samples_that_it_does_not_have(self):
         done = outcome.Outcome(False, 'any')

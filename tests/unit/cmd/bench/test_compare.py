@@ -304,7 +304,8 @@ class TestCompare(CommandTestCase):
     def test_a_bound_that_no_study_measured_says_so(self):
         sides = self.sides(0.99)
         _, out, _ = call('compare', *sides)
-        self.assertIn('bound 0.971, transferred, [LBNL-Partitioning]',
+        self.assertIn('bound 0.971 within 3%, transferred, [LBNL-'
+                      'Partitioning]',
                       ' '.join(out.split()))
         _, found = self.answer('compare', *sides)
         (of_run,) = found['bounds'].values()
