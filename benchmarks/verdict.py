@@ -73,7 +73,7 @@ def _on_one_time_line(step: Callable[[random.Random, int, float], float],
               pairs: int) -> Iterator[tuple[float, float]]:
         values: dict[int, dict[record.Side, float]] = {}
         last = dice.gauss(0, SD)
-        for planned in schedule.order(pairs, 0, lot=str(dice.random())):
+        for planned in schedule.order(pairs, 0, seed=str(dice.random())):
             last = step(dice, planned.position, last)
             values.setdefault(planned.pair, {})[planned.side] = last
         for pair in values.values():
@@ -306,7 +306,7 @@ class Rule:
 
 
 _NO_DISTANCE = losses, 'DISTANCE', 0.0
-_NO_RESEMBLANCE = losses, 'explain_resemblance', lambda *_: None
+_NO_CORRELATION = losses, 'explain_correlation', lambda *_: None
 _NO_WIDENING = losses, '_widen', lambda _: 1.0
 _NO_SPREAD = losses, 'varies_more', lambda *_: False
 _NO_MEAN = mean_time, 'estimate', lambda *_: None
@@ -319,7 +319,7 @@ RULES = (
     Rule('Distance', 'guest: 10 % of runs 15 % slower', 10, _NO_DISTANCE),
     Rule('Distance', 'boots, AR(1) 0.8', 10, _NO_DISTANCE),
     Rule('Correlation, no decision', 'guest, AR(1) 0.9 in a boot', 40,
-         _NO_RESEMBLANCE),
+         _NO_CORRELATION),
     Rule('Correlation, wider interval',
          'guest of CV 5 %, AR(1) 0.5 in a boot', 40, _NO_WIDENING),
     Rule('Spread', 'guest of CV 5 %, AR(1) 0.9 in a boot', 10, _NO_SPREAD),
@@ -534,7 +534,7 @@ def in_turn(dice: random.Random, after_guest: float, pairs: int,
     """
     samples = []
     last = record.Side.NATIVE
-    for planned in schedule.order(pairs, 1, lot=str(dice.random()),
+    for planned in schedule.order(pairs, 1, seed=str(dice.random()),
                                   controls=CONTROLS):
         value = dice.gauss(0, SD)
         if planned.side is record.Side.GUEST:

@@ -185,7 +185,7 @@ def list_figures(benchmark: str) -> list[str]:
 def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             others: Sequence[record.Run],
             levels: _Levels) -> figures.Figure:
-    blank = figures.make_blank(run, metric,
+    blank = figures.make_without_estimate(run, metric,
                                judgement.VerdictResult.INCONCLUSIVE, None)
     direction = blank.direction
     own = _level(run, metric, direction)
@@ -212,7 +212,7 @@ def _figure(run: record.Run, metric: str, bound: judgement.Bound,
             f'{MIN_PEER_HOSTS} are needed; measure more hosts of '
             'its class, or measure against native'))
     remark = f'against {", ".join(compared.peer_hosts)}'
-    if isinstance(compared.estimate, stats.Cautious):
+    if isinstance(compared.estimate, stats.AllMustReject):
         remark += ', whose levels change with time'
     if compared.left_out:
         remark += (f', without {", ".join(compared.left_out)}, far from the '
@@ -296,7 +296,7 @@ def compare(own: Level, others: Sequence[Level]) -> ClassComparison | None:
     hosts = dict.fromkeys(peer.host for peer in kept)
     return ClassComparison(
         alike if end is None
-        else stats.Cautious((alike, predict(*end, count - 2))), middle,
+        else stats.AllMustReject((alike, predict(*end, count - 2))), middle,
         tuple(hosts),
         tuple(peer.host for peer in others if peer.host not in hosts))
 

@@ -168,11 +168,11 @@ def _compare(space: model.Space, trials: Sequence[model.Trial],
     native, guest = zip(*pairs, strict=True)
     found = unit_losses.estimate(
         sample_pairs.MetricValues(native, guest, tuple(range(len(pairs)))),
-        outcome.Direction.DOWN, (), losses.Caution(limit=0.0))
+        outcome.Direction.DOWN, (), losses.JudgingContext(limit=0.0))
     low, high = found.ends(effects.LEVEL)
     return model.Confirmation(
         second[1], len(blocks), model.Effect(-found.loss, -high, -low),
-        not found.resemblance and found.p_beyond(0.0) <= stats.ALPHA)
+        not found.correlation_obstacle and found.p_beyond(0.0) <= stats.ALPHA)
 
 
 def _list_values(screening: Screening,

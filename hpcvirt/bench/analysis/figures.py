@@ -123,7 +123,7 @@ def estimate_each(run: record.Run, wanted: Mapping[str, judgement.Bound],
     measured = sample_pairs.metrics(run) if why is None else ()
     return [estimate(metric, wanted[metric]) if metric in measured
             else Figure(dataclasses.replace(
-                make_blank(run, metric, word, why or NOT_MEASURED),
+                make_without_estimate(run, metric, word, why or NOT_MEASURED),
                 remedy=judgement.Remedy.MEASURE_AGAIN))
             for metric in wanted or (['all figures'] if why else [])]
 
@@ -141,8 +141,9 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     values = sample_pairs.values(run, metric)
     word = None if bound is None else judgement.VerdictResult.INCONCLUSIVE
     blank = dataclasses.replace(
-        make_blank(run, metric, word, None), pairs=len(values.pairs),
-        native=_mean(values.native), guest=_mean(values.guest))
+        make_without_estimate(run, metric, word, None),
+        pairs=len(values.pairs), native=_mean(values.native),
+        guest=_mean(values.guest))
     too_few = sample_pairs.explain_too_few(run, values)
     if too_few is not None:
         return Figure(dataclasses.replace(
@@ -160,12 +161,12 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     units = unit_losses.find_units(values, of_launch=run.of_launch)
     limit = None if bound is None else bound.limit(direction)
     worst = None if limit is None else stats.loss_of_ratio(limit, direction)
-    caution = losses.Caution(worst, together)
+    context = losses.JudgingContext(worst, together)
     count = len(set(units)) or len(values.pairs)
     too_small = bool(values.pairs) and count < signed_rank.find_least(
         found.share)
     # The interval is shown even if the share leaves no decision.
-    estimate = unit_losses.estimate(values, direction, units, caution,
+    estimate = unit_losses.estimate(values, direction, units, context,
                                     found.before,
                                     1.0 if too_small else found.share)
     slow = stragglers.find(*unit_losses.find_times(values, direction),
@@ -184,10 +185,10 @@ def estimate_metric(found: attempts.Evidence, metric: str,
     base = Figure(estimated, limit=worst, slow=slow, share=found.share,
                   few_boots=_count_few_boots(run, values))
     reason, remedy = _find_obstacle(run, values, estimate)
-    if estimate.resemblance and not units:
+    if estimate.correlation_obstacle and not units:
         usual = _list_usual(values, direction)
         estimated = dataclasses.replace(
-            estimated, transient=losses.find_transient(usual, caution))
+            estimated, transient=losses.find_transient(usual, context))
         if estimated.transient:
             remedy = judgement.Remedy.WARM_UPS
             reason = (f'the first {estimated.transient} of {len(usual)} '
@@ -257,8 +258,8 @@ def _find_obstacle(run: record.Run, values: sample_pairs.MetricValues,
                    estimate: losses.Losses,
                    ) -> tuple[str | None, judgement.Remedy | None]:
     """Return why the samples decide nothing, and what would; None if not."""
-    if estimate.resemblance:
-        return estimate.resemblance, (
+    if estimate.correlation_obstacle:
+        return estimate.correlation_obstacle, (
             judgement.Remedy.LAUNCHES if run.of_launch
             else judgement.Remedy.QUIETER_MACHINE)
     count = len(set(values.launches))
@@ -302,9 +303,9 @@ def _control(run: record.Run, metric: str,
     return signed_rank.estimate(unit_losses.find_losses(values, direction))
 
 
-def make_blank(run: record.Run, metric: str,
-               word: judgement.VerdictResult | None,
-               reason: str | None) -> judgement.Judgement:
+def make_without_estimate(run: record.Run, metric: str,
+                          word: judgement.VerdictResult | None,
+                          reason: str | None) -> judgement.Judgement:
     """Make the judgement of a figure without an estimate."""
     figure = next((sample.outcome.metrics[metric] for sample in run.samples
                    if metric in sample.outcome.metrics), None)

@@ -47,10 +47,10 @@ DISTANCE = 1.5
 _BOUND = 0.05
 #: In 14 of 15 cases, the correlation of independent losses is less than this,
 #: divided by the square root of their number.
-_RESEMBLE = 1.5
+_DETECTABLE_CORRELATION = 1.5
 #: Nothing is decided if the mean correlation over a tenth of all distances is
 #: higher than this, divided in the same way.
-_RESEMBLE_MUCH = 1.5
+_MAX_CORRELATION = 1.5
 #: First losses that are farther from the others than this many robust standard
 #: deviations differ from them.
 _TRANSIENT = 3.0
@@ -72,8 +72,10 @@ class Losses:
     :ivar signs: the same by the sign test, None if losses are not skewed
     :ivar mean: the loss of the mean time, None if it is that of a typical run
     :ivar widening: the factor by which correlation widens the interval
-    :ivar room: a loss that is nearer to the bound than this is not decided
-    :ivar resemblance: why correlated losses decide nothing, None if they may
+    :ivar required_distance: a loss that is nearer to the bound than this is
+        not decided
+    :ivar correlation_obstacle: why correlated losses decide nothing, None if
+        they may
     :ivar share: the share of a single run's chance of an error
     """
 
@@ -81,8 +83,8 @@ class Losses:
     signs: stats.Estimate | None = None
     mean: stats.Estimate | None = None
     widening: float = 1.0
-    room: float = -math.inf
-    resemblance: str | None = None
+    required_distance: float = -math.inf
+    correlation_obstacle: str | None = None
     share: float = 1.0
 
     @property
@@ -119,12 +121,12 @@ class Losses:
         return min(of_typical, of_mean)
 
     def _p_beyond(self, found: stats.Estimate, limit: float) -> float:
-        if limit - found.loss < self.room:
+        if limit - found.loss < self.required_distance:
             return 1.0
         return min(1.0, found.p_beyond(self._narrowed(limit)) / self.share)
 
     def _p_within(self, found: stats.Estimate, limit: float) -> float:
-        if found.loss - limit < self.room:
+        if found.loss - limit < self.required_distance:
             return 1.0
         return min(1.0, found.p_within(self._narrowed(limit)) / self.share)
 
@@ -140,7 +142,7 @@ class Losses:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Caution:
+class JudgingContext:
     """What the strictness of the conditions depends on.
 
     :ivar limit: the largest acceptable loss, None if there is no bound
@@ -151,7 +153,7 @@ class Caution:
     limit: float | None = None
     figures: int = 1
 
-    def find_room(self, count: int) -> float:
+    def find_required_distance(self, count: int) -> float:
         """Return the distance from the bound that a loss must exceed."""
         if self.limit is None:
             return 0.0
@@ -164,8 +166,8 @@ class Caution:
 
 
 def estimate(losses: Sequence[float], usual: Sequence[float],
-             mean_loss: float, caution: Caution,
-             resemblance: str | None = None, share: float = 1.0, *,
+             mean_loss: float, context: JudgingContext,
+             obstacle: str | None = None, share: float = 1.0, *,
              varies_more: bool = False) -> Losses:
     """Estimate both losses from at least one pair.
 
@@ -178,18 +180,19 @@ def estimate(losses: Sequence[float], usual: Sequence[float],
     """
     count = len(losses)
     correlation = stats.autocorrelation(usual, 1)
-    largest = caution.allow(_RESEMBLE) / math.sqrt(count) - 1 / count
+    detectable = context.allow(_DETECTABLE_CORRELATION) / math.sqrt(count)
+    largest = detectable - 1 / count
     if correlation <= largest:
         # Of the guest alone, the largest correlation is assumed that does not
         # show; a correlation of the machine affects both sides of a pair.
         correlation = max(0.0, largest) if varies_more else 0.0
     mean = mean_time.estimate(usual, mean_loss,
-                              caution.allow(mean_time.SKEWED))
+                              context.allow(mean_time.SKEWED))
     return Losses(
         signed_rank.estimate(losses),
         None if mean is None else signed_rank.estimate_by_signs(losses),
         mean, _widen(min(correlation, stats.LARGEST_CORRELATION)),
-        caution.find_room(count), resemblance, share)
+        context.find_required_distance(count), obstacle, share)
 
 
 def _widen(correlation: float) -> float:
@@ -197,8 +200,8 @@ def _widen(correlation: float) -> float:
     return math.sqrt((1 + correlation) / (1 - correlation))
 
 
-def explain_resemblance(losses: Sequence[float],
-                        caution: Caution) -> str | None:
+def explain_correlation(losses: Sequence[float],
+                        context: JudgingContext) -> str | None:
     """Return why correlated losses decide nothing, None if they may.
 
     :param losses: in the order of measurement, without stragglers
@@ -206,13 +209,13 @@ def explain_resemblance(losses: Sequence[float],
     distances = range(1, max(1, len(losses) // 10) + 1)
     found = statistics.fmean(stats.autocorrelation(losses, distance)
                              for distance in distances)
-    if found <= caution.allow(_RESEMBLE_MUCH) / math.sqrt(len(losses)):
+    if found <= context.allow(_MAX_CORRELATION) / math.sqrt(len(losses)):
         return None
     return (f'the losses resemble those before them (correlation {found:.2f}),'
             ' so that they count as very few: something changes slowly')
 
 
-def find_transient(losses: Sequence[float], caution: Caution) -> int:
+def find_transient(losses: Sequence[float], context: JudgingContext) -> int:
     """Count the first losses that differ from all later ones.
 
     A guest that still warms up, or that heats up, has such losses. They are
@@ -227,7 +230,7 @@ def find_transient(losses: Sequence[float], caution: Caution) -> int:
     first = 0
     while first < most and abs(losses[first] - middle) > far:
         first += 1
-    if first in (0, most) or explain_resemblance(losses[first:], caution):
+    if first in (0, most) or explain_correlation(losses[first:], context):
         return 0
     return first
 

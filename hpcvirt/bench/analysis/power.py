@@ -37,7 +37,7 @@ _FEW = 3.2
 _NORMAL = statistics.NormalDist()
 
 
-def find_reach(count: int, figures: float = 1) -> float:
+def find_detectable_distance(count: int, figures: float = 1) -> float:
     """Return the distance from its bound that decides a loss in 4 of 5 cases.
 
     :param count: number of losses
@@ -68,8 +68,10 @@ def find_margin(variation: float, count: int, figures: float,
     :param limit: the largest acceptable loss
     """
     error = variation * math.sqrt(2 / max(1, pairs))
-    return max(find_reach(count, figures) * error * math.sqrt(count),
-               losses.Caution(limit).find_room(max(1, count))
+    context = losses.JudgingContext(limit)
+    detectable = (find_detectable_distance(count, figures) * error
+                  * math.sqrt(count))
+    return max(detectable, context.find_required_distance(max(1, count))
                + _NORMAL.inv_cdf(POWER) * error)
 
 
@@ -125,8 +127,8 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     while pairs <= MAX_PAIRS:
         count = max(1, pairs * units // judged.pairs)
         needed = max(
-            find_reach(count, figures / further) * deviation,
-            losses.Caution(limit).find_room(count)
+            find_detectable_distance(count, figures / further) * deviation,
+            losses.JudgingContext(limit).find_required_distance(count)
             + _NORMAL.inv_cdf(POWER) * deviation / math.sqrt(count))
         if needed <= distance:
             break

@@ -81,7 +81,7 @@ class Estimate(Protocol):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Cautious:
+class AllMustReject:
     """The first of several estimates; all must reject a hypothesis."""
 
     estimates: tuple[Estimate, ...]

@@ -27,7 +27,7 @@ def find_units(values: sample_pairs.MetricValues, *,
 
 
 def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
-             units: Sequence[str], caution: losses.Caution,
+             units: Sequence[str], context: losses.JudgingContext,
              before: int = 0, share: float = 1.0) -> losses.Losses:
     """Estimate the loss of a guest; each of the units counts by its mean.
 
@@ -44,9 +44,9 @@ def estimate(values: sample_pairs.MetricValues, direction: outcome.Direction,
     usual = [*map(operator.sub, guest, native)]
     return losses.estimate(
         _means(find_losses(values, direction), units), _means(usual, units),
-        stragglers.compare_means(native, guest), caution,
-        losses.explain_resemblance(_means(usual[before:], units[before:]),
-                                   caution), share,
+        stragglers.compare_means(native, guest), context,
+        losses.explain_correlation(_means(usual[before:], units[before:]),
+                                   context), share,
         varies_more=not units and losses.varies_more(native, guest))
 
 

@@ -49,7 +49,7 @@ class PlannedSample:
 def order(pairs: int, warm_ups: int,
           purpose: record.Purpose = record.Purpose.COMPARE,
           launch: record.Launch | None = None,
-          lot: str = '',
+          seed: str = '',
           of_boots: Sequence[int] = (),
           controls: int = 0) -> tuple[PlannedSample, ...]:
     """Order the samples of a run.
@@ -59,12 +59,12 @@ def order(pairs: int, warm_ups: int,
     :param purpose: an unpaired run has samples of the guest only
     :param launch: a cold guest, which is rebooted before each sample, has no
         warm-ups
-    :param lot: seed of the random order
+    :param seed: of the random order
     :param of_boots: the number of pairs in each boot of a guest that is
         relaunched during the run; empty if it is not
     :param controls: number of pairs with a control
     """
-    dice = random.Random(lot)  # noqa: S311 - no secret
+    rng = random.Random(seed)  # noqa: S311 - no secret
     is_unpaired = purpose is record.Purpose.UNPAIRED
     is_cold = launch is record.Launch.COLD
     steps: list[tuple[int, record.Side, int, str]] = []
@@ -78,7 +78,7 @@ def order(pairs: int, warm_ups: int,
             both = [(boot, side, pair, '') for side in SIDES]
             if pair < controls:
                 both.insert(0, (boot, record.Side.NATIVE, pair, 'control'))
-            is_native_first = dice.random() < 0.5
+            is_native_first = rng.random() < 0.5
             if pair < controls and steps and steps[-1][1] is not (
                     record.Side.GUEST):
                 is_native_first = False

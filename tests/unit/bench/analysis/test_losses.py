@@ -24,7 +24,7 @@ SKEWED = (0.052, -0.004, 0.001, -0.003, 0.004, -0.001, -0.002, 0.053, 0.0,
 
 def estimate(found, limit=0.05, **more):
     return losses.estimate(found, found, sum(found) / len(found),
-                           losses.Caution(limit, **more))
+                           losses.JudgingContext(limit, **more))
 
 
 class TestBothLosses(testtools.TestCase):
@@ -70,11 +70,11 @@ class TestDistance(testtools.TestCase):
 
     def test_more_losses_decide_nearer(self):
         for count, is_decided in ((14, False), (15, True)):
-            room = losses.Caution(0.05).find_room(count)
+            room = losses.JudgingContext(0.05).find_required_distance(count)
             self.assertEqual(is_decided, room <= 0.02)
 
     def test_larger_bounds_need_no_more(self):
-        rooms = [losses.Caution(limit).find_room(10)
+        rooms = [losses.JudgingContext(limit).find_required_distance(10)
                  for limit in (0.02, 0.05, 0.2, None)]
         self.assertLess(rooms[0], rooms[1])
         self.assertEqual([rooms[1], 0.0], rooms[2:])
@@ -114,8 +114,8 @@ class TestSpread(testtools.TestCase):
 
     def test_of_the_guest_alone_a_correlation_is_assumed(self):
         narrow, wide = (losses.estimate(
-            QUIET, QUIET, 0.0, losses.Caution(0.05), varies_more=more).widening
-            for more in (False, True))
+            QUIET, QUIET, 0.0, losses.JudgingContext(0.05),
+            varies_more=more).widening for more in (False, True))
         self.assertEqual(1.0, narrow)
         self.assertGreater(wide, 1.4)
 
@@ -148,7 +148,7 @@ class TestTransient(testtools.TestCase):
         for first in ((), (0.08,), (0.08, 0.04), (0.09, 0.06, 0.03)):
             values = [*first, *QUIET, *QUIET]
             self.assertEqual(len(first), losses.find_transient(
-                values, losses.Caution(0.05)))
+                values, losses.JudgingContext(0.05)))
 
     def test_a_verdict_asks_for_more_warm_ups(self):
         figure = self.judge((0.09, 0.07, 0.05))
@@ -160,7 +160,8 @@ class TestTransient(testtools.TestCase):
 
     def test_what_goes_on_changing_is_no_transient(self):
         self.assertEqual(0, losses.find_transient(
-            [0.01 * number for number in range(20)], losses.Caution(0.05)))
+            [0.01 * number for number in range(20)],
+            losses.JudgingContext(0.05)))
 
 
 class TestResemblance(testtools.TestCase):
@@ -184,11 +185,11 @@ class TestResemblance(testtools.TestCase):
         self.assertLess(sum(up > 1 for up in ups), 15)
 
     def test_much_resemblance_decides_nothing(self):
-        caution = losses.Caution(0.05)
-        refused = [losses.explain_resemblance(
-            self.series(0.9, 40, seed), caution) for seed in range(20)]
+        context = losses.JudgingContext(0.05)
+        refused = [losses.explain_correlation(
+            self.series(0.9, 40, seed), context) for seed in range(20)]
         self.assertGreater(sum(map(bool, refused)), 15)
-        self.assertIsNone(losses.explain_resemblance(QUIET, caution))
+        self.assertIsNone(losses.explain_correlation(QUIET, context))
 
     def test_a_verdict_says_so(self):
         dice = random.Random(3)

@@ -27,7 +27,7 @@ class TestReach(testtools.TestCase):
         dice = random.Random(1)
         for count, figures in ((5, 1), (7, 5), (8, 1), (10, 1), (10, 3),
                                (10, 23), (13, 10), (20, 1), (40, 5)):
-            reach = power.find_reach(count, figures)
+            reach = power.find_detectable_distance(count, figures)
             decided = sum(
                 signed_rank.estimate(dice.gauss(0, 1) - reach for _ in range(
                     count)).p_beyond(0) <= stats.ALPHA / figures
@@ -37,7 +37,8 @@ class TestReach(testtools.TestCase):
 
     def test_too_few_losses_decide_at_no_distance(self):
         for count, figures in ((4, 1), (6, 5), (9, 23)):
-            self.assertEqual(math.inf, power.find_reach(count, figures))
+            self.assertEqual(math.inf, power.find_detectable_distance(
+                count, figures))
 
     def test_pairs_of_one_boot_are_averaged(self):
         self.assertAlmostEqual(

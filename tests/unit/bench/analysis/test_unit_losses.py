@@ -25,7 +25,7 @@ class TestUnitLosses(testtools.TestCase):
     def test_each_launch_counts_by_its_mean(self):
         for units, count in (('', 5), ('aabbc', 3)):
             found = unit_losses.estimate(self.values(), runs.UP, units,
-                                         losses.Caution())
+                                         losses.JudgingContext())
             self.assertEqual(count * (count + 1) // 2,
                              len(found.typical.averages))
 
@@ -37,4 +37,5 @@ class TestUnitLosses(testtools.TestCase):
 
     def test_a_straggler_is_no_sign_of_a_slow_change(self):
         self.assertIsNone(unit_losses.estimate(
-            self.values(), runs.UP, (), losses.Caution()).resemblance)
+            self.values(), runs.UP, (), losses.JudgingContext()
+            ).correlation_obstacle)

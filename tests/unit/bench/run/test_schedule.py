@@ -98,13 +98,13 @@ def letters(samples):
 
 class ScheduleTest(unittest.TestCase):
     def test_which_arm_of_a_pair_leads_is_drawn_by_lot(self):
-        leading = [letters(schedule.order(1000, 0, lot=lot))[::2]
-                   for lot in ('one', 'two')]
+        leading = [letters(schedule.order(1000, 0, seed=seed))[::2]
+                   for seed in ('one', 'two')]
         for letter in 'ng':
             self.assertGreater(leading[0].count(letter), 400)
         self.assertNotEqual(*leading)
         self.assertEqual(leading[0], letters(
-            schedule.order(1000, 0, lot='one'))[::2])
+            schedule.order(1000, 0, seed='one'))[::2])
         # The order of one pair says nothing about the next.
         changes = sum(before != after for before, after
                       in itertools.pairwise(leading[0]))
@@ -137,7 +137,7 @@ class ScheduleTest(unittest.TestCase):
         self.assertEqual('gg', letters(alone))
 
     def test_a_guest_is_relaunched_and_warmed_up_for_each_boot(self):
-        samples = schedule.order(5, 1, of_boots=(2, 2, 1), lot='any')
+        samples = schedule.order(5, 1, of_boots=(2, 2, 1), seed='any')
         self.assertEqual(list(range(14)), [each.position for each in samples])
         words = ''.join(
             ('R' if each.relaunch else '') + (
@@ -148,11 +148,11 @@ class ScheduleTest(unittest.TestCase):
                                         if each.warm_up])
         # The lots are the same as without boots.
         self.assertEqual(
-            letters(schedule.order(5, 0, lot='any')),
+            letters(schedule.order(5, 0, seed='any')),
             letters([each for each in samples if not each.warm_up]))
 
     def test_without_warm_ups_the_first_run_of_the_guest_follows(self):
-        samples = schedule.order(4, 0, of_boots=(2, 2), lot='any')
+        samples = schedule.order(4, 0, of_boots=(2, 2), seed='any')
         self.assertEqual(
             [[True, False], [True, False]],
             [[each.relaunch for each in samples[first:first + 4]
@@ -166,7 +166,7 @@ class ScheduleTest(unittest.TestCase):
                          [each.relaunch for each in samples])
 
     def test_a_control_is_next_to_the_native_sample_of_its_pair(self):
-        samples = schedule.order(6, 1, lot='any', controls=5)
+        samples = schedule.order(6, 1, seed='any', controls=5)
         self.assertEqual(list(range(19)), [each.position for each in samples])
         both = set()
         for pair in range(5):
@@ -180,7 +180,7 @@ class ScheduleTest(unittest.TestCase):
 
     def test_the_first_of_two_native_samples_follows_the_guest(self):
         for number in range(50):
-            samples = schedule.order(10, 1, lot=str(number), controls=5)
+            samples = schedule.order(10, 1, seed=str(number), controls=5)
             for before, first, second in zip(samples, samples[1:],
                                              samples[2:], strict=False):
                 if {first.control, second.control} == {False, True} and (
