@@ -86,6 +86,20 @@ class CasePlanner:
         self._profile = dataclasses.replace(profile, devices=())
         self._plan = functools.cache(planner.plan)
 
+    def plan_all(self, study_: study.Study,
+                 ) -> list[CasePlan | scaling.CaseRefusal]:
+        """Plan all cases, each on the first hosts, as many as it needs.
+
+        :raises InvalidInput: as :meth:`plan`
+        """
+        plans_ = []
+        for case in study_.cases:
+            first = CasePlanner(self._hosts[:case.hosts], self._profile)
+            # Equal hosts and profiles are planned once.
+            first._plan = self._plan
+            plans_.append(first.plan(study_, case))
+        return plans_
+
     def plan(self, study_: study.Study,
              case: study.Case) -> CasePlan | scaling.CaseRefusal:
         """Plan a case.
@@ -94,7 +108,7 @@ class CasePlanner:
         """
         hosts = []
         for host in self._hosts:
-            switched = scaling.set_smt(case, host)
+            switched = scaling.prepare_host(case, host)
             if isinstance(switched, scaling.CaseRefusal):
                 return switched
             hosts.append(switched)

@@ -16,9 +16,11 @@ from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import study
 
 #: Setting to the facts in the environment of a sample that show it.
-_FACTS = {'nested_paging': ('kvm.ept', 'kvm.npt'), 'smt': ('cpu.smt',)}
-_NAMES = {'nested_paging': 'nested paging', 'smt': 'SMT'}
-_STATES = {'1': 'on', 'Y': 'on', '0': 'off', 'N': 'off'}
+_FACTS = {'nested_paging': ('kvm.ept', 'kvm.npt'), 'smt': ('cpu.smt',),
+          'ksm': ('pages.ksm',)}
+_NAMES = {'nested_paging': 'nested paging', 'smt': 'SMT', 'ksm': 'KSM'}
+#: KSM has a state 2, off and with all pages unmerged.
+_STATES = {'1': 'on', 'Y': 'on', '0': 'off', '2': 'off', 'N': 'off'}
 #: Pages of a case to the choice in ``transparent_hugepage/enabled``.
 THP = {'small': 'never', 'large': 'always'}
 
@@ -34,6 +36,19 @@ _INSTRUCTIONS: Mapping[str, Mapping[str, str]] = {
               "kernel's command line.",
         'off': 'Host: SMT off, in the firmware or by nosmt on the '
                "kernel's command line, then reboot."},
+    'ksm': {
+        'on': 'Host: KSM on, "echo 1 > /sys/kernel/mm/ksm/run" or ksmtuned.',
+        'off': 'Host: KSM off, "systemctl stop ksm ksmtuned" and "echo 2 > '
+               '/sys/kernel/mm/ksm/run".'},
+    'memory': {
+        'uma': 'Host: one NUMA cell, by node interleaving in the firmware; '
+               'then read its topology again.'},
+    'numad': {'off': 'Host: numad off, "systemctl stop numad".'},
+    'services': {
+        'on': 'Host and guests: the usual services of the site running.',
+        'off': 'Host and guests: services stopped that are not needed, such '
+               'as monitoring, configuration management and cron; the native '
+               'side is measured without them too.'},
     'pages': {
         'small': 'Host, for the native side: "never" in '
                  '/sys/kernel/mm/transparent_hugepage/enabled; "study '

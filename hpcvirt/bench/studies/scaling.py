@@ -97,9 +97,15 @@ class CaseRefusal:
     reason: str
 
 
-def set_smt(case: study.Case,
-            host: host_model.Host) -> host_model.Host | CaseRefusal:
+def prepare_host(case: study.Case,
+                 host: host_model.Host) -> host_model.Host | CaseRefusal:
     """Return the host with SMT switched as the case requires."""
+    cells = sum(bool(cell.cpus) for cell in host.cells)
+    if case.host_settings.get('memory') == 'uma' and cells > 1:
+        return CaseRefusal(
+            case, f'needs a host with uniform memory, and {host.name} has '
+            f'{cells} NUMA cells; turn node interleaving on in the firmware '
+            'and read the topology again')
     smt = case.host_settings.get('smt')
     if smt == 'on' and host.threads_per_core < 2:
         return CaseRefusal(case,

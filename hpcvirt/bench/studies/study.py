@@ -127,6 +127,8 @@ class PublishedComparison:
     :ivar relation: relation of the measurement to the percentage, None if the
         percentage is rounded
     :ivar native_spread: the number after +/- in the study
+    :ivar each_guest: the figure of one guest, if ``guest`` is the sum of all
+    :ivar each_spread: the number after +/- of the figure of one guest
     """
 
     id: str
@@ -145,6 +147,8 @@ class PublishedComparison:
     stated_percent: float | None = None
     relation: Relation | None = None
     native_spread: float | None = None
+    each_guest: float | None = None
+    each_spread: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -169,10 +173,13 @@ class PublishedComparison:
         native = _number(self.native)
         if self.native_spread:
             native += f' +/- {self.native_spread:g}'
+        guest = _number(self.guest)
+        if self.each_guest is not None:
+            guest += f' ({self.each_guest:g} +/- {self.each_spread:g} each)'
         relation = self.relation
         if relation and self.direction is outcome.Direction.UP:
             relation = _OPPOSITE.get(relation, relation)
-        return native, _number(self.guest), ' '.join(
+        return native, guest, ' '.join(
             filter(None, (relation, f'{self.ratio:.4f}')))
 
 
@@ -182,6 +189,8 @@ class Statement:
 
     :ivar to: the upper end of a range, None for a single number
     :ivar place: the table, slide or section of the document
+    :ivar link: what the link could transfer at most, in the same unit, without
+        the bits of its encoding
     :ivar remark: what else a reader must know about the number
     """
 
@@ -191,6 +200,7 @@ class Statement:
     place: str
     to: float | None = None
     relation: Relation | None = None
+    link: float | None = None
     remark: str = ''
 
     @property
@@ -199,7 +209,11 @@ class Statement:
         value = _number(self.value)
         if self.to is not None:
             value += f' to {_number(self.to)}'
-        return ' '.join(filter(None, (self.relation, value, self.unit)))
+        text = ' '.join(filter(None, (self.relation, value, self.unit)))
+        if self.link is not None:
+            text += (f', {self.value / self.link:.0%} of the '
+                     f'{_number(self.link)} {self.unit} of the link')
+        return text.replace('%', ' %') if self.link is not None else text
 
 
 @dataclasses.dataclass(frozen=True)

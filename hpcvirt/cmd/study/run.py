@@ -38,7 +38,7 @@ from hpcvirt.cmd.study import arguments
 class RunStudy(command.Report):
     """Run a case of a study on hosts of a site.
 
-    Without --case, print how the hosts can run each case, or why they cannot.
+    Without --case, print how the first hosts can run each case, or why not.
     With it, print the settings to make by hand and the steps; with --apply,
     measure in instances that are created on the hosts, which must have no
     others, and natively. If the command is killed, the same command continues.
@@ -113,7 +113,7 @@ Status 1: these hosts cannot run a case, or its verdict is not PASS.
 def _plan_cases(study_: studies.Study,
                 planner: case_plan.CasePlanner) -> command.CommandResult:
     """Describe how the hosts can run each case of a study."""
-    plans_ = [planner.plan(study_, case) for case in study_.cases]
+    plans_ = planner.plan_all(study_)
     arguments.warn(plans_)
     possible = [each for each in plans_
                 if isinstance(each, case_plan.CasePlan)]

@@ -114,6 +114,32 @@ class ScalingTest(unittest.TestCase):
         self.assert_refused('runs on one host', 'S1', 'small-on', host, host)
         self.assert_refused('alike', 'S5', 'sriov', host, 'opteron-4s-12c')
 
+    def test_all_cases_take_the_first_hosts_that_they_need(self):
+        machines = [dataclasses.replace(hosts.named('hs06-2s-16c'),
+                                        name=f'n{number}')
+                    for number in range(6)]
+        planner = case_plan.CasePlanner(machines, profile.DENSE)
+        for name in ('S2', 'S4', 'S5'):
+            study_ = study_catalogue.get(name)
+            for case, found in zip(study_.cases, planner.plan_all(study_),
+                                   strict=True):
+                if 'memory' in case.host_settings:
+                    self.assertIn('uniform memory', found.reason)
+                    continue
+                self.assertEqual(
+                    tuple(host.name for host in machines[:case.hosts]),
+                    found.scaled.hosts)
+
+    def test_a_host_with_one_cell_is_uma(self):
+        found = on('S2', 'uma-host', 'single-1s-8c-smt')
+        self.assertIsInstance(found, case_plan.CasePlan)
+
+    def test_guests_with_cells_may_have_small_pages(self):
+        found = on('S4', '1x32-numa-quiet', 'hs06-2s-16c')
+        self.assertEqual([4, 4], [cell.page_kib for cell
+                                  in found.scaled.guest.cells])
+        self.assertIn('hw:numa_nodes', found.flavor.extra_specs)
+
     def test_housekeeping_cores_are_not_given_to_guests(self):
         found = on('S4', '4x8-tuned', 'hs06-2s-16c',
                    housekeeping_cores_per_cell=2)

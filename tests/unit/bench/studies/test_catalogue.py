@@ -84,6 +84,33 @@ class TestStudies(testtools.TestCase):
         self.assertEqual({'4x8', '2x16', '1x24', '1x32'}, shapes)
 
 
+class TestScores(testtools.TestCase):
+    """The nine scores of single guests of S4, as the slides print them."""
+
+    SCORES = {'4x8': ('82.3 11', '87 11', '84 7'),
+              '2x16': ('150 5', '163.5 1', '161 2'),
+              '1x32': ('284 11', '311 1', '279 4')}
+
+    def test_they_are_stored_and_add_up_to_the_totals(self):
+        rows = {row.id: row for row in study_catalogue.get('S4').rows}
+        for shape, scores in self.SCORES.items():
+            for state, score in zip(('untuned', 'first', 'second'), scores,
+                                    strict=True):
+                row = rows[f'{shape}-{state}']
+                each, spread = map(float, score.split())
+                self.assertEqual((each, spread),
+                                 (row.each_guest, row.each_spread))
+                count = int(shape.partition('x')[0])
+                self.assertAlmostEqual(row.guest, count * each, delta=0.5)
+                self.assertIn(f'({each:g} +/- {spread:g} each)',
+                              row.figures[1])
+
+    def test_no_other_row_has_one(self):
+        rows = [row for study_ in study_catalogue.studies()
+                for row in study_.rows if row.each_guest is not None]
+        self.assertEqual(9, len(rows))
+
+
 class TestStudy(testtools.TestCase):
     def row(self, name, row_id):
         return next(row for row in study_catalogue.get(name).rows
@@ -106,6 +133,13 @@ class TestStudy(testtools.TestCase):
             self.assertEqual(ratio, self.row('S5', row_id).figures[2])
         self.assertEqual('at least 1.6300',
                          self.row('S2', 'nodes-virtio').figures[2])
+
+    def test_the_share_of_a_link_is_computed(self):
+        figures = [each.figure for each in study_catalogue.get(
+            'S5').statements if each.link]
+        self.assertEqual(['3.8 GB/s, 95 % of the 4 GB/s of the link',
+                          'about 400 MB/s, 32 % of the 1250 MB/s of the link'],
+                         figures)
 
     def test_a_printed_number_may_be_a_range_or_a_limit(self):
         self.assertLessEqual(

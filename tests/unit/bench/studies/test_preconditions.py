@@ -44,6 +44,13 @@ class TestUnmet(testtools.TestCase):
             self.assertEqual((), self.unmet('S1', case, native)[0])
         self.assertEqual((), self.unmet('S5', 'sriov', {'cpu.smt': '1'})[0])
 
+    def test_ksm_has_three_states(self):
+        for state, unmet in (('0', ()), ('2', ()), ('1', ('KSM was on',))):
+            self.assertEqual(unmet, self.unmet(
+                'S4', '1x32-numa-services', {'pages.ksm': state})[0])
+        self.assertEqual(('KSM was off',), self.unmet(
+            'S4', '1x32-numa-ksm', {'pages.ksm': '0'})[0])
+
     def test_each_wrong_setting_is_reported_once(self):
         clauses, run = self.unmet(
             'S1', 'large-off',

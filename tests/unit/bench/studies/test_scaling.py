@@ -137,8 +137,8 @@ class TestScale(testtools.TestCase):
         off, on = (next(case for case in study_catalogue.get('S3').cases
                         if case.host_settings['smt'] == smt)
                    for smt in ('off', 'on'))
-        bare = scaling.set_smt(off, HOST)
+        bare = scaling.prepare_host(off, HOST)
         self.assertEqual(len(HOST.cpus) // 2, len(bare.cpus))
         self.assertEqual(1, bare.threads_per_core)
-        self.assertIn('needs SMT', scaling.set_smt(on, bare).reason)
-        self.assertEqual(HOST, scaling.set_smt(on, HOST))
+        self.assertIn('needs SMT', scaling.prepare_host(on, bare).reason)
+        self.assertEqual(HOST, scaling.prepare_host(on, HOST))

@@ -192,7 +192,7 @@ class CompareTest(StudyCase):
     def test_before_any_result_the_published_figures_are_shown(self):
         with mock.patch.dict(os.environ, XDG_DATA_HOME=str(self.folder)):
             status, out, err = self.call('compare', 'S4')
-        self.assertEqual((0, 15, ''), (
+        self.assertEqual((0, 19, ''), (
             status, out.count('not yet run'), err))
         self.assertEqual([], [*self.folder.iterdir()])
 
@@ -201,7 +201,7 @@ class CompareTest(StudyCase):
         self.enterContext(mock.patch.dict(os.environ, HPCVIRT_STORE=url))
         words = ('compare', 'S4', '--data', str(self.folder))
         status, out, _ = self.call(*words)
-        self.assertEqual((0, 15), (status, out.count('not yet run')))
+        self.assertEqual((0, 19), (status, out.count('not yet run')))
         _, comparisons = self.document(*words, '--case', '1x24-tuned')
         self.assertEqual([('1x24-tuned', [])], [
             (each['case']['id'], each['results']) for each in comparisons])

@@ -90,9 +90,19 @@ class TestPlan(unittest.TestCase):
                       ' '.join(out.split()))
 
     def test_interactions_that_cannot_be_told_apart_are_named(self):
+        shipped = EXPERIMENTS / 'class-with-reboots.yaml'
         plan = json.loads(commands.run(
-            'bench', 'tune', 'plan', EXPERIMENTS / 'class-with-reboots.yaml',
-            '-f', 'json').out)
+            'bench', 'tune', 'plan', shipped, '-f', 'json').out)
+        self.assertEqual([], plan['confounded'])
+        document = yaml.safe_load(shipped.read_text())
+        document['fleet'] = str(EXPERIMENTS / document['fleet'])
+        del document['choices']['interrupt-moderation']
+        document['choices']['emulator-threads'] = {
+            'with-guest': {'profile': {'emulator_threads': None}}}
+        path = self.folder / 'confounded.json'
+        path.write_text(json.dumps(document))
+        plan = json.loads(commands.run(
+            'bench', 'tune', 'plan', path, '-f', 'json').out)
         self.assertIn([['nested-paging', 'guests'],
                        ['pages', 'emulator-threads']],
                       [sorted(pairs) for pairs in plan['confounded']])
