@@ -68,8 +68,9 @@ def _step(judged: judgement.Judgement, run: record.Run,
                 f'bind ranks; then {command}" again, with the same settings '
                 'as before.')
     if judged.remedy is judgement.Remedy.WARM_UPS:
-        return (f'More warm-ups: {command} --warm-ups {judged.transient + 1}",'
-                ' with the same settings as before, discards them.')
+        warm_ups = run.planned_warm_ups + judged.transient
+        return (f'More warm-ups: {command} --warm-ups {warm_ups}", with the '
+                'same settings as before, discards them.')
     if judged.remedy is judgement.Remedy.IN_TURN:
         return (f'Pairs: {command}" measures both sides in turn on one host.')
     if judged.remedy is judgement.Remedy.BASELINE:

@@ -12,6 +12,7 @@ from typing import Any
 
 from hpcvirt.bench.analysis import bounds
 from hpcvirt.bench.analysis import trends
+from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import judgement
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import charts
@@ -131,6 +132,7 @@ def _result(shown: summary.Shown) -> dict[str, Any]:
     return {
         'shown': shown,
         'scope': result.verdict.scope if result.verdict else '',
+        'named': verdict.name_result(result.verdict) if result.verdict else '',
         'differences': result.verdict.differences if result.verdict else (),
         'groups': {label: make_rows(group, known, span)
                    for label, group in labels.items()},

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import random
 
 import testtools
 
@@ -110,6 +111,14 @@ class TestNextStep(testtools.TestCase):
         self.assertIn('--set class=...', self.only(runs.run(
             ticks, [0.21, 0.20, 0.20, 0.21, 0.22] * 2, 1.05,
             direction=runs.DOWN)))
+
+    def test_first_losses_that_differ_need_more_warm_ups(self):
+        dice = random.Random(2)
+        losses = [0.09, 0.07, 0.05, *[0.0] * 17]
+        native, slow = ([100 * math.exp(dice.gauss(0, 0.004) - turn * loss)
+                         for loss in losses] for turn in (0, 1))
+        self.assertIn('--warm-ups 5", with the same settings', self.only(
+            runs.run(native, slow, planned_warm_ups=2)))
 
     def test_a_noisy_machine_needs_quiet(self):
         noisy = [100, 140, 70, 120, 80, 130, 75, 110, 90, 100]

@@ -37,6 +37,9 @@ class TestPage(testtools.TestCase):
         some = self.shown[4:12]
         self.assertEqual(page.page(some, 'x'), page.page(some[::-1], 'x'))
 
+    def test_a_pass_says_for_which_runs_it_holds(self):
+        self.assertIn('PASS for at least', words(self.root))
+
     def test_the_summary_is_first_and_worst_first(self):
         self.assertEqual('Summary', words(next(self.root.iter('h2'))))
         section = self.section('summary')
