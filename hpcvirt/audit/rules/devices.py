@@ -370,8 +370,8 @@ def _activation(subject: AuditSubject) -> Iterator[Violation]:
         yield Violation(
             'no hook of libvirt activates the partition of '
             f'{join_first(gpus)}', 'a hook that runs fmpm for each guest',
-            ('# /etc/libvirt/hooks/qemu of github.com/NVIDIA/libvirt-hooks, '
-             'in a container: of its image',))
+            (('# /etc/libvirt/hooks/qemu of github.com/NVIDIA/libvirt-hooks, '
+              'in a container: of its image'),))
 
 
 RULES = (
