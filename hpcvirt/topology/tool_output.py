@@ -30,6 +30,8 @@ COMMANDS = {
     'nvidia-smi-nvlink': ('^GPU.[0-9]+:|Link', 'nvidia-smi nvlink --status'),
     'nvidia-smi-modules': ('^GPU.|Module.I[dD]', 'nvidia-smi -q'),
     'fmpm': ('physicalId|isActive|numGpus|partitionId', 'fmpm -l'),
+    'ethtool-coalesce': ('for|Adaptive', 'ethtool -c *'),
+    'ethtool-rings': ('for|settings|^RX:', 'ethtool -g *'),
     'rocm-smi-bus': ('GPU', 'rocm-smi --showbus'),
     'rocm-smi-topo': ('GPU', 'rocm-smi --showtopo'),
 }
@@ -91,6 +93,21 @@ def read_sizes(text: Text) -> dict[str, TransferSizes]:
             found[address] = TransferSizes(int(now[1]), int(most[1]),
                                            int(now[2]))
     return found
+
+
+def read_moderated(text: Text) -> tuple[str, ...]:
+    """List the network devices with adaptive moderation of interrupts."""
+    return tuple(re.findall(
+        r'^Coalesce parameters for (\S+):\nAdaptive RX: on\b',
+        text('ethtool-coalesce'), re.MULTILINE))
+
+
+def read_rings(text: Text) -> dict[str, int]:
+    """Read the present entries of the ring for packets that arrive."""
+    return {name: int(count) for name, count in re.findall(
+        r'^Ring parameters for (\S+):\n(?:.*\n)??.*\n'
+        r'Current hardware settings:\nRX:\s*([0-9]{1,6})$',
+        text('ethtool-rings'), re.MULTILINE)}
 
 
 def _split_functions(lspci: str) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 """Read the facts of the hardware: devices, firmware, limits, errors, links."""
 
+import contextlib
 import dataclasses
 import re
 import typing
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 from collections.abc import Mapping
 
+from hpcvirt.audit import fact
 from hpcvirt.audit.reading import cpu
 from hpcvirt.audit.reading import files as files_module
 from hpcvirt.audit.reading.files import Fact
@@ -51,8 +53,9 @@ _HOOKS = 'etc/libvirt/hooks/qemu'
 _FABRIC = 'usr/share/nvidia/nvswitch/fabricmanager.cfg'
 
 #: All of them, as a shell finds them.
-PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC, *(
-    f'{place}/*{ending}' for place, endings in _PLACES for ending in endings))
+PATTERNS = (*_FILES, _HOOKS, f'{_HOOKS}.d/*', _FABRIC,
+            *(f'{place}/*{ending}' for place, endings in _PLACES
+              for ending in endings))
 
 #: The words for virtual functions in the kernel, systemd, NetworkManager,
 #: netplan, os-net-config, the drivers, and most scripts of sites.
@@ -122,6 +125,18 @@ def _controls(files: Files) -> Mapping[str, tool_output.Controls]:
 def _sizes(files: Files) -> Mapping[str, tool_output.TransferSizes]:
     return _read_functions(files, tool_output.read_sizes,
                            sysfs_wiring.read_sizes)
+
+
+def _moderated(files: Files) -> Mapping[str, int | None]:
+    def text(name: str) -> str:
+        # A note is not worth an unknown fact in copies without this output.
+        with contextlib.suppress(fact.NotKnown):
+            if not files.is_running:
+                return files.setting(f'{tool_output.FOLDER}/{name}') or ''
+        return ''
+    rings = tool_output.read_rings(text)
+    return {name: rings.get(name)
+            for name in tool_output.read_moderated(text)}
 
 
 def _read_functions(files: Files,
@@ -292,6 +307,9 @@ def _controllers(files: Files) -> Iterator[MemoryController]:
 class HardwareFacts(FactGroup):
     """The hardware, and how well it does."""
 
+    #: Network devices with adaptive moderation of interrupts -> the entries of
+    #: their ring, as far as a capture has them.
+    moderated = Fact(_moderated)
     #: The names of all IOMMUs.
     iommus = Fact(Files.names, f'{_CLASS}/iommu', _CLASS)
     #: The types of the default domains of the groups: ``identity``, ``DMA``,

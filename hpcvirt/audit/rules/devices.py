@@ -371,7 +371,7 @@ def _activation(subject: AuditSubject) -> Iterator[Violation]:
             'no hook of libvirt activates the partition of '
             f'{join_first(gpus)}', 'a hook that runs fmpm for each guest',
             (('# /etc/libvirt/hooks/qemu of github.com/NVIDIA/libvirt-hooks, '
-             'in a container: of its image'),))
+              'in a container: of its image'),))
 
 
 RULES = (

@@ -9,6 +9,7 @@ from hpcvirt.audit import fact
 from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import cpu_words
+from hpcvirt.audit.rule import join_first
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
 from hpcvirt.flavors import device_choice
@@ -124,6 +125,19 @@ def _guids(subject: AuditSubject) -> Iterator[Violation]:
                 'GUIDs and a policy, and virt_enabled 2 in OpenSM',
                 ('# /etc/udev/rules.d/70-hpcvirt-vfs.rules',
                  kernel_settings.format_guid_rule(address, created[address])))
+
+
+def _moderation(subject: AuditSubject) -> Iterator[Violation]:
+    found = subject.facts.hardware.moderated
+    names = [name if ring is None else f'{name} (ring of {ring})'
+             for name, ring in found.items()]
+    if names:
+        yield Violation(
+            f'interrupt moderation of {join_first(names)} is adaptive',
+            'off, and rings of 128, if your programs send small messages: '
+            'measure both',
+            tuple(f'ethtool -C {name} adaptive-rx off rx-usecs 0; '
+                  f'ethtool -G {name} rx 128 tx 128' for name in found))
 
 
 def _frequency(subject: AuditSubject) -> Iterator[Violation]:
@@ -247,6 +261,12 @@ RULES = (
          'at every boot: a rule or script, or the agent of networking-mlnx.',
          'the port of a virtual function without them stays down',
          ('NVIDIA-Guids',), _guids),
+    Rule('interrupt-moderation', Severity.NOTE,
+         'Network devices of the host or guest do not moderate their '
+         'interrupts adaptively, in a capture in which ``ethtool`` ran.',
+         'an interrupt that waits for more packets delays small messages; '
+         'whether programs gain is not known',
+         ('SDSC-SRIOV-2013',), _moderation),
     Rule('frequency-limit', Severity.WARNING,
          f'CPUs may have at least {MIN_FREQUENCY_PERCENT} % of their highest '
          'frequency (``scaling_max_freq``, ``max_perf_pct``, '

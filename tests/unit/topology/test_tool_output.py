@@ -36,6 +36,35 @@ class Case(unittest.TestCase):
             self, tool_output.read_links, self.text, 'n7'), pattern)
 
 
+class NetworkTest(Case):
+    """The output of ethtool 6.1, of two devices."""
+
+    COALESCE = ('\nCoalesce parameters for {}:\nAdaptive RX: {}  TX: n/a\n'
+                'stats-block-usecs: n/a\n\nrx-usecs: 0\n\n')
+    RINGS = ('\nRing parameters for {}:\nPre-set maximums:\nRX:\t\t4096\n'
+             'RX Mini:\tn/a\nTX:\t\t4096\nCurrent hardware settings:\n'
+             'RX:\t\t{}\nRX Mini:\tn/a\nTX:\t\t256\n')
+
+    def test_adaptive_moderation_and_rings_are_read(self) -> None:
+        whole = {
+            'ethtool-coalesce': self.COALESCE.format('eth0', 'off')
+            + self.COALESCE.format('ib0', 'on')
+            + self.COALESCE.format('lo', 'n/a'),
+            'ethtool-rings': self.RINGS.format('eth0', 256)
+            + self.RINGS.format('ib0', 1024)}
+        kept = {name: ''.join(
+            line for line in text.splitlines(keepends=True)
+            if re.search(tool_output.COMMANDS[name][0], line))
+            for name, text in whole.items()}
+        self.outputs = kept
+        self.assertEqual(('ib0',), tool_output.read_moderated(self.text))
+        self.assertEqual({'eth0': 256, 'ib0': 1024},
+                         tool_output.read_rings(self.text))
+        self.outputs = {}
+        self.assertEqual((), tool_output.read_moderated(self.text))
+        self.assertEqual({}, tool_output.read_rings(self.text))
+
+
 class ReadBridgesTest(Case):
     def read(self, text: str) -> dict[str, tool_output.Port]:
         self.outputs['lspci'] = text

@@ -489,10 +489,11 @@ class ActivationTest(Case):
     def test_a_hook_and_the_mode_are_needed(self) -> None:
         self.assertEqual([], self.find('device-activation'))
         self.fabric = {'fabric_mode': 0, 'activators': ()}
+        gpus = f'{", ".join(GPUS[:3])} and 1 more'
         self.assertEqual(
             [('error', 'the fabric manager has FABRIC_MODE=0'),
-             ('error', ('no hook of libvirt activates the partition of '
-              f'{", ".join(GPUS[:3])} and 1 more'))],
+             ('error',
+              f'no hook of libvirt activates the partition of {gpus}')],
             self.find('device-activation'))
         self.fabric['fabric_mode'] = None
         self.assertIn('is not installed',
@@ -614,3 +615,14 @@ class DevicesTest(audited.Case):
                 (card, {ADDRESS: ('/etc/x',)}, 0), (ethernet, {}, 0)):
             self.check('infiniband-guids', count, hardware={
                 'grouped': (grouped,), 'guids': guids})
+
+    def test_adaptive_interrupts_are_noted(self):
+        self.check('interrupt-moderation', 0)
+        for moderated, said in (({'ib0': None}, 'of ib0 is'),
+                                ({'e0': 1024}, 'of e0 (ring of 1024) is')):
+            self.check('interrupt-moderation', 1,
+                       hardware={'moderated': moderated})
+            (item,) = (item for item in audit.audit(self.but(hardware={
+                'moderated': moderated})).findings
+                if item.code == 'interrupt-moderation')
+            self.assertIn(said, item.found)

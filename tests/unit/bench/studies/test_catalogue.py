@@ -84,13 +84,16 @@ class TestStudies(testtools.TestCase):
         self.assertEqual({'4x8', '2x16', '1x24', '1x32'}, shapes)
 
 
-#: The nine scores of single guests of S4, as the slides print them.
+#: Of an untuned guest, after the first optimization, and on the second type of
+#: host: the score of one guest, and its spread.
 SCORES = {'4x8': ('82.3 11', '87 11', '84 7'),
           '2x16': ('150 5', '163.5 1', '161 2'),
           '1x32': ('284 11', '311 1', '279 4')}
 
 
 class TestScores(testtools.TestCase):
+    """The nine scores of single guests of S4, as the slides print them."""
+
     def test_they_are_stored_and_add_up_to_the_totals(self):
         rows = {row.id: row for row in study_catalogue.get('S4').rows}
         for shape, scores in SCORES.items():
