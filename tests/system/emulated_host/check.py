@@ -48,7 +48,7 @@ LIMIT_S = 1800
 
 _HPCVIRT = f'{sys.executable} -m hpcvirt.cmd.main'
 
-_SHOW = f'{_HPCVIRT} topology show --format json > /job/sysfs.json\n'
+_SHOW = f'{_HPCVIRT} host show --format json > /job/sysfs.json\n'
 
 #: The agent waits for udev, which a job does not have.
 _INSPECT = f"""\
