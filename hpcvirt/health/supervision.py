@@ -20,6 +20,7 @@ import dataclasses
 from collections.abc import Mapping
 from collections.abc import Sequence
 
+from hpcvirt.health import gate
 from hpcvirt.health import signature
 
 SCHEMA_VERSION = 1
@@ -97,6 +98,8 @@ class FleetRecord:
     :ivar time: of the last readings, in seconds since 1970
     :ivar common: classes and signs that a quarter of the hosts show
     :ivar holds: when hosts were put in quarantine in the last hour
+    :ivar gates: what is known of the gate of each compute host; None before
+        the first start with a gate
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -104,6 +107,7 @@ class FleetRecord:
     hosts: Mapping[str, HostRecord] = dataclasses.field(default_factory=dict)
     common: tuple[str, ...] = ()
     holds: tuple[float, ...] = ()
+    gates: Mapping[str, gate.GatedHost] | None = None
 
 
 def follow(record: FleetRecord, found: signature.Readings,

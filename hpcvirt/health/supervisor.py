@@ -28,6 +28,7 @@ from hpcvirt import exception
 from hpcvirt import input_file
 from hpcvirt import output_file
 from hpcvirt import serialization
+from hpcvirt.health import gate_keeper
 from hpcvirt.health import signature
 from hpcvirt.health import supervision
 from hpcvirt.model import quarantine
@@ -86,6 +87,8 @@ class Supervisor:
     :ivar per_hour: the most hosts that may be put there within an hour
     :ivar brake: the file that says why nothing is changed any more
     :ivar say: prints a line about a host, or about what failed
+    :ivar keeper: keeps instances off hosts until their gate passes; None
+        without a gate
     """
 
     classes: Mapping[str, Sequence[str]]
@@ -95,6 +98,7 @@ class Supervisor:
     share: float
     per_hour: int
     say: Callable[[str], None]
+    keeper: gate_keeper.GateKeeper | None = None
     brake: str = dataclasses.field(init=False)
     record: supervision.FleetRecord = dataclasses.field(init=False)
     #: What the brake has to say, until it can be written.
@@ -137,9 +141,13 @@ class Supervisor:
                 self._write()
                 return not is_braked
             self.record = supervision.begin_changes(self.record, now)
+            is_gated = self._look_at_gates(now, time)
             self._write()
             begun = self.record
-            done = self._act(self.change, time)
+            done = self._act(self.change, time) and is_gated
+            if self.keeper is not None and is_gated:
+                done = self.keeper.act(
+                    self.record.gates or {}, time) and done
             if self.record != begun:
                 self._write()
         except exception.InvalidInput as exc:
@@ -147,6 +155,18 @@ class Supervisor:
             self.say(f'{time} {exc}; it is tried again')
             return False
         return done
+
+    def _look_at_gates(self, now: float, time: str) -> bool:
+        """Note what is new about gates; whether the cloud has answered."""
+        if self.keeper is None:
+            return True
+        try:
+            gates = self.keeper.look(self.record.gates, now, time)
+        except exception.HpcvirtError as exc:
+            self.say(f'{time} gates: {exc}; it is tried again')
+            return False
+        self.record = dataclasses.replace(self.record, gates=gates)
+        return True
 
     def _write(self) -> None:
         text = json.dumps(serialization.dump(self.record))

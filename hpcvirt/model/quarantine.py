@@ -3,8 +3,8 @@
 """Describe the quarantine of hosts by aggregates of Nova.
 
 A host in quarantine takes no new instances. Several holders can hold a host in
-quarantine: an operator, ``hpcvirt host supervise``, ``hpcvirt host accept``,
-``hpcvirt bench tune``, ``hpcvirt drain``. Each holder has its own aggregate. A
+quarantine: an operator, ``hpcvirt host supervise`` and its gate, ``hpcvirt
+host accept``, ``hpcvirt bench tune``, ``hpcvirt drain``. Each holder has its own aggregate. A
 host is in quarantine as long as it is in one of these aggregates, so that no
 holder can release a host that another holds. The metadata of an aggregate
 names the holder and, for each host, the time, the user and the reason.
@@ -27,7 +27,8 @@ WATCH = 'watch'
 ACCEPT = 'accept'
 TUNE = 'tune'
 DRAIN = 'drain'
-HOLDERS = (OPERATOR, WATCH, ACCEPT, TUNE, DRAIN)
+GATE = 'gate'
+HOLDERS = (OPERATOR, WATCH, ACCEPT, TUNE, DRAIN, GATE)
 
 #: Longest value of the metadata of an aggregate in Nova's API.
 _MAX_CHARACTERS = 255

@@ -287,7 +287,7 @@ def _is_relaunched(pairs: Sequence[sides.Pair], purpose: record.Purpose,
     """Whether a guest is measured in several boots, with samples of each."""
     return ((purpose is record.Purpose.COMPARE
              or (unpaired and purpose is record.Purpose.UNPAIRED))
-            and state is record.Launch.WARM
+            and state is not record.Launch.COLD
             and all(pair.guest.rebooter is not None for pair in pairs))
 
 

@@ -4,9 +4,11 @@
 
 import argparse
 import collections
+import contextlib
 import functools
 import re
 import time
+from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
 
@@ -16,6 +18,7 @@ from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import output
 from hpcvirt.cmd import yaml_file
+from hpcvirt.health import gate_keeper
 from hpcvirt.health import readings
 from hpcvirt.health import supervisor
 from hpcvirt.model import quarantine
@@ -71,6 +74,10 @@ class SuperviseHosts(command.Command):
             type=command.whole_number(1, 10_000),
             help='hosts that may be put in quarantine within an hour '
             '(default: %(default)s)')
+        parser.add_argument(
+            '--gate', metavar='TARGET',
+            help='hold new and repaired hosts until the quick gate passes '
+            'there, such as ssh://root@{host}')
         parser.add_argument('--once', action='store_true',
                             help='decide once, and end')
         cloud_arguments.add_apply(parser, 'decisions')
@@ -80,6 +87,8 @@ class SuperviseHosts(command.Command):
         if args.prometheus is not None and not re.match(
                 'https?://', args.prometheus):
             raise exception.InvalidInput('--prometheus', 'is no URL of HTTP')
+        if args.gate is not None and not args.apply:
+            raise exception.InvalidInput('--gate', 'needs --apply')
         classes = read_classes(args.classes)
         hosts = [host for each in classes.values() for host in each]
 
@@ -91,7 +100,8 @@ class SuperviseHosts(command.Command):
                 cloud.hold(host, hold)
 
         with (supervisor.lock(args.state) as state,
-              command.sigterm_event() as stop):
+              command.sigterm_event() as stop,
+              _keep_gates(args) as keeper):
             supervised = supervisor.Supervisor(
                 classes, functools.partial(
                     readings.read_folder, args.textfiles, hosts, complain=say)
@@ -99,13 +109,37 @@ class SuperviseHosts(command.Command):
                     readings.read_prometheus, args.prometheus,
                     frozenset(hosts)),
                 change if args.apply else None, state, args.max_share / 100,
-                args.max_per_hour, say)
+                args.max_per_hour, say, keeper)
             while True:
                 done = supervised.step(time.time())
                 if args.once:
                     return 0 if done else 2
                 if stop.wait(_INTERVAL_S):
                     return 0
+
+
+@contextlib.contextmanager
+def _keep_gates(args: argparse.Namespace,
+                ) -> Iterator[gate_keeper.GateKeeper | None]:
+    """Keep instances off hosts without a passed gate, if that is wanted."""
+    if args.gate is None:
+        yield None
+        return
+    from hpcvirt.cloud import gated_hosts
+    keeper = gate_keeper.GateKeeper(
+        lambda: gated_hosts.read(cloud_arguments.connect(args)),
+        lambda host: gated_hosts.count_instances(
+            cloud_arguments.connect(args), host),
+        lambda host, hold: cloud_arguments.connect_quarantine(args).hold(
+            host, hold),
+        lambda host: cloud_arguments.connect_quarantine(args).release(
+            host, quarantine.GATE),
+        lambda host: gate_keeper.GateProcess(
+            host, args.gate.replace('{host}', host)), say)
+    try:
+        yield keeper
+    finally:
+        keeper.close()
 
 
 def say(line: str) -> None:

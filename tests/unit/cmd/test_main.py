@@ -17,6 +17,7 @@ MEANINGS = {
     '--flavor': 'a flavor',
     '--fleet': 'the fleet document',
     '--format': 'the form of the output',
+    '--gate': 'where the quick gate is taken',
     '--history': 'the file in which refusals are kept',
     '--html': 'write a page',
     '--image': 'an image',
@@ -84,7 +85,7 @@ class SizeTest(unittest.TestCase):
                      for action in group._group_actions
                      if action.option_strings}
             own += len(shown - {'help', 'formatter'})
-        self.assertLessEqual(own, 200)
+        self.assertLessEqual(own, 201)
         self.assertLessEqual(len(main.COMMANDS), 32)
         self.assertLessEqual(
             len([name for name in main.GROUPS if ' ' not in name]), 9)

@@ -143,6 +143,14 @@ class DecidableTest(unittest.TestCase):
         self.check(pair_count=16, **study)
         self.check(pair_count=10, of_launch=True, **study)
 
+    def test_a_case_without_a_launch_mode_is_measured_in_several_boots(self):
+        (wanted,) = run_request.find(['stream'], run_request.read_settings(
+            ['source=/opt/stream.c'], '--set'))
+        made = plan.make([wanted], sides.pair([plan_guest()],
+                                              [targets.native()]), COMPARE, 10)
+        self.assertTrue(made.runs[0].run.relaunched)
+        plan.check_decidable(made)
+
     def test_one_boot_says_nothing_unless_it_is_asked_about(self):
         machine = [targets.guest('ssh://vm')]
         with self.assertRaisesRegex(exception.InvalidInput,

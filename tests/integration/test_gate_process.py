@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+
+import os
+import time
+import unittest
+from unittest import mock
+
+from hpcvirt.health import gate_keeper
+from tests.builders import folders
+
+
+class GateProcessTest(unittest.TestCase):
+    """The gate in a process of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder = folders.make(self)
+        self.enterContext(mock.patch.dict(
+            os.environ, XDG_DATA_HOME=str(self.folder)))
+
+    def wait(self, run):
+        for _ in range(300):
+            answer = run.poll()
+            if answer is not None:
+                return answer
+            time.sleep(0.2)
+        raise self.failureException('the gate has not ended')
+
+    def test_a_gate_that_cannot_be_taken_says_why(self):
+        result, reason = self.wait(gate_keeper.GateProcess('n1', 'x://y'))
+        self.assertEqual('nothing', result)
+        self.assertIn('x://y', reason)
+
+    def test_a_host_that_cannot_be_reached_is_not_decided(self):
+        result, reason = self.wait(gate_keeper.GateProcess(
+            'n1', 'ssh://root@127.0.0.1:1'))
+        self.assertIn(result, ('nothing', 'INCONCLUSIVE'))
+        self.assertTrue(reason)
+
+    def test_a_gate_can_be_ended(self):
+        run = gate_keeper.GateProcess('n1', 'ssh://root@127.0.0.1:1')
+        run.close()
+        self.assertTrue(run._child.has_ended())
