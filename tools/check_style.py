@@ -62,6 +62,7 @@ BROAD_TESTS = frozenset({
     'docs/test_nova_conf.py',
     'docs/test_readme.py',
     'docs/test_security.py',
+    'docs/test_study_items.py',
     'docs/test_subjects.py',
     'fit/test_against_oracle.py',
     'fleet/test_against_oracle.py',

@@ -66,8 +66,7 @@ class GateProcess:
     def poll(self) -> tuple[str, str] | None:
         """Return the result and the reason; None until it has ended."""
         stream = self._child.process.stdout
-        assert stream is not None
-        while select.select([stream], [], [], 0)[0]:
+        while stream is not None and select.select([stream], [], [], 0)[0]:
             chunk = stream.read(_CHUNK)
             if not chunk:
                 break

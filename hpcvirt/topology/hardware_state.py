@@ -23,8 +23,8 @@ _PCI = 'sys/bus/pci/devices'
 EDAC = 'sys/devices/system/edac/mc'
 
 _BRIDGE = '0604'
-#: A line of the file resource: the first and the last address, and flags,
-#: whose hundreds are 2 for memory.
+#: A line of the file resource: the first and the last address, and flags. In
+#: those of memory, the third digit from the end is 2.
 _REGION = re.compile('^0x([0-9a-f]{1,16}) 0x([0-9a-f]{1,16}) 0x.*(.)..$',
                      re.MULTILINE)
 #: The lines of the ROM and of virtual functions follow those of the BARs.

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import json
 import os
 import time
 import unittest
 from unittest import mock
 
+from hpcvirt import serialization
+from hpcvirt.acceptance import acceptance
+from hpcvirt.bench.model import judgement
 from hpcvirt.health import gate_keeper
 from tests.builders import folders
 
@@ -36,6 +40,18 @@ class GateProcessTest(unittest.TestCase):
             'n1', 'ssh://root@127.0.0.1:1'))
         self.assertIn(result, ('nothing', 'INCONCLUSIVE'))
         self.assertTrue(reason)
+
+    def test_its_result_is_what_the_acceptance_writes(self):
+        for result in judgement.VerdictResult:
+            found = acceptance.Acceptance(
+                host='n1', request='', began_at='', command='', native='',
+                benchmarks=(), parts=(), result=result, reason='because')
+            text = json.dumps(serialization.dump(found))
+            program = ('import sys; print("x" * 300000); '
+                       f'open(sys.argv[-1], "w").write({text!r})')
+            with mock.patch.object(gate_keeper, '_PROGRAM', program):
+                run = gate_keeper.GateProcess('n1', 'local')
+            self.assertEqual((result.value, 'because'), self.wait(run))
 
     def test_a_gate_can_be_ended(self):
         run = gate_keeper.GateProcess('n1', 'ssh://root@127.0.0.1:1')

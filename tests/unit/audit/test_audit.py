@@ -8,6 +8,7 @@ from hpcvirt.audit import costs
 from hpcvirt.audit import fact
 from hpcvirt.audit import finding
 from hpcvirt.audit import report
+from hpcvirt.audit.reading import hardware
 from hpcvirt.flavors import profile as profiles
 from tests.builders import audited
 from tests.builders import hosts
@@ -50,15 +51,18 @@ class AuditTest(audited.Case):
                 else:
                     silent.add(name)
         # They matter where another fact is bad: with deep idle states, a
-        # driver without turbo switch, nested paging off, NVSwitches beside
-        # GPUs of guests, virtual functions of InfiniBand and so on. Firmware
-        # is only compared between hosts.
+        # driver without turbo switch, nested paging off, InfiniBand or
+        # NVSwitches and so on. Firmware is only compared between hosts.
         self.assertEqual(
             {'activators', 'fabric_mode', 'firmware', 'guids',
              'wake_limit_us', 'slab_unreclaimable_mib', 'total_mib'}, silent)
 
     def test_facts_that_matter_only_then_are_missed_then(self):
+        card = hardware.GroupedFunction(
+            audited.HOST.devices[0].address, 20, '0207', '15b3', '101d', None)
         for parts, code in (
+                ({'hardware': {'guids': LOST, 'grouped': (card,)}},
+                 'infiniband-guids'),
                 ({'cpu': {'wake_limit_us': LOST, 'idle_states': {
                     ('C6', 133): frozenset({0})}}}, 'c-states'),
                 ({'kernel': {'command_line': LOST,

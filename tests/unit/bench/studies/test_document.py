@@ -53,5 +53,5 @@ class TestOfComparison(testtools.TestCase):
         _, compared = study_runs.compared('S5', [])
         found = [document.describe_comparison(each) for each in compared]
         self.assertEqual(
-            ['passthrough', 'virtio'],
+            ['passthrough', 'virtio', 'collectives'],
             [each['case']['id'] for each in found if each['row'] is None])
