@@ -99,11 +99,15 @@ def describe_comparison(compared: comparison.SiteComparison) -> dict[str, Any]:
 
 def _result(result: comparison.SiteResult) -> dict[str, Any]:
     benchmark = result.benchmark + (', a stand-in' if result.stand_in else '')
+    link = ''
+    if result.link_share is not None:
+        link = f'{100 * result.link_share:.0f} % of the fastest link'
     return {'host': result.host, 'native': text.figure(result.native),
             'guest': text.figure(result.guest),
             'unit': '' if result.guest is None else result.unit,
             'ratio': text.interval(result.interval), 'pairs': result.pairs,
-            'why': '; '.join(filter(None, (result.reason, *result.unmet))),
+            'why': '; '.join(filter(None, (link, result.reason,
+                                           *result.unmet))),
             'with': f'{benchmark} {result.shape}'.rstrip(),
             'components': [{
                 'name': each.name, 'native': text.figure(each.native),
