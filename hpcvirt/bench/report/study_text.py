@@ -52,10 +52,18 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
          'Place'), [_published(row) for row in study_.rows],
         {'Native', 'Guest', 'Ratio'}, room))
     yield from _section('Numbers stated without their figures', [
-        f'{each.text}: {each.figure} ({each.place})'
-        + (f'; {each.remark}' if each.remark else '')
-        for each in study_.statements])
+        _statement(study_, each) for each in study_.statements])
     yield from _section('Lessons', study_.lessons)
+
+
+def _statement(study_: study.Study, each: study.Statement) -> str:
+    text = f'{each.text}: {each.figure} ({each.place})'
+    if each.remark:
+        text += f'; {each.remark}'
+    if each.mix:
+        text += (f'; equal parts of {", ".join(each.mix)} lose '
+                 f'{study_.find_mix_percent(each):.1f} %')
+    return text
 
 
 def format_comparisons(comparisons: Iterable[comparison.SiteComparison],
