@@ -60,9 +60,9 @@ def _statement(study_: study.Study, each: study.Statement) -> str:
     text = f'{each.text}: {each.figure} ({each.place})'
     if each.remark:
         text += f'; {each.remark}'
-    if each.mix:
-        text += (f'; equal parts of {", ".join(each.mix)} lose '
-                 f'{study_.find_mix_percent(each):.1f} %')
+    percent = study_.find_mix_percent(each)
+    if percent is not None:
+        text += f'; equal parts of {", ".join(each.mix)} lose {percent:.1f} %'
     return text
 
 

@@ -255,9 +255,14 @@ class Study:
             self.id, f'has no case {name!r}; its cases are '
             f'{", ".join(names)}' + words.nearest(name, names))
 
-    def find_mix_percent(self, statement: Statement) -> float:
-        """Compute what a mix of guests of equal parts of the cores loses."""
+    def find_mix_percent(self, statement: Statement) -> float | None:
+        """Compute what a mix of guests of equal parts of the cores loses.
+
+        :returns: None for a number of no mix, or if the study lacks a row
+        """
         ratios = [row.ratio for row in self.rows if row.id in statement.mix]
+        if not ratios or len(ratios) < len(statement.mix):
+            return None
         return 100 * (1 - sum(ratios) / len(ratios))
 
     def limited_to(self, name: str) -> 'Study':
