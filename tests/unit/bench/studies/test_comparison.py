@@ -185,8 +185,9 @@ class TestCurves(testtools.TestCase):
             (1, 3.0), (65536, 3700.0), (4194304, 3800.0))}
         taken = [figures({name: rate * noise for name, rate in sizes.items()},
                          'MB/s', UP) for noise in NOISE]
-        run = runs.run([figures(sizes, 'MB/s', UP)] * 5, taken, metric='bandwidth_mb_s[1]', direction=UP,
-                       study='S5', case='sriov', benchmark='osu-bandwidth')
+        run = runs.run([figures(sizes, 'MB/s', UP)] * 5, taken,
+                       metric='bandwidth_mb_s[1]', direction=UP, study='S5',
+                       case='sriov', benchmark='osu-bandwidth')
         rates = {'link.mlx5_0@a': '40 Gb/sec (4X QDR)', 'link.eno1': '1000',
                  'link.eno2': '-1'}
         linked = dataclasses.replace(run, samples=tuple(
