@@ -64,12 +64,12 @@ WORDS = re.compile(
     re.IGNORECASE)
 #: The words for the GUIDs of virtual functions in iproute2 and in the driver
 #: of the vendor, and for its agent of Neutron.
-GUIDS = re.compile('(?:node|port)_guid|sriov/.{1,8}/policy|eswitchd',
+GUIDS = re.compile('node_guid|port_guid|sriov/.{1,8}/policy|eswitchd',
                    re.IGNORECASE)
 #: The words of a hook that tells the fabric manager of NVSwitches which GPUs
 #: a guest has: its client, and its library.
 ACTIVATION = re.compile('fmpm|fabric_?manager|libnvfm', re.IGNORECASE)
-MODE = re.compile('FABRIC_MODE=[0-9]{1,3}')
+MODE = re.compile('^FABRIC_MODE=[0-9]{1,3}', re.MULTILINE)
 ADDRESS = re.compile('[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}[.][0-7]')
 
 
@@ -249,7 +249,7 @@ def _activators(files: Files) -> Iterator[str]:
 
 def _fabric_mode(files: Files) -> int | None:
     text = files.text(_FABRIC, 'etc')
-    modes = re.findall(f'^{MODE.pattern}$', text or '', re.MULTILINE)
+    modes = MODE.findall(text or '')
     return int(modes[-1].partition('=')[2]) if modes else None
 
 

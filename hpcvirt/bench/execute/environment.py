@@ -72,6 +72,12 @@ done
 for node in /sys/devices/system/node/node[0-9]*; do
   file "numa.${node##*/}" "$node/cpulist"
 done
+for device in /sys/class/infiniband/*; do
+  file "link.${device##*/}" "$device/ports/1/rate"
+done
+for device in /sys/class/net/*; do
+  [ -e "$device/device" ] && file "link.${device##*/}" "$device/speed"
+done
 fact arch "$(uname -m)"
 fact libc "$(getconf GNU_LIBC_VERSION 2>/dev/null)"
 for program in gcc gfortran mpirun; do

@@ -52,10 +52,18 @@ def describe(study_: study.Study, width: int | None) -> Iterator[str]:
          'Place'), [_published(row) for row in study_.rows],
         {'Native', 'Guest', 'Ratio'}, room))
     yield from _section('Numbers stated without their figures', [
-        f'{each.text}: {each.figure} ({each.place})'
-        + (f'; {each.remark}' if each.remark else '')
-        for each in study_.statements])
+        _statement(study_, each) for each in study_.statements])
     yield from _section('Lessons', study_.lessons)
+
+
+def _statement(study_: study.Study, each: study.Statement) -> str:
+    text = f'{each.text}: {each.figure} ({each.place})'
+    if each.remark:
+        text += f'; {each.remark}'
+    percent = study_.find_mix_percent(each)
+    if percent is not None:
+        text += f'; equal parts of {", ".join(each.mix)} lose {percent:.1f} %'
+    return text
 
 
 def format_comparisons(comparisons: Iterable[comparison.SiteComparison],
@@ -99,11 +107,15 @@ def describe_comparison(compared: comparison.SiteComparison) -> dict[str, Any]:
 
 def _result(result: comparison.SiteResult) -> dict[str, Any]:
     benchmark = result.benchmark + (', a stand-in' if result.stand_in else '')
+    link = ''
+    if result.link_share is not None:
+        link = f'{100 * result.link_share:.0f} % of the fastest link'
     return {'host': result.host, 'native': text.figure(result.native),
             'guest': text.figure(result.guest),
             'unit': '' if result.guest is None else result.unit,
             'ratio': text.interval(result.interval), 'pairs': result.pairs,
-            'why': '; '.join(filter(None, (result.reason, *result.unmet))),
+            'why': '; '.join(filter(None, (link, result.reason,
+                                           *result.unmet))),
             'with': f'{benchmark} {result.shape}'.rstrip(),
             'components': [{
                 'name': each.name, 'native': text.figure(each.native),

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from collections.abc import Sequence
 
 from hpcvirt.bench.analysis import bounds
+from hpcvirt.bench.analysis import link_rates
 from hpcvirt.bench.analysis import sample_pairs
 from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.catalogue import catalogue
@@ -57,6 +58,8 @@ class SiteResult:
     :ivar interval: in the direction of the published figure
     :ivar pairs: the fewest pairs of any component
     :ivar components: the averaged figures; empty for a single figure
+    :ivar link_share: the highest bandwidth of the guest as a fraction of what
+        its fastest link could transfer, None without
     :ivar reason: why there is no ratio, or a reservation about it
     :ivar unmet: settings that were not as the case requires, a clause each
     """
@@ -72,6 +75,7 @@ class SiteResult:
     guest: float | None = None
     interval: judgement.Interval | None = None
     components: tuple[Component, ...] = ()
+    link_share: float | None = None
     reason: str = ''
     unmet: tuple[str, ...] = ()
 
@@ -166,6 +170,8 @@ def _single(row: study.PublishedComparison, run: record.Run) -> SiteResult:
                   if _in_range(row, bounds.split(judged.metric)[1] or 0)]
     components = tuple(_component(judged.metric, judged)
                        for judged in judgements)
+    blank = dataclasses.replace(
+        blank, link_share=_find_link_share(components, run))
     intervals = [_in_direction(each.interval, each.direction, row.direction)
                  for each in components if each.interval]
     if not intervals or len(intervals) < len(components):
@@ -182,6 +188,16 @@ def _single(row: study.PublishedComparison, run: record.Run) -> SiteResult:
             statistics.fmean(each.ratio for each in intervals),
             statistics.fmean(each.low for each in intervals),
             statistics.fmean(each.high for each in intervals)))
+
+
+def _find_link_share(components: Iterable[Component],
+                     run: record.Run) -> float | None:
+    """Return which part of its link a guest reaches, in bandwidth."""
+    most = max((each.guest for each in components
+                if each.guest is not None and each.unit == 'MB/s'),
+               default=None)
+    rate = link_rates.find_fastest(run.samples)
+    return None if most is None or rate is None else most / rate
 
 
 def _average(case: study.Case, row: study.PublishedComparison,

@@ -191,6 +191,8 @@ class Statement:
     :ivar place: the table, slide or section of the document
     :ivar link: what the link could transfer at most, in the same unit, without
         the bits of its encoding
+    :ivar mix: the rows whose losses it is the mean of, each for an equal part
+        of the cores, as far as the study says
     :ivar remark: what else a reader must know about the number
     """
 
@@ -201,6 +203,7 @@ class Statement:
     to: float | None = None
     relation: Relation | None = None
     link: float | None = None
+    mix: tuple[str, ...] = ()
     remark: str = ''
 
     @property
@@ -251,6 +254,16 @@ class Study:
         raise exception.InvalidInput(
             self.id, f'has no case {name!r}; its cases are '
             f'{", ".join(names)}' + words.nearest(name, names))
+
+    def find_mix_percent(self, statement: Statement) -> float | None:
+        """Compute what a mix of guests of equal parts of the cores loses.
+
+        :returns: None for a number of no mix, or if the study lacks a row
+        """
+        ratios = [row.ratio for row in self.rows if row.id in statement.mix]
+        if not ratios or len(ratios) < len(statement.mix):
+            return None
+        return 100 * (1 - sum(ratios) / len(ratios))
 
     def limited_to(self, name: str) -> 'Study':
         """Return the study with only one case and its rows.

@@ -19,6 +19,7 @@ from hpcvirt.audit import collector
 from hpcvirt.audit import fact
 from hpcvirt.audit.reading import host
 from hpcvirt.audit.reading import nova
+from hpcvirt.flavors import kernel_settings
 from hpcvirt.topology import capture
 from hpcvirt.topology import tool_output
 from tests.builders import audited
@@ -92,6 +93,24 @@ class CollectorTest(unittest.TestCase):
         tools.mkdir()
         subprocess.run([path, '--install', '-s', tools], check=True)
         return {'PATH': str(tools)}
+
+    def test_a_capture_has_the_words_of_rules_and_hooks(self):
+        card = '0000:41:00.0'
+        root = self.lay_out(audited.tree(), sysfs_files.WHOLE, {
+            'etc/udev/rules.d/70-hpcvirt-vfs.rules':
+                kernel_settings.format_guid_rule(card, 2) + '\n',
+            'etc/rc.local':
+                'echo Follow >/sys/class/infiniband/x/device/sriov/0/policy',
+            'etc/libvirt/hooks/qemu': f'fmpm -l # {SECRET}\n',
+            'usr/share/nvidia/nvswitch/fabricmanager.cfg':
+                'FABRIC_MODE=1\n# FABRIC_MODE=0\n'})
+        for shell in shells():
+            found = self.read(root, shell)[0].hardware
+            self.assertEqual({card, '*'}, {*found.guids})
+            self.assertEqual({card, '*'}, {*found.creators})
+            self.assertEqual((('/etc/libvirt/hooks/qemu',), 1),
+                             (found.activators, found.fabric_mode))
+            self.assertNotIn(SECRET.encode(), self.captured.read_bytes())
 
     def test_a_capture_has_all_facts(self):
         for number, tree in enumerate((

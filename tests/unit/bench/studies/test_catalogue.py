@@ -137,6 +137,14 @@ class TestStudy(testtools.TestCase):
         self.assertEqual('at least 1.6300',
                          self.row('S2', 'nodes-virtio').figures[2])
 
+    def test_a_mix_of_sizes_loses_what_the_slides_say(self):
+        study_ = study_catalogue.get('S4')
+        (mix,) = (each for each in study_.statements if each.mix)
+        percent = study_.find_mix_percent(mix)
+        # (348 + 327 + 311) / 3 of 357.
+        self.assertAlmostEqual(100 * (1 - 986 / 3 / 357), percent)
+        self.assertTrue(mix.value <= percent <= mix.to)
+
     def test_the_share_of_a_link_is_computed(self):
         figures = [each.figure for each in study_catalogue.get(
             'S5').statements if each.link]

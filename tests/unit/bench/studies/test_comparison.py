@@ -12,6 +12,7 @@ from hpcvirt.bench.analysis import verdict
 from hpcvirt.bench.model import record
 from hpcvirt.bench.report import page
 from hpcvirt.bench.report import study
+from hpcvirt.bench.report import study_text
 from hpcvirt.bench.report import summary
 from hpcvirt.bench.studies import catalogue as study_catalogue
 from hpcvirt.bench.studies import comparison
@@ -178,6 +179,29 @@ class TestCurves(testtools.TestCase):
         self.assertAlmostEqual(
             math.log(one.high / one.ratio),
             math.log(small.interval.high / small.interval.ratio), 6)
+
+    def test_the_share_of_the_link_is_computed_from_its_rate(self):
+        sizes = {f'bandwidth_mb_s[{size}]': rate for size, rate in (
+            (1, 3.0), (65536, 3700.0), (4194304, 3800.0))}
+        taken = [figures({name: rate * noise for name, rate in sizes.items()},
+                         'MB/s', UP) for noise in NOISE]
+        run = runs.run([figures(sizes, 'MB/s', UP)] * 5, taken,
+                       metric='bandwidth_mb_s[1]', direction=UP, study='S5',
+                       case='sriov', benchmark='osu-bandwidth')
+        rates = {'link.mlx5_0@a': '40 Gb/sec (4X QDR)', 'link.eno1': '1000',
+                 'link.eno2': '-1'}
+        linked = dataclasses.replace(run, samples=tuple(
+            dataclasses.replace(sample, environment=rates)
+            for sample in run.samples))
+        self.assertIsNone(
+            of_row([run], 'S5', 'bandwidth').results[0].link_share)
+        row = of_row([linked], 'S5', 'bandwidth')
+        self.assertAlmostEqual(0.95, row.results[0].link_share, 2)
+        shown = study_text.describe_comparison(row)['results'][0]
+        self.assertEqual('95 % of the fastest link',
+                         shown['why'].partition('; ')[0])
+        latency, = of_row([self.osu()], 'S5', 'latency-small').results
+        self.assertIsNone(latency.link_share)
 
     def test_a_case_without_published_figures_shows_the_site_s(self):
         _, every = compared('S5', [self.osu('passthrough')])
