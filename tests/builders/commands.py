@@ -55,3 +55,17 @@ def check_refused(case: unittest.TestCase, said: str,
     case.assertEqual(1, len(lines), err)
     case.assertIn(said, lines[0])
     return lines[0]
+
+
+def drop_classes(document: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what only the answers about a fleet document have: classes.
+
+    :param document: the JSON of capacity, explain, make-room or drain; it is
+        changed
+    """
+    document.pop('classes', None)
+    for row in document.get('flavors', ()):
+        row.pop('per_class', None)
+    for row in document.get('hosts', ()):
+        row.pop('class', None)
+    return document

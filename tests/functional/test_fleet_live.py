@@ -166,11 +166,7 @@ class FleetOfACloudTest(base.HPCNova):
             found = self.hpcvirt(*words, '--fleet', str(path))
             self.assertEqual(status, found[0])
             for document in (live[1], found[1]):
-                document.pop('classes', None)
-                for row in document.get('flavors', ()):
-                    row.pop('per_class', None)
-                for row in document['hosts']:
-                    row.pop('class', None)
+                commands.drop_classes(document)
                 for key in ('hosts', 'closed', 'broken'):
                     document[key] = sorted(
                         document.get(key, ()), key=lambda row: row['name'])
