@@ -19,9 +19,9 @@ CLOSED = 100.0
 
 def measure(guest: guests.Guest, host: placement.HostState) -> float:
     """Return what a host lacks; 0 if only the arrangement is wrong."""
-    total = 0.0
     if placement.explain_closed(guest, host) is not None:
-        total += CLOSED
+        return CLOSED
+    total = 0.0
     for free, needed in zip(host.free, guest.sums, strict=True):
         if needed > free:
             total += (needed - max(free, 0)) / needed

@@ -152,8 +152,13 @@ def place_hosts(found: Explanation) -> Explanation:
     verdicts = []
     for item in found.verdicts:
         host = hosts.get(item.name)
-        if host is None or item.fits:
-            verdicts.append(item if host is None else dataclasses.replace(
+        if host is None:
+            # No change of the guest helps on the other hosts of a live cloud.
+            lacks = 0.0 if item.fits else nearness.CLOSED
+            verdicts.append(dataclasses.replace(item, lacks=lacks))
+            continue
+        if item.fits:
+            verdicts.append(dataclasses.replace(
                 item, fleet_class=host.fleet_class))
             continue
         # Hosts of one kind share their state.
