@@ -3,8 +3,9 @@
 """Hold hosts until their quick gate passes, a batch at a time.
 
 The gates run in processes of their own, because each takes minutes and the
-supervisor goes on meanwhile. If the program is killed they end with it, and
-the hosts stay held: they are tested again after the next start.
+supervisor goes on meanwhile, and end with it. The hosts stay held then: they
+are tested again after the next start. A gate that outlives a supervisor that
+was killed keeps others off its measurement; they are tried an hour later.
 """
 
 import dataclasses
