@@ -49,8 +49,6 @@ class ListBenchmarks(command.Report):
                             help='CPUs of the guest')
         parser.add_argument('--memory-mib', type=count, metavar='N',
                             help='memory of the guest in MiB')
-        parser.add_argument('--cells', type=count, metavar='N', default=1,
-                            help='NUMA cells of the guest (default: 1)')
         catalogue_arguments.add(parser)
 
     def answer(self, args: argparse.Namespace) -> command.CommandResult:
@@ -131,7 +129,7 @@ def _example(args: argparse.Namespace, definition: definitions.Definition,
     from hpcvirt.bench.run import run_spec
     spec = run_spec.make(
         definition, variant.name, sizing.Machine(
-            args.cpus, args.memory_mib, args.cells),
+            args.cpus, args.memory_mib),
         {path.name: f'<{path.name}>' for path in definition.paths})
     return {
         'variant': variant.name, 'values': spec.values,
