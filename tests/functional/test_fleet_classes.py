@@ -121,7 +121,7 @@ class FleetClassesTest(ClassesOfNova):
         self.assertEqual(0, status)
         self.assertIn('same     aggregate special', text)
 
-    def test_without_isolation_others_come_and_are_counted(self):
+    def test_periodic_without_isolation_others_come_and_are_counted(self):
         words = self.write_fleet(traits=['CUSTOM_SPECIAL'],
                                  aggregate='special')
         plan = self.plan(*words)

@@ -349,7 +349,7 @@ class CollectorTest(unittest.TestCase):
                 'nvidia-smi': f'test "$*" = "topo -m" && cat {topo}',
                 'lspci': f'test "$*" = -Dvvv && echo "serial {SECRET}" && '
                 'echo "0000:00:01.0 PCI bridge"',
-                'rocm-smi': 'echo GPU0; exit 1'}.items():
+                'ethtool': 'exit 1', 'rocm-smi': 'echo GPU0; exit 1'}.items():
             (tools / name).write_text(f'#!/bin/sh\n{text}\n')
             (tools / name).chmod(0o755)
         env = {**os.environ, 'PATH': f'{tools}:{os.environ["PATH"]}'}
