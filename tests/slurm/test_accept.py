@@ -23,7 +23,8 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
         finished = progress.Terminal.sample_finished
         with fixtures.MonkeyPatch('hpcvirt.cmd.bench.progress.Terminal'
                                   '.sample_finished', go_down):
-            found = self.decided('PASS', '--native', 'slurm:n1')
+            found = self.decided('PASS', '--native', 'slurm:n1',
+                                 '--pairs', '10')
         self.assertEqual([], self.holders())
         self.cluster.wait_for_state('idle')
         opened = self.open_store()
