@@ -2,20 +2,20 @@
 
 """The directive ``audit-rules``: a table of the rules of ``host audit``."""
 
-from docutils import nodes
-from docutils import statemachine
-from docutils.parsers import rst
+from collections.abc import Iterable
+
+import written
 from sphinx import application
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import costs
 
 
-class AuditRules(rst.Directive):
+class AuditRules(written.WrittenDirective):
     """Write a table of ``hpcvirt.audit.audit.RULES``."""
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the rules and have it parsed."""
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the rules."""
         lines = ['.. list-table::', '   :header-rows: 1',
                  '   :widths: 16 10 30 26 18', '', '   * - Code',
                  '     - Severity', '     - What is checked', '     - Why',
@@ -26,12 +26,7 @@ class AuditRules(rst.Directive):
                       f'     - {rule.checks}',
                       f'     - {rule.why[0].upper()}{rule.why[1:]}. {cited}',
                       f'     - {_cost(rule.code)}']
-        parent = nodes.Element()
-        parent.document = self.state.document
-        self.state.nested_parse(
-            statemachine.StringList(lines, source='audit-rules'),
-            self.content_offset, parent)
-        return parent.children
+        return lines
 
 
 def _cost(code: str) -> str:

@@ -7,11 +7,10 @@
     .. benchmarks::
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 
-from docutils import nodes
-from docutils import statemachine
-from docutils.parsers import rst
+import written
 from sphinx import application
 
 from hpcvirt.bench.catalogue import catalogue
@@ -25,17 +24,12 @@ _SOURCES = {
 }
 
 
-class Benchmarks(rst.Directive):
+class Benchmarks(written.WrittenDirective):
     """Turn the catalogue into a table."""
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the definitions and have it parsed."""
-        parent = nodes.Element()
-        parent.document = self.state.document
-        self.state.nested_parse(
-            statemachine.StringList(list(table()), source='catalogue'),
-            self.content_offset, parent)
-        return parent.children
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the definitions."""
+        return table()
 
 
 def table() -> Iterator[str]:

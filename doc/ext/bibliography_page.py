@@ -14,31 +14,26 @@ exist and of a document that no page cites. The role exists because doc8,
 which reads one page at a time, rejects ``[KEY]_``.
 """
 
+from collections.abc import Iterable
 from collections.abc import Iterator
 
+import written
 from docutils import nodes
-from docutils import statemachine
-from docutils.parsers import rst
 from sphinx import application
 from sphinx.util import docutils as sphinx_docutils
 
 from hpcvirt import bibliography
 
 
-class Bibliography(rst.Directive):
+class Bibliography(written.WrittenDirective):
     """Turn the bibliography into a list of citations."""
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the documents and have it parsed."""
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the documents."""
         lines: list[str] = []
         for document in bibliography.DOCUMENTS:
             lines += citation(document)
-        parent = nodes.Element()
-        parent.document = self.state.document
-        self.state.nested_parse(
-            statemachine.StringList(lines, source='bibliography'),
-            self.content_offset, parent)
-        return parent.children
+        return lines
 
 
 def citation(document: bibliography.Publication) -> Iterator[str]:

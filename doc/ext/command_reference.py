@@ -14,11 +14,10 @@ usage and its options, so that the page says what ``--help`` says, always.
 import argparse
 import importlib
 import re
+from collections.abc import Iterable
 from collections.abc import Iterator
 
-from docutils import nodes
-from docutils import statemachine
-from docutils.parsers import rst
+import written
 from sphinx import application
 
 #: Below the title and the sections of the page, which have = and -.
@@ -29,24 +28,17 @@ WIDTH = 76
 SILENT = (['-h', '--help'],)
 
 
-class CommandReference(rst.Directive):
+class CommandReference(written.WrittenDirective):
     """Turn a parser into sections, options included."""
 
     required_arguments = 1
+    has_sections = True
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the parsers and have it parsed."""
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the parsers."""
         module = importlib.import_module(self.arguments[0])
-        text: list[str] = []
         for name in module.COMMANDS:
-            text += describe(module.build_parser(name))
-        lines = statemachine.StringList(text, source=self.arguments[0])
-        parent = nodes.Element()
-        parent.document = self.state.document
-        # Sections are allowed here: the text brings headings of its own.
-        self.state.nested_parse(lines, self.content_offset, parent,
-                                match_titles=1)
-        return parent.children
+            yield from describe(module.build_parser(name))
 
 
 def describe(parser: argparse.ArgumentParser) -> Iterator[str]:

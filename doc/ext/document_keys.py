@@ -15,11 +15,10 @@ import dataclasses
 import importlib
 import inspect
 import re
+from collections.abc import Iterable
 from typing import ClassVar
 
-from docutils import nodes
-from docutils import statemachine
-from docutils.parsers import rst
+import written
 from sphinx import application
 
 #: As documents are cited in docstrings.
@@ -28,14 +27,14 @@ _CITED = re.compile(
 _IVAR = re.compile(r'^:ivar (\w+): (.*?)(?=^:|\Z)', re.MULTILINE | re.DOTALL)
 
 
-class DocumentKeys(rst.Directive):
+class DocumentKeys(written.WrittenDirective):
     """Write a definition list of the fields of a dataclass."""
 
     required_arguments = 1
     option_spec: ClassVar = {'without': str.split}
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the fields and have it parsed."""
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the fields."""
         module, _, name = self.arguments[0].rpartition('.')
         kind = getattr(importlib.import_module(module), name)
         explained = dict(_IVAR.findall(inspect.getdoc(kind) or ''))
@@ -49,12 +48,7 @@ class DocumentKeys(rst.Directive):
                 r':cite:`\1`', ' '.join(explained[field.name].split()))
             key = field.metadata.get('key', field.name)
             lines += [f'``{key}``', f'  {words[0].upper()}{words[1:]}.']
-        parent = nodes.Element()
-        parent.document = self.state.document
-        self.state.nested_parse(
-            statemachine.StringList(lines, source='document-keys'),
-            self.content_offset, parent)
-        return parent.children
+        return lines
 
 
 def setup(app: application.Sphinx) -> dict[str, bool]:

@@ -11,25 +11,25 @@ shows the keys that hpcvirt knows and ignores.
 """
 
 import types
+from collections.abc import Iterable
 from collections.abc import Iterator
 
-from docutils import nodes
-from docutils import statemachine
+import written
 from docutils.parsers import rst
 from sphinx import application
 
 from hpcvirt.specs import vocabulary
 
 
-class ExtraSpecs(rst.Directive):
+class ExtraSpecs(written.WrittenDirective):
     """Turn rows of the vocabulary into a table."""
 
     required_arguments = 1
     final_argument_whitespace = True
     option_spec = types.MappingProxyType({'others': rst.directives.flag})
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the rows and have it parsed."""
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the rows."""
         namespaces = self.arguments[0].split()
         rows = [row for row in vocabulary.KEYS
                 if row.namespace in namespaces
@@ -37,12 +37,7 @@ class ExtraSpecs(rst.Directive):
                 == ('others' not in self.options)]
         if not rows:
             raise self.error(f'no extra specs in {self.arguments[0]}')
-        parent = nodes.Element()
-        parent.document = self.state.document
-        self.state.nested_parse(
-            statemachine.StringList(list(table(rows)), source='vocabulary'),
-            self.content_offset, parent)
-        return parent.children
+        return table(rows)
 
 
 def table(rows: list[vocabulary.ExtraSpecKey]) -> Iterator[str]:

@@ -8,10 +8,9 @@ so that no file is missing.
 
 import pathlib
 import re
+from collections.abc import Iterable
 
-from docutils import nodes
-from docutils import statemachine
-from docutils.parsers import rst
+import written
 from sphinx import application
 
 from hpcvirt import bibliography
@@ -28,11 +27,11 @@ DEVICES = {'devices': [{'per_instance': 1, 'affinity': 'preferred',
            'extra_specs': {'trait:CUSTOM_HPC': 'required'}}
 
 
-class HostFiles(rst.Directive):
+class HostFiles(written.WrittenDirective):
     """Write a table of the files, their purpose and what comes after."""
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the files and have it parsed."""
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the files."""
         lines = ['.. list-table::', '   :header-rows: 1',
                  '   :widths: 35 45 20', '', '   * - File',
                  '     - Purpose', '     - Effective after']
@@ -40,12 +39,7 @@ class HostFiles(rst.Directive):
             after = ', '.join(f'``{command}``' for command in file.activate)
             lines += [f'   * - ``/{file.path}``',
                       f'     - {describe(file.text)}', f'     - {after}']
-        parent = nodes.Element()
-        parent.document = self.state.document
-        self.state.nested_parse(
-            statemachine.StringList(lines, source='host-files'),
-            self.content_offset, parent)
-        return parent.children
+        return lines
 
 
 def list_files() -> tuple[tree.File, ...]:

@@ -10,25 +10,24 @@
 
 import ast
 import pathlib
+from collections.abc import Iterable
 from typing import ClassVar
 
-from docutils import nodes
-from docutils import statemachine
-from docutils.parsers import rst
+import written
 from sphinx import application
 
 PACKAGE = pathlib.Path(__file__).parents[2] / 'hpcvirt'
 
 
-class Packages(rst.Directive):
+class Packages(written.WrittenDirective):
     """Write a table of the packages of a subject."""
 
     required_arguments = 1
     final_argument_whitespace = True
     option_spec: ClassVar = {'names': str.split}
 
-    def run(self) -> list[nodes.Node]:
-        """Write reStructuredText for the packages and have it parsed."""
+    def write(self) -> Iterable[str]:
+        """Write reStructuredText for the packages."""
         lines = [f'.. list-table:: {self.arguments[0]}',
                  '   :header-rows: 1', '   :widths: 18 82', '',
                  '   * - Package', '     - What it does']
@@ -39,12 +38,7 @@ class Packages(rst.Directive):
                 raise self.error(f'{file} has no docstring')
             lines += [f'   * - ``{name.rpartition("/")[2]}``',
                       f'     - {" ".join(text.split())}']
-        parent = nodes.Element()
-        parent.document = self.state.document
-        self.state.nested_parse(
-            statemachine.StringList(lines, source='packages'),
-            self.content_offset, parent)
-        return parent.children
+        return lines
 
 
 def setup(app: application.Sphinx) -> dict[str, bool]:
