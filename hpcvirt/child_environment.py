@@ -36,6 +36,15 @@ BENCHMARK = (
 SITE = ('ANSIBLE_*', 'PYTHONPATH', 'PYTHONPYCACHEPREFIX', 'REQUESTS_CA_BUNDLE',
         'SSH_AUTH_SOCK', 'SSL_CERT_FILE', 'VIRTUAL_ENV')
 
+#: The settings of a site for hpcvirt, which it passes on when it runs itself:
+#: the folders of benchmarks, separated by colons; the directory for files of
+#: runs on targets; and the URL of the database of results. The password of the
+#: database stays with the caller.
+CATALOGUE = 'HPCVIRT_CATALOGUE'
+JOB_DIRECTORY = 'HPCVIRT_JOB_DIRECTORY'
+STORE = 'HPCVIRT_STORE'
+OWN = (CATALOGUE, JOB_DIRECTORY, STORE)
+
 #: What tells salloc which nodes to allocate, and where Slurm is.
 SLURM = ('SALLOC_*', 'SLURM_CONF')
 

@@ -58,7 +58,7 @@ class GateProcess:
                  '--quick', '--gate', target, '--apply', '--json-lines',
                  str(self._found)], where=host,
                 environment=child_environment.choose(
-                    *child_environment.SITE, 'HPCVIRT_STORE'),
+                    *child_environment.SITE, *child_environment.OWN),
                 stderr=child_process.STDOUT)
         except BaseException:
             self._folder.cleanup()

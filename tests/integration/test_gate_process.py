@@ -41,6 +41,13 @@ class GateProcessTest(unittest.TestCase):
         self.assertIn(result, ('nothing', 'INCONCLUSIVE'))
         self.assertTrue(reason)
 
+    def test_the_settings_of_the_site_reach_it(self):
+        with mock.patch.dict(os.environ, HPCVIRT_JOB_DIRECTORY='here'):
+            run = gate_keeper.GateProcess('n1', 'ssh://root@127.0.0.1:1')
+        _, reason = self.wait(run)
+        self.assertIn("HPCVIRT_JOB_DIRECTORY: must be an absolute path, not "
+                      "'here'", reason)
+
     def test_its_result_is_what_the_acceptance_writes(self):
         for result in judgement.VerdictResult:
             found = acceptance.Acceptance(

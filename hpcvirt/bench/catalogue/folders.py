@@ -12,10 +12,10 @@ import pathlib
 import re
 from collections.abc import Sequence
 
+from hpcvirt import child_environment
 from hpcvirt import exception
 from hpcvirt import input_file
 
-ENVIRONMENT = 'HPCVIRT_CATALOGUE'
 #: The form of the name of a benchmark.
 NAME = re.compile(r'[a-z][a-z0-9]*(-[a-z0-9]+)*')
 #: Real definitions have less than a hundredth of this.
@@ -40,7 +40,7 @@ def list_site() -> tuple[str, ...]:
     """Return the folders of the site."""
     if _chosen is not None:
         return _chosen
-    paths = os.environ.get(ENVIRONMENT, '').split(os.pathsep)
+    paths = os.environ.get(child_environment.CATALOGUE, '').split(os.pathsep)
     return tuple(path for path in paths if path)
 
 

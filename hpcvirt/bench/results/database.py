@@ -20,6 +20,7 @@ from oslo_db import exception as db_exception
 from oslo_db.sqlalchemy import enginefacade
 from sqlalchemy import exc as sa_exception
 
+from hpcvirt import child_environment
 from hpcvirt import exception
 from hpcvirt.bench.results import location
 
@@ -42,8 +43,9 @@ def parse_argument(text: str) -> sqlalchemy.URL:
     query = urllib.parse.unquote(text.partition('?')[2])
     if url.password is not None or _SECRET.search(query):
         raise exception.InvalidInput(
-            'HPCVIRT_STORE', 'has a password, which other programs of this '
-            f'user can see; omit it and set {PASSWORD_VARIABLE}')
+            child_environment.STORE,
+            'has a password, which other programs of this user can see; omit '
+            f'it and set {PASSWORD_VARIABLE}')
     password = os.environ.get(PASSWORD_VARIABLE)
     if password and url.get_backend_name() != 'sqlite':
         url = url.set(password=password)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 from typing import TypeVar
 
+from hpcvirt import child_environment
 from hpcvirt import exception
 from hpcvirt import serialization
 from hpcvirt.bench.catalogue import catalogue
@@ -70,7 +71,7 @@ def load_run(document: str, run_id: str) -> record.Run:
         raise exception.InvalidInput(
             f'run {run_id}: benchmark',
             f'{run.benchmark[:64]!r} has no definition; if it is of a site, '
-            'name its folder with $HPCVIRT_CATALOGUE')
+            f'name its folder with ${child_environment.CATALOGUE}')
     return run
 
 

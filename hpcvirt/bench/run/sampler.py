@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from concurrent import futures
 
+from hpcvirt import child_environment
 from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.bench.analysis import boots
@@ -222,7 +223,7 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
         if len(places) > 1:
             found = ' and '.join(map(' on '.join, places.items()))
             raise exception.InvalidInput(
-                'HPCVIRT_JOB_DIRECTORY',
+                child_environment.JOB_DIRECTORY,
                 f'MPI needs the same directory, not {found}')
     begin = time.monotonic()
     with futures.ThreadPoolExecutor(len(specs)) as pool:

@@ -4,6 +4,7 @@
 
 import argparse
 
+from hpcvirt import child_environment
 from hpcvirt.bench.catalogue import folders
 
 
@@ -11,7 +12,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add --catalogue."""
     parser.add_argument(
         '--catalogue', action='append', default=[], metavar='DIR',
-        help=f'a folder of your benchmarks (default: ${folders.ENVIRONMENT})')
+        help='a folder of your benchmarks (default: '
+        f'${child_environment.CATALOGUE})')
 
 
 def choose(args: argparse.Namespace) -> None:

@@ -11,6 +11,7 @@ import argparse
 import os
 import typing
 
+from hpcvirt import child_environment
 from hpcvirt.bench.results import location
 from hpcvirt.cmd import extras
 from hpcvirt.cmd import output
@@ -21,13 +22,9 @@ if typing.TYPE_CHECKING:
     from hpcvirt.bench.results import store
 
 
-#: The environment variable with the URL of a database.
-ENVIRONMENT = 'HPCVIRT_STORE'
-
-
 def find_url() -> str | None:
     """Return the URL of the database of the site; None if there is none."""
-    return os.environ.get(ENVIRONMENT) or None
+    return os.environ.get(child_environment.STORE) or None
 
 
 def add(parser: argparse.ArgumentParser) -> None:

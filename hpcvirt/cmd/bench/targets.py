@@ -9,6 +9,7 @@ import posixpath
 import urllib.parse
 from collections.abc import Callable
 
+from hpcvirt import child_environment
 from hpcvirt import exception
 from hpcvirt import plug_ins
 from hpcvirt import printable
@@ -26,10 +27,6 @@ FORMS = ('local, slurm:NODE, ssh://[user@]host[:port][?key=FILE], or '
 GROUP = 'hpcvirt.bench.executors'
 _METHODS = ('run', 'expect_restart', 'close')
 
-#: The environment variable with the directory for files of runs on targets: a
-#: directory on a local disk, where only the user can write, if homes are
-#: shared.
-JOB_DIRECTORY = 'HPCVIRT_JOB_DIRECTORY'
 #: The option for settings of benchmarks.
 SET = '--set'
 
@@ -70,15 +67,18 @@ def add_instances(parser: argparse.ArgumentParser,
 def _find_job_directory() -> str:
     """Return the directory of the site for files of runs on their targets.
 
+    It is on a local disk, where only the user can write, if homes are shared.
+
     :returns: an absolute path; empty for the default, which is hpcvirt in
         $XDG_STATE_HOME of the target, or in ~/.local/state
     :raises InvalidInput: if it is not the path of a directory below the root
     """
-    text = os.environ.get(JOB_DIRECTORY, '')
+    text = os.environ.get(child_environment.JOB_DIRECTORY, '')
     path = posixpath.normpath(text) if text else ''
     if text and (not posixpath.isabs(path) or path.strip('/') == ''):
         raise exception.InvalidInput(
-            JOB_DIRECTORY, f'must be an absolute path, not {text!r}')
+            child_environment.JOB_DIRECTORY,
+            f'must be an absolute path, not {text!r}')
     return path
 
 
