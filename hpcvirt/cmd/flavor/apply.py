@@ -6,6 +6,8 @@ import argparse
 import collections
 import dataclasses
 import typing
+from collections.abc import Callable
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -84,134 +86,136 @@ class ApplyFlavors(command.Report):
         hosts.warn(plan.warnings)
         steps = diff.steps(wanted, existing)
         changes = aggregates.compare(nova, own) if own else ()
-        done = {step.flavor.name: _act(nova, step, args)
-                for step in steps} if args.apply else {}
-        changed = {change.wanted.name: _change(nova, change)
-                   for change in changes} if args.apply else {}
         left_over = diff.find_left_over(wanted, existing)
-        pruned = [_prune(nova, item, args.apply) for item in left_over
-                  if args.prune]
-        as_planned = all(
-            step.action is diff.Action.SAME
-            or done.get(step.flavor.name) == ''
-            or (step.action is diff.Action.FOREIGN and not step.differences)
-            for step in steps) and all(
-                change.action is aggregates.AggregateAction.SAME
-                or changed.get(change.wanted.name) == ''
-                for change in changes) and not any(
-                    item.error for item in pruned)
-        kept = [item.flavor.name for item in left_over if not args.prune]
+        prunable = left_over if args.prune else ()
+        kept = () if args.prune else left_over
+        used = {item.flavor.name for item in prunable
+                if cloud_flavors.is_used(nova, item)}
+        done = {step.flavor.name: _apply_step(nova, step, args)
+                for step in steps}
+        changed = {change.wanted.name: _change(nova, change, args)
+                   for change in changes}
+        pruned = {item.flavor.name: _prune(nova, item, used, args)
+                  for item in prunable}
+        is_as_planned = (
+            all(_is_as_planned(step, done[step.flavor.name])
+                for step in steps)
+            and all(change.action is aggregates.AggregateAction.SAME
+                    or changed[change.wanted.name].done for change in changes)
+            and not any(outcome.error for outcome in pruned.values()))
         document = _document(steps, done, kept)
         if args.prune:
             document['pruned'] = [
-                dataclasses.asdict(item) for item in pruned]
+                {'name': name, 'used': name in used,
+                 **dataclasses.asdict(outcome)}
+                for name, outcome in pruned.items()]
         if changes:
             document['aggregates'] = [
-                _describe(change, changed) for change in changes]
+                _describe(change, changed[change.wanted.name])
+                for change in changes]
         return command.CommandResult(
             document,
             lambda: _text(steps, done, kept, args) + printable.lines([
-                *_draw_pruned(pruned), *_draw_aggregates(changes, changed)]),
-            status=0 if as_planned or not args.apply else 1)
-
-
-def _act(nova: Any, step: diff.FlavorChange,
-         args: argparse.Namespace) -> str | None:
-    """Carry out a step.
-
-    :returns: empty on success, the cause of a failure, or None if there was
-        nothing to do
-    """
-    from hpcvirt.cloud import flavors as cloud_flavors
-    try:
-        if step.action is diff.Action.CREATE:
-            cloud_flavors.create(nova, step.flavor)
-        elif step.action is diff.Action.COMPLETE:
-            cloud_flavors.complete(nova, step)
-        elif step.action is diff.Action.DIFFERS and args.replace:
-            cloud_flavors.replace(nova, step)
-        else:
-            return None
-    except exception.Unreachable as exc:
-        return str(exc)
-    return ''
-
-
-def _change(nova: Any, change: 'aggregates.AggregateChange') -> str | None:
-    """Create or complete an aggregate.
-
-    :returns: as :func:`_act`
-    """
-    from hpcvirt.cloud import aggregates
-    if change.action not in (aggregates.AggregateAction.CREATE,
-                             aggregates.AggregateAction.COMPLETE):
-        return None
-    try:
-        aggregates.carry_out(nova, change)
-    except exception.Unreachable as exc:
-        return str(exc)
-    return ''
+                *_draw_pruned(pruned, used),
+                *_draw_aggregates(changes, changed)]),
+            status=0 if is_as_planned or not args.apply else 1)
 
 
 @dataclasses.dataclass(frozen=True)
-class _PrunedFlavor:
-    """A flavor of an earlier plan that is deleted if no instance has it.
+class _Outcome:
+    """What became of a change.
 
-    :ivar used: whether an instance has it, so that it stays
-    :ivar done: whether it was deleted
-    :ivar error: why it could not be deleted; None if it could or was not to be
+    :ivar done: whether it was made
+    :ivar error: why it could not be made; None if it could, or was not to be
     """
 
-    name: str
-    used: bool
     done: bool = False
     error: str | None = None
 
+    @property
+    def ending(self) -> str:
+        """The end of the line of the change."""
+        if self.error is not None:
+            return f': FAILED: {self.error}'
+        return ': done' if self.done else ''
 
-def _prune(nova: Any, existing: diff.Existing, apply: bool) -> _PrunedFlavor:
-    """Delete a flavor with ``apply``, unless an instance has it."""
-    from hpcvirt.cloud import flavors as cloud_flavors
-    name = existing.flavor.name
-    if cloud_flavors.is_used(nova, existing):
-        return _PrunedFlavor(name, used=True)
-    if not apply:
-        return _PrunedFlavor(name, used=False)
+
+def _attempt(act: Callable[[], None]) -> _Outcome:
     try:
-        cloud_flavors.delete(nova, existing)
+        act()
     except exception.Unreachable as exc:
-        return _PrunedFlavor(name, used=False, error=str(exc))
-    return _PrunedFlavor(name, used=False, done=True)
+        return _Outcome(error=str(exc))
+    return _Outcome(done=True)
 
 
-def _draw_pruned(pruned: Sequence[_PrunedFlavor]) -> Iterator[str]:
+def _apply_step(nova: Any, step: diff.FlavorChange,
+                args: argparse.Namespace) -> _Outcome:
+    """Carry out a step with --apply, if there is something to do."""
+    from hpcvirt.cloud import flavors as cloud_flavors
+    if not args.apply:
+        return _Outcome()
+    if step.action is diff.Action.CREATE:
+        return _attempt(lambda: cloud_flavors.create(nova, step.flavor))
+    if step.action is diff.Action.COMPLETE:
+        return _attempt(lambda: cloud_flavors.complete(nova, step))
+    if step.action is diff.Action.DIFFERS and args.replace:
+        return _attempt(lambda: cloud_flavors.replace(nova, step))
+    return _Outcome()
+
+
+def _change(nova: Any, change: 'aggregates.AggregateChange',
+            args: argparse.Namespace) -> _Outcome:
+    """Create or complete an aggregate with --apply, if that is to be done."""
+    from hpcvirt.cloud import aggregates
+    if not args.apply or change.action not in (
+            aggregates.AggregateAction.CREATE,
+            aggregates.AggregateAction.COMPLETE):
+        return _Outcome()
+    return _attempt(lambda: aggregates.carry_out(nova, change))
+
+
+def _prune(nova: Any, existing: diff.Existing, used: Collection[str],
+           args: argparse.Namespace) -> _Outcome:
+    """Delete a flavor of an earlier plan with --apply, unless it is used."""
+    from hpcvirt.cloud import flavors as cloud_flavors
+    if not args.apply or existing.flavor.name in used:
+        return _Outcome()
+    return _attempt(lambda: cloud_flavors.delete(nova, existing))
+
+
+def _is_as_planned(step: diff.FlavorChange, outcome: _Outcome) -> bool:
+    """Whether the cloud has the flavor as planned after the step."""
+    if step.action is diff.Action.FOREIGN:
+        return not step.differences
+    return step.action is diff.Action.SAME or outcome.done
+
+
+def _draw_pruned(pruned: Mapping[str, _Outcome],
+                 used: Collection[str]) -> Iterator[str]:
     """Write a line for each flavor of an earlier plan."""
     if pruned:
         yield ''
         yield 'Created by hpcvirt for an earlier plan:'
-    for item in pruned:
-        if item.used:
-            yield f'keep     {item.name}: instances have it'
-            continue
-        ending = ': done' if item.done else ''
-        if item.error:
-            ending = f': FAILED: {item.error}'
-        yield f'delete   {item.name}{ending}'
+    for name, outcome in pruned.items():
+        if name in used:
+            yield f'keep     {name}: instances have it'
+        else:
+            yield f'delete   {name}{outcome.ending}'
 
 
 def _describe(change: 'aggregates.AggregateChange',
-              done: Mapping[str, str | None]) -> dict[str, Any]:
-    name = change.wanted.name
-    return {'name': name, 'action': change.action.value,
+              outcome: _Outcome) -> dict[str, Any]:
+    return {'name': change.wanted.name, 'action': change.action.value,
             'hosts': list(change.wanted.hosts),
             'metadata': dict(change.wanted.metadata),
             'missing_hosts': list(change.missing_hosts),
             'missing_metadata': dict(change.missing_metadata),
             'other_hosts': list(change.other_hosts),
-            'done': done.get(name) == '', 'error': done.get(name) or None}
+            **dataclasses.asdict(outcome)}
 
 
 def _draw_aggregates(changes: Sequence['aggregates.AggregateChange'],
-                     done: Mapping[str, str | None]) -> Iterator[str]:
+                     done: Mapping[str, _Outcome]) -> Iterator[str]:
     """Write a line for each aggregate, and what stands in its way."""
     if changes:
         yield ''
@@ -219,12 +223,8 @@ def _draw_aggregates(changes: Sequence['aggregates.AggregateChange'],
         wanted = change.wanted
         facts = [words.count_noun(len(wanted.hosts), 'host')]
         facts += [f'{key}={value}' for key, value in wanted.metadata.items()]
-        result = done.get(wanted.name)
-        ending = ''
-        if result is not None:
-            ending = f': FAILED: {result}' if result else ': done'
         yield (f'{change.action:9}aggregate {wanted.name} '
-               f'({", ".join(facts)}){ending}')
+               f'({", ".join(facts)}){done[wanted.name].ending}')
         if change.other_hosts:
             others = words.join_names(change.other_hosts, 'hosts')
             what = ('its metadata would keep instances off these; take them '
@@ -234,8 +234,8 @@ def _draw_aggregates(changes: Sequence['aggregates.AggregateChange'],
 
 
 def _document(steps: tuple[diff.FlavorChange, ...],
-              done: dict[str, str | None],
-              left_over: Sequence[str]) -> dict[str, Any]:
+              done: Mapping[str, _Outcome],
+              left_over: Sequence[diff.Existing]) -> dict[str, Any]:
     return {
         'schema_version': 1,
         'steps': [{
@@ -246,29 +246,27 @@ def _document(steps: tuple[diff.FlavorChange, ...],
             'kept': list(step.kept),
             'new_id': step.action is diff.Action.DIFFERS
             and step.needs_new_flavor,
-            'done': done.get(step.flavor.name) == '',
-            'error': done.get(step.flavor.name) or None,
+            **dataclasses.asdict(done[step.flavor.name]),
         } for step in steps],
-        'left_over': list(left_over),
+        'left_over': [item.flavor.name for item in left_over],
     }
 
 
-def _text(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
-          left_over: Sequence[str], args: argparse.Namespace) -> str:
+def _text(steps: tuple[diff.FlavorChange, ...], done: Mapping[str, _Outcome],
+          left_over: Sequence[diff.Existing],
+          args: argparse.Namespace) -> str:
     lines = []
     for step in steps:
-        result = done.get(step.flavor.name)
-        ending = ''
-        if result is not None:
-            ending = f': FAILED: {result}' if result else ': done'
-        lines.append(f'{step.action:9}{step.flavor.name}{ending}')
+        name = step.flavor.name
+        lines.append(f'{step.action:9}{name}{done[name].ending}')
         lines += [f'         {text}' for text in _remarks(step)]
     if left_over:
         lines.append('')
         lines.append('Created by hpcvirt for an earlier plan, and left alone '
-                     '(see --prune): ' + ', '.join(left_over))
+                     '(see --prune): '
+                     + ', '.join(item.flavor.name for item in left_over))
     states = collections.Counter(
-        _state(step.action, done.get(step.flavor.name)) for step in steps)
+        _state(step.action, done[step.flavor.name]) for step in steps)
     counts = ', '.join(f'{number} {state}' for state, number
                        in states.items())
     lines += ['', f'{words.count_noun(len(steps), "flavor")}: {counts}.'
@@ -276,12 +274,12 @@ def _text(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
     return printable.lines(lines)
 
 
-def _state(action: diff.Action, result: str | None) -> str:
+def _state(action: diff.Action, outcome: _Outcome) -> str:
     """Describe a flavor after its step: ``to create``, ``created``."""
     before, after = _STATES[action]
-    if result is None:
-        return before
-    return 'failed' if result else after
+    if outcome.error is not None:
+        return 'failed'
+    return after if outcome.done else before
 
 
 def _remarks(step: diff.FlavorChange) -> list[str]:
@@ -307,10 +305,10 @@ def _remarks(step: diff.FlavorChange) -> list[str]:
     return remarks
 
 
-def _hint(steps: tuple[diff.FlavorChange, ...], done: dict[str, str | None],
+def _hint(steps: tuple[diff.FlavorChange, ...], done: Mapping[str, _Outcome],
           args: argparse.Namespace) -> str:
     actions = {step.action for step in steps}
-    if any(done.values()):
+    if any(outcome.error for outcome in done.values()):
         return ' Fix the causes of the failures and repeat the command.'
     if not args.apply and actions & {diff.Action.CREATE,
                                      diff.Action.COMPLETE}:
