@@ -67,12 +67,18 @@ def find_margin(variation: float, count: int, figures: float,
     :param pairs: number of pairs
     :param limit: the largest acceptable loss
     """
-    error = variation * math.sqrt(2 / max(1, pairs))
-    context = losses.JudgingContext(limit)
-    detectable = (find_detectable_distance(count, figures) * error
-                  * math.sqrt(count))
-    return max(detectable, context.find_required_distance(max(1, count))
-               + _NORMAL.inv_cdf(POWER) * error)
+    deviation = variation * math.sqrt(2 / max(1, pairs)) * math.sqrt(count)
+    return _find_margin(deviation, count, figures, limit)
+
+
+def _find_margin(deviation: float, count: int, figures: float,
+                 limit: float) -> float:
+    """Return the same for losses with a known standard deviation."""
+    detectable = find_detectable_distance(count, figures) * deviation
+    required = losses.JudgingContext(limit).find_required_distance(
+        max(1, count))
+    error = deviation / math.sqrt(max(1, count))
+    return max(detectable, required + _NORMAL.inv_cdf(POWER) * error)
 
 
 def find_pairs(variation: float, distance: float, limit: float, figures: float,
@@ -126,11 +132,8 @@ def estimate_pairs(judged: judgement.Judgement, run: record.Run,
     pairs = least
     while pairs <= MAX_PAIRS:
         count = max(1, pairs * units // judged.pairs)
-        needed = max(
-            find_detectable_distance(count, figures / further) * deviation,
-            losses.JudgingContext(limit).find_required_distance(count)
-            + _NORMAL.inv_cdf(POWER) * deviation / math.sqrt(count))
-        if needed <= distance:
+        if _find_margin(deviation, count, figures / further,
+                        limit) <= distance:
             break
         pairs += 1
     if run.subject:

@@ -194,14 +194,6 @@ def replace(native: Sequence[float], guest: Sequence[float],
     return native, guest
 
 
-def count_runs(part: float) -> int:
-    """Return how many runs without stragglers exclude a part of stragglers.
-
-    The confidence that no larger part of all runs are stragglers is 95 %.
-    """
-    return math.ceil(math.log(1 - LEVEL) / math.log1p(-part))
-
-
 def _lost(loss: float) -> float:
     """Return the additional time, as a part of that of a typical run."""
     return math.expm1(min(loss, stats.EXTREME))

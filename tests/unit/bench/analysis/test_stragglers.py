@@ -108,10 +108,6 @@ class TestStragglers(testtools.TestCase):
         self.assertEqual(Word.INCONCLUSIVE, hung.word(
             LIMIT, together=[hung, *[native] * 22]))
 
-    def test_the_number_of_runs_that_exclude_a_tail(self):
-        for part, count in ((0.26, 10), (0.05, 59), (0.01, 299)):
-            self.assertEqual(count, stragglers.count_runs(part))
-
     def test_what_tail_is_excluded(self):
         for slow, count in ((0, 10), (0, 60), (2, 30)):
             found = stragglers.find(side(0, count, seed=1),
