@@ -34,6 +34,8 @@ _COLOURS = (
     (re.compile(r'\b(INCONCLUSIVE|WARNING)\b'), 33),
     (re.compile(r'\b(FAIL|INVALID|ERROR)\b|\bfits on 0 of \d+ hosts?\b'), 31),
 )
+#: What a command says that has only printed its steps.
+NOT_APPLIED = 'Nothing was changed; use --apply to do it.'
 #: The warnings that the command has printed.
 _warned: set[str] = set()
 

@@ -19,6 +19,7 @@ from hpcvirt import words
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
 from hpcvirt.cmd import hosts
+from hpcvirt.cmd import output
 from hpcvirt.cmd import planning
 from hpcvirt.flavors import diff
 
@@ -312,7 +313,7 @@ def _hint(steps: tuple[diff.FlavorChange, ...], done: Mapping[str, _Outcome],
         return ' Fix the causes of the failures and repeat the command.'
     if not args.apply and actions & {diff.Action.CREATE,
                                      diff.Action.COMPLETE}:
-        return ' Nothing was changed; use --apply to do it.'
+        return f' {output.NOT_APPLIED}'
     if diff.Action.DIFFERS in actions and not args.replace:
         return ' Use --replace to change the flavors that differ.'
     return '' if args.apply else ' Nothing was changed.'

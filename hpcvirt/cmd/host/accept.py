@@ -283,7 +283,7 @@ def _steps(args: argparse.Namespace, asked: 'acceptance.Acceptance',
                   'FAIL: remove its traits and leave it in quarantine',
                   'INCONCLUSIVE: keep its traits and leave it in quarantine']
     if not args.apply:
-        lines.append('Nothing was changed; use --apply to do it.')
+        lines.append(output.NOT_APPLIED)
     return lines
 
 

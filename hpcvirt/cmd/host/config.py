@@ -170,7 +170,7 @@ def _take(root: pathlib.Path, steps: Sequence[step_model.FileChange],
         kept = disk.write(root, steps, backups)
         _report(steps, root, 'removed', kept)
     else:
-        print('Nothing was changed; use --apply to do it.')
+        print(output.NOT_APPLIED)
 
 
 def _check_hosts(plan: plans.Plan) -> None:

@@ -11,6 +11,7 @@ from hpcvirt import exception
 from hpcvirt import printable
 from hpcvirt.cmd import cloud_arguments
 from hpcvirt.cmd import command
+from hpcvirt.cmd import output
 from hpcvirt.model import quarantine
 
 _EPILOG = """\
@@ -82,7 +83,7 @@ class QuarantineHost(command.Command):
         if not steps:
             lines.append('Nothing is to be done.')
         elif not args.apply:
-            lines.append('Nothing was changed; use --apply to do it.')
+            lines.append(output.NOT_APPLIED)
         sys.stdout.write(printable.lines(lines))
         sys.stdout.flush()
         if not args.apply or not steps:

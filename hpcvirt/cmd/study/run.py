@@ -153,7 +153,7 @@ def _steps(args: argparse.Namespace, planned: case_plan.CasePlan,
            f'{_native(args, "HOST")}, {args.pairs} times')
     yield 'Delete the instances and the flavor'
     if not args.apply:
-        yield 'Nothing was changed; use --apply to do it.'
+        yield output.NOT_APPLIED
 
 
 def _native(args: argparse.Namespace, host: str) -> str:

@@ -127,7 +127,7 @@ def _carry_out(args: argparse.Namespace, space: model.Space, name: str,
     lines.append('At the end, remove what was created, restore the settings '
                  f'of {", ".join(names)}, and release from quarantine')
     if not args.apply:
-        lines.append('Nothing was changed; use --apply to do it.')
+        lines.append(output.NOT_APPLIED)
     print(printable.lines(lines), end='', flush=True)
     if not args.apply:
         return None
