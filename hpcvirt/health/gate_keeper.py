@@ -9,10 +9,10 @@ was killed keeps others off its measurement; they are tried an hour later.
 """
 
 import dataclasses
+import functools
 import json
 import pathlib
 import select
-import socket
 import sys
 import tempfile
 from collections.abc import Callable
@@ -23,6 +23,7 @@ from hpcvirt import child_environment
 from hpcvirt import child_process
 from hpcvirt import exception
 from hpcvirt.health import gate
+from hpcvirt.health import host_change
 from hpcvirt.model import quarantine
 
 _CHUNK = 65536
@@ -148,21 +149,16 @@ class GateKeeper:
         """Hold, release and test hosts; whether all was done."""
         done = True
         held, released = gate.list_changes(hosts, self.computes)
-        for name in [*held, *released]:
-            what = 'hold' if name in held else 'release'
-            try:
-                if name in held:
-                    self.hold(name, quarantine.Hold(
-                        quarantine.GATE, hosts[name].reason, time,
-                        f'hpcvirt-supervise@{socket.gethostname()}'))
-                else:
-                    self.release(name)
-            except exception.HpcvirtError as exc:
-                self.say(f'{time} {name}: {what} failed, and is tried again: '
-                         f'{exc}')
-                done = False
-                continue
-            self.say(f'{time} {name}: {what} for the gate is done')
+        for name in held:
+            hold = host_change.make_hold(quarantine.GATE, hosts[name].reason,
+                                         time)
+            done &= host_change.attempt(
+                functools.partial(self.hold, name, hold), self.say,
+                f'{time} {name}', 'hold', 'hold for the gate')
+        for name in released:
+            done &= host_change.attempt(
+                functools.partial(self.release, name), self.say,
+                f'{time} {name}', 'release', 'release for the gate')
         for name in gate.list_ready(hosts, self.computes, self.runs):
             if len(self.runs) >= gate.BATCH:
                 break

@@ -15,9 +15,9 @@ import contextlib
 import dataclasses
 import datetime
 import fcntl
+import functools
 import json
 import os
-import socket
 import stat
 from collections.abc import Callable
 from collections.abc import Iterator
@@ -29,6 +29,7 @@ from hpcvirt import input_file
 from hpcvirt import output_file
 from hpcvirt import serialization
 from hpcvirt.health import gate_keeper
+from hpcvirt.health import host_change
 from hpcvirt.health import signature
 from hpcvirt.health import supervision
 from hpcvirt.model import quarantine
@@ -200,18 +201,13 @@ class Supervisor:
             what, hold = 'release from quarantine', None
             if host.reason:
                 # The metadata of the aggregate cut a reason that is long.
-                what, hold = 'quarantine', quarantine.Hold(
-                    quarantine.WATCH, host.reason, time,
-                    f'hpcvirt-supervise@{socket.gethostname()}')
-            try:
-                change(name, hold)
-            except exception.HpcvirtError as exc:
-                self.say(f'{time} {name}: {what} failed, and is tried again: '
-                         f'{exc}')
+                what, hold = 'quarantine', host_change.make_hold(
+                    quarantine.WATCH, host.reason, time)
+            if host_change.attempt(functools.partial(change, name, hold),
+                                   self.say, f'{time} {name}', what, what):
+                self.record = supervision.end_change(self.record, name)
+            else:
                 done = False
-                continue
-            self.say(f'{time} {name}: {what} is done')
-            self.record = supervision.end_change(self.record, name)
         return done
 
 
