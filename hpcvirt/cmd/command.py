@@ -235,7 +235,7 @@ class Report(lister.Lister, Command):
                 _hide(group)
         form = parser._option_string_actions['--format']
         form.metavar = 'FORMAT'
-        form.help = ', '.join(form.choices or ()) + ' (page cli)'
+        form.help = ', '.join(form.choices or ()) + '; page cli/hpcvirt'
         parser._optionals._group_actions.append(form)
         return parser
 
