@@ -72,3 +72,9 @@ environments() {
     run "$@"
     grep -E '^  [a-z0-9-]+: (OK|FAIL)' "$logs/$1.log" || true
 }
+
+# slowest FILE...: print the ten lines with the largest numbers.
+slowest() {
+    # sed reads all lines; "head" ends before, and "sort" then fails.
+    sort -rn -- "$@" | sed -n 1,10p
+}

@@ -103,3 +103,17 @@ class StagesTest(unittest.TestCase):
         self.assertEqual(143, run.returncode)
         for child in children:
             self.assert_ended(child)
+
+    def test_the_slowest_of_many_tests_are_printed(self) -> None:
+        # More than a pipe holds.
+        times = self.logs / 'py3.slowest'
+        times.write_text(''.join(
+            f'{number} tests.unit.test_name\n' for number in range(20000)))
+        shown = subprocess.run(
+            ['bash', '-euo', 'pipefail', '-c',
+             '. .ci/stages.sh; slowest "$1"', 'run', times],
+            cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+        self.assertEqual(
+            [f'{number} tests.unit.test_name'
+             for number in range(19999, 19989, -1)],
+            shown.splitlines())
