@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Slurm cluster whose controller and nodes are this machine.
+"""Slurm clusters whose controllers and nodes are this machine.
 
 munged, slurmctld and a slurmd for each node run in the foreground, as children
-of the test, in a directory of their own. It needs root.
+of the test, in a directory of their own. They need root. Several clusters may
+run at once if their nodes have different names: the control group of a node is
+named after it.
 """
 
 import contextlib
@@ -20,7 +22,6 @@ from unittest import mock
 from hpcvirt import waiting
 from tests.builders import ports as unused_ports
 
-NODES = ('n1', 'n2')
 LIMIT_S = 60
 #: A node counts as down when it has not answered for so long.
 DOWN_S = 6
@@ -53,24 +54,26 @@ MinJobAge=60
 SchedulerParameters=sched_interval=1,bf_interval=1
 {nodes}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=other Nodes=n2 State=UP
-PartitionName=closed Nodes=n1 State=DOWN
+PartitionName=other Nodes={second} State=UP
+PartitionName=closed Nodes={first} State=DOWN
 """
 
 
 class Cluster:
     """A cluster that runs until it is closed.
 
+    :ivar nodes: the names of its two nodes
     :ivar folder: its configuration, state and logs
     """
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: tuple[str, str]) -> None:
+        self.nodes = nodes
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='hpcvirt-slurm-'))
         self.folder.chmod(0o755)
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
         try:
             self._configure()
-            for node in NODES:
+            for node in nodes:
                 self.start_node(node)
             self.wait_for_state('idle')
         except BaseException:
@@ -78,18 +81,19 @@ class Cluster:
             raise
 
     def _configure(self) -> None:
-        ports = unused_ports.find_ports(1 + len(NODES))
+        ports = unused_ports.find_ports(1 + len(self.nodes))
         (self.folder / 'cgroup.conf').write_text(
             'CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n'
             'CgroupAutomount=no\n')
         nodes = [f'NodeName={node} NodeHostname={socket.gethostname()} '
                  f'NodeAddr=127.0.0.1 Port={port} CPUs={os.cpu_count()} '
                  'RealMemory=500'
-                 for node, port in zip(NODES, ports[1:], strict=True)]
+                 for node, port in zip(self.nodes, ports[1:], strict=True)]
         has_cgroups = os.access('/sys/fs/cgroup/freezer', os.W_OK)
         (self.folder / 'slurm.conf').write_text(CONF.format(
             host=socket.gethostname().partition('.')[0], port=ports[0],
             folder=self.folder, down_s=DOWN_S, nodes='\n'.join(nodes),
+            first=self.nodes[0], second=self.nodes[1],
             track='cgroup' if has_cgroups else 'linuxproc'))
         (self.folder / 'munge.key').write_bytes(os.urandom(128))
         (self.folder / 'munge.key').chmod(0o400)
@@ -149,14 +153,14 @@ class Cluster:
         """Wait until nodes, or all, have a state."""
         def look() -> bool:
             try:
-                return {f'{node} {state}' for node in nodes or NODES} <= set(
-                    self.states())
+                return {f'{node} {state}'
+                        for node in nodes or self.nodes} <= set(self.states())
             except subprocess.CalledProcessError:
                 return False
         wait_until(look)
 
     def close(self) -> None:
-        for node in NODES:
+        for node in self.nodes:
             self._signal_node(node, signal.SIGKILL)
         for daemon in reversed(self._daemons.values()):
             daemon.terminate()
@@ -165,19 +169,25 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-        for left in pathlib.Path('/sys/fs/cgroup').glob('*/slurm_n[0-9]'):
-            with contextlib.suppress(OSError):
-                left.rmdir()
+        for node in self.nodes:
+            for left in pathlib.Path('/sys/fs/cgroup').glob(f'*/slurm_{node}'):
+                with contextlib.suppress(OSError):
+                    left.rmdir()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class ClusterCase(unittest.TestCase):
-    """Tests on one cluster, which they leave idle."""
+    """Tests on one cluster, which they leave idle.
+
+    :cvar nodes: the nodes of the cluster; no other class may name one of them
+    """
+
+    nodes: tuple[str, str]
 
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        cls.cluster = Cluster()
+        cls.cluster = Cluster(cls.nodes)
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self) -> None:

@@ -10,6 +10,8 @@ from tests.slurm import cluster
 
 
 class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
+    nodes = ('a1', 'a2')
+
     def test_a_host_passes_although_its_node_was_down_meanwhile(self):
         kept = []
 
@@ -18,20 +20,20 @@ class AcceptThroughSlurmTest(cluster.ClusterCase, test_accept.AcceptCase):
             kept.append(sample)
             if len(kept) == 3:
                 for state in ('down', 'idle'):
-                    self.cluster.call('scontrol', 'update', 'nodename=n1',
+                    self.cluster.call('scontrol', 'update', 'nodename=a1',
                                       f'state={state}', 'reason=bad DIMM')
         finished = progress.Terminal.sample_finished
         with fixtures.MonkeyPatch('hpcvirt.cmd.bench.progress.Terminal'
                                   '.sample_finished', go_down):
-            found = self.decided('PASS', '--native', 'slurm:n1',
+            found = self.decided('PASS', '--native', 'slurm:a1',
                                  '--pairs', '10')
         self.assertEqual([], self.holders())
         self.cluster.wait_for_state('idle')
         opened = self.open_store()
         (run,) = opened.result(found['parts'][0]['result']).runs
-        self.assertEqual({'slurm:n1'}, {
+        self.assertEqual({'slurm:a1'}, {
             value for sample in run.samples if sample.side == 'native'
             for value in sample.facts('place')})
-        jobs = self.cluster.call('squeue', '-h', '-t', 'all', '-w', 'n1',
+        jobs = self.cluster.call('squeue', '-h', '-t', 'all', '-w', 'a1',
                                  '-o', '%T').split()
         self.assertEqual(1, jobs.count('NODE_FAIL'), jobs)
