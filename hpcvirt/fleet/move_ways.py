@@ -68,7 +68,9 @@ class MoveWays:
         self._cold = cold
         self._is_new = is_new
         self._kinds = moving.InstanceKinds()
-        self._zones = {one.hosts for host in hosts for one in host.instances}
+        self._zones: set[frozenset[str] | None] = set()
+        for host in hosts:
+            self._zones.update(one.hosts for one in host.instances)
         self._memo: dict[tuple[Hashable, int],
                          tuple[state.FleetHost, Any]] = {}
         self._numbers: dict[object, int] = {}
@@ -225,8 +227,8 @@ class MoveWays:
                         and moving.place(instance, moving.leave_all(
                             chosen, host)) is not None):
                     found[ids] = chosen
-        return [ordered for chosen in found.values()
-                for ordered in itertools.permutations(chosen)]
+        return list(itertools.chain.from_iterable(
+            map(itertools.permutations, found.values())))
 
     def leavers(self, host: state.FleetHost,
                 most: int) -> list[state.Instance]:
