@@ -51,7 +51,7 @@ def _fill(dice, host, flavors):
                 host = moving.leave(dice.choice(host.instances), host)
             continue
         host = moving.arrive(state.Instance(
-            f'{host.name}-{number}', '', host.name, flavor, guest,
+            f'{host.name}-{number}', '', host.name, guest,
             allocation.Holding(placed)), host, placed)
     return host
 

@@ -2,10 +2,10 @@
 
 """Find one or two moves after which a number of equal guests fit.
 
-The search starts with the instances that must leave for the guests. Each moves
-to a host with room, or to a host that another instance leaves first. Equal
-hosts and instances that no other move touches are interchangeable, so only a
-few of each kind are tried. Each plan is proven by carrying it out.
+The search starts with the instances that must leave for the guests, and tries
+the ways to move them. Equal instances that no other move touches are
+interchangeable, so only a few of each kind are tried. Each plan is proven by
+carrying it out.
 
 The search finds all moves that make room by leaving. It does not consider that
 a guest may fit because an instance arrives, as some of Nova's defects allow.
@@ -13,16 +13,15 @@ a guest may fit because an instance arrives, as some of Nova's defects allow.
 
 import collections
 import itertools
+from collections.abc import Hashable
 from collections.abc import Iterator
 
 from hpcvirt.fit import admission
 from hpcvirt.fit import guest as guests
 from hpcvirt.fleet import freed_bound
+from hpcvirt.fleet import move_ways
 from hpcvirt.fleet import moving
 from hpcvirt.fleet import state
-
-#: Instances and their targets; None for any host.
-_Todo = tuple[tuple[state.Instance, str | None], ...]
 
 
 class MoveSearch:
@@ -40,22 +39,24 @@ class MoveSearch:
         self._guest = guest
         self._hosts = {host.name: host for host in hosts}
         self._count = count
-        self._move_targets = moving.MoveTargets(hosts, cold)
+        self._ways = move_ways.MoveWays(hosts, cold, self._is_new_opening)
         self._now = {host.name: len(admission.place_guests(
             guest, host.state, count)) for host in hosts}
+        self._ways.aim(list(self._hosts), hosts, wanted=[
+            name for name, number in self._now.items() if number])
         self._missing = count - sum(self._now.values())
-        self._freed = [freed_bound.FreedHost(
+        self._freed = {host.name: freed_bound.FreedHost(
             guest, host, self._now[host.name], count,
-            self._move_targets.movable[host.name]) for host in hosts]
+            list(filter(self._ways.may_leave, host.instances)))
+            for host in hosts}
         # An instance that moves may take the room of a guest.
         self._may_lose = self._missing < count
         # All other moves touch fewer hosts than this number.
         self._alike = 2 * most + 1
-        self._leaving: dict[tuple[str, int], list[tuple[
-            tuple[state.Instance, ...], int]]] = {}
-        self._known_sets: dict[object, collections.Counter[str]] = {}
-        self._known_openings: dict[
-            int, list[tuple[state.Instance, str]]] = {}
+        self._leaving: dict[tuple[str, int],
+                            list[tuple[move_ways.Leavers, int]]] = {}
+        self._known_sets: move_ways.Counts = {}
+        self._gains: dict[tuple[str, tuple[str, ...]], int] = {}
 
     def find(self, number: int, most_cold: int) -> moving.MovePlan | None:
         """Find a plan with a number of moves.
@@ -65,96 +66,92 @@ class MoveSearch:
         """
         if not number:
             return self._done((), self._hosts)
-        for leaving, spare in self._sets(number):
+        for leaving in self._sets(number):
             for ordered in itertools.permutations(leaving):
-                found = self._carry(
-                    tuple((one, None) for one in ordered), spare,
-                    most_cold, (), self._hosts)
-                if found is not None:
-                    return found
+                for moves, hosts in self._ways.find_all(
+                        ordered, self._hosts, number):
+                    if sum(move.cold for move in moves) > most_cold:
+                        continue
+                    found = self._done(moves, hosts)
+                    if found is not None:
+                        return found
         return None
 
-    def _sets(self, number: int, gained: int = 0, after: str = '',
-              ) -> Iterator[tuple[tuple[state.Instance, ...], int]]:
+    def _sets(self, number: int, gained: int = 0,
+              after: str = '') -> Iterator[move_ways.Leavers]:
         """Yield sets of instances that leave for the missing guests.
 
-        :param number: the number of moves
-        :returns: each set with the number of moves that may precede it, to
-            make room for its instances
-        """
-        for freed in self._freed:
-            for own in range(number, 0, -1) if freed.name > after else ():
-                spare = number - own
-                for chosen, gain in self._leaving_one(freed, own):
-                    lands = all(map(self._lands, chosen))
-                    # A preceding move may make the rest of the room.
-                    if (all(map(self._openings, chosen)) if spare else
-                            lands and gained + gain >= self._missing):
-                        yield chosen, spare
-                    if spare and lands and (
-                            self._may_lose or gained + gain < self._missing):
-                        for others, left in self._sets(
-                                spare, gained + gain, freed.name):
-                            yield (*chosen, *others), left
+        If a set has fewer instances than there may be moves, others may make
+        room for its instances.
 
-    def _leaving_one(self, freed: freed_bound.FreedHost, size: int,
-                     ) -> list[tuple[tuple[state.Instance, ...], int]]:
+        :param number: the number of moves
+        :param gained: the number of guests that fit after moves from hosts up
+            to the one with the name ``after``
+        """
+        for freed in self._freed.values():
+            if freed.name <= after:
+                continue
+            for size in range(number, 0, -1):
+                others = number - size
+                for chosen, gain in self._leaving_one(freed, size):
+                    lands = all(map(self._lands, chosen))
+                    is_enough = gained + gain >= self._missing
+                    # A preceding move may make the rest of the room.
+                    if others or (lands and is_enough):
+                        yield chosen
+                    if others and lands and (self._may_lose or not is_enough):
+                        for more in self._sets(others, gained + gain,
+                                               freed.name):
+                            yield (*chosen, *more)
+
+    def _leaving_one(self, freed: freed_bound.FreedHost,
+                     size: int) -> list[tuple[move_ways.Leavers, int]]:
         """Find sets of instances without which a host takes more guests."""
         if (freed.name, size) not in self._leaving:
-            self._leaving[freed.name, size] = [
-                (chosen, gain) for chosen in freed.find_sets(size)
-                for gain in [freed.gain(chosen)]
+            found = []
+            for chosen in freed.find_sets(size):
+                gain = self._gain(freed.name, chosen)
+                kinds = sorted(map(self._ways.kind, chosen))
                 if gain and self._is_new(
-                    self._known_sets, (freed.now, gain, *sorted(map(
-                        self._move_targets.kind, chosen))), freed.name)]
+                        self._known_sets, (freed.now, gain, *kinds),
+                        freed.name):
+                    found.append((chosen, gain))
+            self._leaving[freed.name, size] = found
         return self._leaving[freed.name, size]
 
-    def _is_new(self, known: dict[object, collections.Counter[str]],
-                key: object, host: str) -> bool:
+    def _is_new_opening(self, leavers: move_ways.Leavers, host: str,
+                        tried: move_ways.Counts) -> bool:
+        """Tell whether to try that instances leave a host for another."""
+        # If one guest is missing, the host that takes it is known.
+        gain = self._gain(host, leavers) if self._missing > 1 else 0
+        kinds = tuple(map(self._ways.kind, leavers))
+        return self._is_new(tried, (kinds, self._now[host] and host, gain),
+                            host)
+
+    def _gain(self, host: str, leavers: move_ways.Leavers) -> int:
+        """Count how many more guests a host takes without instances."""
+        key = host, tuple(one.id for one in leavers)
+        if key not in self._gains:
+            self._gains[key] = self._freed[host].gain(leavers)
+        return self._gains[key]
+
+    def _is_new(self, known: move_ways.Counts, key: Hashable,
+                host: str) -> bool:
         """Count equal candidates, and tell whether to try this one."""
         counts = known.setdefault(key, collections.Counter())
         counts[host] += 1
         return max(counts[host], len(counts)) <= self._alike
 
     def _lands(self, instance: state.Instance) -> bool:
+        """Whether another host has room for an instance."""
         return any(name != instance.host
-                   for name in self._move_targets.find(instance))
-
-    def _carry(self, todo: _Todo, spare: int, most_cold: int,
-               moves: tuple[moving.Move, ...],
-               hosts: dict[str, state.FleetHost]) -> moving.MovePlan | None:
-        """Make the first move, and then the others.
-
-        :param spare: the number of moves that may precede the first one, to
-            make room for it
-        """
-        if sum(move.cold for move in moves) > most_cold:
-            return None
-        if not todo:
-            return self._done(moves, hosts)
-        (instance, wanted), *rest = todo
-        if spare:
-            tries = (self._carry(((other, None), (instance, name)), 0,
-                                 most_cold, moves, hosts)
-                     for other, name in self._openings(instance)
-                     if name != instance.host)
-            return next(filter(None, tries), None)
-        # The host that the next instance leaves is tried last.
-        last = rest[0][0].host if rest else None
-        for name in [wanted] if wanted else sorted(
-                self._targets(instance, hosts), key=lambda name: name == last):
-            after = dict(hosts)
-            move = moving.try_move(after, instance, name)
-            if move is not None:
-                found = self._carry(tuple(rest), 0, most_cold, (*moves, move),
-                                    after)
-                if found is not None:
-                    return found
-        return None
+                   for name in self._ways.targets(instance, self._hosts))
 
     def _done(self, moves: tuple[moving.Move, ...],
-              hosts: dict[str, state.FleetHost]) -> moving.MovePlan | None:
-        changed = [name for name in hosts if self._changed(name, hosts)]
+              hosts: move_ways.Hosts) -> moving.MovePlan | None:
+        """Return the plan if all guests fit after the moves."""
+        changed = [name for name in hosts
+                   if hosts[name] is not self._hosts[name]]
         takes = dict(self._now) | {
             name: len(admission.place_guests(
                 self._guest, hosts[name].state, self._count))
@@ -166,53 +163,3 @@ class MoveSearch:
                  for placed in admission.place_guests(
                      self._guest, hosts[name].state, takes[name])]
         return moving.MovePlan(moves, tuple(found[:self._count]))
-
-    def _changed(self, name: str, hosts: dict[str, state.FleetHost]) -> bool:
-        return hosts[name] is not self._hosts[name]
-
-    def _targets(self, instance: state.Instance,
-                 hosts: dict[str, state.FleetHost]) -> Iterator[str]:
-        """Yield hosts to which an instance may move now."""
-        alike = 0
-        for name in self._move_targets.find(instance):
-            if name == instance.host or self._changed(name, hosts):
-                continue
-            alike += not self._now[name]
-            if self._now[name] or alike <= self._alike:
-                yield name
-        for name in hosts:
-            if name != instance.host and self._changed(name, hosts):
-                yield name
-
-    def _openings(self, instance: state.Instance,
-                  ) -> list[tuple[state.Instance, str]]:
-        """Find instances that may leave a host to make room for another.
-
-        :returns: each with the name of its host
-        """
-        kind = self._move_targets.kind(instance)
-        if kind not in self._known_openings:
-            known: dict[object, collections.Counter[str]] = {}
-            targets = self._move_targets.find(instance)
-            self._known_openings[kind] = [
-                (other, freed.name) for freed in self._freed
-                if not (freed.name in targets and not freed.now)
-                for other in self._openings_on(
-                    instance, self._hosts[freed.name])
-                if self._is_new(
-                    known, (self._move_targets.kind(other),
-                            freed.now and freed.name,
-                            self._missing > 1 and freed.gain((other,))),
-                    freed.name)]
-        return self._known_openings[kind]
-
-    def _openings_on(self, instance: state.Instance,
-                     host: state.FleetHost) -> list[state.Instance]:
-        if instance.hosts is not None and host.name not in instance.hosts:
-            return []
-        leavers = self._move_targets.movable[host.name]
-        freed = freed_bound.FreedHost(instance.guest, host, 0, 1, leavers)
-        return [other for other in leavers
-                if moving.may_join(instance, host, (other,))
-                and freed.bound((other,)) and moving.land(
-                    instance, moving.leave_all((other,), host)) is not None]

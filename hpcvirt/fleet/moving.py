@@ -4,15 +4,13 @@
 
 The claim on the target chooses the host cells. The instance needs its room
 there before it leaves its source: at the end of a live migration, or when a
-cold migration is confirmed. The targets are found once for each kind of
-instance.
+cold migration is confirmed.
 """
 
 import dataclasses
 import functools
 from collections.abc import Collection
 from collections.abc import Iterable
-from collections.abc import Sequence
 
 from hpcvirt.fit import admission
 from hpcvirt.fit import allocation
@@ -182,43 +180,26 @@ def release_cell(instance: state.Instance,
         held.placement.pages_kib[place], held.cpus)
 
 
-class MoveTargets:
-    """The instances of a fleet that may move, and their targets.
+class InstanceKinds:
+    """Numbers the kinds of instances.
 
-    :ivar movable: host -> its instances that may move
+    Instances of one kind fit on the same hosts, and take the same from them.
     """
 
-    def __init__(self, hosts: Sequence[state.FleetHost], cold: bool) -> None:
-        """Find the instances that may move.
-
-        :param cold: whether instances may be migrated cold
-        """
-        self.movable = {host.name: [
-            instance for instance in host.instances
-            if stays(instance, cold) is None] for host in hosts}
-        self._hosts = hosts
+    def __init__(self) -> None:
         self._kinds: dict[str, int] = {}
         self._numbers: dict[object, int] = {}
-        self._targets: dict[int, dict[str, None]] = {}
 
-    def kind(self, instance: state.Instance) -> int:
-        """Number the kind of an instance, which determines its targets."""
+    def number(self, instance: state.Instance) -> int:
+        """Return the number of the kind of an instance."""
         if instance.id not in self._kinds:
             guest = instance.guest
-            # The tags of device requests cannot be hashed.
-            self._kinds[instance.id] = self._numbers.setdefault((
+            kind = (
+                # The tags of device requests cannot be hashed.
                 id(guest) if guest.demand.requests else guest.demand,
                 guest.sums, instance.holding.placement.pages_kib,
                 instance.hosts, instance.group, only_cold(instance),
-                instance.follows_placement),
-                len(self._numbers))
+                instance.follows_placement)
+            self._kinds[instance.id] = self._numbers.setdefault(
+                kind, len(self._numbers))
         return self._kinds[instance.id]
-
-    def find(self, instance: state.Instance) -> dict[str, None]:
-        """Find the hosts to which an instance can move now."""
-        kind = self.kind(instance)
-        if kind not in self._targets:
-            self._targets[kind] = {
-                host.name: None for host in self._hosts
-                if land(instance, host) is not None}
-        return self._targets[kind]
