@@ -53,6 +53,12 @@ PREFIXES = (
     # containers
     ('2026-11-22T10:00:00.123456789+00:00 stderr F ', PRECISE),
     ('2026-11-22T10:00:00.123456789Z ', PRECISE),
+    # the mark of UTF-8 at the beginning of a file, and of a text in syslog
+    ('\ufeff', ''),
+    ('<134>1 2026-11-22T10:00:00.123456Z ctl nova-scheduler 7 - - \ufeff',
+     PRECISE),
+    # a mail that quotes another
+    ('> > Nov 22 10:00:00 ctl nova-scheduler[7]: ', TEN),
 )
 
 
@@ -64,8 +70,8 @@ class LogLineTest(unittest.TestCase):
         self.addCleanup(time.tzset)
         self.addCleanup(patch.stop)
 
-    def assert_found(self, text, expected, loggers=()):
-        found = log_line.find(text, loggers)
+    def assert_found(self, text, expected):
+        found = log_line.find(text)
         self.assertIsNotNone(found, text)
         self.assertEqual(
             ('nova.filters', 'None req-1 admin admin', 'INFO',
@@ -75,7 +81,9 @@ class LogLineTest(unittest.TestCase):
 
     def test_the_time_is_that_of_the_prefix(self):
         for prefix, expected in PREFIXES:
-            for text in (SHORT, COLORED, COLORED.replace('\x1b', '#033')):
+            for text in (SHORT, COLORED, COLORED.replace('\x1b', '#033'),
+                         COLORED.replace('\x1b', '^['),
+                         COLORED.replace('\x1b', '')):
                 self.assert_found(prefix + text, expected)
 
     def test_the_time_of_oslo_log_comes_first(self):
