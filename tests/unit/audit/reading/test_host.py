@@ -499,6 +499,7 @@ class EmulatedTest(audited.Case):
         self.assertEqual('AuthenticAMD', self.read('amd-2s').cpu.vendor)
         intel = self.read('intel-2s-smt')
         self.assertEqual('GenuineIntel', intel.cpu.vendor)
+        self.assertEqual(40, intel.cpu.address_bits)
         self.assertTrue(intel.cpu.is_guest)
 
     def test_groups_of_the_public_are_judged(self):
