@@ -42,10 +42,12 @@ _NO_FIT = re.compile(
     '|There are not enough |One or more requested physnets '
     '|The host declares NUMA affinity |Require both a host '
     r'|.{0,300}\b(?:Required|required): ')
-#: What is in a refusal of a filter.
+#: What is in a refusal of a filter. Those of affinity say what they check, and
+#: that of availability zones what a host has.
 _REFUSES = re.compile(
     r"\b(?:fails|does not|doesn't|do not|not provided|no corresponding"
-    r'|is disabled|not been heard from|not found)\b')
+    r'|is disabled|not been heard from|not found|affinity: check if|has AZs)'
+    r'\b')
 
 #: The line about the last filter, and the summary at DEBUG level, with which
 #: alone some logs are quoted.

@@ -388,6 +388,21 @@ class ReasonTest(unittest.TestCase):
         self.assertTrue(record.reason.endswith(' (and 1 other reason)'))
         self.assertLessEqual(len(record.reason), decision_log.MAX_LENGTH)
 
+    def test_filters_that_only_say_what_they_check_are_followed(self):
+        filters = 'nova.scheduler.filters.'
+        for logger, message in (
+                ('affinity_filter', 'Group affinity: check if a in [b]'),
+                ('affinity_filter',
+                 'Group anti-affinity: check if the number is less than 1'),
+                ('availability_zone_filter',
+                 "Availability Zone 'x' requested. (a, a) ram: 1 has AZs: y"),
+                ('compute_capabilities_filter',
+                 "(a, a) fails extra_spec. '>= 46' does not match '39'")):
+            record, = self.read(*self.lines(
+                (filters + logger, message), ('nova.filters', LEFT_NONE)))
+            self.assertEqual('NUMATopologyFilter leaves none of the hosts: '
+                             f'{message}', record.reason)
+
     def test_what_an_earlier_filter_said_is_not_the_reason(self):
         record, = self.read(*self.lines(
             ('nova.virt.hardware', NO_MEMORY),

@@ -50,11 +50,18 @@ Imag ePropertiesFilter returned 0 hosts 2014-10-10 08:52:17 5076 WARNING x [-]
     'L4': (f"""\
 2018-02-21 09:16:53.310 DEBUG nova.scheduler.filters.ram_filter {IDS} (n, n) \
 does not have 512 MB usable ram. from (pid=11395) host_passes /opt/ram.py:61
-2018-02-21 09:16:53.312 INFO nova.filters {IDS} Filter RamFilter returned 0 \
-hosts
-2018-02-21 09:16:53.312 DEBUG nova.filters {IDS} {GONE}[('RamFilter', None)] \
-from (pid=11395) get_filtered_objects /opt/stack/nova/nova/filters.py:129
-""", 'leaves none of the hosts: (n, n) does not have 512 MB usable ram.\n'),
+2018-02-21 09:16:53.310 DEBUG nova.filters {IDS} Filter RamFilter returned 1 \
+host(s) from (pid=11395) get_filtered_objects /opt/stack/nova/filters.py:104
+2018-02-21 09:16:53.311 DEBUG nova.scheduler.filters.affinity_filter {IDS} \
+aggregate-affinity: check if set([1]) is a subset of set([]) from (pid=11395) \
+host_passes /opt/stack/nova/nova/scheduler/filters/affinity_filter.py:213
+2018-02-21 09:16:53.312 INFO nova.filters {IDS} Filter \
+ServerGroupAggregateAffinityFilter returned 0 hosts
+2018-02-21 09:16:53.312 DEBUG nova.filters {IDS} {GONE}[('RamFilter', [('n', \
+'n')]), ('ServerGroupAggregateAffinityFilter', None)] from (pid=11395) \
+get_filtered_objects /opt/stack/nova/nova/filters.py:129
+""", ('AffinityFilter leaves none of the hosts: aggregate-affinity: check if '
+         'set([1]) is a subset of set([]).')),
     'L5': (f"""\
 2021-09-24 14:16:45.101 2690 WARNING nova.scheduler.filters.compute_filter \
 {IDS} (n, n) ram: 3258MB has not been heard from in a while
