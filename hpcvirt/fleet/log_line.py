@@ -37,7 +37,7 @@ _TIME = (r'(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15}'
 #: it, none of which can be part of a sentence.
 _LINE = re.compile(
     r'\ufeff?(?:> ?){0,9}'  # editors of Windows, and mails
-    r'(?:[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
+    r'(?:(?!\d{4}-\d\d-\d\dT)[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
     r'(?:\[[\w./-]{1,255}\] |[\w.-]{1,255} {0,99}\| )?'  # kubectl, compose
     r'(?:<\d{1,3}>(?:1 )?)?'  # rsyslog that forwards
     rf'(?:(?P<prefix>{_TIME}) '
@@ -45,9 +45,9 @@ _LINE = re.compile(
     r'(?:(?:[\w.-]{1,255} )?[\w.@/-]{1,255}(?:\[\d{1,9}\])?: {1,2}'
     # host program 7 - -, as RFC 5424 has it
     r'|[\w.-]{1,255} [\w.@/-]{1,48} (?:\d{1,9}|-) [\w-]{1,32} '
-    r'(?:-|\[[^\]]{0,999}\]) {1,2}\ufeff?'
+    r'(?:-|(?:\[[^\]]{0,999}\]){1,9}) {1,2}\ufeff?'
     r'|std(?:out|err) [FP] )?)?'  # a container
-    r'(?:(?:(?P<time>[\d-]{10} [\d:.,]{8,15}) )?(?:\d{1,20} )?'
+    r'(?:(?:(?P<time>[\d-]{10}[ T][\d:.,]{8,15}) )?(?:\d{1,20} )?'
     r'(?P<level>[A-Z]{4,8}) (?P<logger>[\w.]{1,255}) '
     r'(?:\[(?P<context>[^\]]{0,2000}+)\](?: |$))?(?P<message>.*)'
     r'|(?P<object>\{.*))',
