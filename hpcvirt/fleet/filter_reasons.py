@@ -28,6 +28,9 @@ NO_MATCH = 'matched due to not matching'
 _NO_MATCH = re.compile(
     rf"No (?:hosts|nodes) {NO_MATCH} (?:'(force_hosts|force_nodes)')?")
 
+#: What stands for the name of a filter if Placement answers with an error.
+STEP_PLACEMENT = 'placement'
+
 #: The logger of the client of Placement, and its line about an error. The
 #: answer of Placement follows a line break, which ends the line in a file.
 PLACEMENT = 'nova.scheduler.client.report'
@@ -91,7 +94,7 @@ class _Request:
 class FilterReason:
     """Why a filter has left no host.
 
-    :ivar filter: its name; None if no line names it
+    :ivar filter: its name, or STEP_PLACEMENT; None if no line names it
     :ivar message: the most frequent message, None without one
     :ivar others: the number of other messages
     :ivar texts: the lines that say so
@@ -206,9 +209,10 @@ def _conclude(request: _Request) -> FilterReason:
     name, line_text, line = request.left_none or (None, b'', None)
     found = FilterReason(name, line=line, line_text=line_text,
                          begins_empty=request.begins_empty)
-    if request.error:
-        return dataclasses.replace(found, texts=request.error,
-                                   message=_describe(request.error))
+    if request.error and name is None:
+        return dataclasses.replace(
+            found, filter=STEP_PLACEMENT, texts=request.error,
+            message=_describe(request.error))
     # A filter says only that the instance does not fit, the function why.
     messages = sorted(
         request.hardware or request.reasons,

@@ -46,7 +46,7 @@ MAX_DIFFERENCES = 1000
 
 #: Logger -> the step of Nova, and the messages about a failure.
 _FAILURES = {
-    'nova.scheduler.manager': ('placement', re.compile(
+    'nova.scheduler.manager': (filter_reasons.STEP_PLACEMENT, re.compile(
         'Got no allocation candidates from the [Pp]lacement API')),
     'nova.filters': ('filter', re.compile(
         # Before Mitaka, with the id of the reservation.
@@ -339,12 +339,14 @@ def _read_rest(reasons: Iterable[filter_reasons.FilterReason], found: Found,
 def _with_reason(record: FailedRequest,
                  why: filter_reasons.FilterReason) -> FailedRequest:
     """Add to a record what was logged of its reason."""
-    if why.message is None or why.filter not in (None, record.kind):
+    of = (record.kind,) if record.step == filter_reasons.STEP_PLACEMENT else (
+        None, record.kind)
+    if why.message is None or why.filter not in of:
         return record
     end = (f' (and {words.count_noun(why.others, "other reason")})'
            if why.others else '')
     reason = f'{record.reason}: {why.message}'
-    if record.step == 'placement':
+    if record.step == filter_reasons.STEP_PLACEMENT:
         reason = why.message
     return dataclasses.replace(record, reason=reason[
         :decision_log.MAX_LENGTH - len(end)] + end)
@@ -396,7 +398,7 @@ def _read_failure(line: log_line.LogLine,
     if step == 'build':
         reason = _BEFORE.split(found['reason'])[-1].rstrip(
             ']\'"').removesuffix('\\n')
-    elif step == 'placement':
+    elif step == filter_reasons.STEP_PLACEMENT:
         reason = _NO_CANDIDATES
     elif found['hosts'] == '0':
         reason = _BEGINS_EMPTY

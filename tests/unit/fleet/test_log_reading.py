@@ -484,6 +484,21 @@ class ReasonTest(unittest.TestCase):
             (texts, _), = log_reading.records([*lines, candidates], found)
             self.assertEqual([record], self.read(*texts))
 
+    def test_an_error_of_placement_is_not_the_reason_of_a_filter(self):
+        # Nova asks a second time for dedicated CPUs.
+        error = nova_line('nova.scheduler.client.report', 'Failed to retrieve '
+                          'allocation candidates from x', 'ERROR')
+        record, = self.read(error, *self.lines(('nova.filters', LEFT_NONE),
+                                               ('nova.filters', REMOVED)))
+        self.assertEqual('NUMATopologyFilter leaves none of the hosts',
+                         record.reason)
+        # What another attempt left is not the reason of Placement either.
+        record, = self.read(*self.lines(
+            ('nova.virt.hardware', NO_PAGES),
+            ('nova.scheduler.manager', PLACEMENT)))
+        self.assertEqual('Placement has no allocation candidates',
+                         record.reason)
+
     def test_a_line_that_seems_an_answer_of_placement_is_none(self):
         record, = self.read(b'Got 400: x', *self.lines(
             ('nova.scheduler.manager', PLACEMENT)))
