@@ -88,7 +88,7 @@ def find_refusal(specs: Mapping[str, str]) -> tuple[str, str] | None:
         return vocabulary.MAXPHYSADDR_MODE.name, (
             f'the mode emulate needs {bits}, or the image hw_maxphysaddr_bits')
     if mode == 'passthrough' and bits in specs:
-        return bits, 'the mode passthrough takes the bits of the host'
+        return bits, 'the mode passthrough allows no number of bits'
     return None
 
 

@@ -219,7 +219,7 @@ def _explain_log_form(found: log_reading.Found) -> str | None:
     if found.formless:
         return (f'has {words.count_noun(found.formless, "line")} about '
                 'refusals, but not as nova-scheduler or journalctl writes '
-                'them: give its log, not an export of Loki or OpenSearch, or '
-                'a copy from a page, without time and level or with broken '
+                'them: give its log itself, not an export of Loki or '
+                'OpenSearch, nor a copy without time and level or with broken '
                 'lines')
     return None
