@@ -33,7 +33,7 @@ from hpcvirt.topology.alike import differences
 _SETTINGS = {
     'cpu': {'smt': 'SMT', 'frequencies': 'frequency', 'no_turbo': 'no_turbo',
             'boost': 'boost', 'idle_states': 'idle states',
-            'microcode': 'microcode'},
+            'microcode': 'microcode', 'address_bits': 'address bits'},
     'memory': {'ksm': 'KSM', 'thp': 'transparent huge pages',
                'huge_pages': 'huge pages', 'swappiness': 'swappiness',
                'numa_balancing': 'NUMA balancing'},

@@ -6,10 +6,14 @@ A guest whose CPU is a model, which is Nova's default on KVM, has addresses of
 40 bits in QEMU, whatever its host has; with ``host-passthrough`` it has those
 of the host. Its memory must fit below this limit, and above its memory the
 BARs of its devices. What does not fit is not usable in the guest.
+
+Extra specs ask for another width. Nova passes them to libvirt as they are,
+which refuses some combinations, and any on Arm.
 """
 
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from collections.abc import Sequence
 
 from hpcvirt.flavors import device_choice
@@ -28,11 +32,17 @@ DEFAULT_BITS = 40
 _MOVED_MIB = 2048
 _WINDOW_MIB = 32768
 
+#: The IOMMU of AMD does not translate the 12 GiB below 1 TiB. QEMU moves all
+#: memory above 4 GiB behind them if memory and window would reach them.
+_HOLE_BEGIN_MIB = 1012 * 1024
+_HOLE_END_MIB = 1024 * 1024
+
 #: BARs of this size fit below 4 GiB.
 _SMALL_MIB = 256
 
 
-def find_end_mib(memory_mib: int, devices: Iterable[Sequence[int]]) -> int:
+def find_end_mib(memory_mib: int, devices: Iterable[Sequence[int]],
+                 is_amd: bool = False) -> int:
     """Find the end of the addresses of a guest in MiB.
 
     Each device is below a port of its own, whose window has all of its BARs.
@@ -40,8 +50,11 @@ def find_end_mib(memory_mib: int, devices: Iterable[Sequence[int]]) -> int:
     its large one to the next multiple.
 
     :param devices: the MiB of the BARs of each device
+    :param is_amd: whether its processor is of AMD
     """
     top = memory_mib + _MOVED_MIB
+    if is_amd and top + _WINDOW_MIB > _HOLE_BEGIN_MIB:
+        top = _HOLE_END_MIB + memory_mib - _MOVED_MIB
     end = top
     for bars in sorted(devices, key=lambda sizes: -max(sizes, default=0)):
         largest = max(bars, default=0)
@@ -52,34 +65,86 @@ def find_end_mib(memory_mib: int, devices: Iterable[Sequence[int]]) -> int:
     return max(end, top + _WINDOW_MIB)
 
 
+def count_bits(end_mib: int) -> int:
+    """Count the bits of addresses below an end."""
+    return ((end_mib << 20) - 1).bit_length()
+
+
+def read_bits(specs: Mapping[str, str]) -> int:
+    """Read the width that extra specs ask for, the default if it is none."""
+    text = specs.get(vocabulary.MAXPHYSADDR_BITS.name, '')
+    return (int(text) if vocabulary.MAXPHYSADDR_BITS.accepts(text)
+            else DEFAULT_BITS)
+
+
+def find_refusal(specs: Mapping[str, str]) -> tuple[str, str] | None:
+    """Find why libvirt refuses the width that extra specs ask for.
+
+    :returns: the key at fault, and why; None if it does not
+    """
+    mode = specs.get(vocabulary.MAXPHYSADDR_MODE.name)
+    bits = vocabulary.MAXPHYSADDR_BITS.name
+    if mode == 'emulate' and bits not in specs:
+        return vocabulary.MAXPHYSADDR_MODE.name, (
+            f'the mode emulate needs {bits}, or the image hw_maxphysaddr_bits')
+    if mode == 'passthrough' and bits in specs:
+        return bits, 'the mode passthrough allows no number of bits'
+    return None
+
+
 def find_warnings(hosts: Sequence[plans.PlannedHost],
                   flavors: Iterable[plans.PlannedFlavor],
                   ) -> Iterator[warning.PlanWarning]:
     """Warn about flavors that need more addresses than their guests have."""
     for row in flavors:
         specs = row.flavor.extra_specs
-        mode = specs.get(vocabulary.MAXPHYSADDR_MODE.name)
-        bits = DEFAULT_BITS
-        if mode == 'passthrough':
-            continue
-        if mode == 'emulate':
-            bits = int(specs.get(vocabulary.MAXPHYSADDR_BITS.name, bits))
-        ends = [find_end_mib(row.flavor.ram_mib, _list_bars(row, host))
-                for host in hosts if row.per_host[host.name]
-                and memory.small_page_kib(host.host)
-                == host_model.SMALL_PAGE_KIB]
-        end = max(ends, default=0)
-        if end > 2 ** bits >> 20:
-            yield warning.PlanWarning(
-                warning.WarningCode.ADDRESS_WIDTH,
-                'the memory of a guest and the BARs of its devices need '
-                f'addresses up to {-(-end // 1024)} GiB, and with '
-                + (f'{vocabulary.MAXPHYSADDR_BITS.name}={bits} it has '
-                   if mode else "Nova's default cpu_mode QEMU gives it ")
-                + f'{2 ** bits >> 30} GiB; set [libvirt]cpu_mode = '
-                'host-passthrough on the hosts, and '
-                f'{vocabulary.MAXPHYSADDR_MODE.name}: passthrough in '
-                'extra_specs of the profile', (row.flavor.name,))
+        own = [host for host in hosts if row.per_host[host.name]]
+        on_arm = [host.name for host in own if _is_arm(host)]
+        refusal = find_refusal(specs)
+        why = None
+        if refusal is not None:
+            why = f'libvirt refuses each guest: {refusal[1]}'
+        elif on_arm and vocabulary.MAXPHYSADDR_MODE.name in specs:
+            why = (f'libvirt refuses each guest on {on_arm[0]}: it sets no '
+                   'width on Arm')
+        else:
+            ends = [find_end_mib(row.flavor.ram_mib, _list_bars(row, host),
+                                 'AMD' in (host.host.processor or ''))
+                    for host in own if not _is_arm(host)]
+            why = _describe_lack(max(ends, default=0), specs)
+        if why is not None:
+            yield warning.PlanWarning(warning.WarningCode.ADDRESS_WIDTH, why,
+                                      (row.flavor.name,))
+
+
+def _describe_lack(end_mib: int, specs: Mapping[str, str]) -> str | None:
+    """Say that the addresses up to an end exceed the width of a guest."""
+    mode = specs.get(vocabulary.MAXPHYSADDR_MODE.name)
+    bits = DEFAULT_BITS
+    if mode == 'emulate':
+        bits = read_bits(specs)
+    if mode == 'passthrough' or end_mib <= 2 ** bits >> 20:
+        return None
+    needed = f'{vocabulary.MAXPHYSADDR_BITS.name}: {count_bits(end_mib)}'
+    found = ('the memory of a guest and the BARs of its devices need '
+             f'addresses up to {-(-end_mib // 1024)} GiB, and with ')
+    if mode:
+        return found + (
+            f'{vocabulary.MAXPHYSADDR_BITS.name}={bits} it has '
+            f'{2 ** bits >> 30} GiB; set {needed} in extra_specs of the '
+            'profile')
+    return found + (
+        f"Nova's default cpu_mode QEMU gives it {2 ** bits >> 30} GiB; in "
+        'extra_specs of the profile, set '
+        f'{vocabulary.MAXPHYSADDR_MODE.name}: passthrough, and '
+        '[libvirt]cpu_mode = host-passthrough on the hosts, or, if guests '
+        f'migrate between different processors, emulate and {needed}')
+
+
+def _is_arm(host: plans.PlannedHost) -> bool:
+    """Whether a host is of Arm, which mostly has pages of 4 KiB, too."""
+    return ((host.host.processor or '').startswith('Arm,')
+            or memory.small_page_kib(host.host) != host_model.SMALL_PAGE_KIB)
 
 
 def _list_bars(row: plans.PlannedFlavor,

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from collections.abc import Iterator
 
 from hpcvirt import words
+from hpcvirt.flavors import address_width
 from hpcvirt.flavors import catalogue
 from hpcvirt.flavors import diff
 from hpcvirt.flavors import memory
@@ -186,6 +187,40 @@ def _unequal_cells(_flavor: flavor_model.Flavor,
             "larger; Nova's claim then accepts hosts where the guest does "
             'not fit and refuses hosts where it does'), (
             'make the cells equal, or put the largest first')
+
+
+def _address_width(flavor: flavor_model.Flavor,
+                   _guest: shape_model.Shape) -> Iterator[Problem]:
+    """Find widths that libvirt refuses, or in which the memory is too much."""
+    specs = flavor.extra_specs
+    mode = specs.get(vocabulary.MAXPHYSADDR_MODE.name)
+    bits = specs.get(vocabulary.MAXPHYSADDR_BITS.name)
+    end = address_width.find_end_mib(flavor.ram_mib, ())
+    needed = max(address_width.count_bits(end), address_width.DEFAULT_BITS)
+    refusal = address_width.find_refusal(specs)
+    if refusal is not None:
+        key, why = refusal
+        yield 'address-width', _ERROR, key, (
+            f'libvirt refuses each instance: {why}'), (
+            'remove it' if bits else f'set {needed} bits or more')
+    elif mode is None and bits is not None:
+        yield ('address-width', _WARNING, vocabulary.MAXPHYSADDR_BITS.name,
+               ('without a mode, here or in the image, it selects hosts, but '
+                'the instance has 40 bits of addresses, unless cpu_mode is '
+                'host-passthrough'),
+               f'set {vocabulary.MAXPHYSADDR_MODE.name}: emulate')
+    elif mode == 'emulate' and bits and 2 ** address_width.read_bits(
+            specs) >> 20 < end:
+        yield ('address-width', _ERROR, vocabulary.MAXPHYSADDR_BITS.name,
+               'QEMU does not start an instance with so much memory',
+               f'set {needed} bits or more')
+    elif mode is None and needed > address_width.DEFAULT_BITS:
+        yield ('address-width', _WARNING, 'ram',
+               ('on x86, QEMU starts an instance with so much memory only if '
+                'cpu_mode is host-passthrough'),
+               (f'set {vocabulary.MAXPHYSADDR_MODE.name}: emulate and '
+                f'{vocabulary.MAXPHYSADDR_BITS.name}: {needed}, or '
+                'passthrough'))
 
 
 def _several_devices(_flavor: flavor_model.Flavor,
@@ -366,6 +401,5 @@ def _mark(flavor: flavor_model.Flavor,
 
 RULES: tuple[Rule, ...] = (
     _set_of_devices, _unequal_cells, _several_devices, _affinity_in_moves,
-    _vgpus,
-    _page_size, _many_cells, _threads, _policies, _guest_topology,
-    _numbering, _mark)
+    _address_width, _vgpus, _page_size, _many_cells, _threads, _policies,
+    _guest_topology, _numbering, _mark)

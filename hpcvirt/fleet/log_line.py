@@ -2,11 +2,15 @@
 
 """Find the line that oslo.log has written in a line of a log.
 
-The line of oslo.log may have a prefix of rsyslog, journalctl, a container or
-grep, or be in a field of a JSON object, of ``journalctl --output json`` or of
-a container. DevStack and services that log to journald leave out the time,
-which is then that of the prefix or of the object. A monotonic time tells
-nothing without the time of the boot.
+The line of oslo.log may have a prefix of rsyslog, journalctl, a container,
+grep or a mail that quotes it, or be in a field of a JSON object, of
+``journalctl --output json`` or of a container. DevStack and services that log
+to journald leave out the time, which is then that of the prefix or of the
+object. A monotonic time tells nothing without the time of the boot. The line
+may also be a JSON object of the formatter of oslo.log.
+
+What Loki or OpenSearch exports is not read: it begins with the newest line, so
+that it cannot be told which lines a user may have forged.
 """
 
 import dataclasses
@@ -15,10 +19,12 @@ import json
 import re
 from collections.abc import Iterable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
-#: A color, also as rsyslog writes its first character.
-_COLOR = re.compile(r'(?:\x1b|#033)\[[\d;]{0,9}m')
+#: A color, also as rsyslog and "cat -v" write its first character, or without
+#: it, as pages show it.
+_COLOR = re.compile(r'(?:(?:\x1b|#033|\^\[)\[[\d;]{0,9}|\[[\d;]{1,9})m')
 
 #: Times of syslog, of ISO 8601 and "journalctl --output short-full", and of
 #: its forms short-monotonic, short-delta and short-unix.
@@ -30,7 +36,8 @@ _TIME = (r'(?:[A-Z][a-z]{2} [ \d]\d [\d:.]{8,15}'
 #: The line of oslo.log, or a JSON object, and the prefixes that may precede
 #: it, none of which can be part of a sentence.
 _LINE = re.compile(
-    r'(?:[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
+    r'\ufeff?(?:> ?){0,9}'  # editors of Windows, and mails
+    r'(?:(?!\d{4}-\d\d-\d\dT)[\w./-]{1,255}:(?:\d{1,9}:)?)?'  # grep
     r'(?:\[[\w./-]{1,255}\] |[\w.-]{1,255} {0,99}\| )?'  # kubectl, compose
     r'(?:<\d{1,3}>(?:1 )?)?'  # rsyslog that forwards
     rf'(?:(?P<prefix>{_TIME}) '
@@ -38,9 +45,9 @@ _LINE = re.compile(
     r'(?:(?:[\w.-]{1,255} )?[\w.@/-]{1,255}(?:\[\d{1,9}\])?: {1,2}'
     # host program 7 - -, as RFC 5424 has it
     r'|[\w.-]{1,255} [\w.@/-]{1,48} (?:\d{1,9}|-) [\w-]{1,32} '
-    r'(?:-|\[[^\]]{0,999}\]) {1,2}'
+    r'(?:-|(?:\[[^\]]{0,999}\]){1,9}) {1,2}\ufeff?'
     r'|std(?:out|err) [FP] )?)?'  # a container
-    r'(?:(?:(?P<time>[\d-]{10} [\d:.,]{8,15}) )?(?:\d{1,20} )?'
+    r'(?:(?:(?P<time>[\d-]{10}[ T][\d:.,]{8,15}) )?(?:\d{1,20} )?'
     r'(?P<level>[A-Z]{4,8}) (?P<logger>[\w.]{1,255}) '
     r'(?:\[(?P<context>[^\]]{0,2000}+)\](?: |$))?(?P<message>.*)'
     r'|(?P<object>\{.*))',
@@ -77,24 +84,23 @@ _UTC = ('UTC', 'GMT', 'Z')
 class LogLine:
     """A line of oslo.log.
 
-    :ivar context: the ids of the request and its user; None in a JSON object,
-        which escapes line breaks
-    :ivar level: empty in a JSON object
+    :ivar context: the ids of the request and its user
+    :ivar level: empty if an object has none
     :ivar time: as oslo.log or a prefix has it; empty if none has
+    :ivar is_escaped: whether line breaks in the message are escaped, as in a
+        JSON object of oslo.log
     """
 
     logger: str
     message: str
-    context: str | None = None
+    context: str = ''
     level: str = ''
     time: str = ''
+    is_escaped: bool = False
 
 
-def find(line: str, loggers: Iterable[str] = ()) -> LogLine | None:
-    """Find the line of oslo.log; None if the line has another form.
-
-    :param loggers: the loggers that are read from the JSON of oslo.log
-    """
+def find(line: str) -> LogLine | None:
+    """Find the line of oslo.log; None if the line has another form."""
     text = _BEFORE_OBJECT.sub('', _COLOR.sub('', line), count=1)
     match = _LINE.match(text)
     if match is None:
@@ -108,19 +114,33 @@ def find(line: str, loggers: Iterable[str] = ()) -> LogLine | None:
     except (ValueError, RecursionError):
         return None
     if 'name' in plain:
-        name, message = plain['name'], plain.get('message')
-        return (LogLine(name, message)
-                if name in loggers and isinstance(message, str) else None)
+        return _read_oslo(plain)
     for field in _LINES:
         inner = _text(plain.get(field))
         if inner is not None:
             # A container may wrap the JSON object of oslo.log.
-            found = find(inner.rstrip(), loggers)
+            found = find(inner.rstrip())
             if found is None or found.time:
                 return found
             return dataclasses.replace(
                 found, time=_object_time(plain) or match['prefix'] or '')
     return None
+
+
+def _read_oslo(plain: Mapping[str, Any]) -> LogLine | None:
+    """Read an object of the JSON formatter of oslo.log."""
+    name, message = plain['name'], plain.get('message')
+    if not isinstance(name, str) or not isinstance(message, str):
+        return None
+    context, created = plain.get('context'), plain.get('created')
+    if not isinstance(context, dict):
+        context = {}
+    ids = [str(context[key]) for key in ('global_request_id', 'request_id')
+           if context.get(key)]
+    return LogLine(name, message, ' '.join(ids),
+                   str(plain.get('levelname') or ''),
+                   f'{created:.6f}' if isinstance(created, float) else '',
+                   is_escaped=True)
 
 
 def _text(value: object) -> str | None:
@@ -135,7 +155,7 @@ def _text(value: object) -> str | None:
         return None
 
 
-def _object_time(plain: dict[str, Any]) -> str:
+def _object_time(plain: Mapping[str, Any]) -> str:
     """Return the time of a JSON object, empty if it has none."""
     for key in _MICROSECONDS:
         digits = plain.get(key)

@@ -9,10 +9,10 @@ level, its filters say why (:mod:`hpcvirt.fleet.filter_reasons`).
 A line counts if oslo.log has written it for a logger of the filter. The name
 of the logger follows the level, which only a prefix of oslo.log, syslog,
 journalctl, a container or grep may precede (:mod:`hpcvirt.fleet.log_line`).
-The line may also be a JSON object: of the formatter of oslo.log, but then only
-of the filter, or of ``journalctl --output json`` or of a container, which have
-the line in one of their fields. Text that another logger quotes does not
-count, because a user of the cloud may have chosen it.
+The line may also be a JSON object: of the formatter of oslo.log, or of
+``journalctl --output json`` or of a container, which have the line in one of
+their fields. Text that another logger quotes does not count, because a user of
+the cloud may have chosen it.
 
 In a file of plain text, a line break in quoted text begins a line as well.
 Nova quotes text of users in the lines of filters at DEBUG level. After such a
@@ -46,10 +46,12 @@ MAX_DIFFERENCES = 1000
 
 #: Logger -> the step of Nova, and the messages about a failure.
 _FAILURES = {
-    'nova.scheduler.manager': ('placement', re.compile(
-        'Got no allocation candidates from the Placement API')),
+    'nova.scheduler.manager': (filter_reasons.STEP_PLACEMENT, re.compile(
+        'Got no allocation candidates from the [Pp]lacement API')),
     'nova.filters': ('filter', re.compile(
-        r"Filtering removed all hosts for the request with instance ID '"
+        # Before Mitaka, with the id of the reservation.
+        r"Filtering removed all hosts for the request with "
+        r"(?:reservation ID '[\w-]{0,64}' and )?instance ID '"
         # HPCTopologyFilter says more about its refusals in lines of its own.
         r"(?P<instance>[\w-]{1,64})'\. Filter results: .*"
         r"'(?P<kind>(?!HPCTopologyFilter:)\w{1,99}): "
@@ -61,6 +63,10 @@ _FAILURES = {
 }
 _OWN_FILTER = 'HPCTopologyFilter'
 _LEAVES_NONE = '{} leaves none of the hosts'
+_NO_CANDIDATES = 'Placement has no allocation candidates'
+_BEGINS_EMPTY = ('no host came to the filters: none of those that Placement '
+                 'offers is in an enabled cell and allowed by the request')
+_INSTANCE = re.compile(r"instance ID '([\w-]{1,64})'")
 
 #: What stands before the reason in a list of the lines of a traceback.
 _BEFORE = re.compile(r"""re-scheduled: |\\n['"], ['"]|^\[['"]""")
@@ -74,7 +80,27 @@ _LONGEST_QUOTATION = 10_000
 
 #: What nova-conductor logs of a request of which nova-scheduler knows more.
 _NO_VALID_HOST = re.compile('.{0,300}No ?[Vv]alid ?[Hh]ost')
+
+#: Loggers by which the logs of services are recognized.
+SCHEDULER, CONDUCTOR = 'nova-scheduler', 'nova-conductor'
 _CONDUCTOR = 'nova.conductor.'
+_SERVICES = {
+    'nova.filters': SCHEDULER, 'nova.scheduler.manager': SCHEDULER,
+    _CONDUCTOR: CONDUCTOR, 'nova.compute.manager': 'nova-compute',
+    'nova.compute.claims': 'nova-compute',
+    'nova.compute.resource_tracker': 'nova-compute',
+    'nova.virt.libvirt.': 'nova-compute', 'nova.api.openstack': 'nova-api',
+    'placement.': 'Placement'}
+
+#: What is said of refusals, by which lines in another form are recognized.
+_SAID = (b'Filtering removed all hosts', b'returned 0 hosts',
+         b'Got no allocation candidates', b'No valid host was found')
+#: How the forms export and verbose of journalctl begin the field with a line.
+_FIELDS = (b'MESSAGE=', b'    MESSAGE=')
+#: What journalctl shows of lines with colors, without its option --all.
+_BLOB = b'B blob data]'
+#: The lines in which services and other forms are looked for.
+_BEGINNING = 10_000
 
 #: The longest text in a line: JSON writes a character as up to two escapes,
 #: each with five characters after its backslash.
@@ -112,13 +138,19 @@ class Found:
     :ivar others: the number of lines about other requests
     :ivar no_valid_host: the number of lines that say only that there is no
         valid host
-    :ivar is_of_conductor: whether nova-conductor has written a line
+    :ivar services: the services that have written a line
+    :ivar formless: the number of lines about refusals that do not begin as
+        lines of oslo.log, or are cut
+    :ivar has_fields: whether the log has a form of journalctl with a line for
+        each field
+    :ivar blobs: the number of lines that journalctl has left out
     """
 
     def __init__(self) -> None:
         self.refused = self.unreadable = self.others = 0
-        self.no_valid_host = 0
-        self.is_of_conductor = False
+        self.no_valid_host = self.formless = self.blobs = 0
+        self.services: set[str] = set()
+        self.has_fields = False
         self.refusals: dict[object, list[Refusal]] = {}
         self.kinds: dict[tuple[str, str, str], tuple[int, Refusal]] = {}
         self.shadow: collections.Counter[str] = collections.Counter()
@@ -213,12 +245,18 @@ def records(lines: Iterable[bytes], found: Found) -> Iterator[
     follower = filter_reasons.Follower()
     loggers = *_LOGGERS, *_FAILURES
     known = tuple(name.encode() for name in (
-        *loggers, _QUOTING, _CONDUCTOR, filter_reasons.HARDWARE))
+        *loggers, _CONDUCTOR, _QUOTING, filter_reasons.HARDWARE,
+        filter_reasons.PLACEMENT, filter_reasons.NO_MATCH))
+    first = (*_SAID, _BLOB, *map(str.encode, _SERVICES))
     for number, text in enumerate(log_line.join_objects(lines)):
-        if not quoting and not any(name in text for name in known):
+        follower.note_answer(text)
+        if not quoting and not any(name in text for name in known) and (
+                number > _BEGINNING or not any(
+                    name in text for name in first)):
             continue
-        line = log_line.find(text.decode(errors='replace').rstrip(), _LOGGERS)
+        line = log_line.find(text.decode(errors='replace').rstrip())
         _follow(quoting, line, number)
+        _count_form(line, text, found)
         if line is None:
             continue
         is_certain = not quoting or quoting.keys() == {line.context}
@@ -234,17 +272,17 @@ def records(lines: Iterable[bytes], found: Found) -> Iterator[
                       else _read_failure(line, now))
             if record is None:
                 continue
-            named = (record.request_id or ' ') in (line.context or '').split()
+            named = (record.request_id or ' ') in line.context.split()
             if quoting and not (named and is_certain):
                 raise ValueError('another request may quote the line')
         except (ValueError, exception.InvalidInput):
             found.unreadable += 1
             continue
         texts: tuple[bytes, ...] = (text,)
-        if isinstance(record, FailedRequest) and record.step == 'filter':
+        if isinstance(record, FailedRequest) and record.step != 'build':
             why = follower.end(line.context)
             record = _with_reason(record, why)
-            texts = *_reason_lines(why), text
+            texts = *why.texts, text
         yield texts, record
     yield from _read_rest(follower.rest(), found, now)
 
@@ -255,8 +293,25 @@ def _count_pointless(line: log_line.LogLine, found: Found) -> None:
             and line.level in ('WARNING', 'ERROR')
             and _NO_VALID_HOST.match(line.message)):
         found.no_valid_host += 1
-    if line.logger.startswith(_CONDUCTOR):
-        found.is_of_conductor = True
+    for beginning, service in _SERVICES.items():
+        if line.logger.startswith(beginning):
+            found.services.add(service)
+
+
+def _count_form(line: log_line.LogLine | None, text: bytes,
+                found: Found) -> None:
+    """Count lines about refusals that are not in a form that is read."""
+    if line is not None:
+        # A page or a mail has moved the ends of lines.
+        is_cut = not line.context and line.message.startswith('[')
+        found.formless += is_cut or (line.logger not in _FAILURES and any(
+            said in text for said in _SAID))
+    elif _BLOB in text:
+        found.blobs += 1
+    elif text.startswith(_FIELDS):
+        found.has_fields = True
+    else:
+        found.formless += any(said in text for said in _SAID)
 
 
 def _read_rest(reasons: Iterable[filter_reasons.FilterReason], found: Found,
@@ -271,25 +326,28 @@ def _read_rest(reasons: Iterable[filter_reasons.FilterReason], found: Found,
         except ValueError:
             found.unreadable += 1
             continue
-        texts = *_reason_lines(why), why.line_text
-        yield texts, _with_reason(FailedRequest(
-            time=time, request_id=_request_id(why.line), instance=None,
-            flavor='-', hosts=0, step='filter', kind=why.filter or '',
-            examples='', reason=_LEAVES_NONE.format(why.filter)), why)
-
-
-def _reason_lines(why: filter_reasons.FilterReason) -> tuple[bytes, ...]:
-    return () if why.text is None else (why.text,)
+        instance = _INSTANCE.search(why.line.message)
+        reason = (_BEGINS_EMPTY if why.begins_empty
+                  else _LEAVES_NONE.format(why.filter))
+        yield (*why.texts, why.line_text), _with_reason(FailedRequest(
+            time=time, request_id=_request_id(why.line),
+            instance=instance and instance[1], flavor='-', hosts=0,
+            step='filter', kind=why.filter or '', examples='', reason=reason),
+            why)
 
 
 def _with_reason(record: FailedRequest,
                  why: filter_reasons.FilterReason) -> FailedRequest:
-    """Add to a record what the filter itself has logged."""
-    if why.message is None or why.filter not in (None, record.kind):
+    """Add to a record what was logged of its reason."""
+    of = (record.kind,) if record.step == filter_reasons.STEP_PLACEMENT else (
+        None, record.kind)
+    if why.message is None or why.filter not in of:
         return record
     end = (f' (and {words.count_noun(why.others, "other reason")})'
            if why.others else '')
     reason = f'{record.reason}: {why.message}'
+    if record.step == filter_reasons.STEP_PLACEMENT:
+        reason = why.message
     return dataclasses.replace(record, reason=reason[
         :decision_log.MAX_LENGTH - len(end)] + end)
 
@@ -301,7 +359,7 @@ def _follow(quoting: dict[str, int], line: log_line.LogLine | None,
         if last + _LONGEST_QUOTATION < number:
             del quoting[context]
     if (line is not None and line.logger not in _LOGGERS
-            and line.context is not None):
+            and not line.is_escaped):
         quoting.pop(line.context, None)
         if line.level == 'DEBUG' and _QUOTING in line.logger:
             quoting[line.context] = number
@@ -337,10 +395,15 @@ def _read_failure(line: log_line.LogLine,
         return None
     found = match.groupdict()
     kind = found.get('kind') or step
-    reason = _BEFORE.split(found.get('reason') or '')[-1].rstrip(
-        ']\'"').removesuffix('\\n') or (
-            _LEAVES_NONE.format(kind) if step == 'filter'
-            else 'Placement has no allocation candidates')
+    if step == 'build':
+        reason = _BEFORE.split(found['reason'])[-1].rstrip(
+            ']\'"').removesuffix('\\n')
+    elif step == filter_reasons.STEP_PLACEMENT:
+        reason = _NO_CANDIDATES
+    elif found['hosts'] == '0':
+        reason = _BEGINS_EMPTY
+    else:
+        reason = _LEAVES_NONE.format(kind)
     return FailedRequest(
         time=log_line.read_time(line.time, now), request_id=_request_id(line),
         instance=found.get('instance'), flavor='-',
@@ -351,6 +414,6 @@ def _read_failure(line: log_line.LogLine,
 
 def _request_id(line: log_line.LogLine) -> str | None:
     # The global id of a request comes first.
-    ids = [word for word in (line.context or '').split()[:2]
+    ids = [word for word in line.context.split()[:2]
            if word.startswith('req-')]
     return ids[-1] if ids else None

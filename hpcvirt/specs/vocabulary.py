@@ -301,7 +301,7 @@ MAXPHYSADDR_MODE = _choice(
     '(passthrough), or that of hw:maxphysaddr_bits (emulate).')
 MAXPHYSADDR_BITS = _count(
     'hw:maxphysaddr_bits', 'The width of physical addresses in bits that the '
-    'guest has at most and its host at least.')
+    'guest has at most and its host at least.', minimum=32, maximum=52)
 
 _ENCRYPTION_MODELS = ('amd-sev', 'amd-sev-es', 'amd-sev-snp', 'intel-tdx')
 _OTHERS = (

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import json
+import pathlib
 import shutil
 import subprocess
+import tempfile
 import unittest
 
 from hpcvirt.flavors import address_width
@@ -39,3 +41,53 @@ class QemuTest(unittest.TestCase):
             fits = address_width.find_end_mib(gib * 1024, ()) <= 2 ** 20
             self.assertEqual(fits, 'phys-bits too low' not in found.stderr,
                              f'{gib} GiB: {found.stderr}')
+
+    def test_memory_of_a_guest_of_amd_is_moved_behind_a_hole(self):
+        for gib in (512, 978, 979, 990, 1023):
+            found = self.ask(
+                '-cpu', 'EPYC', '-m', f'{gib}G', '-machine',
+                'memory-backend=m', '-object',
+                f'memory-backend-ram,id=m,size={gib}G,reserve=off')
+            end = address_width.find_end_mib(gib * 1024, (), is_amd=True)
+            self.assertEqual(end <= 2 ** 20,
+                             'phys-bits too low' not in found.stderr,
+                             f'{gib} GiB: {found.stderr}')
+            if end > 2 ** 20:
+                self.assertIn(f'< {(end << 20) - 1:#x} ', found.stderr)
+
+
+@unittest.skipUnless(shutil.which('virsh'), 'needs virsh')
+class LibvirtTest(unittest.TestCase):
+    """libvirt decides which widths a domain can have."""
+
+    def define(self, folder, width):
+        """Define a domain; return what libvirt says against it."""
+        domain = folder / 'domain.xml'
+        domain.write_text(
+            '<domain type="kvm"><name>d</name>'
+            '<uuid>00000000-0000-4000-8000-000000000001</uuid>'
+            '<memory>65536</memory><os>'
+            '<type arch="x86_64" machine="q35">hvm</type></os>'
+            f'<cpu mode="host-model">{width}</cpu></domain>')
+        # An embedded libvirt keeps all that it knows in its folder.
+        return subprocess.run(
+            ['virsh', '-q', '-c', f'qemu:///embed?root={folder}', 'define',
+             domain], text=True, capture_output=True, check=False,
+            timeout=60).stderr
+
+    def test_the_widths_that_libvirt_refuses_are_found(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            if self.define(folder, ''):
+                self.skipTest('libvirt has no KVM')
+            mode, bits = 'hw:maxphysaddr_mode', 'hw:maxphysaddr_bits'
+            for specs in ({mode: 'passthrough'}, {mode: 'emulate'},
+                          {mode: 'passthrough', bits: '46'},
+                          {mode: 'emulate', bits: '42'}):
+                # As Nova writes it: its test_config.py, and format_dom.
+                width = f"<maxphysaddr mode='{specs[mode]}'/>"
+                if bits in specs:
+                    width = width.replace('/', f" bits='{specs[bits]}'/")
+                self.assertEqual(
+                    address_width.find_refusal(specs) is None,
+                    not self.define(folder, width), specs)

@@ -55,6 +55,12 @@ def _flags(files: Files) -> frozenset[str]:
     return frozenset(flags[1].split() if flags else ())
 
 
+def _address_bits(files: Files) -> int | None:
+    match = re.search(r'^address sizes\s*:\s*([0-9]{1,3}) bits physical',
+                      _info(files), re.MULTILINE)
+    return int(match[1]) if match else None
+
+
 def _is_guest(files: Files) -> bool:
     flags = _flags(files)
     if flags:
@@ -141,6 +147,8 @@ class CpuFacts(FactGroup):
     #: The features of the processor, in the words of the kernel; none on
     #: other architectures.
     flags = Fact(_flags)
+    #: The width of physical addresses; None on other architectures.
+    address_bits = Fact(_address_bits)
     #: Whether the machine is itself a guest.
     is_guest = Fact(_is_guest)
     #: ``on``, ``off``, ``forceoff``, ``notsupported`` and so on; None if the

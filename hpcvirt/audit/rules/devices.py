@@ -13,6 +13,7 @@ from collections.abc import Set
 
 from hpcvirt.audit import fact
 from hpcvirt.audit.finding import Severity
+from hpcvirt.audit.reading.hardware import GroupedFunction
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import join_first
 from hpcvirt.audit.rule import Rule
@@ -41,8 +42,14 @@ _HARMLESS = ('pcieport', 'pci-stub')
 _NVIDIA, _SWITCH = '10de', '0680'
 _FABRIC = '/usr/share/nvidia/nvswitch/fabricmanager.cfg'
 
+#: Base classes of what a host needs itself, unlike the audio function of a
+#: GPU: disks and networks.
+_NEEDED = ('01', '02')
+
 #: What functions of a class, or of a base class, are.
 _KINDS = {'0403': 'audio function', '0c03': 'USB controller',
+          '0c05': 'SMBus controller', '0600': 'host bridge',
+          '0601': 'ISA bridge', '0108': 'NVMe controller',
           '0107': 'SAS controller', '0106': 'SATA controller',
           '0104': 'RAID controller', '01': 'storage controller',
           '02': 'network function', '03': 'display function',
@@ -133,59 +140,88 @@ def _drivers(subject: AuditSubject) -> Iterator[Violation]:
 def _groups(subject: AuditSubject) -> Iterator[Violation]:
     given = {address for address, card in _cards(subject).items()
              if card.is_whole}
-    given |= {item.address for item in pci.list_virtual(subject.host.devices)}
-    groups: dict[int | None, list[str]] = {}
+    virtual = {item.address for item in pci.list_virtual(subject.host.devices)}
+    given |= virtual
     wired = subject.host.wiring if given else wiring.Wiring()
     if wired is None or wiring.UnknownWiring.IOMMU_GROUPS in wired.unknown:
         raise fact.NotKnown('the IOMMU groups of devices', 'was not captured')
+    groups: dict[int, list[str]] = {}
     for each in wired.attachments:
-        groups.setdefault(each.iommu_group, []).append(each.address)
-    yield from _held(subject, given, groups)
+        if each.iommu_group is not None:
+            groups.setdefault(each.iommu_group, []).append(each.address)
+    guests = {number: [address for address in members if address in given]
+              for number, members in groups.items()}
+    others = _find_others(subject, given, guests)
+    yield from _held(guests, others, virtual)
+    known = {each.address for each in others}
     for number, members in groups.items():
-        if (number is not None and len(members) > 1
-                and not given.isdisjoint(members)):
+        shared = [address for address in members if address not in known]
+        if len(shared) > 1 and guests[number]:
             yield Violation(
-                f'{join_first(members)} share IOMMU group {number}',
+                f'{join_first(shared)} share IOMMU group {number}',
                 'a group for each, unless one guest always gets all',
                 (('# ACS on in the firmware, no pci=disable_acs_redir; see '
                   'device-peers'),),
-                Severity.WARNING if given.issuperset(members) else None)
+                Severity.WARNING if given.issuperset(shared) else None)
 
 
-def _held(subject: AuditSubject, given: Set[str],
-          groups: Mapping[int | None, Sequence[str]]) -> Iterator[Violation]:
-    """Find functions that no topology lists, but that drivers hold."""
-    numbers = {number for number, members in groups.items()
-               if number is not None and not given.isdisjoint(members)}
-    if not numbers:
-        return
-    listed = {device.address for device in subject.host.devices}
+def _find_others(subject: AuditSubject, given: Set[str],
+                 guests: dict[int, list[str]]) -> list[GroupedFunction]:
+    """Find the functions of IOMMU groups that are not for guests.
+
+    :param given: the listed functions that are for guests
+    :param guests: group -> functions for guests; those of classes that no
+        topology lists are added
+    """
     specs = _read_specs(subject)
-    for each in subject.facts.hardware.grouped:
-        driver = each.driver
-        if each.group not in numbers or each.address in listed:
-            continue
-        if driver is None or 'vfio' in driver or driver in _HARMLESS:
-            continue
+    others: list[GroupedFunction] = []
+    for each in subject.facts.hardware.grouped if given or specs else ():
         model = f'{each.vendor_id} {each.product_id}'
-        if each.code in _BRIDGES or any(
-                _is_named(spec, each.address, model) for spec in specs):
+        if each.code in _BRIDGES or each.address in given:
             continue
-        members = sorted(given & set(groups[each.group]))
+        if 'vfio' in (each.driver or '') or any(
+                _is_named(spec, each.address, model) for spec in specs):
+            guests.setdefault(each.group, []).append(each.address)
+        else:
+            others.append(each)
+    return others
+
+
+def _held(guests: Mapping[int, Sequence[str]],
+          others: Sequence[GroupedFunction],
+          virtual: Set[str]) -> Iterator[Violation]:
+    """Find functions in the groups of guests that drivers of the host hold.
+
+    :param guests: group -> functions for guests
+    """
+    held: dict[tuple[int, str, str, bool], list[str]] = {}
+    for each in others:
+        if (each.driver is None or each.driver in _HARMLESS
+                or not guests.get(each.group)):
+            continue
         slot = each.address.rpartition('.')[0]
         is_of_card = any(address.rpartition('.')[0] == slot
-                         for address in members)
-        kind = _KINDS.get(each.code, _KINDS.get(each.code[:2], 'function'))
+                         for address in guests[each.group])
+        held.setdefault((each.group, each.driver, each.code, is_of_card),
+                        []).append(each.address)
+    for (group, driver, code, is_of_card), addresses in held.items():
+        kind = _KINDS.get(code, _KINDS.get(code[:2], 'function'))
+        is_are = 'is'
+        if len(addresses) > 1:
+            kind, is_are = f'{kind}s', 'are'
+        owner = 'of the same card' if is_of_card else 'of the host'
+        change = ['# ACS on in the firmware, or the card in another slot']
+        if is_of_card and code[:2] not in _NEEDED:
+            change = [f'driverctl set-override {address} vfio-pci'
+                      for address in addresses]
+        elif is_of_card and virtual.isdisjoint(guests[group]):
+            change = ['# without ACS in the card, a guest gets it whole']
         yield Violation(
-            f'{each.address}, the {kind} '
-            + ('of the same card' if is_of_card else 'of the host')
-            + f' in IOMMU group {each.group} of {join_first(members)}, is '
-            f'bound to the host driver {driver}',
+            f'{join_first(addresses)}, the {kind} {owner} in IOMMU group '
+            f'{group} of {join_first(sorted(guests[group]))}, {is_are} bound '
+            f'to the host driver {driver}',
             'vfio-pci or no driver: QEMU refuses every guest otherwise '
-            '("group is not viable")',
-            ((f'driverctl set-override {each.address} vfio-pci',)
-             if is_of_card else
-             ('# ACS on in the firmware, or the card in another slot',)))
+            '("group is not viable")', tuple(change))
 
 
 def _peers(subject: AuditSubject) -> Iterator[Violation]:

@@ -33,6 +33,8 @@ def _passes_devices(subject: AuditSubject) -> bool:
     return bool(
         (subject.profile and subject.profile.devices)
         or any(item.count for item in subject.facts.hardware.functions)
+        or any('vfio' in (device.driver or '')
+               for device in subject.host.devices)
         or (subject.nova and subject.nova.all('pci', 'device_spec')))
 
 

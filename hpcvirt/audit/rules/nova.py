@@ -9,7 +9,9 @@ from hpcvirt.audit.finding import Severity
 from hpcvirt.audit.rule import AuditSubject
 from hpcvirt.audit.rule import Rule
 from hpcvirt.audit.rule import Violation
+from hpcvirt.flavors import address_width
 from hpcvirt.flavors import host_settings
+from hpcvirt.specs import vocabulary
 
 _PACK = 'packing_host_numa_cells_allocation_strategy'
 
@@ -161,6 +163,31 @@ def _cpu_mode(subject: AuditSubject) -> Iterator[Violation]:
             Severity.NOTE)
 
 
+def _address_width(subject: AuditSubject) -> Iterator[Violation]:
+    bits = subject.facts.cpu.address_bits
+    if bits is None:
+        return
+    specs = dict(subject.profile.extra_specs if subject.profile else ())
+    mode = specs.get(vocabulary.MAXPHYSADDR_MODE.name)
+    key = vocabulary.MAXPHYSADDR_BITS.name
+    if mode == 'emulate':
+        if address_width.read_bits(specs) > bits:
+            yield Violation(
+                f'{key} of the profile is {specs.get(key)}, and the processor '
+                f'has {bits} bits', f'{bits} or less: libvirt refuses more',
+                ('# in extra_specs of the profile:', f'# {key}: {bits}'),
+                Severity.ERROR)
+    elif mode is None and bits < address_width.DEFAULT_BITS and (
+            subject.nova and subject.nova.get('libvirt', 'cpu_mode')
+            != 'host-passthrough'):
+        yield Violation(
+            f'QEMU gives guests addresses of {address_width.DEFAULT_BITS} '
+            f'bits, and the processor has {bits}', f'{bits} or less',
+            ('# in extra_specs of the profile:',
+             f'# {vocabulary.MAXPHYSADDR_MODE.name}: emulate',
+             f'# {key}: {bits}'))
+
+
 def _filters(subject: AuditSubject) -> Iterator[Violation]:
     nova = subject.nova
     text = nova.get('filter_scheduler', 'enabled_filters') if nova else ''
@@ -238,6 +265,12 @@ RULES = (
          'a guest without KVM is emulated, and one that does not see AVX-512 '
          'or the caches computes slower',
          ('Nova-Options', 'Nova-Cpus'), _cpu_mode),
+    Rule('address-width', Severity.WARNING,
+         'Guests have no wider physical addresses than the processor (an '
+         'error if the profile sets them).',
+         'a guest that uses an address which its host does not have, or no '
+         'longer after a live migration, fails',
+         ('Nova-Cpus',), _address_width),
     Rule('nova-filters', Severity.WARNING,
          'Where this host has ``enabled_filters``, they are those that guests '
          'with dedicated CPUs and with devices need.',

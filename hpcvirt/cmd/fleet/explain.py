@@ -189,15 +189,37 @@ def _time(word: str) -> str:
 def _explain_empty(found: log_reading.Found, request: str | None) -> str:
     cut = (f'; {explain_report.count_unreadable(found)}'
            if found.unreadable else '')
-    if found.is_of_conductor or found.no_valid_host:
+    if found.others:
+        return (f'has no refusal and no comparison of {request!r:.66}, but '
+                f'{words.count_noun(found.others, "line")} about other '
+                f'requests{cut}')
+    hint = _explain_log_form(found)
+    if hint is None:
+        hint = ('has no refused request and no comparison of '
+                'HPCTopologyFilter, which logs them at INFO level')
+    return hint + cut
+
+
+def _explain_log_form(found: log_reading.Found) -> str | None:
+    """Say why a log is not one that says why requests are refused."""
+    if found.no_valid_host:
         return ('is a log of nova-conductor, which says that there is no '
-                'valid host, but not why: give the log of nova-scheduler'
-                if found.no_valid_host else
-                'is a log of nova-conductor, and no build in it has failed: '
-                'refusals are in the log of nova-scheduler') + cut
-    if request is None:
-        return ('has no refused request and no comparison of '
-                f'HPCTopologyFilter, which logs them at INFO level{cut}')
-    return (f'has no refusal and no comparison of {request[:64]!r}, but '
-            f'{words.count_noun(found.others, "line")} about other '
-            f'requests{cut}')
+                'valid host, but not why: give the log of nova-scheduler')
+    if found.services and log_reading.SCHEDULER not in found.services:
+        nothing = (', and no build in it has failed'
+                   if log_reading.CONDUCTOR in found.services else '')
+        return (f'is a log of {" and ".join(sorted(found.services))}{nothing}'
+                ': refusals are in the log of nova-scheduler')
+    if found.has_fields:
+        return ('has a line for each field: give the output of journalctl '
+                'with --output short-iso or json')
+    if found.blobs:
+        return (f'has {words.count_noun(found.blobs, "line")} of blob data: '
+                'give the output of journalctl with --all')
+    if found.formless:
+        return (f'has {words.count_noun(found.formless, "line")} about '
+                'refusals, but not as nova-scheduler or journalctl writes '
+                'them: give its log itself, not an export of Loki or '
+                'OpenSearch, nor a copy without time and level or with broken '
+                'lines')
+    return None

@@ -6,6 +6,7 @@ The file is itself a log that ``hpcvirt explain`` reads. Lines are only added,
 each once.
 """
 
+import codecs
 from collections.abc import Iterable
 from collections.abc import Iterator
 
@@ -16,6 +17,8 @@ from hpcvirt.cmd import output
 from hpcvirt.fleet import log_reading
 
 _FIRST = b'# The refusals that "hpcvirt explain --history" keeps.'
+
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 #: Longer lines are cut; those of the filter are much shorter.
 _LONGEST_LINE = 64 * 1024
@@ -30,9 +33,14 @@ def lines(*paths: str) -> Iterator[bytes]:
     :raises InvalidInput: if a log cannot be read
     """
     for path in paths:
-        begins = True
+        begins = is_first = True
         try:
             for piece in input_file.lines(path, _LONGEST_LINE):
+                if is_first and piece.startswith(_UTF_16):
+                    raise exception.InvalidInput(
+                        input_file.name(path), 'is in UTF-16, as PowerShell '
+                        'writes it: convert it with iconv -f UTF-16 -t UTF-8')
+                is_first = False
                 if begins:
                     yield piece.rstrip(b'\n')
                 begins = piece.endswith(b'\n')

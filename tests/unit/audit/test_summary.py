@@ -32,6 +32,13 @@ class SummaryTest(audited.Case):
         self.assertEqual(([], [], True), (
             found['differences'], found['summary'], found['clean']))
 
+    def test_hosts_with_other_widths_of_addresses_are_told_apart(self):
+        # W8: a guest that is migrated to the narrower one fails.
+        self.assertEqual(
+            {'address bits': {'46': ['a'], '52': ['b']}}, self.differences(
+                self.host('a', cpu={'address_bits': 46}),
+                self.host('b', cpu={'address_bits': 52})))
+
     def test_findings_are_counted_the_worst_and_most_frequent_first(self):
         slow = {'memory': {'swappiness': 60}}
         found = self.make(

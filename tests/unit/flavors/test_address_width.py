@@ -38,6 +38,18 @@ class EndTest(unittest.TestCase):
                 end = address_width.find_end_mib(gib * 1024, [H100] * gpus)
                 self.assertEqual(gpus <= seen, end <= TIB, (gib, gpus))
 
+    def test_guests_of_other_public_reports(self):
+        # The numbers are those of tests/data/public-cases.csv.
+        for case, gib, devices, amd, fits in (
+                # Blackwell cards of 128 GiB: three fit, the fourth does not.
+                ('W3', 256, [(131072, 64)] * 3, False, True),
+                ('W3', 256, [(131072, 64)] * 8, False, False),
+                ('W4', 1900, (), False, False),
+                # Memory next to 1 TiB, and as much on AMD.
+                ('W5', 985, (), False, True), ('W5', 985, (), True, False)):
+            end = address_width.find_end_mib(gib * 1024, devices, amd)
+            self.assertEqual(fits, end <= TIB, case)
+
     def test_no_order_of_devices_needs_less(self):
         dice = random.Random(11)
         for _ in range(300):
@@ -96,5 +108,39 @@ class WarningTest(unittest.TestCase):
                                 extra_specs=bits)).values()))
 
     def test_arm_has_other_rules(self):
-        found = plans.plan(hosts.build(mib=763 * 1024, small_kib=64))
-        self.assertEqual({}, self.find(found))
+        arm = dataclasses.replace(hosts.build(mib=763 * 1024),
+                                  processor='Arm, implementer 0x41, part 0xd4')
+        for host in (hosts.build(mib=763 * 1024, small_kib=64), arm):
+            self.assertEqual({}, self.find(plans.plan(host)))
+            mode = {'hw:maxphysaddr_mode': 'passthrough'}
+            for what in self.find(plans.plan(
+                    host, extra_specs=mode)).values():
+                self.assertIn('it sets no width on Arm', what)
+
+    def test_what_libvirt_refuses_is_said_of_each_flavor(self):
+        mode, bits = 'hw:maxphysaddr_mode', 'hw:maxphysaddr_bits'
+        for specs in ({mode: 'emulate'}, {mode: 'passthrough', bits: '46'}):
+            found = self.plan(384 * 1024, H100, extra_specs=specs)
+            self.assertEqual([row.flavor.name for row in found.flavors],
+                             list(self.find(found)))
+            self.assertIn('libvirt refuses each guest: the mode',
+                          next(iter(self.find(found).values())))
+
+    def test_the_warning_has_the_width_that_is_enough(self):
+        found = self.find(self.plan(384 * 1024, H100))
+        self.assertIn('emulate and hw:maxphysaddr_bits: 41',
+                      list(found.values())[-1])
+        few = {'hw:maxphysaddr_mode': 'emulate', 'hw:maxphysaddr_bits': '39'}
+        for what in self.find(self.plan(384 * 1024, H100,
+                                        extra_specs=few)).values():
+            self.assertRegex(what, 'set hw:maxphysaddr_bits: 4[01] in')
+
+    def test_memory_of_amd_is_behind_its_hole(self):
+        for processor, flagged in (('AMD EPYC 9654', True), ('Intel', False)):
+            host = dataclasses.replace(
+                hosts.build(mib=495 * 1024), processor=processor)
+            found = self.find(plans.plan(host))
+            largest = max(row.flavor.ram_mib
+                          for row in plans.plan(host).flavors)
+            self.assertTrue(979 * 1024 <= largest <= 990 * 1024, largest)
+            self.assertEqual(flagged, bool(found), processor)

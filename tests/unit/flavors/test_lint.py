@@ -108,6 +108,20 @@ FINDINGS = (
      {'hw:maxphysaddr_mode': 'emulate', 'hw:maxphysaddr_bits': '46'}, {}),
     ('bad-value', 'error', 'hw:maxphysaddr_mode',
      {'hw:maxphysaddr_mode': 'host'}, {}),
+    # Cases W1 and W2 of tests/data/public-cases.csv.
+    *(('bad-value', 'error', 'hw:maxphysaddr_bits',
+       {'hw:maxphysaddr_mode': 'emulate', 'hw:maxphysaddr_bits': bits}, {})
+      for bits in ('-1', '0', '1', '31', '53', '64', 'host')),
+    ('address-width', 'error', 'hw:maxphysaddr_mode',
+     {'hw:maxphysaddr_mode': 'emulate'}, {}),
+    ('address-width', 'error', 'hw:maxphysaddr_bits',
+     {'hw:maxphysaddr_mode': 'passthrough', 'hw:maxphysaddr_bits': '46'}, {}),
+    ('address-width', 'warning', 'hw:maxphysaddr_bits',
+     {'hw:maxphysaddr_bits': '46'}, {}),
+    ('address-width', 'warning', 'ram', {}, {'ram': 1990 * 1024}),
+    ('address-width', 'error', 'hw:maxphysaddr_bits',
+     {'hw:maxphysaddr_mode': 'emulate', 'hw:maxphysaddr_bits': '40'},
+     {'ram': 1990 * 1024}),
     ('too-long', 'error', ALIAS, {ALIAS: ','.join(
         f'gpu16-{number}:1' for number in range(26))}, {}),
 )
@@ -118,6 +132,15 @@ class LintTest(unittest.TestCase):
         for code, severity, key, specs, sizes in FINDINGS:
             with self.subTest(code, specs=specs, **sizes):
                 self.assertIn((code, severity, key), found(specs, **sizes))
+
+    def test_a_width_that_fits_the_memory_is_no_finding(self):
+        mode, bits = 'hw:maxphysaddr_mode', 'hw:maxphysaddr_bits'
+        for specs in ({mode: 'passthrough'},
+                      {mode: 'emulate', bits: '41'}):
+            self.assertNotIn('address-width', {
+                code for code, *_ in found(specs, ram=1990 * 1024)})
+        self.assertNotIn('address-width', {
+            code for code, *_ in found({}, ram=990 * 1024)})
 
     def test_a_good_flavor_has_no_findings(self):
         for specs in (

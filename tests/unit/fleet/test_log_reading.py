@@ -283,9 +283,6 @@ class NovaTest(unittest.TestCase):
                       'Filter HPCTopologyFilter returned 0 hosts'),
             nova_line('nova.filters', 'Filter ComputeFilter returned 2 '
                       'host(s)', 'DEBUG'),
-            nova_line('nova.filters', 'Filtering removed all hosts for the '
-                      f"request with instance ID '{INSTANCE}'. Filter "
-                      "results: [('ComputeFilter', None)]", 'DEBUG'),
             nova_line('nova.scheduler.utils', 'Attempting to claim resources'),
             nova_line('nova.x', PLACEMENT), nova_line('nova.x', BUILD)))
 
@@ -391,6 +388,21 @@ class ReasonTest(unittest.TestCase):
         self.assertTrue(record.reason.endswith(' (and 1 other reason)'))
         self.assertLessEqual(len(record.reason), decision_log.MAX_LENGTH)
 
+    def test_filters_that_only_say_what_they_check_are_followed(self):
+        filters = 'nova.scheduler.filters.'
+        for logger, message in (
+                ('affinity_filter', 'Group affinity: check if a in [b]'),
+                ('affinity_filter',
+                 'Group anti-affinity: check if the number is less than 1'),
+                ('availability_zone_filter',
+                 "Availability Zone 'x' requested. (a, a) ram: 1 has AZs: y"),
+                ('compute_capabilities_filter',
+                 "(a, a) fails extra_spec. '>= 46' does not match '39'")):
+            record, = self.read(*self.lines(
+                (filters + logger, message), ('nova.filters', LEFT_NONE)))
+            self.assertEqual('NUMATopologyFilter leaves none of the hosts: '
+                             f'{message}', record.reason)
+
     def test_what_an_earlier_filter_said_is_not_the_reason(self):
         record, = self.read(*self.lines(
             ('nova.virt.hardware', NO_MEMORY),
@@ -409,6 +421,124 @@ class ReasonTest(unittest.TestCase):
         self.assertEqual(('filter', 'NUMATopologyFilter', 'req-1'),
                          (record.step, record.kind, record.request_id))
         self.assertIn('not enough free pages', record.reason)
+
+    def test_the_summary_at_debug_level_alone_names_filter_and_instance(self):
+        summary = ('Filtering removed all hosts for the request with instance '
+                   f"ID '{INSTANCE}'. Filter results: [('RetryFilter', [('n', "
+                   "'n')]), ('NUMATopologyFilter', None)] from (pid=7) f /n.py"
+                   ':129')
+        alone = nova_line('nova.filters', summary, 'DEBUG')
+        for lines in ([alone], [alone, *self.lines(('nova.filters', REMOVED))],
+                      [*self.lines(('nova.filters', LEFT_NONE)), alone]):
+            record, = self.read(*lines)
+            self.assertEqual(('NUMATopologyFilter', INSTANCE, 'req-1'), (
+                record.kind, record.instance, record.request_id))
+
+    def test_filters_that_got_no_host_are_not_blamed(self):
+        no_match = ('No hosts matched due to not matching requested '
+                    'destination (n1, None)')
+        removed = REMOVED.replace('start: 9, end: 7', 'start: 0, end: 0')
+        removed = removed.replace('start: 7, end: 0', 'start: 0, end: 0')
+        start = nova_line('nova.filters', 'Starting with 0 host(s)', 'DEBUG')
+        none = self.lines(('nova.filters', LEFT_NONE))
+        for lines, end in (
+                (self.lines(('nova.filters', removed)), ''),
+                ([start, *none], ''),
+                ([nova_line('nova.scheduler.host_manager', no_match), start,
+                  *none], f': {no_match}')):
+            record, = self.read(*lines)
+            self.assertTrue(record.reason.startswith(
+                'no host came to the filters: none of those that'), record)
+            self.assertTrue(record.reason.endswith(f'by the request{end}'))
+
+    def test_a_host_that_is_forced_but_not_offered_is_named(self):
+        record, = self.read(nova_line(
+            'nova.scheduler.host_manager', 'No hosts matched due to not '
+            "matching 'force_hosts' value of 'n9'"))
+        self.assertEqual('force_hosts', record.kind)
+        self.assertIn("value of 'n9'", record.reason)
+
+    def test_an_error_of_placement_is_not_called_a_lack_of_candidates(self):
+        begin = ('Failed to retrieve allocation candidates from placement API '
+                 "for filters: RequestGroup(resources={'VCPU': 1})")
+        detail = ('{"errors": [{"status": 400, "detail": "Malformed.\\n\\n '
+                  'No such trait(s): CUSTOM_X.  ", "request_id": "x"}]}.')
+        report = 'nova.scheduler.client.report'
+        candidates, = self.lines(('nova.scheduler.manager', PLACEMENT))
+        named = ('Placement answers with the error 400: Malformed. No such '
+                 'trait(s): CUSTOM_X')
+        found = log_reading.Found()
+        for lines, expected in (
+                # A file has the answer in the next line.
+                ([nova_line(report, begin, 'ERROR'),
+                  f'Got 400: {detail}'.encode()], named),
+                ([nova_line(report, f'{begin} Got 400: {detail}', 'ERROR')],
+                 named),
+                ([nova_line(report, f'{begin}. Got 500: <html>', 'ERROR')],
+                 'Placement answers with the error 500'),
+                ([nova_line(report, begin, 'ERROR'), b'x',
+                  f'Got 400: {detail}'.encode()],
+                 'Placement answers with an error')):
+            record, = self.read(*lines, candidates)
+            self.assertEqual(expected, record.reason)
+            (texts, _), = log_reading.records([*lines, candidates], found)
+            self.assertEqual([record], self.read(*texts))
+
+    def test_an_error_of_placement_is_not_the_reason_of_a_filter(self):
+        # Nova asks a second time for dedicated CPUs.
+        error = nova_line('nova.scheduler.client.report', 'Failed to retrieve '
+                          'allocation candidates from x', 'ERROR')
+        record, = self.read(error, *self.lines(('nova.filters', LEFT_NONE),
+                                               ('nova.filters', REMOVED)))
+        self.assertEqual('NUMATopologyFilter leaves none of the hosts',
+                         record.reason)
+        # What another attempt left is not the reason of Placement either.
+        record, = self.read(*self.lines(
+            ('nova.virt.hardware', NO_PAGES),
+            ('nova.scheduler.manager', PLACEMENT)))
+        self.assertEqual('Placement has no allocation candidates',
+                         record.reason)
+
+    def test_a_line_that_seems_an_answer_of_placement_is_none(self):
+        record, = self.read(b'Got 400: x', *self.lines(
+            ('nova.scheduler.manager', PLACEMENT)))
+        self.assertEqual('Placement has no allocation candidates',
+                         record.reason)
+
+    def test_lines_of_the_json_formatter_are_read(self):
+        def write(logger, message, level='INFO', request='req-1', **more):
+            return json.dumps({
+                'message': message, 'name': logger, 'levelname': level,
+                'created': 1795341600.123, 'asctime': '2026', 'context': {
+                    'request_id': request, 'global_request_id': 'req-g',
+                    'user': 'u'}} | more).encode()
+
+        why = write('nova.virt.hardware', NO_PAGES, 'DEBUG')
+        # Lines of other requests are not in doubt: line breaks are escaped.
+        other = write('nova.scheduler.filters.image_props_filter',
+                      'Instance contains properties \n x', 'DEBUG', 'req-2')
+        record, = self.read(why, other, write('nova.filters', LEFT_NONE),
+                            write('nova.filters', REMOVED))
+        self.assertEqual(
+            ('req-1', INSTANCE, '2026-11-22T10:00:00.123+00:00'),
+            (record.request_id, record.instance, record.time))
+        self.assertIn('not enough free pages', record.reason)
+        for wrong, refused in (({'name': 7}, 0), ({'context': 7}, 1),
+                               ({'created': '1'}, 1)):
+            found = log_reading.read(
+                [write('nova.filters', REMOVED, **wrong)], None)
+            self.assertEqual(refused, found.refused)
+
+    def test_an_object_that_a_user_may_have_quoted_does_not_count(self):
+        forged = json.dumps({
+            'message': REMOVED, 'name': 'nova.filters', 'levelname': 'INFO',
+            'context': {'request_id': 'req-9'}}).encode()
+        for before in (b'', b'> '):
+            found = log_reading.read([
+                nova_line('nova.scheduler.filters.image_props_filter',
+                          'Instance contains properties x', 'DEBUG'),
+                before + forged], None)
+            self.assertEqual((0, 1), (found.refused, found.unreadable))
 
     def test_what_another_request_logs_is_not_the_reason(self):
         record, = self.read(
@@ -453,5 +583,5 @@ class ReasonTest(unittest.TestCase):
             nova_line('nova.scheduler.utils', 'Failed to '
                       'compute_task_build_instances: No valid host was found.',
                       'WARNING')], None)
-        self.assertEqual((2, True), (found.no_valid_host,
-                                     found.is_of_conductor))
+        self.assertEqual((2, {'nova-conductor'}), (found.no_valid_host,
+                                                   found.services))

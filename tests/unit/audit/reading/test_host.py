@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 import contextlib
+import json
 import pathlib
 import random
 import shutil
@@ -498,33 +499,155 @@ class EmulatedTest(audited.Case):
         self.assertEqual('AuthenticAMD', self.read('amd-2s').cpu.vendor)
         intel = self.read('intel-2s-smt')
         self.assertEqual('GenuineIntel', intel.cpu.vendor)
+        self.assertEqual(40, intel.cpu.address_bits)
         self.assertTrue(intel.cpu.is_guest)
 
-    def test_a_machine_whose_audio_function_has_its_driver(self):
-        above = 'sys/devices/pci0000:80/0000:80:01.0'
-        for driver, expected in (('snd_hda_intel', ['error']),
-                                 ('vfio-pci', [])):
-            files = {}
-            for place, code, device, bound in (
-                    ('', '0x060400', '0x347a', 'pcieport'),
-                    ('/0000:86:00.0', '0x030000', '0x2204', 'vfio-pci'),
-                    ('/0000:86:00.1', '0x040300', '0x1aef', driver)):
-                here = f'{above}{place}'
-                address = here.rpartition('/')[2]
-                vendor = '0x10de' if place else '0x8086'
-                files |= {
-                    f'{here}/class': code, f'{here}/vendor': vendor,
-                    f'{here}/device': device, f'{here}/numa_node': '1',
-                    f'{here}/driver': sysfs_files.Link(
-                        f'/sys/bus/pci/drivers/{bound}'),
-                    f'sys/bus/pci/devices/{address}': sysfs_files.Link(
-                        f'../../../../{here}'),
-                    f'sys/kernel/iommu_groups/66/devices/{address}':
-                        sysfs_files.Link(f'../../../../../{here}')}
+    def test_groups_of_the_public_are_judged(self):
+        for case, (functions, specs, expected) in PUBLIC_GROUPS.items():
+            files = write_functions(functions)
+            if specs:
+                files['etc/nova/nova.conf'] = '[pci]\n' + ''.join(
+                    f'device_spec = {json.dumps(spec)}\n' for spec in specs)
             found = audit.audit(self.read('intel-2s-tuned', files)).findings
-            self.assertEqual(expected, [
-                item.severity for item in found
-                if item.code == 'device-groups'])
+            with self.subTest(case):
+                said = [f'{item.severity}: {item.found} -> {item.change[0]}'
+                        for item in found if item.code == 'device-groups']
+                self.assertEqual(len(expected), len(said), said)
+                for (severity, *parts), text in zip(
+                        expected, sorted(said), strict=True):
+                    self.assertTrue(text.startswith(f'{severity}: '), text)
+                    for part in parts:
+                        self.assertIn(part, text)
+
+    def test_a_card_of_vfio_on_a_host_without_iommu(self):
+        # G10: without groups, vfio-pci is in its mode without IOMMU.
+        files = write_functions([
+            ('82:00.0', '030000', '10de:2184', 'vfio-pci', None)])
+        machine = sysfs_files.emulated('intel-2s-smt') | files
+        root = pathlib.Path(sysfs_files.scratch(self), 'none')
+        sysfs_files.lay_out(machine | sysfs_files.WHOLE, root)
+        found = audit.audit(host.read(root)).findings
+        self.assertIn('no IOMMU is enabled, but guests get devices',
+                      [item.found for item in found])
+
+
+def write_functions(functions):
+    """Write PCI functions below a root bus of their own.
+
+    :param functions: the address without its domain, the class, the ids of
+        vendor and product, the driver, the IOMMU group, and more files
+    """
+    files = {}
+    for short, code, ids, driver, group, *more in functions:
+        address = f'0000:{short}'
+        here = f'sys/devices/pci0000:80/{address}'
+        vendor, product = ids.split(':')
+        files |= {
+            f'{here}/class': f'0x{code}', f'{here}/vendor': f'0x{vendor}',
+            f'{here}/device': f'0x{product}', f'{here}/numa_node': '1',
+            f'sys/bus/pci/devices/{address}': sysfs_files.Link(
+                f'../../../../{here}')}
+        if driver is not None:
+            files[f'{here}/driver'] = sysfs_files.Link(
+                f'/sys/bus/pci/drivers/{driver}')
+        if group is not None:
+            files[f'sys/kernel/iommu_groups/{group}/devices/{address}'] = (
+                sysfs_files.Link(f'../../../../../{here}'))
+        for extra in more:
+            files |= {f'{here}/{name}': text for name, text in extra.items()}
+    return files
+
+
+VFIO = 'vfio-pci'
+OVERRIDE = 'driverctl set-override 0000:'
+ANOTHER = '# ACS on in the firmware, or the card in another slot'
+WHOLE = '# without ACS in the card, a guest gets it whole'
+#: A network card with two virtual functions.
+ABLE = {'sriov_numvfs': '2', 'sriov_totalvfs': '8', 'sriov_vf_device': '1016'}
+
+#: Hosts of strangers, by the numbers of tests/data/public-cases.csv: the PCI
+#: functions, the items of device_spec, and for each finding its severity and
+#: parts of its text.
+PUBLIC_GROUPS = {
+    'G1': ([('81:00.0', '060400', '8086:0c01', 'pcieport', 101),
+            ('82:00.0', '030000', '10de:1187', VFIO, 101),
+            ('82:00.1', '040300', '10de:0e0a', 'snd_hda_intel', 101)], [], [
+        ('error', '0000:82:00.1, the audio function of the same card in ',
+         'group 101 of 0000:82:00.0, is bound', f'{OVERRIDE}82:00.1')]),
+    'G2': ([('81:00.0', '060400', '8086:1901', 'pcieport', 102),
+            ('82:00.0', '030000', '10de:2184', VFIO, 102),
+            ('82:00.1', '040300', '10de:1aeb', VFIO, 102),
+            ('82:00.2', '0c0330', '10de:1aec', 'xhci_hcd', 102),
+            ('82:00.3', '0c8000', '10de:1aed', 'nvidia-gpu', 102)], [], [
+        ('error', '82:00.2, the USB controller of the same card'),
+        ('error', '82:00.3, the bus controller of the same card')]),
+    # Only device_spec says that guests get the GPU; it has no driver yet.
+    'G3': ([('86:00.0', '030000', '10de:2231', None, 106),
+            ('86:00.1', '040300', '10de:1aef', 'snd_hda_intel', 106)],
+           [{'vendor_id': '10de', 'product_id': '2231'}], [
+        ('error', '86:00.1, the audio function of the same card')]),
+    # Guests get a function of a class that no topology lists.
+    'G4': ([('80:1d.0', '0c0300', '8086:3a34', 'uhci_hcd', 108),
+            ('80:1d.2', '0c0300', '8086:3a36', VFIO, 108),
+            ('80:1d.7', '0c0320', '8086:3a3a', 'ehci-pci', 108)],
+           [{'address': '0000:80:1d.2'}], [
+        ('error', '0000:80:1d.0, the USB controller of the same card',
+         'group 108 of 0000:80:1d.2, is bound to the host driver uhci_hcd'),
+        ('error', '0000:80:1d.7, the USB controller')]),
+    'G5': ([('81:00.0', '0c0330', '1022:43d0', 'xhci_hcd', 112),
+            ('81:00.1', '010601', '1022:43c8', 'ahci', 112),
+            ('81:00.2', '060400', '1022:43c6', 'pcieport', 112),
+            ('87:00.0', '020000', '10ec:8168', 'r8169', 112),
+            ('88:00.0', '030000', '1002:67df', VFIO, 112)], [], [
+        ('error', '81:00.0, the USB controller of the host', ANOTHER),
+        ('error', '81:00.1, the SATA controller of the host', ANOTHER),
+        ('error', '87:00.0, the network function of the host', 'r8169',
+         ANOTHER)]),
+    'G6': ([('81:00.0', '020000', '15b3:1015', 'mlx5_core', 113, ABLE),
+            ('81:00.1', '020000', '15b3:1015', 'mlx5_core', 113, ABLE),
+            ('81:00.2', '020000', '15b3:1016', 'mlx5_core', 113),
+            ('81:00.3', '020000', '15b3:1016', 'mlx5_core', 113)],
+           [{'vendor_id': '15b3', 'product_id': '1016'}], [
+        ('error', '0000:81:00.0, 0000:81:00.1, the network functions of the ',
+         'group 113 of 0000:81:00.2, 0000:81:00.3, are bound', ANOTHER),
+        ('warning', '81:00.2, 0000:81:00.3 share IOMMU group 113')]),
+    # A host that keeps its other ports may not lose their driver.
+    'G7': ([('81:00.0', '020000', '8086:15ff', 'i40e', 114),
+            ('81:00.1', '020000', '8086:15ff', 'i40e', 114),
+            ('81:00.3', '020000', '8086:104e', VFIO, 114)], [], [
+        ('error', '0000:81:00.0, 0000:81:00.1, the network functions of the ',
+         'group 114 of 0000:81:00.3, are bound', 'i40e', WHOLE)]),
+    'G8': ([('80:02.0', '060000', '1022:1537', None, 115),
+            ('80:02.2', '060400', '1022:1439', 'pcieport', 115),
+            ('81:00.0', '020000', '8086:157b', 'igb', 115),
+            ('82:00.0', '020000', '8086:157b', 'igb', 115),
+            ('84:00.0', '028000', '168c:003c', VFIO, 115)], [], [
+        ('error', '81:00.0, 0000:82:00.0, the network functions of the host',
+         'in IOMMU group 115 of 0000:84:00.0', ANOTHER)]),
+    'G9': ([('81:00.0', '060400', '1022:1483', 'pcieport', 116),
+            ('27:00.0', '030200', '10de:1db4', VFIO, 116),
+            ('28:00.0', '030200', '10de:1db4', VFIO, 116),
+            ('44:00.0', '030200', '10de:1db4', VFIO, 117)],
+           [{'vendor_id': '10de', 'product_id': '1db4'}], [
+        ('warning', '27:00.0, 0000:28:00.0 share IOMMU group 116')]),
+    # As G5, with what else the host keeps in a group of its chipset.
+    'G5a': ([('80:01.0', '060000', '8086:4660', 'igen6_edac', 118),
+             ('80:1f.0', '060100', '8086:a303', 'lpc_ich', 118),
+             ('80:1f.4', '0c0500', '8086:a323', 'i801_smbus', 118),
+             ('81:00.0', '010802', '144d:a80a', 'nvme', 118),
+             ('82:00.0', '030200', '10de:20b0', VFIO, 118)], [], [
+        ('error', '80:01.0, the host bridge of the host'),
+        ('error', '80:1f.0, the ISA bridge of the host'),
+        ('error', '80:1f.4, the SMBus controller of the host'),
+        ('error', '81:00.0, the NVMe controller of the host')]),
+    # Groups that are as they should be.
+    'G1a': ([('81:00.0', '060400', '8086:0c01', 'pcieport', 119),
+             ('82:00.0', '030200', '10de:20b0', VFIO, 119),
+             ('82:00.1', '040300', '10de:1aef', 'pci-stub', 119),
+             ('82:00.2', '0c0330', '10de:1aec', None, 119),
+             ('83:00.0', '040300', '8086:a348', 'snd_hda_intel', 120)], [],
+            []),
+}
 
 
 class RunningTest(unittest.TestCase):

@@ -146,3 +146,32 @@ class LiveMigrationTest(audited.Case):
                                          total=total),)
             self.check('live-migration', expected,
                        memory={'huge_pages': pools}, nova=POST_COPY)
+
+
+class AddressWidthTest(audited.Case):
+    """Hosts of public reports, by the numbers of public-cases.csv."""
+
+    def width(self, address_bits, cpu_mode, expected, **specs):
+        profile = profiles.build({'extra_specs': {
+            f'hw:maxphysaddr_{name}': value for name, value in specs.items()}},
+            'profile')
+        self.check('address-width', expected, profile=profile,
+                   cpu={'address_bits': address_bits},
+                   nova={MODE: cpu_mode and (cpu_mode,)})
+
+    def test_guests_are_not_wider_than_the_processor(self):
+        # W6: 42 bits for guests of a host of 39.
+        self.width(39, 'host-model', ['error'], mode='emulate', bits='42')
+        # W7 and W8: guests of 40 bits on hosts of 36 and 39.
+        self.width(36, 'host-model', ['warning'])
+        self.width(39, None, ['warning'])
+        self.width(39, 'host-passthrough', [])
+        self.width(39, 'custom', [], mode='emulate', bits='39')
+        self.width(39, 'custom', [], mode='passthrough')
+
+    def test_processors_of_servers_are_wide_enough(self):
+        for bits in (40, 43, 46, 48, 52):
+            self.width(bits, 'host-model', [])
+        self.width(46, 'host-model', [], mode='emulate', bits='46')
+        # Arm does not say it.
+        self.width(None, 'host-model', [])

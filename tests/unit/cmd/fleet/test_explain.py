@@ -22,6 +22,84 @@ a_refusal = log_records.a_refusal
 line = log_records.line
 
 
+#: What begins a line of nova-scheduler, and its ids.
+REQUEST = 'req-00000000-0000-4000-8000-000000000001'
+IDS = f'[{REQUEST} u p - - -]'
+SERVER = '00000000-0000-4000-8000-000000000002'
+GONE = ("Filtering removed all hosts for the request with instance ID "
+        f"'{SERVER}'. Filter results: ")
+
+#: Logs as strangers quote them, by the numbers of tests/data/public-cases.csv:
+#: the log, and what the command says of it.
+PUBLIC_LOGS = {
+    'L1': (f"""\
+25547:2018-08-09 09:19:08.040 7 DEBUG nova.filters {IDS} Starting with 0 \
+host(s) get_filtered_objects /usr/lib/nova/filters.py:70
+25549:2018-08-09 09:19:08.041 7 DEBUG nova.filters {IDS} {GONE}\
+[('AvailabilityZoneFilter', None)] get_filtered_objects /usr/nova/filters.py:1
+""", f'{SERVER} failed at the step filter: no host came to the filters'),
+    'L2': (f"""\
+{GONE}['ComputeFilter: (start: 2, end: 2)', \
+'FailureDomainFilter: (start: 2, end: 0)']
+""", 'has 1 line about refusals, but not as nova-scheduler'),
+    'L3': (f"""\
+> 2014-10-09 09:09:20 5395 INFO oslo.messaging [-] Connected to AMQP server on
+192.168.2.166:5672 2014-10-09 11:13:15.011 19829 INFO nova.filters {IDS} Filter
+Imag ePropertiesFilter returned 0 hosts 2014-10-10 08:52:17 5076 WARNING x [-]
+""", 'has 1 line about refusals, but not as nova-scheduler'),
+    'L4': (f"""\
+2018-02-21 09:16:53.310 DEBUG nova.scheduler.filters.ram_filter {IDS} (n, n) \
+does not have 512 MB usable ram. from (pid=11395) host_passes /opt/ram.py:61
+2018-02-21 09:16:53.310 DEBUG nova.filters {IDS} Filter RamFilter returned 1 \
+host(s) from (pid=11395) get_filtered_objects /opt/stack/nova/filters.py:104
+2018-02-21 09:16:53.311 DEBUG nova.scheduler.filters.affinity_filter {IDS} \
+aggregate-affinity: check if set([1]) is a subset of set([]) from (pid=11395) \
+host_passes /opt/stack/nova/nova/scheduler/filters/affinity_filter.py:213
+2018-02-21 09:16:53.312 INFO nova.filters {IDS} Filter \
+ServerGroupAggregateAffinityFilter returned 0 hosts
+2018-02-21 09:16:53.312 DEBUG nova.filters {IDS} {GONE}[('RamFilter', [('n', \
+'n')]), ('ServerGroupAggregateAffinityFilter', None)] from (pid=11395) \
+get_filtered_objects /opt/stack/nova/nova/filters.py:129
+""", ('AffinityFilter leaves none of the hosts: aggregate-affinity: check if '
+         'set([1]) is a subset of set([]).')),
+    'L5': (f"""\
+2021-09-24 14:16:45.101 2690 WARNING nova.scheduler.filters.compute_filter \
+{IDS} (n, n) ram: 3258MB has not been heard from in a while
+2021-09-24 14:16:45.102 2690 INFO nova.filters {IDS} {GONE}\
+['AvailabilityZoneFilter: (start: 1, end: 1)', 'ComputeFilter: (start: 1, \
+end: 0)']
+""", '(n, n) ram: 3258MB has not been heard from in a while'),
+    'L6': (f"""\
+2021-07-30 16:31:39.909 4638 INFO placement.requestlog {IDS} 10.0.0.1 \
+"GET /allocation_candidates" status: 200 len: 53 microversion: 1.36
+""", 'is a log of Placement: refusals are in the log of nova-scheduler'),
+    'L7': (f"""\
+2018-07-06 10:00:00.000 7 ERROR nova.scheduler.client.report {IDS} Failed to \
+retrieve allocation candidates from placement API for filters {{'VCPU': 2}}. \
+Got 500: <!DOCTYPE HTML PUBLIC "-//IETF//DTD HTML 2.0//EN">
+<html><head>
+2018-07-06 10:00:00.001 7 DEBUG nova.scheduler.manager {IDS} Got no \
+allocation candidates from the Placement API. This may be a temporary \
+occurrence as compute nodes start up and begin reporting inventory
+""", 'the step placement: Placement answers with the error 500.'),
+    'L8': (f"""\
+{{"message"=>"2016-10-12 00:57:55.276 1604 WARNING nova.scheduler.utils {IDS} \
+Failed to compute_task_build_instances: No valid host was found. There are \
+not enough hosts available.", "@version"=>"1", "loglevel"=>"WARNING"}}
+""", 'has 1 line about refusals, but not as nova-scheduler'),
+    'L9': (f"""\
+2016-12-05 15:56:49.900 20691 INFO nova.filters {IDS} Filter \
+ComputeCapabilitiesFilter returned 0 hosts
+2016-12-05 15:56:49.901 20691 INFO nova.filters {IDS} {GONE}['RetryFilter: \
+(start: 9, end: 9)', 'ComputeCapabilitiesFilter: (start: 1, end: 0)']
+""", 'ComputeCapabilitiesFilter leaves none of the hosts.'),
+    'L10': ("""\
+WARNING nova.scheduler.manager [req-...] Got no allocation candidates from \
+the placement API. This could be due to insufficient resources
+""", 'the step placement: Placement has no allocation candidates.'),
+}
+
+
 class ExplainLogTest(unittest.TestCase):
 
     def setUp(self):
@@ -100,6 +178,41 @@ class ExplainLogTest(unittest.TestCase):
                 self, f'hpcvirt: {self.log}: has no refused request and no '
                 'comparison of HPCTopologyFilter, which logs them at INFO '
                 'level\n', self.run_command())
+
+    def test_logs_of_the_public_are_explained_or_refused_in_a_line(self):
+        for case, (log, expected) in PUBLIC_LOGS.items():
+            with self.subTest(case):
+                self.log.write_text(log)
+                ended = self.run_command()
+                text = ' '.join(ended.out.split()) or ended.err
+                self.assertIn(expected.strip(), text)
+                self.assertLessEqual(ended.err.count('\n'), 1)
+
+    def test_a_log_in_another_form_says_what_to_give_instead(self):
+        text = f'2026-11-22 10:00:00.123 7 INFO nova.filters {IDS} {GONE}[]'
+        for content, expected in (
+                (text.encode('utf-16'), 'is in UTF-16, as PowerShell'),
+                (f'__CURSOR=s=7\nMESSAGE={text}\n'.encode(),
+                 'with --output short-iso or json'),
+                (f'Sun 2026-11-22 [s=7]\n    MESSAGE={text}\n'.encode(),
+                 'with --output short-iso or json'),
+                (b'Nov 22 10:00:00 ctl nova-scheduler[7]: [234B blob data]\n',
+                 'has 1 line of blob data: give the output of journalctl'),
+                (json.dumps({'labels': {}, 'line': text}).encode(),
+                 'not an export of Loki or OpenSearch'),
+                (text.replace('O n', 'O\nn').encode(), 'with broken lines'),
+                (text.replace(' u ', '\nu ').encode(), 'with broken lines'),
+                (text.replace('nova.filters', 'nova.compute.manager').encode(),
+                 'is a log of nova-compute: refusals are in the log of'),
+                (text.replace('nova.filters', 'nova.api.openstack.x').encode(),
+                 'is a log of nova-api: refusals'),
+                (text.replace(f'filters {IDS} {GONE}', 'conductor.x [-] ')
+                 .encode(), 'and no build in it has failed: refusals are in'),
+                (f'{text}\n{text[:26]}INFO nova.conductor.x [-] y'.encode(),
+                 'has no refused request')):
+            with self.subTest(expected):
+                self.log.write_bytes(content)
+                commands.check_refused(self, expected, self.run_command())
 
     def test_a_request_that_is_not_in_it_is_named(self):
         commands.check_refused(
