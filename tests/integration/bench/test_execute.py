@@ -139,15 +139,34 @@ class ProbeTest(unittest.TestCase):
 
     def test_only_the_last_level_of_the_caches_counts_each_cache_once(self):
         machine = mpi_hosts.parse_probe(
-            'cpus 4\nmemory_kib 2097152\ncells 2\n'
+            'cpus 4\nmemory_kib 2097152\ncells 2\ngpus 0\n'
             'cache 1 32K 0\ncache 2 1024K 0-1\n'
             'cache 3 8M 0-1\ncache 3 16M 2-3\n')
-        self.assertEqual(sizing.Machine(4, 2048, 2, 24 * 1024), machine)
+        self.assertEqual(sizing.Machine(4, 2048, 2, 24 * 1024, 0), machine)
 
     def test_a_machine_without_cells_and_caches_has_one_cell(self):
         self.assertEqual(
-            sizing.Machine(1, 1024, 1, None),
-            mpi_hosts.parse_probe('cpus 1\nmemory_kib 1048576\ncells 0\n'))
+            sizing.Machine(1, 1024, 1, None, 0), mpi_hosts.parse_probe(
+                'cpus 1\nmemory_kib 1048576\ncells 0\ngpus 0\n'))
+
+    def test_gpus_are_those_of_the_drivers_of_nvidia_and_amd(self):
+        root = folders.make(self)
+        nvidia = root / 'proc/driver/nvidia/gpus'
+        for address in ('0000:17:00.0', '0000:65:00.0'):
+            (nvidia / address).mkdir(parents=True)
+            (nvidia / address / 'information').write_text(
+                'Model: \t\t NVIDIA H200\n')
+        nodes = root / 'sys/class/kfd/kfd/topology/nodes'
+        # The first two are cells of the machine.
+        for number, gpu in enumerate(('0', '0', '28851', '51499', '57995')):
+            (nodes / str(number)).mkdir(parents=True)
+            (nodes / str(number) / 'gpu_id').write_text(gpu + '\n')
+        script = mpi_hosts.PROBE
+        for folder in ('/proc/driver/', '/sys/class/kfd/'):
+            script = script.replace(folder, f'{root}{folder}')
+        done = subprocess.run(['sh', '-c', script], check=True, text=True,
+                              capture_output=True)
+        self.assertEqual(5, mpi_hosts.parse_probe(done.stdout).gpus)
 
     def test_an_answer_without_the_counts_names_the_place(self):
         class Place:
