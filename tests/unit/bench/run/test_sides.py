@@ -142,6 +142,16 @@ class JobsThatSpanTest(unittest.TestCase):
                       'ranks=8')[record.Side.GUEST]
         self.assertIn('--host a-kernel:4,b.net:4 ', ' '.join(job.command))
 
+    def test_each_machine_has_the_command_for_its_own_cpus(self):
+        pairs = self.pairs([targets.native('x'), targets.native('y')])
+        (job,) = jobs(pairs, 'perftest')[record.Side.NATIVE]
+        for target, cpus in zip(job.targets, ('0-3', '8-15'), strict=True):
+            command = job.command_on(target)
+            self.assertEqual(numactl(cpus), command[:4])
+            self.assertEqual(('sh', './pair', 'none', '--host',
+                              'x-kernel:1,y.net:1', 'ib_write_bw'),
+                             command[4:10])
+
     def test_fewer_ranks_than_guests_are_refused(self):
         with self.assertRaisesRegex(exception.InvalidInput, 'span 2'):
             jobs(self.pairs([]), 'npb-ep/mpi', 'npb_mpi=/opt', 'ranks=1')
