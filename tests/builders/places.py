@@ -20,7 +20,7 @@ class Machine:
 
     def run(self, argv, stdin=b'', *_limits):
         self.commands.append((list(argv), stdin))
-        stdout = (f'cpus {self._cpus}\ncells 1\n'
+        stdout = (f'cpus {self._cpus}\ncells 1\ngpus 0\n'
                   f'memory_kib {self._cpus * 1048576}\n')
         if list(argv) == ['uname', '-n']:
             stdout = f'{self.name}-kernel\n'

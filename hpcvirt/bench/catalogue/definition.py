@@ -42,7 +42,7 @@ PATTERN = 'pattern'
 #: The source of a bound that a site gives to its own benchmark.
 SITE = 'site'
 #: Placeholders of every definition, in addition to its sizes and paths.
-RUN_VALUES = ('ranks', 'threads', 'cpus')
+RUN_VALUES = ('ranks', 'threads', 'cpus', 'nodes')
 
 
 class Source(enum.StrEnum):
@@ -98,8 +98,9 @@ class Variant:
 
     :ivar name: ``mpi``, ``openmp``, ``serial``, ``threads``
     :ivar command: argument list with placeholders; ``{hosts}`` is a word of
-        its own
-    :ivar ranks: number of MPI ranks
+        its own. After ``mpirun ... --bind-to none``, ``sh ./bind`` binds each
+        rank to a core (:mod:`hpcvirt.bench.execute.cpu_affinity`).
+    :ivar ranks: number of MPI ranks, or of GPUs, which are the ranks of NCCL
     :ivar threads: number of threads per rank
     :ivar binding: how ranks and threads are bound to cores and NUMA cells,
         one sentence. The runner also confines the native side to the host
@@ -284,13 +285,17 @@ def compute_sizes(definition: Definition, variant: Variant,
             raise exception.InvalidInput(
                 definition.name, f'no size {name!r}; the sizes are '
                 f'{", ".join(sorted(names))}')
-    ranks = _whole(fixed.get('ranks'), sizing.count(variant.ranks, machine),
-                   definition.name)
+    count = sizing.count(variant.ranks, machine)
+    if not count and 'ranks' not in fixed:
+        raise exception.InvalidInput(
+            definition.name, 'no GPU was found; load its driver, or give '
+            '--set ranks=N for N GPUs')
+    ranks = _whole(fixed.get('ranks'), count, definition.name)
     threads = _whole(fixed.get('threads'),
                      sizing.count(variant.threads, machine, ranks),
                      definition.name)
     values = {'ranks': str(ranks), 'threads': str(threads),
-              'cpus': str(ranks * threads)}
+              'cpus': str(ranks * threads), 'nodes': str(machine.nodes)}
     for name, rule in definition.size.items():
         values[name] = fixed.get(name) or sizing.size(
             rule, machine, ranks, f'{definition.name} {name}')

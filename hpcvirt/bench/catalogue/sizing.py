@@ -24,12 +24,16 @@ class Machine:
     :ivar memory_mib: memory of the guests
     :ivar cells: NUMA cells of the guests
     :ivar llc_kib: last-level cache behind these CPUs, None if unknown
+    :ivar gpus: GPUs with a driver, None if unknown
+    :ivar nodes: number of machines that one run spans
     """
 
     cpus: int
     memory_mib: int
     cells: int = 1
     llc_kib: int | None = None
+    gpus: int | None = None
+    nodes: int = 1
 
 
 class ProcessCount(enum.StrEnum):
@@ -39,6 +43,7 @@ class ProcessCount(enum.StrEnum):
     TWO = 'two'
     PER_CPU = 'per-cpu'
     PER_CELL = 'per-cell'
+    PER_GPU = 'per-gpu'
     REST = 'rest'
     POWER_OF_TWO = 'power-of-two'
     SQUARE = 'square'
@@ -98,9 +103,17 @@ def count(rule: ProcessCount, machine: Machine, ranks: int = 1) -> int:
     return {
         ProcessCount.ONE: 1, ProcessCount.TWO: 2, ProcessCount.PER_CPU: cpus,
         ProcessCount.PER_CELL: max(1, machine.cells),
+        ProcessCount.PER_GPU: 1 if machine.gpus is None else machine.gpus,
         ProcessCount.REST: max(1, cpus // ranks),
         ProcessCount.POWER_OF_TWO: 1 << (cpus.bit_length() - 1),
         ProcessCount.SQUARE: math.isqrt(cpus) ** 2}[rule]
+
+
+def weight(rule: ProcessCount, machine: Machine) -> int:
+    """Return in which proportion a machine gets ranks of a spanning run."""
+    if rule is ProcessCount.PER_GPU:
+        return machine.gpus or 1
+    return machine.cpus
 
 
 def size(rule: SizeParameter, machine: Machine, ranks: int, where: str) -> str:

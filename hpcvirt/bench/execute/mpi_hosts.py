@@ -17,7 +17,9 @@ from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 
 #: Prints a "name value" line each for the CPUs that a process may use, the
-#: memory in KiB, the number of NUMA cells with CPUs, and each cache.
+#: memory in KiB, the number of NUMA cells with CPUs, the number of GPUs that
+#: the driver of NVIDIA or AMD has, and each cache. A cell of AMD's driver that
+#: is no GPU has the id 0.
 PROBE = """
 echo cpus "$(nproc)"
 sed -n 's/^MemTotal: *\\([0-9]*\\).*/memory_kib \\1/p' /proc/meminfo
@@ -26,6 +28,12 @@ for node in /sys/devices/system/node/node[0-9]*; do
   [ -n "$(cat "$node/cpulist" 2>/dev/null)" ] && cells=$((cells + 1))
 done
 echo cells "$cells"
+gpus=0
+for gpu in /proc/driver/nvidia/gpus/*/information \
+  /sys/class/kfd/kfd/topology/nodes/*/gpu_id; do
+  case $(cat "$gpu" 2>/dev/null) in '' | 0) ;; *) gpus=$((gpus + 1)) ;; esac
+done
+echo gpus "$gpus"
 for cache in /sys/devices/system/cpu/cpu*/cache/index*; do
   [ -r "$cache/size" ] || continue
   [ "$(cat "$cache/type")" = Instruction ] && continue
@@ -70,7 +78,8 @@ def parse_probe(printed: str) -> sizing.Machine:
     last = caches[max(caches)] if caches else {}
     return sizing.Machine(
         cpus=values['cpus'], memory_mib=values['memory_kib'] // 1024,
-        cells=max(1, values['cells']), llc_kib=sum(last.values()) or None)
+        cells=max(1, values['cells']), llc_kib=sum(last.values()) or None,
+        gpus=values['gpus'])
 
 
 def _kib(size: str) -> int:
@@ -89,17 +98,20 @@ def whole(machines: Sequence[sizing.Machine]) -> sizing.Machine:
     """Sum the sizes of several machines."""
     caches = [machine.llc_kib for machine in machines
               if machine.llc_kib is not None]
+    gpus = [machine.gpus for machine in machines if machine.gpus is not None]
     return sizing.Machine(
         cpus=sum(machine.cpus for machine in machines),
         memory_mib=sum(machine.memory_mib for machine in machines),
         cells=sum(machine.cells for machine in machines),
-        llc_kib=sum(caches) or None)
+        llc_kib=sum(caches) or None,
+        gpus=sum(gpus) if len(gpus) == len(machines) else None,
+        nodes=len(machines))
 
 
 def slots(ranks: int, cpus: Sequence[int]) -> tuple[int, ...]:
-    """Distribute ranks over machines in proportion to their CPUs.
+    """Distribute ranks over machines in proportion to their CPUs or GPUs.
 
-    :param cpus: number of CPUs of each machine
+    :param cpus: number of CPUs of each machine, or of what else ranks are for
     :returns: number of ranks of each machine; the sum is ``ranks``
     :raises InvalidInput: if a machine would get none
     """

@@ -2,8 +2,13 @@
 
 """Read nccl-tests 2 and rccl-tests: ``all_reduce_perf`` and its kin.
 
-A row ends with time, algorithm bandwidth, bus bandwidth and wrong values, out
-of place and in place. Sizes are rounded to what all ranks can share.
+The first process prints a line for each rank, which has a GPU of its own. A
+row ends with time, algorithm bandwidth, bus bandwidth and wrong values, out of
+place and in place. Sizes are rounded to what all ranks can share.
+
+Without MPI, each process of mpirun measures alone, and prints all of this. If
+NCCL_TESTS_SPLIT is set, each group of ranks does. Neither is the collective of
+all GPUs.
 """
 
 from collections.abc import Mapping
@@ -14,6 +19,7 @@ from hpcvirt.bench.parsers import reading
 KEYS = (
     expectation.word('test', 'such as all_reduce_perf'),
     expectation.whole('gpus', 'ranks, one for each GPU', 'ranks'),
+    expectation.whole('hosts', 'hosts of the ranks, by their names', 'nodes'),
     *expectation.SIZES,
 )
 
@@ -21,7 +27,9 @@ _HEADER = reading.line(
     r'#? *nThread \d+ nGpus \d+ minBytes (\d{1,18}) maxBytes (\d{1,18}) '
     r'step: (\d{1,18})\((factor|bytes)\)')
 _TEST = reading.line(r'# Collective test starting: (\w+?_perf)\w*$')
-_RANK = reading.line(r'# +Rank +\d+ ')
+#: Rank, group (not in old versions), process, host and device.
+_RANK = reading.line(r'# +Rank +(\d+) +(?:Group +(\d+) +)?Pid +\d+ +on +'
+                     r'(\S+) +device +(\d+) +\[')
 #: Old versions have the largest difference instead, which may be above 0.
 _COUNTS_WRONG = reading.line(r'# +size +count .* #wrong +time')
 _ROW = reading.line(r' *(\d+) +\d+ +[a-z]\w* +(\S.*)$')
@@ -32,6 +40,7 @@ _AVERAGE = reading.line(r'# Avg bus bandwidth +: +(\S+)[ \t]*\n')
 def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     """Read the standard output of one test."""
     header = reading.find(_HEADER, text, 'no line "nThread ... minBytes"')
+    gpus, hosts = _count_gpus(text)
     reading.check_single(text, _HEADER)
     reading.refuse(text, _BOUNDS, prefix='Out of bounds values: ')
     metrics = {'avg_busbw_gb_s': reading.rate(reading.find_figure(
@@ -62,9 +71,32 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
         'the output does not say which collective it is of',)
     return reading.Reading(metrics, {
         'test': expect.get('test', 'unknown'), **parameters,
-        'gpus': str(len(_RANK.findall(text))),
+        'gpus': str(gpus), 'hosts': str(hosts),
         'min_size': least, 'max_size': most, 'rows': str(expected),
     }, remarks=remarks)
+
+
+def _count_gpus(text: str) -> tuple[int, int]:
+    """Count the GPUs and the hosts of one collective.
+
+    :raises InvalidOutput: if the ranks are of several
+    """
+    ranks, groups, hosts, devices = set(), set(), set(), set()
+    for rank, group, host, device in _RANK.findall(text):
+        reading.require(
+            rank not in ranks, f'rank {rank} is there twice: several runs in '
+            'one file, or each process ran alone since the program was built '
+            'without MPI=1, or for another MPI')
+        reading.require(
+            (host, device) not in devices, f'two ranks are on device {device} '
+            f'of {host}, or two hosts have this name')
+        ranks.add(rank)
+        groups.add(group)
+        hosts.add(host)
+        devices.add((host, device))
+    reading.require(len(groups) < 2, f'{len(groups)} groups of ranks ran at '
+                    'the same time (NCCL_TESTS_SPLIT), not one collective')
+    return len(ranks), len(hosts)
 
 
 def _count(least: int, most: int, step: int, is_factor: bool) -> int:

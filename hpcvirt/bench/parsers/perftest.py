@@ -16,6 +16,7 @@ KEYS = (
     expectation.word('test', 'such as write_bw, read_lat or send_bibw'),
     *expectation.SIZES,
     expectation.word('statistic', 'mean, if -D measured the latency'),
+    expectation.word('gpu', 'that has the messages, such as cuda=0, or none'),
 )
 
 _ONLY_MEAN = 'the latency is the mean, since the output has no median'
@@ -31,6 +32,11 @@ _COLUMN = re.compile(r'#\w+|tps average|(?:[\w.%]+ )?[\w.%]+\[\S+?\]')
 _MEDIAN = 't_typical[usec]'
 _MEAN = 't_avg[usec]'
 _ROW = reading.line(r' *(\d+[ \t]+\d+[ \t].*)$')
+#: The GPU with the messages: of CUDA and alike, of ROCm.
+_GPU = reading.line(r'\[pid = \d+, dev = (\d+)\] device name = .*\n'
+                    r'creating (\w+) Ctx')
+_ROCM = reading.line(r'Using ROCm Device with ID: (\d+),')
+_DMABUF = reading.line(r'using DMA-BUF for GPU buffer')
 _FAILED = reading.line(r'.*(?:Completion with error|Failed status).*$')
 
 
@@ -70,9 +76,21 @@ def read(text: str, expect: Mapping[str, str]) -> reading.Reading:
     elif title[2]:
         kind = 'bibw'
     parameters = {'test': f'{title[1].lower()}_{kind}',
-                  **reading.describe_sizes(sizes)}
+                  'gpu': _find_gpu(text), **reading.describe_sizes(sizes)}
     remarks = reading.check_ends(sizes, expect, 2, 8388608)
     if kind == 'lat' and latency == _MEAN:
         parameters['statistic'] = 'mean'
         remarks = (*remarks, _ONLY_MEAN)
     return reading.Reading(metrics, parameters, remarks=remarks)
+
+
+def _find_gpu(text: str) -> str:
+    found = _GPU.search(text)
+    rocm = _ROCM.search(text)
+    if found is not None:
+        gpu = f'{found[2].lower()}={found[1]}'
+    elif rocm is not None:
+        gpu = f'rocm={rocm[1]}'
+    else:
+        return 'none'
+    return f'{gpu},dmabuf' if _DMABUF.search(text) else gpu

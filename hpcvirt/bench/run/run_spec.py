@@ -67,21 +67,29 @@ class JobSpec:
     others: tuple[targets.Target, ...] = ()
 
     @property
+    def command(self) -> tuple[str, ...]:
+        return self.command_on(self.target)
+
+    def command_on(self, target: targets.Target) -> tuple[str, ...]:
+        """Return the command, confined to the CPUs of one of the targets."""
+        command = self.run.command
+        if self.binds_ranks:
+            command = cpu_affinity.bind_ranks(command)
+        return (*target.prefix, *command)
+
+    @property
     def targets(self) -> tuple[targets.Target, ...]:
         return (self.target, *self.others)
 
     @property
-    def command(self) -> tuple[str, ...]:
-        command = self.run.command
-        if self.binds_ranks:
-            command = cpu_affinity.bind_ranks(command)
-        return (*self.target.prefix, *command)
-
-    @property
     def binds_ranks(self) -> bool:
-        """Whether each rank binds itself, since mpirun ignores the prefix."""
-        return self.run.variant.spans and all(
-            target.cpus for target in self.targets)
+        """Whether each rank binds itself.
+
+        The benchmark says so, or mpirun would ignore the prefix.
+        """
+        return cpu_affinity.is_bound_by_rank(self.run.command) or (
+            self.run.variant.spans and all(
+                target.cpus for target in self.targets))
 
     @property
     def cores_used(self) -> int | None:

@@ -140,7 +140,8 @@ def sample(specs: Sequence[run_spec.JobSpec], run_id: str,
         started_at=started_at,
         elapsed_s=_longest(ends), exit_status=_status(ends),
         command=specs[0].command,
-        environment={**relaunched, **start_facts, **described},
+        environment={**relaunched, **start_facts, **described,
+                     **_describe_binding(raw)},
         outputs=outputs)
 
 
@@ -216,7 +217,7 @@ def _start(specs: Sequence[run_spec.JobSpec], running: Sequence[jobs.Job],
                                 strict=True):
             affinity = (cpu_affinity.files(target.cpus) if spec.binds_ranks
                         else {})
-            where = copy.prepare(spec.command,
+            where = copy.prepare(spec.command_on(target),
                                  {**spec.run.inputs, **binaries, **affinity},
                                  spec.run.environment, spec.run.prepare)
             places.setdefault(where, target.place.name)
@@ -306,6 +307,14 @@ def _collect(job: jobs.Job, output: str) -> dict[str, bytes]:
     contents = ((name, job.read(name)) for name in names)
     return {name: content for name, content in contents
             if content is not None}
+
+
+def _describe_binding(raw: Sequence[Mapping[str, bytes]]) -> dict[str, str]:
+    """Return the fact on which cell the first rank of each machine was."""
+    said = '; '.join(filter(None, (
+        cpu_affinity.find_first_cells(contents.get('stderr', b''))
+        for contents in raw)))
+    return {'ranks.first_cell': said} if said else {}
 
 
 def _judge(spec: run_spec.JobSpec, raw: Mapping[str, bytes],

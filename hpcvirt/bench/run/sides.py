@@ -108,13 +108,15 @@ def jobs(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
 
 def _spanning(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
     size = whole(pairs)
+    variant = request.definition.variant(request.variant)
     # The number of ranks follows from the size of all guests together.
     values = run_spec.make(request.definition, request.variant, size,
                            request.settings).values
     ranks = dict(zip(
         [pair.guest.label for pair in pairs],
         mpi_hosts.slots(int(values['ranks']),
-                        [pair.size.cpus for pair in pairs]), strict=True))
+                        [sizing.weight(variant.ranks, pair.size)
+                         for pair in pairs]), strict=True))
 
     def job(spanned: Sequence[targets.Target],
             groups: Sequence[Sequence[Pair]]) -> run_spec.JobSpec:
@@ -126,9 +128,11 @@ def _spanning(pairs: Sequence[Pair], request: requests.RunRequest) -> Jobs:
         hosts = mpi_hosts.hosts(
             names, [sum(ranks[pair.guest.label] for pair in group)
                     for group in groups],
-            request.definition.variant(request.variant).environment)
-        spec = run_spec.make(request.definition, request.variant, size,
-                             request.settings, (*hosts, *request.mpi_options))
+            variant.environment)
+        spec = run_spec.make(
+            request.definition, request.variant,
+            dataclasses.replace(size, nodes=len(spanned)), request.settings,
+            (*hosts, *request.mpi_options))
         return run_spec.JobSpec(spec, spanned[0], tuple(spanned[1:]))
 
     found = {record.Side.GUEST: (

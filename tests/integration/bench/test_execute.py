@@ -139,15 +139,34 @@ class ProbeTest(unittest.TestCase):
 
     def test_only_the_last_level_of_the_caches_counts_each_cache_once(self):
         machine = mpi_hosts.parse_probe(
-            'cpus 4\nmemory_kib 2097152\ncells 2\n'
+            'cpus 4\nmemory_kib 2097152\ncells 2\ngpus 0\n'
             'cache 1 32K 0\ncache 2 1024K 0-1\n'
             'cache 3 8M 0-1\ncache 3 16M 2-3\n')
-        self.assertEqual(sizing.Machine(4, 2048, 2, 24 * 1024), machine)
+        self.assertEqual(sizing.Machine(4, 2048, 2, 24 * 1024, 0), machine)
 
     def test_a_machine_without_cells_and_caches_has_one_cell(self):
         self.assertEqual(
-            sizing.Machine(1, 1024, 1, None),
-            mpi_hosts.parse_probe('cpus 1\nmemory_kib 1048576\ncells 0\n'))
+            sizing.Machine(1, 1024, 1, None, 0), mpi_hosts.parse_probe(
+                'cpus 1\nmemory_kib 1048576\ncells 0\ngpus 0\n'))
+
+    def test_gpus_are_those_of_the_drivers_of_nvidia_and_amd(self):
+        root = folders.make(self)
+        nvidia = root / 'proc/driver/nvidia/gpus'
+        for address in ('0000:17:00.0', '0000:65:00.0'):
+            (nvidia / address).mkdir(parents=True)
+            (nvidia / address / 'information').write_text(
+                'Model: \t\t NVIDIA H200\n')
+        nodes = root / 'sys/class/kfd/kfd/topology/nodes'
+        # The first two are cells of the machine.
+        for number, gpu in enumerate(('0', '0', '28851', '51499', '57995')):
+            (nodes / str(number)).mkdir(parents=True)
+            (nodes / str(number) / 'gpu_id').write_text(gpu + '\n')
+        script = mpi_hosts.PROBE
+        for folder in ('/proc/driver/', '/sys/class/kfd/'):
+            script = script.replace(folder, f'{root}{folder}')
+        done = subprocess.run(['sh', '-c', script], check=True, text=True,
+                              capture_output=True)
+        self.assertEqual(5, mpi_hosts.parse_probe(done.stdout).gpus)
 
     def test_an_answer_without_the_counts_names_the_place(self):
         class Place:
@@ -191,16 +210,22 @@ class ScriptTest(unittest.TestCase):
     def setUp(self):
         self.scratch = folders.make(self)
 
-    def rank(self, rank, cpus, *argv, path=None, system='/sys'):
-        files = cpu_affinity.files(cpuset.parse(cpus, ''))
+    def run_(self, rank, cpus, *argv, path=None, root='', **variables):
+        files = cpu_affinity.files(cpuset.parse(cpus, '') if cpus
+                                   else frozenset())
         for name, content in files.items():
-            (self.scratch / name).write_bytes(
-                content.replace(b'/sys/', system.encode() + b'/'))
-        done = subprocess.run(
+            text = content.decode()
+            for folder in ('/sys/', '/proc/net/', '/etc/'):
+                text = text.replace(folder, f'{root}{folder}')
+            (self.scratch / name).write_text(text)
+        return subprocess.run(
             ['sh', './bind', *argv], cwd=self.scratch, check=False, text=True,
             capture_output=True, env={
                 'PATH': f'{path}:{os.environ["PATH"]}',
-                'OMPI_COMM_WORLD_LOCAL_RANK': str(rank)})
+                'OMPI_COMM_WORLD_LOCAL_RANK': str(rank), **variables})
+
+    def rank(self, rank, cpus, *argv, **more):
+        done = self.run_(rank, cpus, *argv, **more)
         self.assertEqual((0, ''), (done.returncode, done.stderr))
         return done.stdout
 
@@ -208,6 +233,14 @@ class ScriptTest(unittest.TestCase):
         for cpu in sorted(os.sched_getaffinity(0)):
             self.assertIn(f'Cpus_allowed_list:\t{cpu}\n', self.rank(
                 0, str(cpu), 'cat', '/proc/self/status'))
+
+    def test_without_cpus_a_rank_has_one_of_those_that_it_may_use(self):
+        cpus = sorted(os.sched_getaffinity(0))
+        self.assertEqual(
+            {f'Cpus_allowed_list:\t{cpu}' for cpu in cpus},
+            {self.rank(rank, '', 'grep', 'Cpus_allowed_list',
+                       '/proc/self/status').strip()
+             for rank in range(len(cpus))})
 
     def test_arguments_and_status_of_the_program_are_kept(self):
         self.assertEqual("a  'b'\n", self.rank(
@@ -233,7 +266,7 @@ class ScriptTest(unittest.TestCase):
 
     def dealt(self, cpus, ranks):
         return [self.rank(rank, cpus, 'true', path=self.scratch / 'bin',
-                          system=f'{self.scratch}/sys').strip()
+                          root=str(self.scratch)).strip()
                 for rank in range(ranks)]
 
     def test_cores_are_assigned_round_robin_over_the_cells(self):
@@ -251,6 +284,99 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(['0,8', '2,10', '1,9', '3,11'],
                          self.dealt('0-3,8-11', 4))
         self.assertEqual(['1', '11'], self.dealt('1,11', 2))
+
+    def device(self, name, cell, kind='net', **files):
+        """Make a device of files, such as ``ports/1/state``."""
+        folder = self.scratch / 'sys/devices/pci0000:00' / name
+        (folder / 'virtio0').mkdir(parents=True)
+        (folder / 'numa_node').write_text(f'{cell}\n')
+        shown = self.scratch / 'sys/class' / kind / name
+        shown.mkdir(parents=True)
+        # Its own device has no cell, as that of virtio has none.
+        (shown / 'device').symlink_to(folder / 'virtio0')
+        for file, text in files.items():
+            path = shown / file.replace('__', '/')
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text + '\n')
+        return shown
+
+    def port(self, name, cell, state='4: ACTIVE', rate='100 Gb/sec (4X EDR)'):
+        self.device(name, cell, 'infiniband', ports__1__state=state,
+                    ports__1__rate=rate)
+
+    def routes(self, *lines):
+        path = self.scratch / 'proc/net/route'
+        path.parent.mkdir(parents=True)
+        path.write_text('\n'.join((
+            'Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask',
+            *lines, '')))
+
+    def near(self, rank=0, device='auto', cpus='0-7'):
+        """Return the CPUs of a rank, and what it says."""
+        done = self.run_(rank, cpus, 'true', path=self.scratch / 'bin',
+                         root=str(self.scratch), HPCVIRT_NETWORK_DEVICE=device)
+        self.assertEqual(0, done.returncode, done.stderr)
+        said = cpu_affinity.find_first_cells(done.stderr.encode())
+        return done.stdout.strip(), said.partition(': ')[2]
+
+    TWO_CELLS = ([[0], [1], [2], [3]], [[4], [5], [6], [7]])
+
+    def test_the_cell_of_the_fastest_active_rdma_device_comes_first(self):
+        self.machine(self.TWO_CELLS)
+        self.port('mlx5_0', 0, rate='25 Gb/sec (1X EDR)')
+        self.port('mlx5_1', 0, state='1: DOWN', rate='400 Gb/sec (4X NDR)')
+        self.port('mlx5_2', 1, rate='200 Gb/sec (4X HDR)')
+        self.port('mlx5_3', 0, rate='200 Gb/sec (4X HDR)')
+        self.routes('eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000')
+        self.device('eth0', 0)
+        said = 'first rank on cell 1, mlx5_2 on cell 1'
+        self.assertEqual(('4', said), self.near())
+        # Only the first rank of a machine says it.
+        self.assertEqual(('0', ''), self.near(1))
+        self.assertEqual(('5', ''), self.near(2))
+        self.assertEqual(('0', 'first rank on cell 0, mlx5_3 on cell 0'),
+                         self.near(device='mlx5_3'))
+        # The guest has no CPU of that cell.
+        self.assertEqual(('2', 'first rank on cell 0, mlx5_2 on cell 1'),
+                         self.near(cpus='2-3'))
+
+    def test_the_interface_of_the_default_route_is_next(self):
+        self.machine(self.TWO_CELLS)
+        self.port('mlx5_0', 0, state='2: INIT')
+        self.device('eth0', 0)
+        self.device('eth1', 1)
+        bond = self.scratch / 'sys/class/net/bond0'
+        bond.mkdir()
+        (bond / 'lower_eth1').symlink_to('../eth1')
+        self.routes(
+            'eth0\t00000000\t0100000A\t0003\t0\t0\t100\t00000000',
+            'bond0\t00000000\t0100000B\t0003\t0\t0\t50\t00000000',
+            'eth0\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF')
+        self.assertEqual(('4', 'first rank on cell 1, bond0 on cell 1'),
+                         self.near())
+
+    def test_without_a_device_or_its_cell_the_first_cell_comes_first(self):
+        self.machine(self.TWO_CELLS)
+        self.assertEqual(('0', 'first rank on cell 0, no network device'),
+                         self.near())
+        self.port('mlx5_0', -1)
+        said = 'first rank on cell 0, mlx5_0 on an unknown cell'
+        self.assertEqual(('0', said), self.near())
+        # The cloud told the guest.
+        told = self.scratch / 'etc/hpcvirt/ucx-net-devices'
+        told.parent.mkdir(parents=True)
+        told.write_text('# a comment\ncell 0 mlx5_1:1\n'
+                        'cell 1 mlx5_10:1,mlx5_0:1\n'
+                        'gpu 0000:05:00.0 mlx5_1:1\n')
+        self.assertEqual(('4', 'first rank on cell 1, mlx5_0 on cell 1'),
+                         self.near())
+
+    def test_a_device_that_is_not_there_ends_the_rank(self):
+        self.machine(self.TWO_CELLS)
+        done = self.run_(0, '0', 'true', root=str(self.scratch),
+                         HPCVIRT_NETWORK_DEVICE='mlx5_9')
+        self.assertEqual((1, ''), (done.returncode, done.stdout))
+        self.assertIn('has no network device mlx5_9', done.stderr)
 
     def test_cells_may_be_uneven_and_ranks_more_than_cores(self):
         self.machine([[[0], [1], [2]], [[10]]])

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
-"""Several guests as one side, end to end: in step, or spanned by mpirun."""
+"""Several guests as one side, end to end: in step, or spanned by one job."""
 
 import dataclasses
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -36,7 +37,7 @@ fi
 MPIRUN = """\
 #!/bin/sh
 case "$1" in --version) exit;; esac
-echo "$*" >> '{trace}'
+echo "$* $(cat cpus)" >> '{trace}'
 for word; do
   case "$word" in
     --host) next=1;;
@@ -249,7 +250,8 @@ class SpanTest(run_case.RunCase):
         commands = self.commands()
         self.assertEqual(2, len(commands))
         self.assertIn(f'-np 2 --host {os.uname().nodename}:1,127.0.0.1:1 '
-                      '--map-by numa', commands[0])
+                      '-x HPCVIRT_NETWORK_DEVICE --bind-to none sh ./bind '
+                      'NPopenmpi', commands[0])
 
     def test_one_native_machine_stands_for_all_and_is_not_spanned(self):
         self.result(*self.words('--native', 'local', '--native-cpus', '0'),
@@ -257,12 +259,12 @@ class SpanTest(run_case.RunCase):
         commands = self.commands()
         self.assertEqual(2, sum('--host' in line for line in commands))
         self.assertEqual(4, len(commands))
-        # Natively, ranks bind themselves: mpirun would ignore the CPUs that
-        # it is confined to.
+        # Natively, ranks bind themselves to the CPUs of the guest: mpirun
+        # would ignore the CPUs that it is confined to.
         self.assertEqual(
-            ['core NPopenmpi'] * 2 + ['none sh ./bind NPopenmpi'] * 2,
-            sorted(re.search('--bind-to (.*) -u', line)[1]
-                   for line in commands))
+            [True, True, False, False],
+            [line.endswith(' np.out 0') for line in sorted(
+                commands, key=lambda line: '--host' in line)])
 
     def test_a_place_that_is_not_reached_is_named_before_anything_runs(self):
         self.known.write_text('other\n')
@@ -276,3 +278,198 @@ class SpanTest(run_case.RunCase):
         commands.check_refused(
             self, '2 ranks: cannot span 3 machines',
             self.run_(*self.words('--where', self.other.url)))
+
+
+#: Fails, or prints what a real run printed, if it is the first rank.
+FIRST_RANK = """\
+#!/bin/sh
+echo "$OMPI_COMM_WORLD_RANK $*" >> '{trace}'
+[ "$OMPI_COMM_WORLD_RANK" != 0 ] || cat '{output}'
+"""
+
+
+class RanksTest(run_case.RunCase):
+    """A real mpirun starts programs that print what real ones printed."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.enterContext(ssh_server.running())
+        # mpirun takes both addresses for this machine, and needs no ssh.
+        ssh = self.scratch / 'bin/ssh'
+        ssh.parent.mkdir()
+        ssh.write_text('#!/bin/sh\n')
+        ssh.chmod(0o755)
+        self.enterContext(unittest.mock.patch.dict(
+            os.environ, PATH=f'{ssh.parent}:{os.environ["PATH"]}'))
+
+    def program(self, name, output):
+        program = self.scratch / name
+        program.write_text(FIRST_RANK.format(
+            trace=self.trace, output=run_case.DATA / output))
+        program.chmod(0o755)
+
+    def sample(self, name, *more, status=0):
+        result = self.result(
+            'bench', 'run', name, '--where', self.server.url, '--pairs', '1',
+            '--host-key', 'accept-new', '--data', str(self.scratch / 'data'),
+            '--format', 'json', *more, status=status)
+        return result['runs'][0]['samples'][-1]
+
+    def gpus(self, *more, **given):
+        self.program('all_reduce_perf', 'nccl/all_reduce_k80.txt')
+        return self.sample(
+            'nccl-tests', '--set', f'nccl={self.scratch}', '--set', 'ranks=2',
+            '--set', 'min_size=1048576', '--set', 'max_size=1073741824',
+            *more, **given)
+
+    def test_the_gpus_of_two_guests_take_part(self):
+        sample = self.gpus('--where', self.other.url)
+        parameters = sample['outcome']['parameters']
+        self.assertEqual(('2', '2'), (parameters['gpus'],
+                                      parameters['hosts']))
+        ranks = self.trace.read_text().splitlines()
+        # Two samples, of two ranks with a GPU each.
+        self.assertEqual(['0', '0', '1', '1'],
+                         sorted(rank.split()[0] for rank in ranks))
+        self.assertIn('-f 2 -g 1 ', ranks[0])
+
+    def test_an_output_of_other_hosts_is_invalid(self):
+        sample = self.gpus(status=1)
+        self.assertIn('hosts=1 was requested, but the output says 2',
+                      sample['outcome']['reason'])
+
+    def test_the_cell_of_the_first_rank_is_kept_of_both_sides(self):
+        self.program('osu_latency', 'osu/latency_7.4.txt')
+        result = self.result(
+            'bench', 'run', 'osu-latency', '--where', self.server.url,
+            '--where', self.other.url, '--native', 'local', '--native-cpus',
+            '0', '--native-cpus', '1', '--no-verdict', '--pairs', '1',
+            '--host-key', 'accept-new', '--data', str(self.scratch / 'data'),
+            '--format', 'json', '--set', f'osu={self.scratch}',
+            '--set', 'max_size=65536', '--set', 'device=lo', status=1)
+        samples = result['runs'][0]['samples']
+        self.assertEqual([None], list({
+            sample['outcome']['reason'] for sample in samples}))
+        self.assertEqual(
+            {(f'{os.uname().nodename}: first rank on cell 0, '
+              'lo on an unknown cell')},
+            {sample['environment']['ranks.first_cell'] for sample in samples})
+        self.assertEqual({'native', 'guest'},
+                         {sample['side'] for sample in samples})
+
+
+#: Connects as the real program does, and prints what it printed.
+WRITE_BW = """\
+#!{python}
+import socket
+import sys
+import time
+is_client = not sys.argv[-1].startswith('-')
+with open('{trace}', 'a') as trace:
+    print('client' if is_client else 'server', *sys.argv[1:], file=trace)
+if '{fails}' == 'client' and is_client:
+    sys.exit("Couldn't connect")
+if '{fails}' == 'server' and not is_client:
+    sys.exit('IB device mlx5_0 not found')
+if is_client:
+    with socket.create_connection((sys.argv[-1], 18515)) as connection:
+        connection.recv(1)
+else:
+    with socket.create_server(('', 18515)) as server:
+        server.accept()[0].send(b'x')
+    if '{fails}' == 'transfer':
+        sys.exit('Completion with error at server')
+    if '{fails}' == 'end':
+        time.sleep(600)
+print(open('{output}').read())
+"""
+
+
+class PairTest(run_case.RunCase):
+    """A server on the second guest, and its client on the first."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.enterContext(ssh_server.running())
+        known = self.scratch / 'known'
+        known.write_text('127.0.0.1\n')
+        bin_ = self.scratch / 'bin'
+        bin_.mkdir()
+        (bin_ / 'ssh').write_text(SSH.format(known=known))
+        (bin_ / 'ssh').chmod(0o755)
+        self.enterContext(unittest.mock.patch.dict(
+            os.environ, PATH=f'{bin_}:{os.environ["PATH"]}'))
+
+    def words(self, *more):
+        where = ['--where', self.other.url] if '--alone' not in more else []
+        return ['bench', 'run', 'perftest', '--where', self.server.url, *where,
+                '--pairs', '1', '--warm-ups', '0', '--host-key', 'accept-new',
+                '--data', str(self.scratch / 'data'), '--format', 'json',
+                *(word for word in more if word != '--alone')]
+
+    def write_bw(self, fails=''):
+        program = self.scratch / 'bin/ib_write_bw'
+        program.write_text(WRITE_BW.format(
+            python=sys.executable, trace=self.trace, fails=fails,
+            output=run_case.DATA / 'perftest/write_bw_ib.txt'))
+        program.chmod(0o755)
+
+    def sample(self, *more, status=0):
+        (sample,) = self.result(*self.words(*more),
+                                status=status)['runs'][0]['samples']
+        # Nothing goes on.
+        found = subprocess.run(['pgrep', '-f', f'{self.scratch}/bin/ib_'],
+                               check=False, capture_output=True)
+        self.assertEqual(b'', found.stdout)
+        return sample
+
+    def test_the_client_of_the_first_guest_has_the_result(self):
+        self.write_bw()
+        for more, server in ((), '127.0.0.1'), (('--alone',), 'localhost'):
+            self.trace.write_text('')
+            sample = self.sample(*more)
+            self.assertIn('bandwidth_gbit_s[8388608]',
+                          sample['outcome']['metrics'])
+            self.assertEqual('none', sample['outcome']['parameters']['gpu'])
+            options = '-d mlx5_0 -a -F --report_gbits'
+            self.assertEqual(
+                [f'server {options}', f'client {options} {server}'],
+                self.trace.read_text().splitlines())
+
+    def test_the_gpu_with_the_messages_is_that_of_both_and_is_checked(self):
+        self.write_bw()
+        sample = self.sample('--set', 'gpu=cuda=1,dmabuf', status=1)
+        self.assertIn('gpu=cuda=1,dmabuf was requested, but the output says '
+                      'none', sample['outcome']['reason'])
+        for line in self.trace.read_text().splitlines():
+            self.assertIn('--use_cuda=1 --use_cuda_dmabuf', line)
+
+    def test_a_failure_of_either_is_one_of_the_sample(self):
+        for fails, status, *lines in (
+                ('client', '1, of the server: 137', "Couldn't connect"),
+                ('server', 'none, of the server: 1',
+                 'IB device mlx5_0 not found'),
+                ('transfer', '0, of the server: 1',
+                 'Completion with error at server')):
+            self.write_bw(fails)
+            with self.subTest(fails):
+                reason = self.sample(status=1)['outcome']['reason']
+                for text in (f'exit status of the client: {status}', *lines):
+                    self.assertIn(text, reason)
+
+    def test_periodic_a_server_that_stays_is_ended(self):
+        self.write_bw('end')
+        self.assertIn('client: 0, of the server: 137',
+                      self.sample(status=1)['outcome']['reason'])
+
+    def test_a_port_that_is_in_use_is_named(self):
+        self.write_bw()
+        with socket.create_server(('', 18515)):
+            reason = self.sample(status=1)['outcome']['reason']
+        self.assertIn('another program listens on port 18515', reason)
+
+    def test_a_program_that_is_not_installed_is_named(self):
+        status, _out, err = self.run_(*self.words())
+        self.assertEqual(2, status)
+        self.assertIn('perftest could not be started: exit status of the '
+                      'client: none, of the server: 127', err)

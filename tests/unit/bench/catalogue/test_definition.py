@@ -21,7 +21,7 @@ class TestUse(testtools.TestCase):
 
     def test_everything_is_worked_out_from_the_machine(self):
         self.assertEqual({'ranks': '8', 'threads': '1', 'cpus': '8',
-                          'N': '32720'}, self.values())
+                          'nodes': '1', 'N': '32720'}, self.values())
 
     def test_the_user_may_fix_a_value(self):
         self.assertEqual('1000', self.values(N='1000')['N'])

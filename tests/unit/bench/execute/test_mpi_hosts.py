@@ -8,6 +8,7 @@ import testtools
 from hypothesis import strategies
 
 from hpcvirt import exception
+from hpcvirt.bench.catalogue import sizing
 from hpcvirt.bench.execute import executor
 from hpcvirt.bench.execute import mpi_hosts
 from tests.builders import places
@@ -49,13 +50,19 @@ class TestSlots(testtools.TestCase):
 
 
 class TestProbe(testtools.TestCase):
-    PRINTED = ('cpus 8\nmemory_kib 16777216\ncells 2\n'
+    PRINTED = ('cpus 8\nmemory_kib 16777216\ncells 2\ngpus 4\n'
                'cache 3 16384K 0-3\ncache 3 16384K 4-7\ncache 2 512K 0\n')
 
     def test_the_sizes_are_those_of_the_last_cache(self):
         found = mpi_hosts.parse_probe(self.PRINTED)
-        self.assertEqual((8, 16384, 2, 32768), (
-            found.cpus, found.memory_mib, found.cells, found.llc_kib))
+        self.assertEqual(sizing.Machine(8, 16384, 2, 32768, 4), found)
+
+    def test_several_machines_have_the_sum_of_their_sizes(self):
+        found = mpi_hosts.parse_probe(self.PRINTED)
+        self.assertEqual(sizing.Machine(16, 32768, 4, 65536, 8, 2),
+                         mpi_hosts.whole([found, found]))
+        unknown = sizing.Machine(8, 16384)
+        self.assertIsNone(mpi_hosts.whole([found, unknown]).gpus)
 
     def test_no_answer_of_a_guest_is_more_than_an_error(self):
         for old, new in (('16777216', '9' * 400), ('16777216', '9' * 5000),

@@ -9,6 +9,9 @@ K80 = base.data('nccl/all_reduce_k80.txt').decode()
 #: An old version without some columns; the first sizes are rounded to 0.
 A100 = base.data('nccl/alltoall_a100.txt').decode()
 
+#: Two processes of 8 GPUs that did not find each other.
+ALONE = base.data('nccl/alone_h20.txt').decode()
+
 GOOD_OUTPUTS = ((H100.encode(), {}), (K80.encode(), {}), (A100.encode(), {}))
 
 BOUNDS = '# Out of bounds values : 0 OK'
@@ -40,7 +43,21 @@ class TestNccl(base.ParserTestCase):
         ('a missing row', '10 rows of 11', K80.replace(
             next(line for line in K80.splitlines(keepends=True)
                  if line.startswith('     8388608 ')), '')),
-        ('two runs', 'several runs', K80 + K80),
+        ('two runs', 'rank 0 is there twice: several runs', K80 + K80),
+        ('processes that ran alone', 'built without MPI=1', ALONE),
+        ('two runs of no rank', 'several runs',
+         2 * K80.replace('#   Rank', '#   rank')),
+        ('fewer hosts than asked for', 'hosts=2 was requested',
+         K80.replace('2b6a393d-3 device  0', '2b6a393d-2 device  1'),
+         {'hosts': '2'}),
+        ('fewer ranks than asked for', 'gpus=16 was requested',
+         H100.replace('#  Rank 15 ', '#  rank 15 '), {'gpus': '16'}),
+        ('fewer GPUs than ranks', 'two ranks are on device 0 of node-2',
+         H100.replace('node-2 device  1', 'node-2 device  0')),
+        ('two hosts of one name', 'or two hosts have this name',
+         H100.replace('node-2', 'node-1')),
+        ('groups of ranks', '2 groups of ranks',
+         H100.replace('#  Rank 15 Group  0', '#  Rank 15 Group  1')),
         ('another program', 'no line "nThread', 'hello\n'),
         ('other GPUs than asked for', 'gpus=8 was requested', H100,
          {'ranks': '8'}),
@@ -54,6 +71,14 @@ class TestNccl(base.ParserTestCase):
         self.assertEqual(70.742, figures['avg_busbw_gb_s'])
         self.assertEqual(338.82, figures['busbw_gb_s[8589934592]'])
         self.assertEqual(27.50, figures['busbw_gb_s[8388608]'])
+
+    def test_the_ranks_may_be_of_several_processes_and_hosts(self):
+        for raw, hosts in ((H100, '2'), (K80, '2'), (A100, '1')):
+            self.assertEqual(hosts, self.parse(raw).parameters['hosts'])
+        self.figures(H100, {'hosts': '2', 'ranks': '16'})
+        # The names of GPUs may be empty, as RCCL prints them.
+        self.figures(H100.replace(' NVIDIA H100 80GB HBM3', ' '),
+                     {'gpus': '16'})
 
     def test_a_rate_too_small_for_its_decimals_is_no_figure(self):
         found = self.parse(H100)

@@ -3,6 +3,7 @@
 from tests.unit.bench.parsers import base
 
 BANDWIDTH = base.data('perftest/write_bw_ib.txt').decode()
+CUDA = base.data('perftest/write_bw_cuda.txt').decode()
 LATENCY = base.data('perftest/write_lat_roce.txt').decode()
 #: The same rates as --report_gbits prints them, with a message of the program.
 GBITS = LATENCY[:LATENCY.index(' #bytes')].replace('Latency', 'BW') + (
@@ -23,6 +24,7 @@ DURATION = LATENCY[:LATENCY.index(' #bytes')] + (
 
 GOOD_OUTPUTS = ((BANDWIDTH.encode(), {}), (LATENCY.encode(), {}),
                 (DURATION.encode(), {'statistic': 'mean'}),
+                (CUDA.encode(), {'gpu': 'cuda=0'}),
                 (GBITS.encode(), {'min_size': '65536',
                                   'max_size': '65536'}))
 
@@ -59,6 +61,10 @@ class TestPerftest(base.ParserTestCase):
          BANDWIDTH + BANDWIDTH),
         ('another test', 'test=write_lat was requested', BANDWIDTH,
          {'test': 'write_lat'}),
+        ('messages in the memory of the machine', 'gpu=cuda=0 was requested',
+         BANDWIDTH, {'gpu': 'cuda=0'}),
+        ('messages in the memory of a GPU', 'the output says cuda=0', CUDA,
+         {'gpu': 'none'}),
         ('no connection', 'no title of a test', "Couldn't connect to a:1\n"),
         ('another largest size', 'max_size=16 was requested', BANDWIDTH,
          {'max_size': '16'}),
@@ -77,6 +83,25 @@ class TestPerftest(base.ParserTestCase):
         self.assertEqual(
             111.71, found.metrics['bandwidth_gbit_s[65536]'].value)
         self.assertIn('only 65536 bytes', found.remarks[0])
+
+    def test_the_gpu_of_the_messages_is_read(self):
+        found = self.parse(CUDA)
+        self.assertEqual(
+            10.42, found.metrics['bandwidth_gbit_s[65536]'].value)
+        self.assertEqual('cuda=0', found.parameters['gpu'])
+        self.assertEqual('none', self.parse(GBITS).parameters['gpu'])
+        # Lines of perftest 26 in other runs.
+        begin, end = CUDA.index('initializing'), CUDA.index('-----')
+        for gpu, printed in (
+                ('cuda=3,dmabuf', (
+                    '[pid = 5, dev = 3] device name = [H100]\n'
+                    'creating CUDA Ctx\n'
+                    'using DMA-BUF for GPU buffer address at 0x7f aligned at '
+                    '0x7f with aligned size 131072\n')),
+                ('rocm=1', (
+                    'Using ROCm Device with ID: 1, Name: MI300X, '
+                    'PCI Bus ID: 0x5, GCN Arch: gfx942\n'))):
+            self.figures(CUDA[:begin] + printed + CUDA[end:], {'gpu': gpu})
 
     def test_the_median_latency_is_read(self):
         self.assertEqual({'latency_us[2]': 1.47},

@@ -65,3 +65,15 @@ class JobSpecTest(unittest.TestCase):
         job = self.job('hpcc')
         self.assertFalse(job.binds_ranks)
         self.assertIn('--bind-to core', ' '.join(job.command))
+
+    def test_ranks_bind_themselves_where_the_benchmark_says_so(self):
+        for confined in ({}, {'prefix': ('taskset', '-c', '2'),
+                              'cpus': frozenset({2})}):
+            job = run_spec.JobSpec(
+                make('osu-latency', osu='/osu'),
+                target.Target(places.Machine('host'), 'vm', **confined))
+            self.assertTrue(job.binds_ranks)
+            self.assertIn('--bind-to none sh ./bind /osu/osu_latency',
+                          ' '.join(job.command))
+            self.assertEqual('auto',
+                             job.run.environment['HPCVIRT_NETWORK_DEVICE'])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 
+import dataclasses
 import unittest
 
 from hpcvirt import exception
@@ -36,7 +37,8 @@ class PairTest(unittest.TestCase):
 
     def test_sizes_add_up(self):
         pairs = sides.pair([targets.guest('a', 4), targets.guest('b', 4)])
-        self.assertEqual(sizing.Machine(8, 8192, 2), sides.whole(pairs))
+        self.assertEqual(sizing.Machine(8, 8192, 2, None, 0, 2),
+                         sides.whole(pairs))
         self.assertEqual('2x4', sides.instances(pairs))
 
     def test_guests_that_differ_have_no_common_shape(self):
@@ -116,6 +118,39 @@ class JobsThatSpanTest(unittest.TestCase):
         (job,) = jobs(pairs, 'npb-ep/mpi', 'npb_mpi=/opt')[record.Side.NATIVE]
         self.assertEqual(frozenset(), job.target.cpus)
         self.assertFalse(job.binds_ranks)
+
+    def test_each_guest_has_a_rank_for_each_of_its_gpus(self):
+        pairs = [dataclasses.replace(pair, size=dataclasses.replace(
+            pair.size, gpus=gpus)) for pair, gpus
+            in zip(self.pairs([targets.native(), targets.native()]), (4, 2),
+                   strict=True)]
+        found = jobs(pairs, 'nccl-tests', 'nccl=/opt')
+        (job,) = found[record.Side.GUEST]
+        self.assertIn('-np 6 --host a-kernel:4,b.net:2 ',
+                      ' '.join(job.command))
+        self.assertEqual(('6', '2'), (job.run.expect['gpus'],
+                                      job.run.expect['hosts']))
+        (job,) = found[record.Side.NATIVE]
+        self.assertEqual(('6', '1'), (job.run.expect['gpus'],
+                                      job.run.expect['hosts']))
+
+    def test_gpus_that_were_not_found_need_their_number(self):
+        pairs = self.pairs([])
+        with self.assertRaisesRegex(exception.InvalidInput, 'no GPU was'):
+            jobs(pairs, 'nccl-tests', 'nccl=/opt')
+        (job,) = jobs(pairs, 'nccl-tests', 'nccl=/opt',
+                      'ranks=8')[record.Side.GUEST]
+        self.assertIn('--host a-kernel:4,b.net:4 ', ' '.join(job.command))
+
+    def test_each_machine_has_the_command_for_its_own_cpus(self):
+        pairs = self.pairs([targets.native('x'), targets.native('y')])
+        (job,) = jobs(pairs, 'perftest')[record.Side.NATIVE]
+        for target, cpus in zip(job.targets, ('0-3', '8-15'), strict=True):
+            command = job.command_on(target)
+            self.assertEqual(numactl(cpus), command[:4])
+            self.assertEqual(('sh', './pair', 'none', '--host',
+                              'x-kernel:1,y.net:1', 'ib_write_bw'),
+                             command[4:10])
 
     def test_fewer_ranks_than_guests_are_refused(self):
         with self.assertRaisesRegex(exception.InvalidInput, 'span 2'):
