@@ -199,10 +199,11 @@ def _address_width(flavor: flavor_model.Flavor,
     needed = max(address_width.count_bits(end), address_width.DEFAULT_BITS)
     refusal = address_width.find_refusal(specs)
     if refusal is not None:
+        # The image may say otherwise, and releases of libvirt differ.
         key, why = refusal
-        yield 'address-width', _ERROR, key, (
-            f'libvirt refuses each instance: {why}'), (
-            'remove it' if bits else f'set {needed} bits or more')
+        yield 'address-width', _WARNING, key, (
+            f'libvirt refuses the instance: {why}'), (
+            'give a number of bits with the mode emulate, and with no other')
     elif mode is None and bits is not None:
         yield ('address-width', _WARNING, vocabulary.MAXPHYSADDR_BITS.name,
                ('without a mode, here or in the image, it selects hosts, but '

@@ -112,9 +112,9 @@ FINDINGS = (
     *(('bad-value', 'error', 'hw:maxphysaddr_bits',
        {'hw:maxphysaddr_mode': 'emulate', 'hw:maxphysaddr_bits': bits}, {})
       for bits in ('-1', '0', '1', '31', '53', '64', 'host')),
-    ('address-width', 'error', 'hw:maxphysaddr_mode',
+    ('address-width', 'warning', 'hw:maxphysaddr_mode',
      {'hw:maxphysaddr_mode': 'emulate'}, {}),
-    ('address-width', 'error', 'hw:maxphysaddr_bits',
+    ('address-width', 'warning', 'hw:maxphysaddr_bits',
      {'hw:maxphysaddr_mode': 'passthrough', 'hw:maxphysaddr_bits': '46'}, {}),
     ('address-width', 'warning', 'hw:maxphysaddr_bits',
      {'hw:maxphysaddr_bits': '46'}, {}),

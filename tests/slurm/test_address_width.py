@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 
+"""QEMU and libvirt say which width of addresses a guest can have."""
+
 import json
 import pathlib
-import shutil
 import subprocess
 import tempfile
 import unittest
 
 from hpcvirt.flavors import address_width
 
-_QEMU = shutil.which('qemu-system-x86_64')
 
-
-@unittest.skipUnless(_QEMU, 'needs qemu-system-x86_64')
 class QemuTest(unittest.TestCase):
     """QEMU decides how much memory a guest of 40 bits can have."""
 
@@ -23,8 +21,8 @@ class QemuTest(unittest.TestCase):
              'arguments': {'path': path, 'property': 'phys-bits'}},
             {'execute': 'quit'}]
         return subprocess.run(
-            [_QEMU, '-S', '-machine', 'q35,accel=tcg', '-display', 'none',
-             '-qmp', 'stdio', *arguments], text=True, capture_output=True,
+            ['qemu-system-x86_64', '-S', '-machine', 'q35,accel=tcg',
+             '-display', 'none', '-qmp', 'stdio', *arguments], text=True, capture_output=True,
             check=False, timeout=60,
             input='\n'.join(map(json.dumps, commands)))
 
@@ -56,7 +54,6 @@ class QemuTest(unittest.TestCase):
                 self.assertIn(f'< {(end << 20) - 1:#x} ', found.stderr)
 
 
-@unittest.skipUnless(shutil.which('virsh'), 'needs virsh')
 class LibvirtTest(unittest.TestCase):
     """libvirt decides which widths a domain can have."""
 
@@ -64,11 +61,11 @@ class LibvirtTest(unittest.TestCase):
         """Define a domain; return what libvirt says against it."""
         domain = folder / 'domain.xml'
         domain.write_text(
-            '<domain type="kvm"><name>d</name>'
+            '<domain type="qemu"><name>d</name>'
             '<uuid>00000000-0000-4000-8000-000000000001</uuid>'
             '<memory>65536</memory><os>'
             '<type arch="x86_64" machine="q35">hvm</type></os>'
-            f'<cpu mode="host-model">{width}</cpu></domain>')
+            f'<cpu mode="custom"><model>qemu64</model>{width}</cpu></domain>')
         # An embedded libvirt keeps all that it knows in its folder.
         return subprocess.run(
             ['virsh', '-q', '-c', f'qemu:///embed?root={folder}', 'define',
@@ -78,8 +75,7 @@ class LibvirtTest(unittest.TestCase):
     def test_the_widths_that_libvirt_refuses_are_found(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            if self.define(folder, ''):
-                self.skipTest('libvirt has no KVM')
+            self.assertEqual('', self.define(folder, ''))
             mode, bits = 'hw:maxphysaddr_mode', 'hw:maxphysaddr_bits'
             for specs in ({mode: 'passthrough'}, {mode: 'emulate'},
                           {mode: 'passthrough', bits: '46'},
