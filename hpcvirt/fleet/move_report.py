@@ -165,8 +165,7 @@ def _lines(fleet: state.Fleet, kept: make_room.RoomPlan,
         moves = words.count_noun(asked.most, 'move')
         return [(f'{subject} {does} not fit, and would not after {moves} '
                 'either.'),
-                f'{why.total()} of {number} cannot move'
-                + (':' if why else '.'),
+                *([f'{why.total()} of {number} cannot move:'] if why else ()),
                 *(f'  {reason}: {own}'
                   for reason, own in sorted(why.items()))]
     places = '; '.join(_where(host, cells) for host, cells in plan.places)
