@@ -135,8 +135,8 @@ def warn_planned(document: documents.FleetDocument,
             yield warning.PlanWarning(
                 warning.WarningCode.PLANNED_ANEW,
                 'CPUs and pages are planned anew, and the pages differ from '
-                'those that there are now; "settings: current" of the class '
-                'answers for these', tuple(differing))
+                'the present ones; with "settings: current" in the class, '
+                'answers are about the present ones', tuple(differing))
 
 
 def _differs(host: host_model.Host,
