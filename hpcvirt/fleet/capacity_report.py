@@ -27,9 +27,9 @@ _NUMBERS = {'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost'}
 _LEGEND = ('Fit: how many more instances of this flavor alone the fleet takes '
            'until Nova refuses one. By sums: how many would fit by the free '
            'CPUs, memory and devices of each host, regardless of cells. '
-           'Lost: the share of these that cannot start, because the free '
-           'resources are in the wrong cells. Where: the hosts with the most '
-           'room.')
+           'Lost: the share of these that cannot start, because what is free '
+           'is in the wrong cells, or on a host without the pages or the SMT '
+           'that the flavor needs. Where: the hosts with the most room.')
 _ROOM_HEADINGS = ('For guests', 'Total', 'Free', 'Stranded',
                   'Used # free - stranded !')
 _ROOM_NUMBERS = {'Total', 'Free', 'Stranded'}
