@@ -91,7 +91,7 @@ class ShowFleet(command.Report):
 def _make_inventory(path: str) -> str:
     document = hosts.read_fleet(path, names_only=True)
     return ansible.class_inventory({
-        name: own.names for name, own in document.classes.items()}).text
+        name: own.names for name, own in document.classes.items()})
 
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
