@@ -327,7 +327,10 @@ def check_flavors(plan: plans.Plan) -> None:
     """
     if plan.flavors:
         return
-    why = '; '.join(item.message for item in plan.warnings)
+    # A device that a host lacks is the cause of the others.
+    why = '; '.join(item.message for item in sorted(
+        plan.warnings, key=lambda item: (
+            item.code is not warning.WarningCode.DEVICES_MISSING)))
     raise exception.InvalidInput(
         words.join_names([host.name for host in plan.hosts], 'hosts'),
         f'no guest fits: {why}' if why else 'no guest fits')
