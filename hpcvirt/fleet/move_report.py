@@ -168,7 +168,9 @@ def _lines(fleet: state.Fleet, kept: make_room.RoomPlan,
                 *([f'{why.total()} of {number} cannot move:'] if why else ()),
                 *(f'  {reason}: {own}'
                   for reason, own in sorted(why.items()))]
-    places = '; '.join(_where(host, cells) for host, cells in plan.places)
+    places = '; '.join(
+        _where(*place) + (f' ({number} times)' if number > 1 else '')
+        for place, number in collections.Counter(plan.places).items())
     if not plan.moves:
         return [f'{subject} {fits} now, on {places}. Nothing has to move.']
     return [
