@@ -244,6 +244,13 @@ def _where(per_host: Mapping[str, int]) -> str:
     roomy = sorted(((number, name) for name, number in per_host.items()
                     if number), key=lambda pair: (
                        -pair[0], words.natural_order(pair[1])))
+    equal = sum(number == roomy[0][0] for number, _ in roomy)
+    if equal > _MAX_HOSTS:
+        most, name = roomy[0]
+        parts = [f'{name} and {equal - 1} more: {most}']
+        if len(roomy) > equal:
+            parts.append(f'{len(roomy) - equal} with fewer')
+        return ', '.join(parts)
     parts = [f'{name}: {number}' for number, name in roomy[:_MAX_HOSTS]]
     if len(roomy) > _MAX_HOSTS:
         parts.append(f'{len(roomy) - _MAX_HOSTS} more')
