@@ -40,8 +40,7 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     pools = supply.pools or ()
     kind = demand.device_set
     if demand.requests and kind is not None and not any(
-            each.kind == kind for pool in pools
-            for each in device_sets.sets_of(pool)):
+            _is_of_kind(pool, kind) for pool in pools):
         # It may have devices, of no set or of smaller ones.
         return reasons.Misfit(reasons.Code.NO_DEVICE_SET, {'kind': kind})
     lacking = _find_not_offered(demand.requests, pools)
@@ -59,6 +58,10 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
             if engine.check(demands.Demand(demand.cells), supply):
                 break
     return first_misfit or reasons.LateMisfit(_explain, kind, pools)
+
+
+def _is_of_kind(pool: devices.Pool, kind: str) -> bool:
+    return any(each.kind == kind for each in device_sets.sets_of(pool))
 
 
 def _find_not_offered(requests: Iterable[devices.DeviceRequest],

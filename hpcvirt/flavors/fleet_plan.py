@@ -148,10 +148,13 @@ def _warn_elsewhere(name: str, planned: Mapping[str, plans.Plan],
         others = list(dict.fromkeys(class_of[host] for host in hosts))
         fit = 'fits' if len(names) == 1 else 'fit'
         noun = 'class' if len(others) == 1 else 'classes'
-        devices = _find_products(planned[name])
-        differ = ', with other devices of the same alias' if any(
-            devices.get(alias, product) != product for own in others
-            for alias, product in _find_products(planned[own]).items()) else ''
+        own_devices = _find_products(planned[name])
+        differ = ''
+        for own in others:
+            there = _find_products(planned[own])
+            if any(there.get(alias, product) != product
+                   for alias, product in own_devices.items()):
+                differ = ', with other devices of the same alias'
         yield warning.PlanWarning(
             warning.WarningCode.FITS_ELSEWHERE,
             f'planned for the class {name}, and also {fit} on '

@@ -26,9 +26,10 @@ from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
 
-_NO_DEVICES = ('does-not-fit', vocabulary.PCI_ALIAS.name,
-               'request fewer devices, or name these in the profile of hosts '
-               'that have them')
+_NO_DEVICES = (
+    'does-not-fit', vocabulary.PCI_ALIAS.name,
+    ('request fewer devices, or name these in the profile of hosts that have '
+     'them'))
 #: The code, the key and the advice of a flavor that fits nowhere, by its
 #: cause; for other causes, those of :data:`_TOO_LARGE`.
 _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
