@@ -119,7 +119,8 @@ def _find_settings(planned: plans.PlannedHost,
     from hpcvirt.flavors import current_settings
     if own.conf is None:
         return current_settings.keep_pages(planned.host, planned.settings)
-    return current_settings.read_settings(planned.host, own.conf)
+    return current_settings.read_settings(planned.host, own.conf,
+                                          planned.settings)
 
 
 def warn_planned(document: documents.FleetDocument,

@@ -142,7 +142,8 @@ class FleetClass:
         the pages that the topology shows, and the CPUs and devices that the
         profile plans; the path of the nova.conf of its nova-compute, the pages
         that the topology shows, and the CPUs, reserved memory and pages,
-        allocation ratios and devices of that file
+        allocation ratios and devices of that file, with as many virtual
+        functions as the profile plans
     :ivar conf: the content of that nova.conf, a
         :class:`hpcvirt.flavors.current_settings.NovaConf`; None if there is
         none, or it has not been read
