@@ -164,7 +164,7 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     ]
     closed = list_closed(fleet)
     if closed:
-        blocks.append(_listed(
+        blocks.append(list_hosts(
             f'{words.count_noun(len(closed), "host")} counted as full, '
             'because no new instance is sent there:',
             {item['name']: item['reason'] for item in closed}, room))
@@ -216,11 +216,12 @@ def _length(part: int, total: int) -> int:
 def format_broken(fleet: state.Fleet, width: int) -> str:
     """List the hosts that are left out, and why."""
     number = words.count_noun(len(fleet.broken), 'host')
-    return _listed(f'{number} left out, because the record is broken:',
-                   fleet.broken, width)
+    return list_hosts(f'{number} left out, because the record is broken:',
+                      fleet.broken, width)
 
 
-def _listed(heading: str, hosts: Mapping[str, str], width: int) -> str:
+def list_hosts(heading: str, hosts: Mapping[str, str], width: int) -> str:
+    """List hosts, each with a reason, below a heading."""
     lines = [heading]
     for name, reason in hosts.items():
         lines += textwrap.wrap(
