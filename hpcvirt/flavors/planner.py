@@ -328,9 +328,12 @@ def check_flavors(plan: plans.Plan) -> None:
     if plan.flavors:
         return
     # A device that a host lacks is the cause of the others.
+    causes = (warning.WarningCode.DEVICES_MISSING,
+              warning.WarningCode.SIZE_NOT_PLACED)
     why = '; '.join(item.message for item in sorted(
         plan.warnings, key=lambda item: (
-            item.code is not warning.WarningCode.DEVICES_MISSING)))
+            causes.index(item.code) if item.code in causes
+            else len(causes))))
     raise exception.InvalidInput(
         words.join_names([host.name for host in plan.hosts], 'hosts'),
         f'no guest fits: {why}' if why else 'no guest fits')

@@ -189,6 +189,13 @@ class DocumentationTest(unittest.TestCase):
         self.assertEqual('hpc.16c1n.2m does not fit, and would not after '
                          '0 moves either.\n', text)
 
+    def test_pages_that_are_missing_come_before_other_warnings(self):
+        self.document['instances'] = []
+        self.document['classes']['plain']['settings'] = 'current'
+        error = commands.check_refused(self, '', self.ask('capacity'))
+        self.assertIn('no guest fits: hpc.8c1n.2m: is left out, because no '
+                      'host takes it: no cell has room', error)
+
     def test_a_place_that_takes_several_is_named_once(self):
         self.document['instances'] = []
         text = self.answer('make-room', '--flavor', 'hpc.8c1n.2m',
