@@ -3,6 +3,8 @@
 """The pages of the documentation."""
 
 import pathlib
+import textwrap
+import unittest
 
 ROOT = pathlib.Path(__file__).parents[1]
 SOURCE = ROOT / 'doc' / 'source'
@@ -19,3 +21,10 @@ def path(name: str) -> pathlib.Path:
 def read(*names: str) -> str:
     """Return the text of pages, in the order of their names."""
     return '\n'.join(path(name).read_text() for name in names)
+
+
+def check_shown(test: unittest.TestCase, name: str, text: str) -> None:
+    """Check that a page has a block with a text, or say what to put there."""
+    block = textwrap.indent(text, '   ')
+    if block not in read(name):
+        test.fail(f'{path(name).relative_to(ROOT)} does not show:\n{block}')

@@ -37,10 +37,11 @@ def require(extra: str) -> Iterator[None]:
         yield
     except ImportError as exc:
         raise exception.NotInstalled(
-            f'{exc.name} is not installed; pip install hpcvirt[{extra}]'
+            f'{exc.name} is not installed; it comes with the extra {extra} '
+            '(page install/packages)'
         ) from exc
 
 
 def bench() -> contextlib.AbstractContextManager[None]:
-    """Return a context for imports that need ``hpcvirt[bench]``."""
+    """Return a context for imports that need the extra ``bench``."""
     return require('bench')

@@ -91,8 +91,11 @@ def inventory(path: str, groups: Iterable[HostGroup]) -> tree.File:
             for group in groups}}})
 
 
-def class_inventory(classes: Mapping[str, Iterable[str]]) -> tree.File:
+def class_inventory(classes: Mapping[str, Iterable[str]]) -> str:
     """Write the hosts of a fleet, each with its class.
+
+    The user chooses the file, so that it has no mark, by which ``host config
+    --remove`` would take it back.
 
     :raises InvalidInput: if a name cannot be in an inventory
     """
@@ -100,10 +103,11 @@ def class_inventory(classes: Mapping[str, Iterable[str]]) -> tree.File:
              for name, members in classes.items() for host in members}
     for name in (*classes, *hosts):
         check_name(name)
-    return tree.make_yaml_file(
-        'fleet.yml', 'The hosts of a fleet document. Give it to the playbooks '
-        'of the collection hpcvirt.hpc besides the inventory that says how to '
-        'reach the hosts.', {GROUP: {'hosts': hosts}})
+    about = tree.comment(
+        'The hosts of a fleet document, by "hpcvirt fleet show". Give it to '
+        'the playbooks of the collection hpcvirt.hpc besides the inventory '
+        'that says how to reach the hosts.')
+    return '\n'.join((*about, tree.dump_yaml({GROUP: {'hosts': hosts}})))
 
 
 def check_name(name: str) -> None:

@@ -86,6 +86,10 @@ _Dumper.add_representer(str, _text)
 
 def make_yaml_file(path: str, about: str, *documents: Any) -> File:
     """Write documents as a file."""
-    return File(path, make_file(path, about).text + yaml.dump_all(
-        documents, Dumper=_Dumper, sort_keys=False, width=10_000,
-        explicit_start=True))
+    return File(path, make_file(path, about).text + dump_yaml(*documents))
+
+
+def dump_yaml(*documents: Any) -> str:
+    """Write documents as text."""
+    return yaml.dump_all(documents, Dumper=_Dumper, sort_keys=False,
+                         width=10_000, explicit_start=True)

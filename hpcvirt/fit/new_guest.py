@@ -37,7 +37,13 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
     :returns: the placement, with the devices that Placement is expected to
         allocate; or why the guest does not fit
     """
-    lacking = _find_not_offered(demand.requests, supply.pools or ())
+    pools = supply.pools or ()
+    kind = demand.device_set
+    if demand.requests and kind is not None and not any(
+            _is_of_kind(pool, kind) for pool in pools):
+        # It may have devices, of no set or of smaller ones.
+        return reasons.Misfit(reasons.Code.NO_DEVICE_SET, {'kind': kind})
+    lacking = _find_not_offered(demand.requests, pools)
     if lacking is not None:
         return lacking
     first_misfit: reasons.Misfit | None = None
@@ -51,8 +57,11 @@ def predict(demand: demands.Demand, supply: supplies.Supply,
             # There can be thousands of allocations.
             if engine.check(demands.Demand(demand.cells), supply):
                 break
-    return first_misfit or reasons.LateMisfit(
-        _explain, demand.device_set, supply.pools or ())
+    return first_misfit or reasons.LateMisfit(_explain, kind, pools)
+
+
+def _is_of_kind(pool: devices.Pool, kind: str) -> bool:
+    return any(each.kind == kind for each in device_sets.sets_of(pool))
 
 
 def _find_not_offered(requests: Iterable[devices.DeviceRequest],

@@ -97,35 +97,38 @@ _CLASSES = ('PCPU', 'VCPU', 'MEMORY_MB', 'DISK_GB')
 
 
 def explain_closed(guest: guests.Guest,
-                   host: HostState) -> str | None:
+                   host: HostState) -> reasons.Misfit | None:
     """Say why a host takes no such instance, regardless of its resources.
 
     :returns: the reason; None if it may take one
     """
     if host.closed is not None:
-        return host.closed
+        code = (reasons.Code.QUARANTINED if host.quarantined
+                else reasons.Code.CLOSED)
+        return reasons.Misfit(code, {'what': host.closed})
     # Nova's request filter isolate_aggregates: each trait of the aggregate
     # must be required, whether the host has it or not.
     unasked = sorted(host.kept_for - guest.required)
     if unasked:
-        return f'it is kept for flavors that require the trait {unasked[0]}'
+        return reasons.Misfit(reasons.Code.AGGREGATE, {'trait': unasked[0]})
     if host.traits is None:
         return None
     missing = sorted(guest.required - host.traits)
     if missing:
-        return f'it lacks the trait {missing[0]}'
+        return reasons.Misfit(reasons.Code.TRAIT, {'trait': missing[0]})
     unwanted = sorted(guest.forbidden & host.traits)
-    return f'it has the trait {unwanted[0]}' if unwanted else None
+    if unwanted:
+        return reasons.Misfit(reasons.Code.FORBIDDEN_TRAIT,
+                              {'trait': unwanted[0]})
+    return None
 
 
 def check(guest: guests.Guest,
           host: HostState) -> reasons.Misfit | None:
     """Say why Placement offers no allocation for a guest on a host."""
-    why = explain_closed(guest, host)
-    if why is not None:
-        code = (reasons.Code.QUARANTINED if host.quarantined
-                else reasons.Code.CLOSED)
-        return reasons.Misfit(code, {'what': why})
+    closed = explain_closed(guest, host)
+    if closed is not None:
+        return closed
     for name, free, most, needed in zip(
             _CLASSES, host.free, host.max_unit, guest.sums, strict=True):
         if needed > most:

@@ -49,6 +49,9 @@ class Code(enum.StrEnum):
     # A whole guest on a whole host.
     CLOSED = 'closed'
     QUARANTINED = 'quarantined'
+    TRAIT = 'trait'
+    FORBIDDEN_TRAIT = 'forbidden-trait'
+    AGGREGATE = 'aggregate'
     RESOURCES = 'resources'
     EXTRA_SPEC = 'extra-spec'
     MALFORMED_HOST = 'malformed-host'
@@ -157,6 +160,11 @@ _MESSAGES: Mapping[Code, str] = {
         'guest cell has no dedicated vCPUs',
     Code.CLOSED: 'the host takes no new instance: {what}',
     Code.QUARANTINED: 'the host is in quarantine: {what}',
+    Code.TRAIT: 'the host lacks the trait {trait}',
+    Code.FORBIDDEN_TRAIT:
+        'the host has the trait {trait}, which is forbidden',
+    Code.AGGREGATE:
+        'the host is kept for flavors that require the trait {trait}',
     Code.RESOURCES: 'the host has {free} {resource} {which}, {needed} needed',
     Code.EXTRA_SPEC: 'the extra spec {key} is malformed: {what}',
     Code.MALFORMED_HOST: 'the host reports malformed data: {what}',
@@ -238,7 +246,7 @@ _MESSAGES_FOR_ONE: Mapping[Code, str] = {
     Code.FREE_CORES: 'cell {cell} has no whole free core',
     Code.HOST_CELLS: 'the host has no cell',
     Code.DEVICES:
-        'the host has no free PCI device, but request {request} needs one',
+        'the host has no free PCI device for request {request}',
     Code.CLAIM_TAKES_FEWER:
         'the claim on the compute host would take no PCI device for request '
         "{request} (Nova's defect {defect})",
@@ -380,6 +388,9 @@ KINDS: Mapping[Code, str] = {
     Code.EMULATOR_PCPU: 'no PCPU for the emulator threads',
     Code.CLOSED: 'closed to new instances',
     Code.QUARANTINED: 'in quarantine',
+    Code.TRAIT: 'a trait is missing',
+    Code.FORBIDDEN_TRAIT: 'a trait is forbidden',
+    Code.AGGREGATE: 'kept for other flavors',
     Code.RESOURCES: 'too little on the whole host',
     Code.EXTRA_SPEC: 'malformed extra spec',
     Code.MALFORMED_HOST: 'malformed data',

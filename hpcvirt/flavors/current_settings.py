@@ -37,9 +37,12 @@ def keep_pages(host: host_model.Host, planned: host_settings.HostSettings,
 
 
 def read_settings(host: host_model.Host, conf: 'NovaConf',
+                  planned: host_settings.HostSettings,
                   ) -> host_settings.HostSettings:
     """Read the settings of a host from the nova.conf of its nova-compute.
 
+    :param planned: what its profile plans, which says how many virtual
+        functions there are of a device; the file does not
     :raises InvalidInput: naming the option that is wrong, or of a kind that
         is not understood
     """
@@ -48,7 +51,7 @@ def read_settings(host: host_model.Host, conf: 'NovaConf',
     if dedicated is None and shared is None:
         # Without both, Nova lets all guests float over all CPUs.
         shared = host.cpus
-    specs, counts = _expand_devices(host, conf)
+    specs, counts = _expand_devices(host, conf, planned)
     return host_settings.HostSettings(
         cpu_dedicated_set=cpuset.render(dedicated or ()),
         cpu_shared_set=cpuset.render(shared or ()),
@@ -172,6 +175,7 @@ def _plain(value: Any, where: str) -> str:
 
 
 def _expand_devices(host: host_model.Host, conf: NovaConf,
+                    planned: host_settings.HostSettings,
                     ) -> tuple[tuple[Mapping[str, str], ...], dict[str, int]]:
     """Find the devices that ``[pci]device_spec`` gives to guests.
 
@@ -180,6 +184,8 @@ def _expand_devices(host: host_model.Host, conf: NovaConf,
     """
     where = f'{conf.where}: [pci]device_spec'
     virtual = pci.list_virtual(host.devices)
+    functions = {item['address']: planned.device_counts[item['address']]
+                 for item in planned.pci_device_spec}
     found: list[Mapping[str, str]] = []
     counts: dict[str, int] = {}
     for spec in conf.read_objects('pci', 'device_spec'):
@@ -191,6 +197,8 @@ def _expand_devices(host: host_model.Host, conf: NovaConf,
             # Nova takes the first item that matches a device.
             if not count or device.address in counts:
                 continue
+            if product != device.product_id:
+                count = functions.get(device.address, count)
             counts[device.address] = count
             found.append({**spec, 'address': device.address,
                           'vendor_id': device.vendor_id,

@@ -97,7 +97,7 @@ def _sets(value: object) -> SetRule | AddressLists | None:
 
 _Some = Annotated[int, serialization.whole(1, 4096)]
 _Hex = Annotated[str, serialization.text(
-    '[0-9a-f]{4}', "'15b3' (four hexadecimal digits, in quotes)")]
+    '[0-9a-f]{4}', "'15b3' (four lower-case hexadecimal digits, in quotes)")]
 _Name = Annotated[str, serialization.text('[A-Za-z0-9_.-]{1,64}', 'hpc-vf')]
 _Trait = Annotated[str, serialization.text('[A-Z][A-Z0-9_]{0,254}',
                                            'CUSTOM_GPU_A40')]

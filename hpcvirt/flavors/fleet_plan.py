@@ -148,12 +148,25 @@ def _warn_elsewhere(name: str, planned: Mapping[str, plans.Plan],
         others = list(dict.fromkeys(class_of[host] for host in hosts))
         fit = 'fits' if len(names) == 1 else 'fit'
         noun = 'class' if len(others) == 1 else 'classes'
+        own_devices = _find_products(planned[name])
+        differ = ''
+        for own in others:
+            there = _find_products(planned[own])
+            if any(there.get(alias, product) != product
+                   for alias, product in own_devices.items()):
+                differ = ', with other devices of the same alias'
         yield warning.PlanWarning(
             warning.WarningCode.FITS_ELSEWHERE,
             f'planned for the class {name}, and also {fit} on '
             f'{words.count_noun(len(hosts), "host")} of the {noun} '
-            f'{", ".join(others)}; traits of the class {name} would keep its '
-            'flavors to its hosts', tuple(names))
+            f'{", ".join(others)}{differ}; traits of the class {name} would '
+            'keep its flavors to its hosts', tuple(names))
+
+
+def _find_products(plan: plans.Plan) -> dict[str, tuple[str | None, ...]]:
+    """Find the vendor and the product of each alias of a class."""
+    return {wanted.alias: (wanted.vendor_id, wanted.product_id)
+            for wanted in plan.hosts[0].profile.devices if wanted.has_alias}
 
 
 def join_flavors(planned: Mapping[str, plans.Plan],

@@ -26,6 +26,10 @@ from hpcvirt.flavors import warning
 from hpcvirt.model import flavor as flavor_model
 from hpcvirt.specs import vocabulary
 
+_NO_DEVICES = (
+    'does-not-fit', vocabulary.PCI_ALIAS.name,
+    ('request fewer devices, or name these in the profile of hosts that have '
+     'them'))
 #: The code, the key and the advice of a flavor that fits nowhere, by its
 #: cause; for other causes, those of :data:`_TOO_LARGE`.
 _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
@@ -35,6 +39,9 @@ _NOWHERE: Mapping[reasons.Code, tuple[str, str, str]] = {
     reasons.Code.PAGE_SIZE: (
         'no-such-pages', vocabulary.MEM_PAGE_SIZE.name,
         'use a page size of the hosts'),
+    reasons.Code.DEVICES: _NO_DEVICES,
+    reasons.Code.NO_DEVICE_SET: _NO_DEVICES,
+    reasons.Code.BROKEN_DEVICE_SET: _NO_DEVICES,
 }
 _TOO_LARGE = ('does-not-fit', 'vcpus',
               'make the guest smaller, or give it more cells')

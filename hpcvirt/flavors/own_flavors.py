@@ -43,32 +43,38 @@ def warn(hosts: Sequence[plans.PlannedHost],
         if not others or count(few) * _MANY > count(most):
             continue
         many = count(tuple(others))
+        makes, own_host, it, its = (
+            ('makes', 'host', 'it', 'its') if count(few) == 1 else
+            ('make', 'hosts', 'them', 'their'))
         reason = _compare(by_name[few[0]], by_name[others[0]], many)
         if reason is None:
             continue
         yield warning.PlanWarning(
             warning.WarningCode.HOST_MAKES_FLAVORS,
-            f'makes {words.count_noun(len(made), "flavor")} of its own '
-            f'({words.shorten_names(made)}), because {reason}; check the '
-            'host, or plan it in a class of its own', few)
+            f'{makes} {words.count_noun(len(made), "flavor")} of {its} own '
+            f'({words.shorten_names(made)}), because {its} {reason}; check '
+            f'the {own_host}, or plan {it} in a class of {its} own', few)
 
 
 def _compare(odd: plans.PlannedHost, usual: plans.PlannedHost,
              many: int) -> str | None:
-    """Say how a host differs from many; None if the reason is unknown."""
+    """Say how a host differs from many; None if the reason is unknown.
+
+    The first word is that of what belongs to the host.
+    """
     others = f'those of {words.count_noun(many, "other host")}'
     here, there = _list_cores(odd), _list_cores(usual)
     if here != there:
-        return (f'its cells have {", ".join(map(str, here))} cores for '
+        return (f'cells have {", ".join(map(str, here))} cores for '
                 f'guests, and {others} {", ".join(map(str, there))}')
     mine, its = odd.guest_memory_mib, usual.guest_memory_mib
     if mine and its and abs(mine - its) * 100 >= its:
         percent = round(abs(mine - its) * 100 / its)
         which = 'less' if mine < its else 'more'
-        return (f'its guests have {mine / 1024:.0f} GiB, {percent} % {which} '
+        return (f'guests have {mine / 1024:.0f} GiB, {percent} % {which} '
                 f'than {others}')
     if odd.devices != usual.devices:
-        return (f'its guests have {sum(odd.devices)} devices, and {others} '
+        return (f'guests have {sum(odd.devices)} devices, and {others} '
                 f'{sum(usual.devices)}')
     return None
 

@@ -466,8 +466,7 @@ def _add(host: host_model.Host, wanted: device_choice.Devices,
         if number < share:
             problems.append((warning.WarningCode.NEAR_DEVICES_MISSING, (
                 f'instances with {kind} get {number or "no"} {name}, because '
-                f'{len(items)} cannot be divided into shares of '
-                f'{float(share):g}')))
+                f'their share of {len(items)} is {float(share):.3g}')))
         if not number:
             return sets
     places = Places(host)

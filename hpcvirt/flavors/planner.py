@@ -327,7 +327,13 @@ def check_flavors(plan: plans.Plan) -> None:
     """
     if plan.flavors:
         return
-    why = '; '.join(item.message for item in plan.warnings)
+    # A device that a host lacks is the cause of the others.
+    causes = (warning.WarningCode.DEVICES_MISSING,
+              warning.WarningCode.SIZE_NOT_PLACED)
+    why = '; '.join(item.message for item in sorted(
+        plan.warnings, key=lambda item: (
+            causes.index(item.code) if item.code in causes
+            else len(causes))))
     raise exception.InvalidInput(
         words.join_names([host.name for host in plan.hosts], 'hosts'),
         f'no guest fits: {why}' if why else 'no guest fits')

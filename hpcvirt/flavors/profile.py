@@ -202,7 +202,8 @@ class Profile:
     """
 
     name_prefix: Annotated[str, serialization.text(
-        '[A-Za-z][A-Za-z0-9_-]{0,31}', 'hpc')] = 'hpc'
+        '[A-Za-z][A-Za-z0-9_-]{0,31}',
+        'hpc (at most 32 letters, digits, - and _)')] = 'hpc'
     name_template: Annotated[
         str, read_template] = TEMPLATE
     disk_gib: _Count = 20

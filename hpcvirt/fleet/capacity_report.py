@@ -27,9 +27,9 @@ _NUMBERS = {'vCPUs', 'GiB', 'Fit', 'By sums', 'Lost'}
 _LEGEND = ('Fit: how many more instances of this flavor alone the fleet takes '
            'until Nova refuses one. By sums: how many would fit by the free '
            'CPUs, memory and devices of each host, regardless of cells. '
-           'Lost: the share of these that cannot start, because the free '
-           'resources are in the wrong cells. Where: the hosts with the most '
-           'room.')
+           'Lost: the share of these that cannot start, because what is free '
+           'is in the wrong cells, or on a host without the pages or the SMT '
+           'that the flavor needs. Where: the hosts with the most room.')
 _ROOM_HEADINGS = ('For guests', 'Total', 'Free', 'Stranded',
                   'Used # free - stranded !')
 _ROOM_NUMBERS = {'Total', 'Free', 'Stranded'}
@@ -164,7 +164,7 @@ def text(fleet: state.Fleet, found: Sequence[counts.InstanceCount],
     ]
     closed = list_closed(fleet)
     if closed:
-        blocks.append(_listed(
+        blocks.append(list_hosts(
             f'{words.count_noun(len(closed), "host")} counted as full, '
             'because no new instance is sent there:',
             {item['name']: item['reason'] for item in closed}, room))
@@ -216,11 +216,12 @@ def _length(part: int, total: int) -> int:
 def format_broken(fleet: state.Fleet, width: int) -> str:
     """List the hosts that are left out, and why."""
     number = words.count_noun(len(fleet.broken), 'host')
-    return _listed(f'{number} left out, because the record is broken:',
-                   fleet.broken, width)
+    return list_hosts(f'{number} left out, because the record is broken:',
+                      fleet.broken, width)
 
 
-def _listed(heading: str, hosts: Mapping[str, str], width: int) -> str:
+def list_hosts(heading: str, hosts: Mapping[str, str], width: int) -> str:
+    """List hosts, each with a reason, below a heading."""
     lines = [heading]
     for name, reason in hosts.items():
         lines += textwrap.wrap(
@@ -244,6 +245,13 @@ def _where(per_host: Mapping[str, int]) -> str:
     roomy = sorted(((number, name) for name, number in per_host.items()
                     if number), key=lambda pair: (
                        -pair[0], words.natural_order(pair[1])))
+    equal = sum(number == roomy[0][0] for number, _ in roomy)
+    if equal > _MAX_HOSTS:
+        most, name = roomy[0]
+        parts = [f'{name} and {equal - 1} more: {most}']
+        if len(roomy) > equal:
+            parts.append(f'{len(roomy) - equal} with fewer')
+        return ', '.join(parts)
     parts = [f'{name}: {number}' for number, name in roomy[:_MAX_HOSTS]]
     if len(roomy) > _MAX_HOSTS:
         parts.append(f'{len(roomy) - _MAX_HOSTS} more')

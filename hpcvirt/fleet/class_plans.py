@@ -119,7 +119,8 @@ def _find_settings(planned: plans.PlannedHost,
     from hpcvirt.flavors import current_settings
     if own.conf is None:
         return current_settings.keep_pages(planned.host, planned.settings)
-    return current_settings.read_settings(planned.host, own.conf)
+    return current_settings.read_settings(planned.host, own.conf,
+                                          planned.settings)
 
 
 def warn_planned(document: documents.FleetDocument,
@@ -135,8 +136,8 @@ def warn_planned(document: documents.FleetDocument,
             yield warning.PlanWarning(
                 warning.WarningCode.PLANNED_ANEW,
                 'CPUs and pages are planned anew, and the pages differ from '
-                'those that there are now; "settings: current" of the class '
-                'answers for these', tuple(differing))
+                'the present ones; with "settings: current" in the class, '
+                'answers are about the present ones', tuple(differing))
 
 
 def _differs(host: host_model.Host,

@@ -137,13 +137,13 @@ class FleetClass:
         called NAME-1, NAME-2 and so on
     :ivar profile: what the hosts give to guests: a profile by its name, a
         file, or its content
-    :ivar settings: the CPUs, pages and devices that all answers suppose. With
-        ``planned``, the default, they are those that the profile plans. With
-        ``current``, a host has the pages that its topology shows, and the CPUs
-        and devices that the profile plans. A path is that of the nova.conf of
-        its nova-compute: the host has the pages that its topology shows, and
-        the CPUs, reserved memory and pages, allocation ratios and devices of
-        that file
+    :ivar settings: the CPUs, pages and devices that all answers suppose:
+        ``planned``, the default, those that the profile plans; ``current``,
+        the pages that the topology shows, and the CPUs and devices that the
+        profile plans; the path of the nova.conf of its nova-compute, the pages
+        that the topology shows, and the CPUs, reserved memory and pages,
+        allocation ratios and devices of that file, with as many virtual
+        functions as the profile plans
     :ivar conf: the content of that nova.conf, a
         :class:`hpcvirt.flavors.current_settings.NovaConf`; None if there is
         none, or it has not been read

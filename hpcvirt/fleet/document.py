@@ -128,12 +128,12 @@ class InstanceEntry:
     :ivar host: the host that it is on
     :ivar flavor: the flavor, or the name of one of ``flavors`` and
         ``flavor_files`` or, if the document has neither, of a planned flavor
-    :ivar cells: the host cells in the order of the guest cells, each with its
-        pages, as Nova may give pages of 1 GiB on one cell and of 2 MiB on the
-        other. Without ``pages``, a cell has those of the size that the flavor
-        requests, or the smallest of the host
+    :ivar cells: the host cells in the order of the guest cells, such as
+        ``[{id: 0}, {id: 1}]``. ``pages`` of a cell are needed only if they are
+        not of the size that the flavor requests, or else the smallest of the
+        host
     :ivar cpus: the host CPUs that it has for itself, those of isolated
-        emulator threads included
+        emulator threads included, as a list of numbers
     :ivar devices: the PCI addresses of its devices; a vGPU has that of its
         card. Without the key, it has the devices of its flavor that the claim
         would choose on its cells

@@ -167,16 +167,19 @@ def _explain(instance: state.Instance, hosts: Mapping[str, state.FleetHost],
     why = moving.stays(instance, True)
     if why is not None:
         return Obstacle(instance, why)
+    others = [host for name, host in hosts.items() if name != instance.host
+              and (instance.hosts is None or name in instance.hosts)]
     takers = [host for name, host in hosts.items() if name not in names]
     if not cold and moving.only_cold(instance):
         return Obstacle(
             instance, f'{moving.only_cold(instance)}, so that it cannot be '
             'live-migrated', ('--cold',) if any(
                 moving.land(instance, host) for host in takers) else ())
-    allowed = [host for host in takers if instance.hosts is None
-               or host.name in instance.hosts]
+    allowed = [host for host in others if host.name not in names]
     open_to = [host for host in allowed if moving.may_join(instance, host)]
-    if not allowed:
+    if others and not allowed:
+        why = 'may move only to hosts that are to be emptied too'
+    elif not allowed:
         why = ('may move to no other host because of its aggregates, zone, '
                'traits or image')
     elif not open_to or any(moving.place(instance, host) for host in allowed):

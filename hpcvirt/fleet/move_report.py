@@ -161,15 +161,23 @@ def _lines(fleet: state.Fleet, kept: make_room.RoomPlan,
                      for instance in host.instances]
         why = collections.Counter(filter(None, (
             moving.stays(instance, asked.cold) for instance in instances)))
+        freed = 0
+        if not asked.cold:
+            freed = sum(moving.stays(instance, False) is not None
+                        and moving.stays(instance, True) is None
+                        for instance in instances)
         number = words.count_noun(len(instances), 'instance')
         moves = words.count_noun(asked.most, 'move')
         return [(f'{subject} {does} not fit, and would not after {moves} '
                 'either.'),
-                f'{why.total()} of {number} cannot move'
-                + (':' if why else '.'),
+                *([f'{why.total()} of {number} cannot move:'] if why else ()),
                 *(f'  {reason}: {own}'
-                  for reason, own in sorted(why.items()))]
-    places = '; '.join(_where(host, cells) for host, cells in plan.places)
+                  for reason, own in sorted(why.items())),
+                *([f'With --cold, {freed} of these can move.'] if freed
+                  else ())]
+    places = '; '.join(
+        _where(*place) + (f' ({number} times)' if number > 1 else '')
+        for place, number in collections.Counter(plan.places).items())
     if not plan.moves:
         return [f'{subject} {fits} now, on {places}. Nothing has to move.']
     return [

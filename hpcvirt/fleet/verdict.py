@@ -23,9 +23,6 @@ from hpcvirt.fleet import state
 class Barrier(enum.StrEnum):
     """The kinds of refusal in a cloud that the fit engine does not know."""
 
-    TRAIT = 'trait'
-    FORBIDDEN_TRAIT = 'forbidden-trait'
-    AGGREGATE = 'aggregate'
     OTHER_RESOURCE = 'other-resource'
     GROUP = 'request-group'
     COMBINATION = 'combination'
@@ -36,6 +33,12 @@ class Barrier(enum.StrEnum):
 
 #: The kind of a refusal.
 AnyCode = reasons.Code | Barrier
+
+
+#: What Placement compares of a whole host.
+_OF_PLACEMENT = frozenset({
+    reasons.Code.RESOURCES, reasons.Code.TRAIT, reasons.Code.FORBIDDEN_TRAIT,
+    reasons.Code.AGGREGATE})
 
 
 class SchedulingStep(enum.StrEnum):
@@ -172,7 +175,7 @@ def place_hosts(found: Explanation) -> Explanation:
 
 def step_of(code: reasons.Code) -> SchedulingStep:
     """Return the step that refuses a guest for this reason."""
-    if code is reasons.Code.RESOURCES:
+    if code in _OF_PLACEMENT:
         return SchedulingStep.PLACEMENT
     return SchedulingStep.CLAIM if code.startswith(
         'claim-') else SchedulingStep.FILTER

@@ -185,13 +185,15 @@ def _conditions(resources: typing.Any, spec: typing.Any,
         yield from _membership(root, spec, manager)
     for trait in sorted(forbidden):
         yield _Condition(
-            verdict.Barrier.FORBIDDEN_TRAIT,
+            reasons.Code.FORBIDDEN_TRAIT,
             'its nova-compute is disabled' if trait == _DISABLED
-            else f'the host has the trait {trait}, which is forbidden',
+            else reasons.Misfit(reasons.Code.FORBIDDEN_TRAIT,
+                                {'trait': trait}).message,
             parse.urlencode({'required': f'!{trait}'}), on_root=True)
     for trait in sorted(required):
         yield _Condition(
-            verdict.Barrier.TRAIT, f'the host lacks the trait {trait}',
+            reasons.Code.TRAIT,
+            reasons.Misfit(reasons.Code.TRAIT, {'trait': trait}).message,
             parse.urlencode({'required': trait}))
     for suffix, group in groups.items():
         if suffix is None:
@@ -237,12 +239,12 @@ def _membership(group: typing.Any, spec: typing.Any,
             reason = ('the host is in none of the aggregates '
                       + _named(uuids, names))
         yield _Condition(
-            verdict.Barrier.AGGREGATE, reason, parse.urlencode(
+            reasons.Code.AGGREGATE, reason, parse.urlencode(
                 {'member_of': 'in:' + ','.join(uuids)}), on_root=True)
     if group.forbidden_aggregates:
         uuids = sorted(group.forbidden_aggregates)
         yield _Condition(
-            verdict.Barrier.AGGREGATE, 'the host is in an aggregate that is '
+            reasons.Code.AGGREGATE, 'the host is in an aggregate that is '
             f'kept for instances with other traits ({_named(uuids, names)})',
             parse.urlencode({'member_of': '!in:' + ','.join(uuids)}),
             on_root=True)

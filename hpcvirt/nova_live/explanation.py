@@ -19,7 +19,9 @@ from hpcvirt.nova_live import view as views
 
 #: Refusals that no change of the guest can avoid.
 _BEYOND = (reasons.Code.CLOSED, reasons.Code.QUARANTINED,
-           reasons.Code.MALFORMED_HOST, reasons.Code.EXTRA_SPEC)
+           reasons.Code.TRAIT, reasons.Code.FORBIDDEN_TRAIT,
+           reasons.Code.AGGREGATE, reasons.Code.MALFORMED_HOST,
+           reasons.Code.EXTRA_SPEC)
 
 
 def explain_boot(view: views.View, flavor: flavor_model.Flavor,

@@ -88,8 +88,22 @@ def read(args: argparse.Namespace,
         fleet, flavors = view.fleet, view.flavors
     else:
         fleet, flavors = assemble.make_fleet(hosts.read_fleet(args.fleet))
-        hosts.warn(fleet.warnings)
+        _warn(fleet)
     return fleet, [flavor for flavor in flavors if _is_accepted(flavor)]
+
+
+def _warn(fleet: state.Fleet) -> None:
+    """Print the warnings about the answer, and count those of the plan."""
+    from hpcvirt.flavors import warning
+    own = [item for item in fleet.warnings
+           if item.code is warning.WarningCode.PLANNED_ANEW]
+    hosts.warn(own)
+    others = len(fleet.warnings) - len(own)
+    if others:
+        output.warn(
+            f'Warning: the plan has {words.count_noun(others, "warning")}; '
+            '"hpcvirt flavor plan" with the same --fleet prints '
+            f'{"it" if others == 1 else "them"}.')
 
 
 def _is_accepted(flavor: flavor_model.Flavor) -> bool:

@@ -16,6 +16,7 @@ from hpcvirt.cmd import hosts
 from hpcvirt.cmd import output
 from hpcvirt.cmd.fleet import arguments
 from hpcvirt.deployment import ansible
+from hpcvirt.fleet import capacity_report
 from hpcvirt.fleet import classes
 from hpcvirt.fleet import document as documents
 from hpcvirt.model import host as host_model
@@ -61,11 +62,11 @@ class DumpFleet(command.Command):
 class ShowFleet(command.Report):
     """Summarize a fleet document.
 
-    Print the number of hosts and instances of each class, and the hosts with
-    broken records. The rows are the classes. The format inventory writes the
-    hosts with their classes as an inventory of Ansible, for the playbooks of
-    the collection hpcvirt.hpc; the topology of a host NAME=PATH need not exist
-    yet.
+    Print the number of hosts and instances of each class, and the hosts whose
+    topology cannot be understood. The rows are the classes. The format
+    inventory writes the hosts with their classes as an inventory of Ansible,
+    for the playbooks of the collection hpcvirt.hpc; the topology of a host
+    NAME=PATH need not exist yet.
     """
 
     rows = 'classes'
@@ -91,7 +92,7 @@ class ShowFleet(command.Report):
 def _make_inventory(path: str) -> str:
     document = hosts.read_fleet(path, names_only=True)
     return ansible.class_inventory({
-        name: own.names for name, own in document.classes.items()}).text
+        name: own.names for name, own in document.classes.items()})
 
 
 def make_summary(document: documents.FleetDocument) -> dict[str, Any]:
@@ -146,6 +147,7 @@ def _draw(plain: dict[str, Any]) -> Iterator[str]:
         width=output.width()).rstrip('\n')
     if plain['broken']:
         yield ''
-        yield 'Broken records:'
-        for each in plain['broken']:
-            yield f'  {each["name"]}: {each["reason"]}'
+        yield capacity_report.list_hosts(
+            'Broken records:', {each['name']: each['reason']
+                                for each in plain['broken']},
+            output.width() or text_table.WIDTH).rstrip('\n')

@@ -139,8 +139,8 @@ def _remove(args: argparse.Namespace) -> None:
             removal.list_marked(args.write, _FOLDER_BACKUPS))
         _take(args.write, steps, _FOLDER_BACKUPS, args.apply)
         if steps:
-            print('Run the deployment tool again, and then this command with '
-                  '--remove on each host on which the tool leaves files.')
+            print('Then run the deployment tool again, and this command with '
+                  '--remove on each host that still has such files.')
         return
     root = args.root or pathlib.Path('/')
     present = disk.read_present(root, removal.WRITTEN)

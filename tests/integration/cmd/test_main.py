@@ -67,8 +67,8 @@ class MissingLibraryTest(unittest.TestCase):
                      data], check=False, capture_output=True, text=True)
                 self.assertEqual((2, ''), (done.returncode, done.stdout))
                 self.assertEqual(
-                    f'hpcvirt: {library} is not installed; pip install '
-                    'hpcvirt[bench]\n', done.stderr)
+                    f'hpcvirt: {library} is not installed; it comes with the '
+                    'extra bench (page install/packages)\n', done.stderr)
 
     def test_a_replay_names_its_own_extra(self):
         for library in ('numpy', 'jinja2'):
@@ -78,5 +78,5 @@ class MissingLibraryTest(unittest.TestCase):
                 capture_output=True, text=True)
             self.assertEqual((2, ''), (done.returncode, done.stdout))
             self.assertEqual(
-                f'hpcvirt: {library} is not installed; pip install '
-                'hpcvirt[simulate]\n', done.stderr)
+                f'hpcvirt: {library} is not installed; it comes with the '
+                'extra simulate (page install/packages)\n', done.stderr)

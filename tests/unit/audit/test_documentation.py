@@ -3,7 +3,6 @@
 """The pages on audits against what the program does."""
 
 import dataclasses
-import textwrap
 
 from hpcvirt.audit import audit
 from hpcvirt.audit import fact
@@ -25,7 +24,7 @@ class DocumentationTest(audited.Case):
         facts = audited.replace(self.but(memory={
             'swappiness': 60, 'huge_pages': tuple(pools)}), name='n17')
         shown = report.text(audit.audit(facts, audited.PROFILE), None)
-        self.assertIn(textwrap.indent(shown, '   '), PAGE)
+        pages.check_shown(self, 'admin/audit-hosts', shown)
 
     def test_a_summary_is_shown(self):
         slow = {'swappiness': 60}
@@ -48,7 +47,7 @@ class DocumentationTest(audited.Case):
         shown = summary.text(summary.make_document(
             found, list(map(summary.describe, hosts)))).replace(
             ' could not be read when it was captured:', ' ...:')
-        self.assertIn(textwrap.indent(shown, '   '), PAGE)
+        pages.check_shown(self, 'admin/audit-hosts', shown)
 
     def test_severities_are_described(self):
         described = PAGE.partition('Severity and exit status')[2]

@@ -49,15 +49,27 @@ class WarningsTest(unittest.TestCase):
             found[code].append(text)
         return found
 
-    def test_a_command_with_a_fleet_shows_each_warning_once(self):
-        plan = self.write('plan.json', json.loads(commands.run(
-            'flavor', 'plan', '--fleet', self.fleet, '-f', 'json').out))
-        (flavor, *_) = json.loads(plan.read_text())['flavors']
+    def test_an_answer_about_a_fleet_counts_those_of_the_plan(self):
+        (flavor, *_) = json.loads(commands.run(
+            'flavor', 'plan', '--fleet', self.fleet, '-f', 'json').out)[
+                'flavors']
         for words in (
                 ('capacity',), ('explain', '--flavor', flavor['name']),
                 ('make-room', '--flavor', flavor['name']),
-                ('simulate', '--workload', 'cloud:9'),
-                ('flavor', 'lint', plan)):
+                ('drain', 'x1')):
+            with self.subTest(words[0]):
+                ended = commands.run(*words, '--fleet', self.fleet)
+                planned, others = ended.err.splitlines()
+                self.assertRegex(planned, '^Warning: planned-anew: 10 hosts')
+                self.assertEqual(
+                    'Warning: the plan has 2 warnings; "hpcvirt flavor plan" '
+                    'with the same --fleet prints them.', others)
+
+    def test_a_command_about_flavors_shows_each_warning_once(self):
+        plan = self.write('plan.json', json.loads(commands.run(
+            'flavor', 'plan', '--fleet', self.fleet, '-f', 'json').out))
+        for words in (('simulate', '--workload', 'cloud:9'),
+                      ('flavor', 'lint', plan)):
             with self.subTest(words[0]):
                 found = self.warned(*words, '--fleet', self.fleet)
                 self.assertEqual(

@@ -8,6 +8,7 @@ import unittest
 
 from hpcvirt.fit import allocation
 from hpcvirt.fit import demand as demands
+from hpcvirt.fit import device_sets
 from hpcvirt.fit import devices
 from hpcvirt.fit import new_guest
 from hpcvirt.fit import reasons
@@ -43,6 +44,17 @@ class ExplainTest(unittest.TestCase):
             refused.message)
         self.assertEqual(reasons.Code.BROKEN_DEVICE_SET, refused.root)
 
+    def test_free_devices_that_are_no_set_are_not_called_missing(self):
+        """A host with seven of eight GPUs has free devices, and no octet."""
+        wanted = request('gpu8-0')
+        left = tuple(pool._replace(tags={
+            **pool.tags, devices.alias_tag(wanted.name): True,
+            devices.OFFERED: devices.render_offered(['gpu4-0']),
+            device_sets.TAG: 'gpu4:0:4'}) for pool in pools(OCTET[:7]))
+        refused = new_guest.predict(demands.Demand(
+            (), (wanted,), device_set='gpu8'), supplies.Supply((), left))
+        self.assertEqual('no set gpu8 of PCI devices is free',
+                         refused.message)
 
     def test_devices_that_placement_does_not_offer_are_not_taken(self):
         """The alias of another class is for the same product, and a trait."""

@@ -39,8 +39,8 @@ class MessagesTest(unittest.TestCase):
                     for code in set(reasons.Code) - several
                     if '{needed}' in reasons._MESSAGES[code]}
         self.assertIn('cell 2 has no free page of 1048576 KiB', messages)
-        self.assertIn('the host has no free PCI device, but request vf needs '
-                      'one', messages)
+        self.assertIn('the host has no free PCI device for request vf',
+                      messages)
         for message in messages:
             if 'MiB' not in message:
                 self.assertNotRegex(message, r'\b1 \w+s\b|of the 1\b')

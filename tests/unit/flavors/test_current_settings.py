@@ -18,9 +18,11 @@ HOST = dataclasses.replace(hosts.build(cores=4, mib=4096, vfs={0: 8}), cells=(
       for cell in hosts.build(cores=4, mib=4096).cells),))
 
 
-def read(text, host=HOST):
+def read(text, host=HOST, **choices):
+    (planned,) = planner.plan([host], profiles.Profile(**choices)).hosts
     return current_settings.read_settings(
-        host, current_settings.read_conf(text, 'nova.conf'))
+        host, current_settings.read_conf(text, 'nova.conf'),
+        planned.settings)
 
 
 class KeepPagesTest(unittest.TestCase):
@@ -87,6 +89,16 @@ packing_host_numa_cells_allocation_strategy = True
             self.assertEqual(own['vendor_id'], item['vendor_id'])
             (pool,) = host_settings.make_empty_host(HOST, found).supply.pools
             self.assertEqual(expected, pool.free)
+
+    def test_the_profile_says_how_many_functions_there_are(self):
+        device = HOST.devices[0]
+        wanted = dataclasses.replace(hosts.VFS, vfs_per_device=2)
+        for product, expected in ((hosts.VFS.product_id, 2),
+                                  (device.product_id, 1)):
+            spec = {'address': device.address, 'product_id': product}
+            found = read(f'[pci]\ndevice_spec = {json.dumps(spec)}',
+                         devices=(wanted,))
+            self.assertEqual({device.address: expected}, found.device_counts)
 
     def test_what_is_wrong_is_named(self):
         for text, fault in (

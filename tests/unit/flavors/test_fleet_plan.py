@@ -129,6 +129,21 @@ class MergeTest(unittest.TestCase):
         self.assertEqual(3, len(said))
         self.assertIn('and also fit on 2 hosts of the classes b, c', said[0])
 
+    def test_other_devices_of_the_same_alias_are_said(self):
+        for product, said in ((hosts.VFS.product_id, False), ('1018', True)):
+            planned = {name: planner.plan(
+                [hosts.build(name=name, vfs={0: 8, 1: 8})], profiles.Profile(
+                    name_prefix=name, devices=(dataclasses.replace(
+                        hosts.VFS, product_id=own),)))
+                for name, own in (('a', hosts.VFS.product_id),
+                                  ('b', product))}
+            found = [item.message for item in fleet_plan.merge_plans(
+                fleet_plan.share_aliases(planned)).warnings
+                if item.code is warning.WarningCode.FITS_ELSEWHERE]
+            self.assertEqual([said] * 2, [
+                'with other devices of the same alias' in text
+                for text in found])
+
     def test_an_isolated_class_takes_no_flavors_of_others(self):
         plain = plan_class('a')
         special = plan_class('b', name_prefix='b', extra_specs=(

@@ -321,6 +321,14 @@ class LintHostsTest(unittest.TestCase):
                          self.on_gpus(hosts.GPU, {ALIAS: 'other:9'}))
         self.assertEqual(set(), self.on_gpus(hosts.GPU))
 
+    def test_a_smaller_guest_is_no_advice_where_devices_are_missing(self):
+        for wanted in ((), (hosts.GPU,)):
+            (found,) = check(
+                flavor({ALIAS: 'gpu:9'}), [hosts.build(gpus={0: 4, 1: 4})],
+                profile.Profile(devices=wanted))
+            self.assertEqual(ALIAS, found.key)
+            self.assertIn('in the profile of hosts', found.advice)
+
     def test_vgpus_are_counted(self):
         vgpu = dataclasses.replace(hosts.VGPU, vgpus_per_device=2)
         for count, expected in (

@@ -25,6 +25,16 @@ class OwnFlavorsTest(unittest.TestCase):
             self.assertTrue(names)
             self.assertIn(f'makes {len(names)} flavor', found.what)
 
+    def test_several_hosts_are_spoken_of_in_the_plural(self):
+        plan = planner.plan([
+            hosts.build(name=f'n{number}', cores=cores) for number, cores
+            in enumerate([*[16] * 9, 12, 12])], profiles.Profile())
+        (found,) = [item for item in plan.warnings
+                    if item.code == 'host-makes-flavors']
+        self.assertEqual(('n9', 'n10'), found.subjects)
+        self.assertRegex(found.what, '^make .* of their own .*, because their '
+                         'cells have .* check the hosts, or plan them in')
+
     def test_other_cores_and_devices_are_the_reason(self):
         usual = [hosts.build(name=f'n{number}', gpus={0: 2, 1: 2})
                  for number in range(4)]

@@ -131,6 +131,7 @@ class PlanWarningsTest(unittest.TestCase):
 
 
 GPU, VGPU = hosts.GPU, hosts.VGPU
+VF = device_choice.Devices(vendor_id='14e4')
 
 
 def warnings(*machines, wanted=GPU):
@@ -158,6 +159,12 @@ class DeviceWarningsTest(unittest.TestCase):
                     exception.InvalidInput, 'host: no guest fits: host: the '
                     'host has no usable device of vendor 10de'):
                 warnings(hosts.build(), wanted=wanted)
+
+    def test_the_device_that_is_missing_comes_before_what_follows(self):
+        with self.assertRaisesRegex(
+                exception.InvalidInput, 'no guest fits: host: the host has '
+                'no device with virtual functions of vendor 14e4'):
+            warnings(hosts.build(vfs={0: 8}), wanted=VF)
 
     def test_devices_of_another_type(self):
         found = warnings(

@@ -83,8 +83,8 @@ class ShippedTest(unittest.TestCase):
     def test_the_plan_says_who_gets_no_hca(self):
         (found,) = (item for item in self.plan.warnings
                     if item.code.value == 'near-devices-missing')
-        self.assertEqual('instances with gpu1 get no ib, because 4 cannot be '
-                         'divided into shares of 0.5', found.what)
+        self.assertEqual('instances with gpu1 get no ib, because their share '
+                         'of 4 is 0.5', found.what)
 
     def test_each_device_has_a_trait_for_its_place_in_each_set(self):
         config = self.plan.hosts[0].settings

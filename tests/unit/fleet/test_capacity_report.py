@@ -44,8 +44,14 @@ class ReportTest(unittest.TestCase):
         self.assertNotIn('By class', capacity_report.text(plain, found, 100))
 
     def test_hosts_with_equal_room_are_in_natural_order(self):
-        item = count.InstanceCount(
-            compiled_flavor.make(flavor_model.Flavor('x', 1, 64, 0, {})),
-            {'c-1': 1, 'c-10': 1, 'c-2': 1, 'c-3': 2}, 5)
-        self.assertEqual('c-3: 2, c-1: 1, c-2: 1, 1 more',
-                         capacity_report.row(item)[-1])
+        for per_host, where in (
+                ({'c-1': 1, 'c-10': 1, 'c-2': 1, 'c-3': 2},
+                 'c-3: 2, c-1: 1, c-2: 1, 1 more'),
+                ({'c-1': 2, 'c-10': 2, 'c-2': 2, 'c-3': 2, 'c-4': 0},
+                 'c-1 and 3 more: 2'),
+                ({'c-1': 1, 'c-10': 2, 'c-2': 2, 'c-3': 2, 'c-4': 2},
+                 'c-2 and 3 more: 2, 1 with fewer')):
+            item = count.InstanceCount(
+                compiled_flavor.make(flavor_model.Flavor('x', 1, 64, 0, {})),
+                per_host, 9)
+            self.assertEqual(where, capacity_report.row(item)[-1])

@@ -187,8 +187,22 @@ class DocumentationTest(unittest.TestCase):
         text = self.answer('make-room', '--flavor', 'hpc.16c1n.2m',
                            '--moves', '0', status=1)
         self.assertEqual('hpc.16c1n.2m does not fit, and would not after '
-                         '0 moves either.\n0 of 6 instances cannot move.\n',
-                         text)
+                         '0 moves either.\n', text)
+
+    def test_pages_that_are_missing_come_before_other_warnings(self):
+        self.document['instances'] = []
+        self.document['classes']['plain']['settings'] = 'current'
+        error = commands.check_refused(self, '', self.ask('capacity'))
+        self.assertIn('no guest fits: hpc.8c1n.2m: is left out, because no '
+                      'host takes it: no cell has room', error)
+
+    def test_a_place_that_takes_several_is_named_once(self):
+        self.document['instances'] = []
+        text = self.answer('make-room', '--flavor', 'hpc.8c1n.2m',
+                           '--count', '3')
+        self.assertEqual(
+            '3 instances of hpc.8c1n.2m fit now, on n1, cell 1 (2 times); n1, '
+            'cell 0. Nothing\n  has to move.\n', text)
 
     def test_a_flavor_that_there_is_not_is_one_line(self):
         error = commands.check_refused(

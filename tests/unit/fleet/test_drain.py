@@ -158,6 +158,14 @@ class ObstaclesTest(unittest.TestCase):
         self.assertIn('server group', reason)
         self.assertEqual((f'an empty host like {host.name}',), helps)
 
+    def test_hosts_that_are_emptied_together_take_nothing(self):
+        fleet, _ = fleets.with_devices()
+        reasons = {one.reason for one in drain.plan(
+            fleet.hosts, [host.name for host in fleet.hosts],
+            True).obstacles}
+        self.assertEqual({'may move only to hosts that are to be emptied too'},
+                         reasons)
+
     def test_an_empty_host_helps_if_it_is_proposed(self):
         dice = random.Random(9)
         tried = 0

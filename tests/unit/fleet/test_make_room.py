@@ -315,6 +315,15 @@ class ReportTest(unittest.TestCase):
             f'  has PCI devices that its flavor does not request: '
             f'{len(others)}\n  is locked: 1\n', text)
 
+    def test_what_cold_migrations_would_free_is_said(self):
+        fleet, _ = fleets.with_devices()
+        plan = make_room.limit([NO_PLAN], None, '')
+        for cold, said in ((False, True), (True, False)):
+            text = move_report.text(fleet, plan, move_report.MoveRequest(
+                1, cold, single=True))
+            self.assertEqual(
+                said, 'With --cold, 1 of these can move.' in text, text)
+
     def test_a_guest_that_fits_needs_no_moves(self):
         fleet, _ = fleets.a_fleet(random.Random(6), 1)
         asked = move_report.MoveRequest(2, single=True)

@@ -24,7 +24,8 @@ try:
     from hpcvirt.bench.execute import ssh
     from hpcvirt.tempest_plugin import benchmarking
 except ImportError as exc:
-    MISSING = f'{exc.name} is not installed; pip install hpcvirt[bench]'
+    MISSING = (f'{exc.name} is not installed; it comes with the extra bench '
+               'of hpcvirt')
 else:
     MISSING = ''
 

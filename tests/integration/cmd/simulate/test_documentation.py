@@ -24,7 +24,7 @@ class DocumentationTest(unittest.TestCase):
             r'   \$ (hpcvirt simulate .*?[^\\])\n\n\.\. code-block:: text\n\n'
             r'((?:   [^\n]*\n|\n)+)', PAGE, re.DOTALL).groups()
         _, *words = shlex.split(command.replace('\\\n', ' '))
-        with (contextlib.chdir(ROOT / 'etc' / 'hpcvirt'),
+        with (contextlib.chdir(ROOT),
               mock.patch.dict(os.environ, COLUMNS='80')):
             status, out, _ = commands.run(*words)
         self.assertEqual(0, status)

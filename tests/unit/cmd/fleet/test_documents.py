@@ -37,6 +37,14 @@ class InventoryTest(unittest.TestCase):
             self.read(gpu=['g=captures/g.tar*2', 'x.example.org=x.json'],
                       **{'Rack-7': ['n1=n1.json']}))
 
+    def test_it_is_no_file_that_host_config_takes_back(self):
+        path = self.folder / 'inventory.yml'
+        path.write_text(self.run_with(gpu=['g1=g1.json']).out)
+        ended = commands.run('host', 'config', '--remove', '--write',
+                             self.folder, '--apply')
+        self.assertEqual(0, ended.status, ended.err)
+        self.assertTrue(path.exists(), ended.out)
+
     def test_other_hosts_have_the_names_of_their_topologies(self):
         (self.folder / 'rack').mkdir()
         for name in ('n1', 'n2'):
