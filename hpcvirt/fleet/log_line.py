@@ -22,9 +22,10 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
-#: A color, also as rsyslog and "cat -v" write its first character, or without
-#: it, as pages show it.
-_COLOR = re.compile(r'(?:(?:\x1b|#033|\^\[)\[[\d;]{0,9}|\[[\d;]{1,9})m')
+#: A color, also as rsyslog and "cat -v" write its first character.
+_COLOR = re.compile(r'(?:\x1b|#033|\^\[)\[[\d;]{0,9}m')
+#: A color without its first character, as pages show it.
+_BARE_COLOR = re.compile(r'\[[\d;]{1,9}m')
 
 #: Times of syslog, of ISO 8601 and "journalctl --output short-full", and of
 #: its forms short-monotonic, short-delta and short-unix.
@@ -102,7 +103,8 @@ class LogLine:
 def find(line: str) -> LogLine | None:
     """Find the line of oslo.log; None if the line has another form."""
     text = _BEFORE_OBJECT.sub('', _COLOR.sub('', line), count=1)
-    match = _LINE.match(text)
+    # A name that a user has chosen may have such text, a level has not.
+    match = _LINE.match(text) or _LINE.match(_BARE_COLOR.sub('', text))
     if match is None:
         return None
     if match['logger']:
