@@ -3,6 +3,7 @@
 """Several guests as one side, end to end: in step, or spanned by one job."""
 
 import dataclasses
+import fcntl
 import os
 import re
 import signal
@@ -390,6 +391,9 @@ class PairTest(run_case.RunCase):
 
     def setUp(self):
         super().setUp()
+        # The programs of perftest have one port: one test at a time.
+        lock = self.enterContext(open(__file__, 'rb'))
+        fcntl.flock(lock, fcntl.LOCK_EX)
         self.other = self.enterContext(ssh_server.running())
         known = self.scratch / 'known'
         known.write_text('127.0.0.1\n')
