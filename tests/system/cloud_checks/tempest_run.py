@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent import futures
 
 from tests.system.cloud import errors
 from tests.system.cloud import fleet
@@ -23,6 +24,11 @@ EXPECTED_SKIPS = {
     'GuestDeviceTest': 'the libvirt host has no SR-IOV device',
     'tests.scenario': 'the check "benchmarks" runs them',
 }
+
+#: The tests on the host with libvirt, and those on the simulated hosts. They
+#: run at the same time: while a guest boots, the others wait for the cloud.
+PARTS = {'tempest-guest': r'^hpcvirt\.tempest_plugin\.tests\.guest\.',
+         'tempest': r'^hpcvirt\.tempest_plugin\.tests\.(?!guest\.)'}
 
 TWINS = ('intel1', 'intel2')
 
@@ -42,18 +48,19 @@ class Result:
 
 
 def configure(settings: cloud_settings.Settings,
-              options: Mapping[str, inifile.Value]) -> pathlib.Path:
+              options: Mapping[str, inifile.Value],
+              name: str) -> pathlib.Path:
     """Write tempest.conf.
 
     :param options: further options of the group ``[hpcvirt]``
-    :returns: the directory to run in
+    :returns: the directory with this name, to run in
     """
-    directory = settings.run / 'tempest'
+    directory = settings.run / name
     (directory / 'logs').mkdir(parents=True, exist_ok=True)
     image_ids, network_id = _references(settings)
     control = f'{sys.executable} -m tests.system.cloud'
     inifile.write(directory / 'tempest.conf', {
-        'DEFAULT': {'log_dir': str(settings.log), 'log_file': 'tempest.log'},
+        'DEFAULT': {'log_dir': str(settings.log), 'log_file': f'{name}.log'},
         'oslo_concurrency': {'lock_path': str(directory / 'locks')},
         'auth': {
             'use_dynamic_credentials': True,
@@ -123,7 +130,17 @@ def run(settings: cloud_settings.Settings) -> Result:
 
     :raises CloudError: if tests fail, or are skipped unexpectedly
     """
-    result = attempt(settings, '^hpcvirt', 1500, {})
+    with futures.ThreadPoolExecutor() as pool:
+        parts = [pool.submit(attempt, settings, regex, 1500, {}, name)
+                 for name, regex in PARTS.items()]
+    passed: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    skipped: dict[str, str] = {}
+    for part in parts:
+        passed.update(part.result().passed)
+        failed.update(part.result().failed)
+        skipped.update(part.result().skipped)
+    result = Result(passed, failed, skipped)
     for name, reason in result.skipped.items():
         progress.say(f'  skipped {name}: {reason}')
     unexpected = [name for name in result.skipped
@@ -138,13 +155,15 @@ def run(settings: cloud_settings.Settings) -> Result:
 
 
 def attempt(settings: cloud_settings.Settings, regex: str, limit_s: float,
-            options: Mapping[str, inifile.Value]) -> Result:
+            options: Mapping[str, inifile.Value],
+            name: str = 'tempest') -> Result:
     """Run tests one after the other.
 
     :param options: options of the group ``[hpcvirt]``
+    :param name: the name of the directory to run in
     :raises CloudError: if Tempest does not end, or its result cannot be read
     """
-    directory = configure(settings, options)
+    directory = configure(settings, options, name)
     environment = _environment(settings, directory)
     words = [settings.program('tempest'), 'run', '--config-file',
              str(directory / 'tempest.conf'), '--concurrency', '1',
@@ -165,7 +184,7 @@ def attempt(settings: cloud_settings.Settings, regex: str, limit_s: float,
     if bool(status) != bool(result.failed):
         raise errors.CloudError(f'Tempest ended with status {status}, failed '
                                 f'tests: {sorted(result.failed)}')
-    progress.say(f'Tempest: {len(result.passed)} passed, '
+    progress.say(f'{name}: {len(result.passed)} passed, '
                  f'{len(result.failed)} failed, {len(result.skipped)} '
                  'skipped')
     return result
