@@ -52,6 +52,14 @@ def make_key(path: pathlib.Path, kind: str) -> str:
     return ' '.join(pathlib.Path(f'{path}.pub').read_text().split()[:2])
 
 
+def _is_sshd(pid: int) -> bool:
+    try:
+        name = pathlib.Path('/proc', str(pid), 'comm').read_text()
+    except OSError:
+        return False
+    return name.startswith('sshd')
+
+
 class Server:
     """Listens on a port of the loopback until closed.
 
@@ -123,14 +131,23 @@ class Server:
             self._process = None
 
     def _list_connections(self) -> tuple[int, ...]:
-        found = [entry.process.pid for entry in process_tree.read_table()
-                 if self._process is not None
-                 and entry.parent == self._process.pid]
-        return (*self._earlier, *found)
+        """List the processes of sshd that have connections.
+
+        One of another user than root has a child for its session.
+        """
+        table = list(process_tree.read_table())
+        found = list(self._earlier)
+        parents = {process.pid for process in filter(None, [self._process])}
+        while parents:
+            children = {entry.process.pid for entry in table
+                        if entry.parent in parents}
+            parents = {pid for pid in children if _is_sshd(pid)}
+            found += parents
+        return tuple(found)
 
     def cut(self) -> None:
         """Break every connection, as a failing network does."""
-        for pid in self._list_connections():
+        for pid in filter(_is_sshd, self._list_connections()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self._earlier = ()
