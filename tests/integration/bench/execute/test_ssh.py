@@ -219,8 +219,10 @@ class SSHExecutorTest(executor_tests.ExecutorTests, SSHTestCase):
         self.assertEqual(1, len(list_masters(self.server.port)))
 
     def test_a_connection_ends_with_a_process_that_is_killed(self):
-        done = subprocess.run([sys.executable, '-c', KILLED, self.server.url],
-                              check=False)
+        # Its folder is left.
+        done = subprocess.run(
+            [sys.executable, '-c', KILLED, self.server.url], check=False,
+            env={**os.environ, 'TMPDIR': str(self.make_scratch())})
         self.assertEqual(-signal.SIGKILL, done.returncode)
         self.assertEqual([], waiting.poll(
             lambda: list_masters(self.server.port), lambda left: not left, 10,
