@@ -28,6 +28,8 @@ import time
 import typing
 import urllib.parse
 import uuid
+import weakref
+from collections.abc import Callable
 from collections.abc import Sequence
 from typing import IO
 from typing import Self
@@ -137,6 +139,8 @@ class SSHExecutor:
         self._port = port
         self._trust = trust or host_keys.Trust()
         self._connection: _Connection | None = None
+        # Closes the connection once: a command may end without doing so.
+        self._end: Callable[[], object] = lambda: None
         self._login = self._list_options(key_file)
 
     @classmethod
@@ -194,9 +198,8 @@ class SSHExecutor:
             raise
 
     def close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._connection = None
+        self._end()
 
     def expect_restart(self) -> None:
         self._trust.expect_restart()
@@ -283,6 +286,7 @@ class SSHExecutor:
         self._trust.connected(folder.name)
         self._connection = _Connection(
             master, folder, (*_ONLY_SHARED, '-S', path, *self._login))
+        self._end = weakref.finalize(self, self._connection.close)
         return self._connection
 
     def _start_master(self, control: Sequence[str], trusted: Sequence[str],
